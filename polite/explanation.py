@@ -1,0 +1,59 @@
+"""Everything that decided about one URL, as values and as text for people."""
+
+from dataclasses import dataclass
+
+from polite.origin import Target
+from polite.pacing.throttle import Pause
+from polite.pacing.turnstile import Outlook
+from polite.robots.access import Unreachable
+from polite.robots.rules import Decision
+from polite.robots.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`decision`: may it be fetched, and by which rule. `snapshot`: the robots.txt behind it, with its age.
+
+    `pause`: how long the origin rests after an ordinary answer, and why. `outlook`: the scope that holds the URL back now, if any;
+    `wait_s`: seconds until its turn could come, when nobody is ahead. `now`: wall seconds of the explanation.
+    """
+
+    target: Target
+    decision: Decision
+    snapshot: Snapshot
+    pause: Pause
+    outlook: Outlook
+    wait_s: float
+    now: float
+
+    def __str__(self) -> str:
+        return "\n".join((self.target.url, *(f"  {line}" for line in self._lines())))
+
+    def _lines(self) -> list[str]:
+        lines = [str(self.decision), self._robots()]
+        if self.snapshot.failures:
+            lines.append(self._failures())
+        lines += [f"delay: {self.pause.seconds:g} s between requests ({self.pause.because})", self._turn()]
+        return lines
+
+    def _robots(self) -> str:
+        access = self.snapshot.access
+        status = "" if access.status is None else f", status {access.status}"
+        hops = f", {access.hops} redirects" if access.hops else ""
+        age = self.now - self.snapshot.fetched_at
+        left = self.snapshot.expires_at - self.now
+        return f"robots.txt: {access.reason.value}{status}{hops}; asked {age:.0f} s ago, good for {left:.0f} s more"
+
+    def _failures(self) -> str:
+        since = self.snapshot.unreachable_since
+        days = 0.0 if since is None else (self.now - since) / 86_400
+        detail = self.snapshot.access.detail if isinstance(self.snapshot.access, Unreachable) else ""
+        copy = "the last good copy decides" if self.snapshot.good is not None else "there is no earlier copy"
+        return f"failed {self.snapshot.failures} times in {days:.1f} days; {copy}" + (f" ({detail})" if detail else "")
+
+    def _turn(self) -> str:
+        ahead = f", {self.outlook.waiting} waiting ahead" if self.outlook.waiting else ""
+        if self.outlook.scope is None:
+            return f"turn: now{ahead}"
+        because = f" ({self.outlook.because})" if self.outlook.because else ""
+        return f"turn: in {self.wait_s:.1f} s, held by {self.outlook.scope}{because}{ahead}"

@@ -1,0 +1,94 @@
+"""Drives one robots.txt exchange over the transports, one paced hop after another, within one deadline."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+from polite.origin import Origin
+from polite.pacing.outcome import Outcome
+from polite.pacing.retry_after import retry_after_s
+from polite.ports import Clock, Transport
+from polite.robots.access import Access
+from polite.robots.exchange import Ask, Exchange, Failed, Reply
+from polite.robots.policy import FetchPolicy, RobotsPolicy
+from polite.robots.reason import Reason
+from polite.turns import Turns
+
+log = logging.getLogger("polite")
+
+
+class RobotsFetcher:
+    """Asks origins for their robots.txt. Every hop takes a turn at the origin it goes to, and counts there as a hit."""
+
+    def __init__(
+        self,
+        transports: Mapping[str, Transport],
+        turns: Turns,
+        clock: Clock,
+        fetching: FetchPolicy,
+        robots: RobotsPolicy,
+    ) -> None:
+        self._transports = transports
+        self._turns = turns
+        self._clock = clock
+        self._policy = fetching
+        self._denied = robots.denied_statuses | robots.dialect.denied_statuses
+        self._connections = asyncio.Semaphore(fetching.connections)
+
+    async def fetch(self, origin: Origin, *, crawl_delay: float | None = None) -> Access:
+        """What the fetch came to; never an exception but a cancellation, or GateClosed while waiting for a turn.
+
+        `crawl_delay` is what the origin's last known file asked for (seconds).
+        """
+        step: Exchange | Access = Exchange.begin(
+            origin,
+            max_redirects=self._policy.max_redirects,
+            max_bytes=self._policy.max_bytes,
+            schemes=frozenset(self._transports),
+            denied_statuses=self._denied,
+        )
+        spent = 0.0
+        while isinstance(step, Exchange):
+            own_delay = crawl_delay if step.ask.target.origin == origin else None
+            answer, elapsed = await self._hop(step.ask, self._policy.timeout - spent, own_delay)
+            spent += elapsed
+            retry_after = self._retry_after(answer)
+            step = step.next(answer, retry_after_s=retry_after)
+        return replace(step, elapsed_s=spent)
+
+    async def _hop(self, ask: Ask, left_s: float, crawl_delay: float | None) -> tuple[Reply | Failed, float]:
+        """One request in its turn. Waiting for the turn and for a free connection is not the server's time."""
+        turn = await self._turns.take(ask.target, urgent=True)
+        outcome = Outcome()
+        started = self._clock.monotonic()
+        try:
+            async with self._connections:
+                started = self._clock.monotonic()
+                answer = await self._ask(ask, left_s)
+            elapsed = self._clock.monotonic() - started
+            outcome = self._outcome(answer, elapsed)
+        finally:
+            # Also when cancelled half way: the server may have seen the request, so it rests all the same.
+            self._turns.settle(turn, ask.target, outcome, crawl_delay)
+            self._turns.release(turn)
+        return answer, elapsed
+
+    async def _ask(self, ask: Ask, left_s: float) -> Reply | Failed:
+        try:
+            async with asyncio.timeout(left_s):
+                return await self._transports[ask.target.origin.scheme].get(ask)
+        except TimeoutError:
+            return Failed(Reason.TIMEOUT, f"no whole answer within FetchPolicy.timeout={self._policy.timeout:g} s")
+        except Exception as error:  # noqa: BLE001 - RFC 9309, 2.3.1.4: whatever a transport fails with, the answer is "unreachable"
+            log.warning("transport failed for %s: %r", ask.target.url, error)
+            return Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])
+
+    def _retry_after(self, answer: Reply | Failed) -> float | None:
+        if isinstance(answer, Failed) or answer.retry_after is None:
+            return None
+        return retry_after_s(answer.retry_after, self._clock.wall())
+
+    def _outcome(self, answer: Reply | Failed, elapsed: float) -> Outcome:
+        status = None if isinstance(answer, Failed) else answer.status
+        return Outcome(status, self._retry_after(answer), elapsed)

@@ -1,0 +1,171 @@
+"""The gate that a crawler awaits before each fetch: may I, and now?"""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from polite.errors import GateClosed, PermitMisused
+from polite.events import Granted, Refused
+from polite.explanation import Explanation
+from polite.origin import Target
+from polite.origins import OriginManager, Standing
+from polite.pacing.outcome import Outcome
+from polite.pacing.policy import Anchor
+from polite.pacing.retry_after import retry_after_s
+from polite.pacing.turnstile import Turn
+from polite.ports import Clock, Listener
+from polite.robots.reason import Reason
+from polite.robots.refusal import Disallowed, Unreachable
+from polite.robots.rules import Decision
+from polite.turns import Turns
+
+
+class Gate:
+    """Two questions about a URL, answered in order: robots.txt (`check`), and a turn at its origin (`permit`).
+
+    Made by `polite.open_gate`. Safe to share between all tasks of one event loop.
+    """
+
+    def __init__(self, origins: OriginManager, turns: Turns, clock: Clock, listener: Listener | None) -> None:
+        self._origins = origins
+        self._turns = turns
+        self._clock = clock
+        self._listener = listener
+        self._closed = False
+
+    async def check(self, url: str) -> Decision:
+        """Whether the URL may be fetched by robots.txt, asking for the file if need be; no turn is taken.
+
+        Raises InvalidURL, GateClosed, Overloaded.
+        """
+        target = Target.of(url)
+        self._require_open(target)
+        standing = self._origins.current(target.origin) or await self._origins.standing(target.origin)
+        return standing.rules.decide(target.path)
+
+    def permit(self, url: str) -> "Permit":
+        """`async with gate.permit(url) as permit:` fetch `permit.url` inside, and report what came.
+
+        Entering waits for the turn. Raises InvalidURL at once; on entering Disallowed, Unreachable (a Disallowed that may pass),
+        GateClosed, Overloaded. Cancelling the wait loses nothing.
+        """
+        return Permit(self, Target.of(url), self._turns, self._clock)
+
+    async def explain(self, url: str) -> Explanation:
+        """Everything that decides about the URL now: the rule, the file's age, the delay, the next turn."""
+        target = Target.of(url)
+        self._require_open(target)
+        standing = await self._origins.standing(target.origin)
+        outlook = self._turns.outlook(target)
+        return Explanation(
+            target=target,
+            decision=standing.rules.decide(target.path),
+            snapshot=standing.snapshot,
+            pause=self._turns.pause(standing.rules.crawl_delay),
+            outlook=outlook,
+            wait_s=max(0.0, outlook.ready_at - self._clock.monotonic()),
+            now=self._clock.wall(),
+        )
+
+    async def close(self) -> None:
+        """Close: who waits inside gets GateClosed, permits already given may be finished. May be called twice."""
+        self._closed = True
+        await self._turns.close()
+        await self._origins.close()
+
+    def _require_open(self, target: Target) -> None:
+        if self._closed:
+            raise GateClosed(f"the gate is closed: {target.url} is not answered", url=target.url)
+
+    async def _enter(self, target: Target) -> tuple[Turn, Standing]:
+        """Allowed first, then the turn; and allowed still, when the wait was longer than the rules are good for."""
+        asked_at = self._clock.monotonic()
+        while True:
+            self._require_open(target)
+            standing = self._origins.current(target.origin) or await self._origins.standing(target.origin)
+            if not standing.rules.allows(target.path):
+                raise self._refusal(target, standing)
+            turn = await self._turns.take(target)
+            if self._origins.current(target.origin) is standing:
+                break
+            self._turns.give_back(turn)
+        if self._listener is not None:
+            self._listener(Granted(target.url, self._clock.monotonic() - asked_at))
+        return turn, standing
+
+    def _refusal(self, target: Target, standing: Standing) -> Disallowed:
+        decision = standing.rules.decide(target.path)
+        line = None if decision.rule is None else decision.rule.line
+        if self._listener is not None:
+            self._listener(Refused(target.url, decision.reason.name, line))
+        if decision.reason is not Reason.UNREACHABLE:
+            return Disallowed(decision, url=target.url)
+        retry_after = max(0.0, standing.snapshot.expires_at - self._clock.wall())
+        return Unreachable(decision, url=target.url, retry_after_s=retry_after)
+
+
+class Permit:
+    """The right to make one request, now: `url` is what to ask for, inside the block and only there."""
+
+    __slots__ = ("_clock", "_enter", "_entered", "_outcome", "_standing", "_target", "_turn", "_turns")
+
+    def __init__(self, gate: Gate, target: Target, turns: Turns, clock: Clock) -> None:
+        self._enter = gate._enter
+        self._turns = turns
+        self._clock = clock
+        self._target = target
+        self._turn: Turn | None = None
+        self._standing: Standing | None = None
+        self._outcome: Outcome | None = None
+        self._entered = False
+
+    @property
+    def url(self) -> str:
+        """The URL as it must be sent: canonical, without credentials and fragment."""
+        return self._target.url
+
+    def report(self, *, status: int, headers: Mapping[str, str] | None = None) -> None:
+        """Say what came, as soon as its head is there: the origin's rest is counted from now (T4: Retry-After, 429, 503).
+
+        Raises PermitMisused outside the block and the second time. A block left without a report counts from its end.
+        """
+        if self._turn is None:
+            raise PermitMisused(f"report outside the permit's block: {self.url}", url=self.url)
+        if self._outcome is not None:
+            raise PermitMisused(f"reported twice: {self.url}; one permit is one request", url=self.url)
+        self._outcome = Outcome(status, self._retry_after(headers))
+        if self._turns.anchor is Anchor.FIRST_BYTE:
+            self._settle(self._turn, self._outcome)
+
+    async def __aenter__(self) -> Self:
+        if self._entered:
+            raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
+        self._entered = True
+        self._turn, self._standing = await self._enter(self._target)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return
+        if self._outcome is None:
+            # Left without a report, perhaps by an exception: something may have been sent, so the origin rests from now.
+            self._settle(turn, Outcome())
+        elif self._turns.anchor is Anchor.END:
+            self._settle(turn, self._outcome)
+        self._turns.release(turn)
+
+    def _settle(self, turn: Turn, outcome: Outcome) -> None:
+        crawl_delay = None if self._standing is None else self._standing.rules.crawl_delay
+        self._turns.settle(turn, self._target, outcome, crawl_delay)
+
+    def _retry_after(self, headers: Mapping[str, str] | None) -> float | None:
+        if headers is None:
+            return None
+        value = headers.get("Retry-After")
+        if value is None:
+            # A plain dict, as other clients give, knows one spelling only.
+            value = next((v for k, v in headers.items() if k.lower() == "retry-after"), None)
+        return None if value is None else retry_after_s(value, self._clock.wall())

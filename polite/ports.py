@@ -1,0 +1,106 @@
+"""The seams: what the gate needs of the world outside, each as a Protocol of a few methods."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Protocol
+
+from polite.events import Event
+from polite.origin import Origin
+from polite.pacing.outcome import Outcome
+from polite.pacing.throttle import Pause
+from polite.pacing.turnstile import Outlook, Turn
+from polite.robots.exchange import Ask, Failed, Reply
+from polite.robots.snapshot import Snapshot
+
+
+class Timer(Protocol):
+    """A callback that was asked for; `cancel` may be called at any time, and more than once."""
+
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    """Two clocks that never meet: monotonic seconds for spacing, wall seconds (Unix time) for stored expiry."""
+
+    def monotonic(self) -> float: ...
+
+    def wall(self) -> float: ...
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+        """Call back once at monotonic time `when`, never before it by more than the loop's resolution."""
+        ...
+
+
+class Transport(Protocol):
+    """How one scheme is spoken. Registered by scheme, so that a user can add one (L9)."""
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        """One unconditional request, no redirect followed; the body is read only for 2xx, up to `ask.max_bytes`.
+
+        Returns a Reply, or Failed with the reason. Anything it raises (but for a cancellation) counts as unreachable.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give everything back. May be called twice."""
+        ...
+
+
+class RobotsStore(Protocol):
+    """Where what is known of each origin's robots.txt is kept between questions, and perhaps between runs."""
+
+    async def load(self, origin: Origin) -> Snapshot | None: ...
+
+    async def save(self, origin: Origin, snapshot: Snapshot) -> None: ...
+
+    async def close(self) -> None:
+        """Give everything back. May be called twice."""
+        ...
+
+
+class Throttle(Protocol):
+    """How long a scope rests after an outcome. Pure: no clock, no I/O."""
+
+    def pause(self, outcome: Outcome, *, crawl_delay: float | None, strikes: int) -> Pause:
+        """`crawl_delay` is what the file asks (seconds); `strikes` counts the refusals in a row before this outcome."""
+        ...
+
+
+class Pacer(Protocol):
+    """Gives out turns. A turn is acquired, settled (when its scopes are free again), and released, in that order."""
+
+    async def acquire(self, scopes: Sequence[Hashable], *, urgent: bool = False) -> Turn:
+        """Wait until every scope is free, then take them together. Cancelling the wait loses nothing.
+
+        Raises GateClosed when the pacer closes meanwhile, Overloaded when too many wait already.
+        """
+        ...
+
+    def settle(self, turn: Turn, pause_s: float, *, strike: bool = False) -> None:
+        """Counted from now, the turn's scopes rest for `pause_s`. Only ever lengthens what is already there."""
+        ...
+
+    def release(self, turn: Turn) -> None:
+        """The request is over: its place is free. A turn that was never settled must be settled first."""
+        ...
+
+    def hold(self, scopes: Sequence[Hashable], pause_s: float, because: str) -> None:
+        """The scopes rest for `pause_s` from now, at least; nothing is ever made sooner."""
+        ...
+
+    def strikes(self, scope: Hashable) -> int:
+        """How many refusals in a row the scope has answered with."""
+        ...
+
+    def outlook(self, scopes: Sequence[Hashable]) -> Outlook:
+        """When these scopes are free next, and which of them is the last, as far as is known now."""
+        ...
+
+    async def close(self) -> None:
+        """Everyone who waits gets GateClosed. May be called twice."""
+        ...
+
+
+class Listener(Protocol):
+    """Told what happens, as frozen values. It must return at once; what it raises is logged and dropped."""
+
+    def __call__(self, event: Event, /) -> None: ...

@@ -1,0 +1,105 @@
+"""What the user decides about robots.txt: how it is fetched, and what holds while it is old or cannot be had."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from polite.errors import InvalidOption
+from polite.robots.dialect import RFC9309, Dialect
+
+Network = IPv4Network | IPv6Network
+
+# RFC 9309, 2.5: at least 500 KiB must be parsed; the documents make it exactly that (H9).
+BODY_LIMIT = 512_000
+
+
+def seconds(option: str, value: float, *, least: float = 0.0, most: float = math.inf) -> None:
+    """Refuse a duration outside its limits; the error names the option, the value and the limits."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise InvalidOption(f"{option}={value!r}: a number of seconds from {least:g} to {most:g} is needed")
+
+
+def count(option: str, value: int, *, least: int, most: int) -> None:
+    """Refuse a number outside its limits, in the same words."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidOption(f"{option}={value!r}: a whole number from {least} to {most} is needed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsPolicy:
+    """What a robots.txt means, and for how long. Durations are in seconds of the wall clock.
+
+    `dialect`: how the file is read. `denied_statuses`: the 4xx answers that count as a server error instead of
+    "no restriction" (H4), beyond those of the dialect. `default_ttl`: how long an answer is good (K1); a max-age moves
+    it within `min_ttl` and `max_ttl` (K2). `keep_stale`: while a refresh fails, the last good copy goes on deciding (K3);
+    without it all is denied meanwhile. `unreachable_limit`: after so long without an answer the last copy decides, or, with
+    none, all is allowed (H6). A failed fetch is tried again after `retry_min`, doubling up to `retry_max`, or up to
+    `busy_retry_max` after a 503 (H5); a Retry-After is obeyed up to `max_retry_after`. `max_origins` bounds what is remembered.
+    """
+
+    dialect: Dialect = RFC9309
+    denied_statuses: frozenset[int] = frozenset()
+    default_ttl: float = 86_400.0
+    min_ttl: float = 300.0
+    max_ttl: float = 7 * 86_400.0
+    keep_stale: bool = True
+    unreachable_limit: float = 30 * 86_400.0
+    retry_min: float = 5.0
+    retry_max: float = 3_600.0
+    busy_retry_max: float = 300.0
+    max_retry_after: float = 86_400.0
+    max_origins: int = 100_000
+
+    def __post_init__(self) -> None:
+        seconds("RobotsPolicy.min_ttl", self.min_ttl)
+        seconds("RobotsPolicy.max_ttl", self.max_ttl, least=self.min_ttl)
+        seconds("RobotsPolicy.default_ttl", self.default_ttl, least=self.min_ttl, most=self.max_ttl)
+        seconds("RobotsPolicy.unreachable_limit", self.unreachable_limit)
+        seconds("RobotsPolicy.retry_min", self.retry_min, least=0.1)
+        seconds("RobotsPolicy.retry_max", self.retry_max, least=self.retry_min)
+        seconds("RobotsPolicy.busy_retry_max", self.busy_retry_max, least=self.retry_min)
+        seconds("RobotsPolicy.max_retry_after", self.max_retry_after)
+        count("RobotsPolicy.max_origins", self.max_origins, least=1, most=100_000_000)
+        for status in self.denied_statuses:
+            count("RobotsPolicy.denied_statuses", status, least=400, most=499)
+        if not isinstance(self.dialect, Dialect):
+            raise InvalidOption(f"RobotsPolicy.dialect={self.dialect!r}: a Dialect is needed, see polite.dialect(name)")
+
+
+def _networks(option: str, values: Sequence[str]) -> tuple[Network, ...]:
+    try:
+        return tuple(ip_network(value) for value in values)
+    except (ValueError, TypeError) as error:
+        raise InvalidOption(f"{option}={values!r}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchPolicy:
+    """How robots.txt is asked for.
+
+    `timeout`: seconds on the network for the whole fetch with its redirects (waiting for a turn does not count).
+    `max_redirects`: hops followed (H2). `max_bytes`: octets of the decoded body that count (H9). `allow_private`: whether
+    addresses that are not public may be dialled; `allowed_networks` and `denied_networks` (CIDR) say so for some, and a
+    denied network wins. `nameservers`: asked instead of the system's, as "address" or "address:port".
+    `connections`: robots fetches on the network at one time.
+    """
+
+    timeout: float = 30.0
+    max_redirects: int = 5
+    max_bytes: int = BODY_LIMIT
+    allow_private: bool = False
+    allowed_networks: Sequence[str] = ()
+    denied_networks: Sequence[str] = ()
+    nameservers: Sequence[str] = ()
+    connections: int = 100
+    allowed: tuple[Network, ...] = field(init=False, repr=False)
+    denied: tuple[Network, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        seconds("FetchPolicy.timeout", self.timeout, least=0.001, most=3_600)
+        count("FetchPolicy.max_redirects", self.max_redirects, least=0, most=20)
+        count("FetchPolicy.max_bytes", self.max_bytes, least=1, most=64 * 1024 * 1024)
+        count("FetchPolicy.connections", self.connections, least=1, most=100_000)
+        object.__setattr__(self, "allowed", _networks("FetchPolicy.allowed_networks", self.allowed_networks))
+        object.__setattr__(self, "denied", _networks("FetchPolicy.denied_networks", self.denied_networks))

@@ -1,0 +1,23 @@
+"""The exceptions that carry a decision: what a crawler gets instead of a permit."""
+
+from polite.errors import PoliteError
+from polite.robots.rules import Decision
+
+
+class Disallowed(PoliteError):
+    """robots.txt does not let the URL be fetched. `decision` says by which rule, or why without one."""
+
+    def __init__(self, decision: Decision, *, url: str) -> None:
+        super().__init__(f"{url} is disallowed: {decision}", url=url)
+        self.decision = decision
+
+
+class Unreachable(Disallowed):
+    """robots.txt could not be had, so all is disallowed for now (RFC 9309, 2.3.1.4).
+
+    After `retry_after_s` seconds the origin may be asked again; the gate does so at the next question.
+    """
+
+    def __init__(self, decision: Decision, *, url: str, retry_after_s: float) -> None:
+        super().__init__(decision, url=url)
+        self.retry_after_s = retry_after_s

@@ -1,0 +1,86 @@
+"""What is known of one origin's robots.txt, how old it is, and what it means now. All times are wall seconds."""
+
+from dataclasses import dataclass
+
+from polite.robots.access import Access, Found, Unavailable, Unreachable
+from polite.robots.policy import RobotsPolicy
+from polite.robots.reason import Reason
+
+# A retry doubles each time; beyond so many doublings any limit has long been reached.
+_MOST_DOUBLINGS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The latest answer, the last good one, and when to ask again.
+
+    `expires_at`: until then the answer stands, after it the origin is asked again. `unreachable_since`: the first of the
+    failures in a row, kept so that 30 days are 30 days. `failures`: how many. `good`: the last answer worth keeping.
+    """
+
+    access: Access
+    fetched_at: float
+    expires_at: float
+    good: Found | Unavailable | None = None
+    good_at: float | None = None
+    unreachable_since: float | None = None
+    failures: int = 0
+
+    def fresh(self, now: float) -> bool:
+        """Whether the answer still stands. A clock set far back makes it old, not eternal."""
+        return abs(now - self.fetched_at) < self.expires_at - self.fetched_at
+
+    def standing(self, policy: RobotsPolicy, now: float) -> tuple[Access, Reason]:
+        """What decides now, and why: the answer itself, the last good copy (K3, H6), or nothing."""
+        match self.access:
+            case Found():
+                return self.access, Reason.OK
+            case Unavailable():
+                return self.access, Reason.UNAVAILABLE
+            case Unreachable():
+                return self._without_answer(self.access, policy, now)
+
+    def _without_answer(self, access: Unreachable, policy: RobotsPolicy, now: float) -> tuple[Access, Reason]:
+        since = self.fetched_at if self.unreachable_since is None else self.unreachable_since
+        too_long = now - since > policy.unreachable_limit
+        if self.good is not None and (policy.keep_stale or too_long):
+            return self.good, Reason.UNREACHABLE_TOO_LONG if too_long else Reason.OK
+        if too_long:
+            return Unavailable(Reason.UNREACHABLE_TOO_LONG, access.url, access.status), Reason.UNREACHABLE_TOO_LONG
+        return access, Reason.UNREACHABLE
+
+
+def renewed(
+    before: Snapshot | None, access: Access, policy: RobotsPolicy, now: float, *, jitter: float = 0.0
+) -> Snapshot:
+    """What is known after one more answer. `jitter` is a draw from [0, 1): it only ever makes a retry later."""
+    if isinstance(access, Unreachable):
+        return _failed(before, access, policy, now, jitter)
+    asked = policy.default_ttl if access.max_age_s is None else access.max_age_s
+    ttl = min(max(asked, policy.min_ttl), policy.max_ttl)
+    return Snapshot(access, now, now + ttl, good=access, good_at=now)
+
+
+def _failed(
+    before: Snapshot | None, access: Unreachable, policy: RobotsPolicy, now: float, jitter: float
+) -> Snapshot:
+    failures = 1 if before is None else before.failures + 1
+    since = now if before is None or before.unreachable_since is None else min(before.unreachable_since, now)
+    return Snapshot(
+        access,
+        now,
+        now + _retry_delay(access, policy, failures, jitter),
+        good=before.good if before else None,
+        good_at=before.good_at if before else None,
+        unreachable_since=since,
+        failures=failures,
+    )
+
+
+def _retry_delay(access: Unreachable, policy: RobotsPolicy, failures: int, jitter: float) -> float:
+    """H5: growing, and for a 503, by which a site pauses crawling, never growing far."""
+    most = policy.busy_retry_max if access.status == 503 else policy.retry_max
+    delay = min(policy.retry_min * 2.0 ** min(failures - 1, _MOST_DOUBLINGS), most)
+    if access.retry_after_s is not None:
+        delay = max(delay, min(access.retry_after_s, policy.max_retry_after))
+    return delay * (1.0 + 0.25 * jitter)

@@ -1,0 +1,87 @@
+"""A body as it comes from the wire, decoded within a bound; it knows whether it ended, was cut short, or is broken."""
+
+import zlib
+
+from polite.robots.exchange import BodyEnd
+
+# An honest server sends one gzip member; a few are allowed (RFC 1952, 2.2), thousands are an attack on our time.
+_MOST_MEMBERS = 16
+_MAGIC = b"\x1f\x8b"
+_GZIP = {"gzip", "x-gzip"}
+_GZIP_WINDOW = 16 + zlib.MAX_WBITS
+
+
+class Inflater:
+    """Feed it chunks until `full`, then ask for `end`. It never holds more than `limit` octets of decoded body."""
+
+    def __init__(self, coding: str, limit: int) -> None:
+        name = coding.strip().lower()
+        self._known = name in {"", "identity"} | _GZIP
+        self._member = zlib.decompressobj(_GZIP_WINDOW) if name in _GZIP else None
+        self._members = 1
+        self._limit = limit
+        self._body = bytearray()
+        self._corrupt = False
+        self._started = False
+        self._split_magic = b""
+        self.full = not self._known
+
+    @property
+    def body(self) -> bytes:
+        return bytes(self._body)
+
+    def feed(self, chunk: bytes) -> None:
+        """Take one chunk; anything past the limit, or behind the coded body's end, is dropped."""
+        if self.full or not chunk:
+            return
+        self._started = True
+        if self._member is None:
+            self._keep(chunk)
+        else:
+            self._inflate(chunk)
+
+    def end(self, *, cut_short: bool = False) -> BodyEnd:
+        """How the body ended, once no more chunks come; `cut_short` says that the connection broke off."""
+        if not self._known:
+            return BodyEnd.UNKNOWN_CODING
+        if self._corrupt:
+            return BodyEnd.CORRUPT
+        if self.full and len(self._body) >= self._limit:
+            return BodyEnd.CAPPED
+        inside_member = self._member is not None and not self._member.eof and self._started
+        return BodyEnd.CUT_SHORT if cut_short or inside_member else BodyEnd.COMPLETE
+
+    def _keep(self, data: bytes) -> None:
+        """One octet beyond the limit is what tells a capped body from one of exactly that size."""
+        room = self._limit - len(self._body)
+        self._body += data[:room]
+        self.full = len(data) > room
+
+    def _inflate(self, chunk: bytes) -> None:
+        chunk = self._split_magic + chunk
+        self._split_magic = b""
+        while chunk and not self.full and self._member is not None:
+            if self._member.eof and not self._next_member(chunk):
+                return
+            try:
+                data = self._member.decompress(chunk, self._limit - len(self._body) + 1)
+            except zlib.error:
+                self._corrupt = self.full = True
+                return
+            self._keep(data)
+            chunk = self._member.unconsumed_tail or self._member.unused_data
+
+    def _next_member(self, rest: bytes) -> bool:
+        """Whether what follows a finished member is one more; anything else is junk, and what ended cleanly counts."""
+        if rest == _MAGIC[:1]:
+            self._split_magic = rest
+            return False
+        if not rest.startswith(_MAGIC):
+            self.full = True
+            return False
+        self._members += 1
+        if self._members > _MOST_MEMBERS:
+            self._corrupt = self.full = True
+            return False
+        self._member = zlib.decompressobj(_GZIP_WINDOW)
+        return True

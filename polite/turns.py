@@ -1,0 +1,59 @@
+"""A turn at an origin: its scopes, the pacer that gives it, and the throttle that says how long the origin rests."""
+
+from polite.events import Slowed
+from polite.origin import Target
+from polite.pacing.outcome import Outcome
+from polite.pacing.policy import PacingPolicy
+from polite.pacing.throttle import Pause
+from polite.pacing.turnstile import Outlook, Turn
+from polite.ports import Listener, Pacer, Throttle
+
+
+class Turns:
+    """Pages and robots.txt take their turns here alike, so that both count as hits."""
+
+    def __init__(self, pacer: Pacer, throttle: Throttle, policy: PacingPolicy, listener: Listener) -> None:
+        self._pacer = pacer
+        self._throttle = throttle
+        self._listener = listener
+        self.anchor = policy.anchor
+        self._scopes = policy.scopes
+
+    async def take(self, target: Target, *, urgent: bool = False) -> Turn:
+        """Wait for the turn of a URL. Urgent ones (robots.txt, which others wait for) go before those that wait."""
+        return await self._pacer.acquire(self._scopes(target), urgent=urgent)
+
+    def settle(self, turn: Turn, target: Target, outcome: Outcome, crawl_delay: float | None) -> Pause:
+        """Count the rest from now. May be called again when more is known: it only ever lengthens."""
+        strikes = self._pacer.strikes(turn.scopes[0])
+        pause = self._throttle.pause(outcome, crawl_delay=crawl_delay, strikes=strikes)
+        self._pacer.settle(turn, pause.seconds, strike=pause.strike)
+        if pause.strike:
+            status = outcome.status or 0
+            self._listener(Slowed(str(target.origin), status, pause.seconds, pause.because))
+        return pause
+
+    def release(self, turn: Turn) -> None:
+        """The request is over, and its place is free."""
+        self._pacer.release(turn)
+
+    def give_back(self, turn: Turn) -> None:
+        """The turn was not used: nobody was asked, so nobody rests."""
+        self._pacer.settle(turn, 0.0)
+        self._pacer.release(turn)
+
+    def hold(self, target: Target, seconds: float, because: str) -> None:
+        """The URL's scopes rest for so long from now, at least."""
+        self._pacer.hold(self._scopes(target), seconds, because)
+
+    def outlook(self, target: Target) -> Outlook:
+        """When this URL's turn could come, as far as is known now."""
+        return self._pacer.outlook(self._scopes(target))
+
+    def pause(self, crawl_delay: float | None) -> Pause:
+        """How long an origin rests after an ordinary answer, and what that comes from."""
+        return self._throttle.pause(Outcome(200), crawl_delay=crawl_delay, strikes=0)
+
+    async def close(self) -> None:
+        """Everyone who waits gets GateClosed. May be called twice."""
+        await self._pacer.close()

@@ -1,0 +1,94 @@
+"""IP addresses as hosts: IPv4 in every spelling browsers read, IPv6 parsed and compressed (WHATWG URL, 3.5)."""
+
+import re
+
+from polite.url.refusal import Refusal
+
+# The last label decides: digits, or 0x with any hexadecimal digits or none; one trailing dot may follow.
+_ENDS_IN_NUMBER = re.compile(r"(?:^|\.)(?:[0-9]++|0x[0-9a-f]*+)\.?\Z").search
+_OCTAL = re.compile(r"0[0-7]+").fullmatch
+_DECIMAL = re.compile(r"[0-9]+").fullmatch
+_HEXADECIMAL = re.compile(r"0x[0-9a-f]*").fullmatch
+_DOTTED_QUAD = re.compile(r"(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})").fullmatch
+_IPV6_PIECE = re.compile(r"[0-9A-Fa-f]{1,4}").fullmatch
+
+# 2**32 has eleven octal digits; more digits than this are out of range, and int() is never asked to read them.
+_MAX_DIGITS = 12
+# Eight pieces of four digits, or six of them and a dotted quad.
+_MAX_IPV6 = 45
+
+
+def ends_in_number(host: str) -> bool:
+    """Whether a lower-case ASCII host must be read as an IPv4 address, or refused."""
+    return _ENDS_IN_NUMBER(host) is not None
+
+
+def parse_ipv4(host: str) -> str:
+    """`host` (lower-case, ends in a number) as a dotted quad: `0x7f.1` is `127.0.0.1`. Raises Refusal."""
+    parts = host.removesuffix(".").split(".", 4)
+    if len(parts) > 4:
+        raise Refusal("an IPv4 address has at most four parts")
+    *heads, last = (_ipv4_number(part) for part in parts)
+    if any(number > 255 for number in heads) or last >= 256 ** (4 - len(heads)):
+        raise Refusal("a part of the IPv4 address is too large")
+    address = last + sum(number << 8 * (3 - i) for i, number in enumerate(heads))
+    return ".".join(str(address >> shift & 255) for shift in (24, 16, 8, 0))
+
+
+def _ipv4_number(part: str) -> int:
+    if _HEXADECIMAL(part):
+        digits, radix = part[2:], 16
+    elif _OCTAL(part):
+        digits, radix = part[1:], 8
+    elif _DECIMAL(part) and (part == "0" or part[0] != "0"):
+        digits, radix = part, 10
+    else:
+        raise Refusal("a host that ends in a number must be an IPv4 address, and this is none")
+    digits = digits.lstrip("0")
+    if len(digits) > _MAX_DIGITS:
+        raise Refusal("a part of the IPv4 address is too large")
+    return int(digits or "0", radix)
+
+
+def parse_ipv6(text: str) -> str:
+    """What stands between the brackets, in the one spelling of RFC 5952 (4), hexadecimal to the end. Raises Refusal."""
+    if len(text) > _MAX_IPV6:
+        raise Refusal("the IPv6 address is too long")
+    before, gap, after = text.partition("::")
+    left = _ipv6_pieces(before, ends_address=not gap)
+    right = _ipv6_pieces(after, ends_address=True)
+    missing = 8 - len(left) - len(right)
+    if missing < 1 if gap else missing != 0:
+        raise Refusal("an IPv6 address has eight pieces, or fewer and one '::'")
+    return _compressed([*left, *[0] * missing, *right])
+
+
+def _ipv6_pieces(text: str, *, ends_address: bool) -> list[int]:
+    if not text:
+        return []
+    *parts, last = text.split(":")
+    quad = _DOTTED_QUAD(last) if ends_address else None
+    if quad is None:
+        parts.append(last)
+    if not all(map(_IPV6_PIECE, parts)):
+        raise Refusal("a piece of the IPv6 address is not one to four hexadecimal digits")
+    return [int(part, 16) for part in parts] + ([] if quad is None else _quad_pieces(*map(int, quad.groups())))
+
+
+def _quad_pieces(a: int, b: int, c: int, d: int) -> list[int]:
+    if max(a, b, c, d) > 255:
+        raise Refusal("a part of the IPv4 address within the IPv6 address is too large")
+    return [a << 8 | b, c << 8 | d]
+
+
+def _compressed(pieces: list[int]) -> str:
+    """The first longest run of two or more zeros becomes `::`."""
+    start, length = 0, 1
+    for i in range(8):
+        run = next((n for n, piece in enumerate(pieces[i:]) if piece), 8 - i)
+        if run > length:
+            start, length = i, run
+    if length == 1:
+        return ":".join(f"{piece:x}" for piece in pieces)
+    left, right = pieces[:start], pieces[start + length :]
+    return ":".join(f"{piece:x}" for piece in left) + "::" + ":".join(f"{piece:x}" for piece in right)

@@ -1,0 +1,37 @@
+"""Percent-encoding: which characters each part of a URL spells as %XX (WHATWG URL, 1.3)."""
+
+import re
+from collections.abc import Callable
+from urllib.parse import quote, unquote_to_bytes
+
+_PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
+
+
+def _encoder(also_encoded: str) -> Callable[[str], str]:
+    """An encoder for one percent-encode set: controls, DEL, all beyond ASCII, and `also_encoded`.
+
+    `%` is in no set: what is already encoded, well or badly, stays as it was sent.
+    """
+    kept = "".join(c for c in _PRINTABLE if c not in also_encoded)
+    to_encode = re.compile(f"[^{re.escape(kept)}]").search
+
+    def encode(text: str) -> str:
+        return quote(text, safe=kept) if to_encode(text) else text
+
+    return encode
+
+
+_QUERY = ' "#<>'
+_PATH = _QUERY + "?^`{}"
+
+encode_opaque_host = _encoder("")
+encode_fragment = _encoder(' "<>`')
+encode_query = _encoder(_QUERY)
+encode_special_query = _encoder(_QUERY + "'")
+encode_path = _encoder(_PATH)
+encode_userinfo = _encoder(_PATH + "/:;=@[\\]|")
+
+
+def decode(text: str) -> str:
+    """Undo percent-encoding once; octets that are not UTF-8 become U+FFFD, which no host may hold."""
+    return unquote_to_bytes(text).decode("utf-8", "replace")

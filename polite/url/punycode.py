@@ -1,0 +1,91 @@
+"""Punycode of one label, both ways, in time that a hostile label cannot stretch (RFC 3492)."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import chain
+
+from polite.url.refusal import Refusal
+
+# The parameters that RFC 3492, section 5, fixes for names.
+_BASE, _TMIN, _TMAX, _SKEW, _DAMP, _BIAS, _FIRST = 36, 1, 26, 38, 700, 72, 0x80
+_DIGITS = "abcdefghijklmnopqrstuvwxyz0123456789"
+_VALUES = {digit: value for value, digit in enumerate(_DIGITS)}
+
+
+def encode_label(label: str) -> str:
+    """The Punycode of a label that holds at least one character beyond ASCII, without the `xn--`.
+
+    The RFC walks the label once for each distinct character. Sorting the characters once gives the same deltas: each
+    is known by its place among those already placed.
+    """
+    basic = "".join(c for c in label if c < "\x80")
+    output = [basic, "-"] if basic else []
+    placed = [i for i, c in enumerate(label) if c < "\x80"]
+    code_point, index, bias = _FIRST, 0, _BIAS
+    for character, position in sorted((c, i) for i, c in enumerate(label) if c >= "\x80"):
+        place = bisect_left(placed, position)
+        delta = (ord(character) - code_point) * (len(placed) + 1) + place - index
+        output.append(_variable_length(delta, bias))
+        bias = _adapt(delta, len(placed) + 1, first=len(placed) == len(basic))
+        placed.insert(place, position)
+        code_point, index = ord(character), place + 1
+    return "".join(output)
+
+
+def decode_label(punycode: str) -> str:
+    """The label that `punycode` (lower case, without the `xn--`) stands for. Raises Refusal."""
+    cut = max(punycode.rfind("-"), 0)
+    label = list(punycode[:cut])
+    digits = iter(punycode[cut + 1 if cut else 0 :])
+    code_point, index, bias = _FIRST, 0, _BIAS
+    for digit in digits:
+        before, index = index, index + _read_integer(digit, digits, bias)
+        bias = _adapt(index - before, len(label) + 1, first=before == 0 and len(label) == cut)
+        code_point += index // (len(label) + 1)
+        index %= len(label) + 1
+        if code_point > 0x10FFFF:
+            raise Refusal("a label that starts with xn-- is not Punycode")
+        label.insert(index, chr(code_point))
+        index += 1
+    return "".join(label)
+
+
+def _adapt(delta: int, length: int, *, first: bool) -> int:
+    delta = delta // _DAMP if first else delta // 2
+    delta += delta // length
+    k = 0
+    while delta > (_BASE - _TMIN) * _TMAX // 2:
+        delta //= _BASE - _TMIN
+        k += _BASE
+    return k + (_BASE - _TMIN + 1) * delta // (delta + _SKEW)
+
+
+def _threshold(k: int, bias: int) -> int:
+    return min(max(k - bias, _TMIN), _TMAX)
+
+
+def _variable_length(number: int, bias: int) -> str:
+    digits = []
+    k = _BASE
+    while number >= (threshold := _threshold(k, bias)):
+        number, digit = divmod(number - threshold, _BASE - threshold)
+        digits.append(_DIGITS[threshold + digit])
+        k += _BASE
+    return "".join(digits) + _DIGITS[number]
+
+
+def _read_integer(first: str, rest: Iterator[str], bias: int) -> int:
+    """One variable-length integer; it ends at the first digit below its threshold (RFC 3492, 3.3)."""
+    number, weight, k = 0, 1, _BASE
+    for character in chain(first, rest):
+        digit = _VALUES.get(character)
+        # The RFC has decoders stop at 32 bits: larger ones name no character, and would grow with the input.
+        if digit is None or number > 0xFFFFFFFF:
+            break
+        number += digit * weight
+        threshold = _threshold(k, bias)
+        if digit < threshold:
+            return number
+        weight *= _BASE - threshold
+        k += _BASE
+    raise Refusal("a label that starts with xn-- is not Punycode")

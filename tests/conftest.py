@@ -1,0 +1,74 @@
+"""No test leaves this machine: sockets and DNS queries beyond loopback are refused, whoever opens them."""
+
+import socket
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Any
+
+import pycares
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("polite", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.load_profile("polite")
+
+
+class LeftTheMachine(Exception):
+    """A test tried to reach something beyond loopback. Not an OSError: nothing may take it for a network failure."""
+
+
+def _require_loopback(address: Any) -> None:
+    """Unix sockets have no host; names may not be resolved behind our back; addresses must be loopback."""
+    if not isinstance(address, tuple):
+        return
+    host = str(address[0]).partition("%")[0]
+    try:
+        local = ip_address(host).is_loopback
+    except ValueError:
+        local = host == "localhost"
+    if not local:
+        raise LeftTheMachine(f"a test may not reach {address!r}")
+
+
+@pytest.fixture(autouse=True)
+def _only_loopback(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    real_socket = socket.socket
+
+    class LoopbackSocket(real_socket):  # type: ignore[misc, valid-type]
+        def connect(self, address: Any) -> None:
+            _require_loopback(address)
+            super().connect(address)
+
+        def connect_ex(self, address: Any) -> int:
+            _require_loopback(address)
+            return super().connect_ex(address)
+
+        def sendto(self, data: bytes, *args: Any) -> int:
+            _require_loopback(args[-1])
+            return super().sendto(data, *args)
+
+        def bind(self, address: Any) -> None:
+            _require_loopback(address)
+            super().bind(address)
+
+    real_getaddrinfo = socket.getaddrinfo
+
+    def getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
+        _require_loopback((host,))
+        return real_getaddrinfo(host, *args, **kwargs)
+
+    real_channel = pycares.Channel.__init__
+
+    def channel(self: Any, *args: Any, servers: list[str] | None = None, **kwargs: Any) -> None:
+        # Made first, on loopback: a channel that was never made complains when it is collected.
+        real_channel(self, *args, servers=["127.0.0.1:1"], **kwargs)
+        if not servers:
+            raise LeftTheMachine("a test may not ask the system's nameservers: name one on loopback")
+        for server in servers:
+            _require_loopback((server.rpartition(":")[0].strip("[]") or server,))
+        self.servers = servers
+
+    monkeypatch.setattr(socket, "socket", LoopbackSocket)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(pycares.Channel, "__init__", channel)
+    yield
