@@ -87,7 +87,9 @@ async def open_gate(
             await transport.close()
 
 
-def _transports(agent: UserAgent, fetching: FetchPolicy, given: Mapping[str, Transport]) -> dict[str, Transport]:
+def _transports(
+    agent: UserAgent, fetching: FetchPolicy, given: Mapping[str, Transport]
+) -> dict[str, Transport]:
     # Imported here, so that `import polite` costs a crawler that only reads rules no HTTP client.
     from polite.transports.http import HttpTransport
 

@@ -4,15 +4,40 @@ import re
 
 # Long input is shown by its head: an error message must not carry a megabyte of URL into a log line.
 _SHOWN = 200
-_USERINFO = re.compile(r"^([^/?#\\]*:)?([/\\]{2,})([^/?#\\]*)@", re.DOTALL)
+
+# What the URL parser skips must not hide an @ from us. Possessive repeats (*+, ++) keep each match linear.
+_C0_AND_SPACE = "".join(map(chr, range(0x21)))
+_UNSEEN = re.compile(r"[\t\n\r]+")
+# Where an authority may start: `http:user@host` needs no slash, another scheme does.
+_SPECIAL_START = re.compile(r"(?:https?|ftp|wss?):[/\\]*+", re.IGNORECASE)
+_START = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*+:[/\\]++|[/\\]{2,}+)?")
+_SPECIAL_AUTHORITY = re.compile(r"[^/\\?#]*+")
+_AUTHORITY = re.compile(r"[^/?#]*+")
+_HOST_AND_PORT = re.compile(r"(?:\[[^\]]*+\]|[^:]*+)(?::[0-9]*+)?")
+_NESTED = re.compile(r"(?<=[/\\]{2})(?:[^/\\?#@]*+@)++")
 
 
 def shown(url: str) -> str:
-    """A URL as it may stand in an error or a log line: without credentials, without control characters, and short."""
-    head = url[: 4 * _SHOWN]
-    head = _USERINFO.sub(lambda m: f"{m[1] or ''}{m[2]}", head.lstrip())
-    head = "".join(c if c.isprintable() else repr(c)[1:-1] for c in head[:_SHOWN])
-    return head if len(url) <= _SHOWN else f"{head}... ({len(url)} characters)"
+    """A URL as it may stand in an error or a log line: without credentials or control characters, and short."""
+    text = _without_credentials(_UNSEEN.sub("", url.lstrip(_C0_AND_SPACE)))
+    head = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[:_SHOWN])
+    return head if len(text) <= _SHOWN else f"{head}... ({len(url)} characters)"
+
+
+def _without_credentials(text: str) -> str:
+    """All that could be credentials goes: a URL that is shown mangled is better than a password shown."""
+    special = _SPECIAL_START.match(text)
+    start = _end(special or _START.match(text))
+    authority = text[start : _end((_SPECIAL_AUTHORITY if special else _AUTHORITY).match(text, start))]
+    host = start + authority.rfind("@") + 1
+    if host == start and not _HOST_AND_PORT.fullmatch(authority):
+        # A colon and no port: most likely a password that holds the slash at which the authority seems to end.
+        host = max(start, text.rfind("@") + 1)
+    return text[:start] + _NESTED.sub("", text[host:])
+
+
+def _end(found: re.Match[str] | None) -> int:
+    return found.end() if found else 0
 
 
 class PoliteError(Exception):

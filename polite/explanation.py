@@ -49,7 +49,9 @@ class Explanation:
         days = 0.0 if since is None else (self.now - since) / 86_400
         detail = self.snapshot.access.detail if isinstance(self.snapshot.access, Unreachable) else ""
         copy = "the last good copy decides" if self.snapshot.good is not None else "there is no earlier copy"
-        return f"failed {self.snapshot.failures} times in {days:.1f} days; {copy}" + (f" ({detail})" if detail else "")
+        return f"failed {self.snapshot.failures} times in {days:.1f} days; {copy}" + (
+            f" ({detail})" if detail else ""
+        )
 
     def _turn(self) -> str:
         ahead = f", {self.outlook.waiting} waiting ahead" if self.outlook.waiting else ""

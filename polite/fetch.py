@@ -79,7 +79,9 @@ class RobotsFetcher:
             async with asyncio.timeout(left_s):
                 return await self._transports[ask.target.origin.scheme].get(ask)
         except TimeoutError:
-            return Failed(Reason.TIMEOUT, f"no whole answer within FetchPolicy.timeout={self._policy.timeout:g} s")
+            return Failed(
+                Reason.TIMEOUT, f"no whole answer within FetchPolicy.timeout={self._policy.timeout:g} s"
+            )
         except Exception as error:  # noqa: BLE001 - RFC 9309, 2.3.1.4: whatever a transport fails with, the answer is "unreachable"
             log.warning("transport failed for %s: %r", ask.target.url, error)
             return Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])

@@ -75,12 +75,19 @@ class Pacer(Protocol):
         """
         ...
 
-    def settle(self, turn: Turn, pause_s: float, *, strike: bool = False) -> None:
-        """Counted from now, the turn's scopes rest for `pause_s`. Only ever lengthens what is already there."""
+    def settle(self, turn: Turn, pause_s: float, *, strike: bool = False, because: str | None = None) -> None:
+        """Counted from now, the turn's scopes rest for `pause_s`. Only ever lengthens what is already there.
+
+        `strike`: it was a refusal, to be counted; `because`: what set the pause, for `outlook`.
+        """
         ...
 
     def release(self, turn: Turn) -> None:
         """The request is over: its place is free. A turn that was never settled must be settled first."""
+        ...
+
+    def give_back(self, turn: Turn) -> None:
+        """The turn was not used: nobody was asked, so nobody rests for it."""
         ...
 
     def hold(self, scopes: Sequence[Hashable], pause_s: float, because: str) -> None:

@@ -27,7 +27,7 @@ class Turns:
         """Count the rest from now. May be called again when more is known: it only ever lengthens."""
         strikes = self._pacer.strikes(turn.scopes[0])
         pause = self._throttle.pause(outcome, crawl_delay=crawl_delay, strikes=strikes)
-        self._pacer.settle(turn, pause.seconds, strike=pause.strike)
+        self._pacer.settle(turn, pause.seconds, strike=pause.strike, because=pause.because)
         if pause.strike:
             status = outcome.status or 0
             self._listener(Slowed(str(target.origin), status, pause.seconds, pause.because))
@@ -39,8 +39,7 @@ class Turns:
 
     def give_back(self, turn: Turn) -> None:
         """The turn was not used: nobody was asked, so nobody rests."""
-        self._pacer.settle(turn, 0.0)
-        self._pacer.release(turn)
+        self._pacer.give_back(turn)
 
     def hold(self, target: Target, seconds: float, because: str) -> None:
         """The URL's scopes rest for so long from now, at least."""

@@ -1,15 +1,17 @@
 """No test leaves this machine: sockets and DNS queries beyond loopback are refused, whoever opens them."""
 
 import socket
-from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Any
 
+import aiodns
 import pycares
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("polite", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.register_profile(
+    "polite", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
 settings.load_profile("polite")
 
 
@@ -31,7 +33,7 @@ def _require_loopback(address: Any) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _only_loopback(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _only_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     real_socket = socket.socket
 
     class LoopbackSocket(real_socket):  # type: ignore[misc, valid-type]
@@ -57,18 +59,21 @@ def _only_loopback(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         _require_loopback((host,))
         return real_getaddrinfo(host, *args, **kwargs)
 
-    real_channel = pycares.Channel.__init__
+    real_resolver, real_servers = aiodns.DNSResolver.__init__, pycares.Channel.servers
 
-    def channel(self: Any, *args: Any, servers: list[str] | None = None, **kwargs: Any) -> None:
-        # Made first, on loopback: a channel that was never made complains when it is collected.
-        real_channel(self, *args, servers=["127.0.0.1:1"], **kwargs)
-        if not servers:
+    def resolver(self: Any, nameservers: list[str] | None = None, *args: Any, **kwargs: Any) -> None:
+        if not nameservers:
             raise LeftTheMachine("a test may not ask the system's nameservers: name one on loopback")
+        for server in nameservers:
+            _require_loopback((server.rpartition(":")[0].strip("[]") or server,))
+        real_resolver(self, nameservers, *args, **kwargs)
+
+    def set_servers(self: Any, servers: list[str]) -> None:
         for server in servers:
             _require_loopback((server.rpartition(":")[0].strip("[]") or server,))
-        self.servers = servers
+        real_servers.__set__(self, servers)
 
     monkeypatch.setattr(socket, "socket", LoopbackSocket)
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    monkeypatch.setattr(pycares.Channel, "__init__", channel)
-    yield
+    monkeypatch.setattr(aiodns.DNSResolver, "__init__", resolver)
+    monkeypatch.setattr(pycares.Channel, "servers", property(real_servers.__get__, set_servers))

@@ -22,7 +22,7 @@ def test_a_name_is_not_resolved_by_the_system() -> None:
 
 
 async def test_a_dns_query_to_the_systems_nameservers_is_refused() -> None:
-    with pytest.raises(Exception, match="nameservers"):
+    with pytest.raises(Exception, match="system's nameservers"):
         aiodns.DNSResolver()
 
 
@@ -31,6 +31,18 @@ async def test_a_dns_query_to_a_foreign_nameserver_is_refused() -> None:
         aiodns.DNSResolver(nameservers=["192.0.2.53"])
 
 
+async def test_a_resolver_cannot_be_pointed_elsewhere_later() -> None:
+    resolver = aiodns.DNSResolver(nameservers=["127.0.0.1:1"])
+
+    with pytest.raises(Exception, match="may not reach"):
+        resolver.nameservers = ["192.0.2.53"]
+
+    await resolver.close()
+
+
 def test_loopback_is_there() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as peer:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as peer,
+    ):
         assert peer.getpeername() == server.getsockname()

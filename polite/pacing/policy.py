@@ -53,6 +53,10 @@ class PacingPolicy:
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise InvalidOption(f"PacingPolicy.{name}={value!r}: a whole number of 1 or more is needed")
         if not isinstance(self.anchor, Anchor):
-            raise InvalidOption(f"PacingPolicy.anchor={self.anchor!r}: one of {[str(a) for a in Anchor]} is needed")
+            raise InvalidOption(
+                f"PacingPolicy.anchor={self.anchor!r}: one of {[str(a) for a in Anchor]} is needed"
+            )
         if not callable(self.scopes):
-            raise InvalidOption("PacingPolicy.scopes: a function of a Target is needed, giving a tuple of scopes")
+            raise InvalidOption(
+                "PacingPolicy.scopes: a function of a Target is needed, giving a tuple of scopes"
+            )

@@ -85,7 +85,9 @@ class Exchange:
     ) -> "Exchange | Unreachable":
         """The first hop of asking `origin` for its file (L1), or the end when nothing speaks its scheme."""
         if origin.scheme not in schemes:
-            return Unreachable(Reason.SCHEME_UNKNOWN, origin.robots_url, detail=f"no transport for {origin.scheme}:")
+            return Unreachable(
+                Reason.SCHEME_UNKNOWN, origin.robots_url, detail=f"no transport for {origin.scheme}:"
+            )
         target = Target.of(origin.robots_url)
         return cls(Ask(target, max_bytes), (target.url,), max_redirects, schemes, denied_statuses)
 
@@ -119,7 +121,9 @@ class Exchange:
         if reply.end in _BROKEN:
             return self._unreachable(_BROKEN[reply.end], reply.status)
         if reply.status == 206 and not _is_whole(reply.content_range):
-            return self._unreachable(Reason.ODD_STATUS, 206, detail="a part of the file, though all was asked for")
+            return self._unreachable(
+                Reason.ODD_STATUS, 206, detail="a part of the file, though all was asked for"
+            )
         return Found(
             reply.body,
             reply.status,
@@ -150,7 +154,12 @@ class Exchange:
         return Unavailable(reason, self.ask.target.url, status, self.hops, max_age_s=max_age)
 
     def _unreachable(
-        self, reason: Reason, status: int | None = None, *, detail: str = "", retry_after_s: float | None = None
+        self,
+        reason: Reason,
+        status: int | None = None,
+        *,
+        detail: str = "",
+        retry_after_s: float | None = None,
     ) -> Unreachable:
         url = self.ask.target.url
         return Unreachable(reason, url, status, detail, self.hops, retry_after_s=retry_after_s)

@@ -64,7 +64,9 @@ class RobotsPolicy:
         for status in self.denied_statuses:
             count("RobotsPolicy.denied_statuses", status, least=400, most=499)
         if not isinstance(self.dialect, Dialect):
-            raise InvalidOption(f"RobotsPolicy.dialect={self.dialect!r}: a Dialect is needed, see polite.dialect(name)")
+            raise InvalidOption(
+                f"RobotsPolicy.dialect={self.dialect!r}: a Dialect is needed, see polite.dialect(name)"
+            )
 
 
 def _networks(option: str, values: Sequence[str]) -> tuple[Network, ...]:

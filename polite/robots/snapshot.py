@@ -46,7 +46,9 @@ class Snapshot:
         if self.good is not None and (policy.keep_stale or too_long):
             return self.good, Reason.UNREACHABLE_TOO_LONG if too_long else Reason.OK
         if too_long:
-            return Unavailable(Reason.UNREACHABLE_TOO_LONG, access.url, access.status), Reason.UNREACHABLE_TOO_LONG
+            return Unavailable(
+                Reason.UNREACHABLE_TOO_LONG, access.url, access.status
+            ), Reason.UNREACHABLE_TOO_LONG
         return access, Reason.UNREACHABLE
 
 

@@ -12,7 +12,9 @@ class MemoryStore:
 
     def __init__(self, max_origins: int = 100_000) -> None:
         if max_origins < 1:
-            raise InvalidOption(f"MemoryStore(max_origins={max_origins!r}): a whole number of 1 or more is needed")
+            raise InvalidOption(
+                f"MemoryStore(max_origins={max_origins!r}): a whole number of 1 or more is needed"
+            )
         self._max_origins = max_origins
         self._snapshots: OrderedDict[Origin, Snapshot] = OrderedDict()
 

@@ -1,6 +1,5 @@
 """robots.txt over http and https, on aiohttp: one unconditional GET a call, no redirect followed, no cookie kept."""
 
-
 import aiohttp
 from aiohttp import ClientConnectorDNSError, ClientHandlerType, ClientRequest, ClientResponse
 from yarl import URL
@@ -12,7 +11,11 @@ from polite.transports.guard import AddressGuard, refusals
 from polite.transports.inflate import Inflater
 from polite.transports.resolver import NameNotResolved, Resolver
 
-_TLS_ERRORS = (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError, aiohttp.ClientSSLError)
+_TLS_ERRORS = (
+    aiohttp.ClientConnectorCertificateError,
+    aiohttp.ClientConnectorSSLError,
+    aiohttp.ClientSSLError,
+)
 
 
 class ConnectionLost(aiohttp.ClientError):
@@ -79,7 +82,11 @@ class HttpTransport:
         return aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": self._user_agent, "Accept-Encoding": "gzip", "Accept": "text/plain, */*;q=0.1"},
+            headers={
+                "User-Agent": self._user_agent,
+                "Accept-Encoding": "gzip",
+                "Accept": "text/plain, */*;q=0.1",
+            },
             auto_decompress=False,
             trust_env=False,
             raise_for_status=False,

@@ -25,10 +25,15 @@ class Resolver(AbstractResolver):
     """One aiodns channel of our own. `nameservers` are asked instead of the system's when there are any."""
 
     def __init__(self, nameservers: tuple[str, ...] = ()) -> None:
-        if nameservers:
-            self._dns = aiodns.DNSResolver(nameservers=list(nameservers), timeout=_TIMEOUT_S, tries=_TRIES)
-        else:
-            self._dns = aiodns.DNSResolver(timeout=_TIMEOUT_S, tries=_TRIES)
+        self._nameservers = list(nameservers) or None
+        self._opened: aiodns.DNSResolver | None = None
+
+    @property
+    def _dns(self) -> aiodns.DNSResolver:
+        """Opened at the first name: a crawl of addresses needs none."""
+        if self._opened is None:
+            self._opened = aiodns.DNSResolver(self._nameservers, timeout=_TIMEOUT_S, tries=_TRIES)
+        return self._opened
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -42,10 +47,17 @@ class Resolver(AbstractResolver):
         except aiodns.error.DNSError as error:
             code, detail = (*error.args, "", "")[:2]
             missing = code == aiodns.error.ARES_ENOTFOUND
-            raise NameNotResolved(host, Reason.DNS_NXDOMAIN if missing else Reason.DNS_FAILURE, str(detail)) from error
+            raise NameNotResolved(
+                host, Reason.DNS_NXDOMAIN if missing else Reason.DNS_FAILURE, str(detail)
+            ) from error
         results = [
             ResolveResult(
-                hostname=host, host=node.addr[0].decode("ascii"), port=port, family=node.family, proto=0, flags=0
+                hostname=host,
+                host=node.addr[0].decode("ascii"),
+                port=port,
+                family=node.family,
+                proto=0,
+                flags=0,
             )
             for node in found.nodes
         ]
@@ -55,4 +67,5 @@ class Resolver(AbstractResolver):
 
     async def close(self) -> None:
         """Stop asking. May be called twice."""
-        await self._dns.close()
+        if self._opened is not None:
+            await self._opened.close()

@@ -1,4 +1,4 @@
-"""IP addresses as hosts: IPv4 in every spelling browsers read, IPv6 parsed and compressed (WHATWG URL, 3.5)."""
+"""IP addresses as hosts: IPv4 in every spelling browsers read, IPv6 compressed (WHATWG URL, 3.5)."""
 
 import re
 
@@ -9,10 +9,12 @@ _ENDS_IN_NUMBER = re.compile(r"(?:^|\.)(?:[0-9]++|0x[0-9a-f]*+)\.?\Z").search
 _OCTAL = re.compile(r"0[0-7]+").fullmatch
 _DECIMAL = re.compile(r"[0-9]+").fullmatch
 _HEXADECIMAL = re.compile(r"0x[0-9a-f]*").fullmatch
-_DOTTED_QUAD = re.compile(r"(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})").fullmatch
+_DOTTED_QUAD = re.compile(
+    r"(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,2})"
+).fullmatch
 _IPV6_PIECE = re.compile(r"[0-9A-Fa-f]{1,4}").fullmatch
 
-# 2**32 has eleven octal digits; more digits than this are out of range, and int() is never asked to read them.
+# 2**32 has eleven octal digits; more than this are out of range, and int() is never asked to read them.
 _MAX_DIGITS = 12
 # Eight pieces of four digits, or six of them and a dotted quad.
 _MAX_IPV6 = 45
@@ -51,7 +53,7 @@ def _ipv4_number(part: str) -> int:
 
 
 def parse_ipv6(text: str) -> str:
-    """What stands between the brackets, in the one spelling of RFC 5952 (4), hexadecimal to the end. Raises Refusal."""
+    """What stands between the brackets, compressed, in hexadecimal to its end. Raises Refusal."""
     if len(text) > _MAX_IPV6:
         raise Refusal("the IPv6 address is too long")
     before, gap, after = text.partition("::")
@@ -72,7 +74,9 @@ def _ipv6_pieces(text: str, *, ends_address: bool) -> list[int]:
         parts.append(last)
     if not all(map(_IPV6_PIECE, parts)):
         raise Refusal("a piece of the IPv6 address is not one to four hexadecimal digits")
-    return [int(part, 16) for part in parts] + ([] if quad is None else _quad_pieces(*map(int, quad.groups())))
+    return [int(part, 16) for part in parts] + (
+        [] if quad is None else _quad_pieces(*map(int, quad.groups()))
+    )
 
 
 def _quad_pieces(a: int, b: int, c: int, d: int) -> list[int]:

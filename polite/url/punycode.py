@@ -15,8 +15,8 @@ _VALUES = {digit: value for value, digit in enumerate(_DIGITS)}
 def encode_label(label: str) -> str:
     """The Punycode of a label that holds at least one character beyond ASCII, without the `xn--`.
 
-    The RFC walks the label once for each distinct character. Sorting the characters once gives the same deltas: each
-    is known by its place among those already placed.
+    The RFC walks the label once for each distinct character. Sorting the characters once gives the same
+    deltas: each is known by its place among those already placed.
     """
     basic = "".join(c for c in label if c < "\x80")
     output = [basic, "-"] if basic else []
@@ -40,7 +40,7 @@ def decode_label(punycode: str) -> str:
     code_point, index, bias = _FIRST, 0, _BIAS
     for digit in digits:
         before, index = index, index + _read_integer(digit, digits, bias)
-        bias = _adapt(index - before, len(label) + 1, first=before == 0 and len(label) == cut)
+        bias = _adapt(index - before, len(label) + 1, first=before == 0)
         code_point += index // (len(label) + 1)
         index %= len(label) + 1
         if code_point > 0x10FFFF:

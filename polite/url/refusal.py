@@ -4,7 +4,8 @@
 class Refusal(Exception):
     """Raised by the readers of parts; `parse_url` turns it into an InvalidURL.
 
-    `reason` must not quote the part: it may hold credentials. `position` is 0-based, in the part as it was handed over.
+    `reason` must not quote the part: it may hold credentials. `position` is 0-based, in the part as it was
+    handed over.
     """
 
     def __init__(self, reason: str, position: int = 0) -> None:

@@ -1,0 +1,5 @@
+"""The `polite` command, a file for each subcommand."""
+
+from polite.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,166 @@
+"""The demo's web: sixteen hosts, their robots.txt as real sites write them, and what each of them forbids."""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+AGENT = "PoliteDemo/1.0 (+https://polite.test/demo)"
+MIN_DELAY_S = 0.3
+RETRY_AFTER_S = 2
+
+
+class Quirk(Enum):
+    """How a host answers, beside the ordinary."""
+
+    NONE = auto()
+    MISSING = auto()
+    FORBIDDEN = auto()
+    BUSY_TWICE = auto()
+    HOPS = auto()
+    LIMITED = auto()
+    SLOW = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One virtual host. `forbidden` lists pages by hand beside the rules: the judge of the crawl reads no robots.txt."""
+
+    name: str
+    robots: bytes
+    pages: tuple[str, ...]
+    forbidden: tuple[str, ...] = ()
+    delay_s: float = MIN_DELAY_S
+    quirk: Quirk = Quirk.NONE
+    hops: int = 0
+    note: str = ""
+
+
+def _pages(*more: str, count: int = 6) -> tuple[str, ...]:
+    return ("/", *(f"/page/{n}" for n in range(1, count)), *more)
+
+
+_GROUPS = b"""\
+# Three audiences, three groups; ours is the second.
+User-agent: OtherBot
+User-agent: AnotherBot
+Disallow: /
+
+User-agent: politedemo
+User-agent: FriendlyBot/2.0
+Disallow: /members
+Allow: /members/join
+Disallow: /drafts/
+
+User-agent: *
+Disallow: /page/
+Sitemap: http://groups.test/sitemap.xml
+"""
+
+_WILDCARDS = b"""\
+User-agent: *
+Disallow: /*?sort=
+Disallow: /*.pdf$
+Disallow: /cart
+Allow: /cart/help$
+Disallow: /a*/private/
+"""
+
+_HTML = b"""<!doctype html><html><head><title>Welcome: a page for everything</title></head>
+<body><p>User-agent is a word that this page knows: Disallow is another.</p></body></html>
+"""
+
+# Rules, then comments up to the cap of 512,000 octets, then a rule that lies beyond it and does not count.
+_HUGE_HEAD = b"User-agent: *\nDisallow: /secret\n"
+_HUGE = (
+    _HUGE_HEAD
+    + b"# filler\n" * ((512_000 - len(_HUGE_HEAD)) // 9 + 1)
+    + b"Disallow: /page\n"
+    + b"# more\n" * 50_000
+)
+
+HOSTS: tuple[Host, ...] = (
+    Host(
+        "groups.test",
+        _GROUPS,
+        _pages("/members", "/members/join", "/drafts/1"),
+        ("/members", "/drafts/1"),
+        note="several groups; the named one is obeyed",
+    ),
+    Host(
+        "shop.test",
+        _WILDCARDS,
+        _pages("/list?sort=up", "/price.pdf", "/price.pdf?v=2", "/cart", "/cart/help", "/about/private/x"),
+        ("/list?sort=up", "/price.pdf", "/cart", "/about/private/x"),
+        note="wildcards and $",
+    ),
+    Host(
+        "delay.test",
+        b"User-agent: *\nCrawl-delay: 1\nDisallow: /admin\n",
+        _pages("/admin"),
+        ("/admin",),
+        delay_s=1.0,
+        note="Crawl-delay: 1",
+    ),
+    Host(
+        "half.test",
+        b"User-agent: *\r\nDisallow: /trash/\r\nCrawl-delay: 0.5\r\n",
+        _pages("/trash/x"),
+        ("/trash/x",),
+        delay_s=0.5,
+        note="Crawl-delay: 0.5, CR LF",
+    ),
+    Host("mac.test", b"User-agent: *\rDisallow: /old\r", _pages("/old/1"), ("/old/1",), note="CR line ends"),
+    Host(
+        "bom.test",
+        b"\xef\xbb\xbfUser-agent: *\nDisallow: /x\n",
+        _pages("/x/1"),
+        ("/x/1",),
+        note="a byte order mark",
+    ),
+    Host("html.test", _HTML, _pages(), note="a page instead of rules"),
+    Host(
+        "xn--mller-kva.test",
+        "User-agent: *\nDisallow: /käse\n".encode(),
+        _pages("/k%C3%A4se/1", "/kase"),
+        ("/k%C3%A4se/1",),
+        note="müller.test, rules in UTF-8",
+    ),
+    Host(
+        "five.test",
+        b"User-agent: *\nDisallow: /no\n",
+        _pages("/no/1"),
+        ("/no/1",),
+        quirk=Quirk.HOPS,
+        hops=5,
+        note="rules behind five redirects",
+    ),
+    Host(
+        "six.test",
+        b"User-agent: *\nDisallow: /\n",
+        _pages(),
+        quirk=Quirk.HOPS,
+        hops=6,
+        note="six redirects: no file",
+    ),
+    Host("missing.test", b"", _pages(), quirk=Quirk.MISSING, note="404: no restriction"),
+    Host("locked.test", b"", _pages(), quirk=Quirk.FORBIDDEN, note="403: no restriction"),
+    Host(
+        "busy.test",
+        b"User-agent: *\nDisallow: /no\n",
+        _pages("/no/1"),
+        ("/no/1",),
+        quirk=Quirk.BUSY_TWICE,
+        note="503 twice, then rules",
+    ),
+    Host(
+        "limited.test", b"", _pages(), quirk=Quirk.LIMITED, note=f"one 429 with Retry-After: {RETRY_AFTER_S}"
+    ),
+    Host(
+        "slow.test",
+        b"User-agent: *\nDisallow: /deep\n",
+        _pages("/deep/1"),
+        ("/deep/1",),
+        quirk=Quirk.SLOW,
+        note="half a second",
+    ),
+    Host("huge.test", _HUGE, _pages("/secret"), ("/secret",), note="a body beyond the cap"),
+)

@@ -1,0 +1,261 @@
+"""Who goes next, and when: turns at several scopes, taken together or not at all; no clock, no I/O.
+
+A scope is free when its rest is over (`ready_at`), it has a place (`open < limit`) and nobody stands in line.
+A request whose scopes are all free is granted at once; any other waits, and holds no place anywhere while it
+does (`ladder.py` says how).
+
+Order: at one scope, a turn is overtaken only by urgent ones and by those that asked before it, once one that
+is already the front has passed. So where every open turn is released, each waiting one is granted after at
+most as many grants of each of its scopes as turns were ahead of it, plus the urgent ones that come, plus the
+times that a narrower scope is made to rest longer meanwhile. A decision is O(scopes x log n).
+"""
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+
+from polite.errors import InvalidOption, Overloaded
+from polite.pacing.ladder import Ladder
+from polite.pacing.outlook import Outlook
+from polite.pacing.scopes import Scopes
+from polite.pacing.turn import Scope, Turn, TurnState
+
+__all__ = ["Outlook", "Turn", "TurnState", "Turnstile"]
+
+_WAITING = TurnState.WAITING
+_OPEN = TurnState.OPEN
+_CANCELLED = TurnState.CANCELLED
+
+# Taken from the order of an urgent turn, so that it comes before all others; no crawl asks so often.
+_URGENT = 1 << 62
+# Every so many requests the idle scopes are looked after.
+_SWEEP_EVERY = 64
+
+
+class Turnstile:
+    """Gives out turns; `now` is always monotonic seconds, and a `now` smaller than before never makes anything sooner.
+
+    `concurrency`: turns of one scope that may be open at one time, for all scopes or asked once for each.
+    With 1, the next turn of a scope needs the last one settled, released, and rested. With more, a grant
+    itself lets the scope rest for `provisional_s`. `max_waiting`: turns that may wait at one time. A scope
+    without turns is forgotten when it has rested; with refusals in a row, `strikes_kept_s` later. Raises
+    InvalidOption.
+    """
+
+    __slots__ = ("_asked", "_ladder", "_latest", "_max_waiting", "_provisional_s", "_scopes")
+
+    def __init__(
+        self,
+        *,
+        concurrency: int | Callable[[Hashable], int] = 1,
+        provisional_s: float = 1.0,
+        max_waiting: int = 100_000,
+        strikes_kept_s: float = 3600.0,
+    ) -> None:
+        if not callable(concurrency):
+            _whole("concurrency", concurrency)
+        self._scopes = Scopes(concurrency, _seconds("strikes_kept_s", strikes_kept_s))
+        self._provisional_s = _seconds("provisional_s", provisional_s)
+        self._max_waiting = _whole("max_waiting", max_waiting)
+        self._ladder = Ladder()
+        self._asked = 0
+        self._latest = -math.inf  # the greatest `now` seen: rests are counted from there
+
+    def __len__(self) -> int:
+        """How many scopes are remembered."""
+        return len(self._scopes)
+
+    @property
+    def waiting(self) -> int:
+        """How many turns wait."""
+        return self._ladder.waiting
+
+    @property
+    def next_at(self) -> float | None:
+        """When `due` may have something to give, or None when time alone gives nothing.
+
+        Never too late, sometimes early.
+        """
+        return self._ladder.next_at
+
+    def request(self, scopes: Sequence[Hashable], now: float, *, urgent: bool = False) -> Turn:
+        """Ask for a turn at all the scopes (narrowest first); it is open at once when all are free, else it waits.
+
+        Raises Overloaded when it must wait and `max_waiting` do, ValueError without a scope.
+        """
+        self._asked = asked = self._asked + 1
+        if now > self._latest:
+            self._latest = now
+        if not asked % _SWEEP_EVERY:
+            self._scopes.sweep(now, _SWEEP_EVERY)
+        turn = Turn(self, self._scopes.named(scopes), asked - _URGENT if urgent else asked)
+        for scope in turn._scopes:
+            if scope.ready_at > now or scope.open >= scope.limit or scope.front is not None:
+                if self._ladder.waiting >= self._max_waiting:
+                    raise self._overloaded(turn)
+                self._ladder.enter(turn, now)
+                return turn
+        self._open(turn, now)
+        return turn
+
+    def due(self, now: float) -> list[Turn]:
+        """The turns whose time has come, now open, in the order in which they were given."""
+        granted: list[Turn] = []
+        if now > self._latest:
+            self._latest = now
+        while (turn := self._ladder.next_through(now)) is not None:
+            self._open(turn, now)
+            granted.append(turn)
+        return granted
+
+    def settle(
+        self,
+        turn: Turn,
+        now: float,
+        pause_s: float | Mapping[Hashable, float],
+        *,
+        strike: bool = False,
+        because: str | None = None,
+    ) -> None:
+        """From now, each scope of the turn rests for `pause_s` (or for its own; 0 for one not named), if that is longer.
+
+        `strike`: it was a refusal (429, 503), which each scope counts; the first settling without one ends
+        the row. Settling again only lengthens: it counts a refusal not yet counted, and ends no row. A
+        released turn may be settled still. Raises ValueError for a turn that is not granted or not from here,
+        a scope that is not the turn's, and a pause that is not finite.
+        """
+        if turn._owner is not self or turn.granted_at is None or turn.state is _CANCELLED:
+            raise ValueError(f"{turn!r} was not given here, so it cannot be settled")
+        if now > self._latest:
+            self._latest = now
+        # A released turn's scope may have been forgotten, and met again, since.
+        scopes = turn._scopes if turn.state is _OPEN else self._scopes.named(turn.scopes)
+        if isinstance(pause_s, (int, float)):
+            until = self._latest + _pause(pause_s)
+            for scope in scopes:
+                scope.rest(until, because)
+        else:
+            self._rest_each(scopes, pause_s, because)
+        if strike:
+            if not turn._struck:
+                turn._struck = True
+                for scope in scopes:
+                    scope.strikes += 1
+        elif not turn.settled:
+            for scope in scopes:
+                scope.strikes = 0
+        turn.settled = True
+        if turn.state is not _OPEN:
+            self._scopes.retire(*scopes)
+
+    def release(self, turn: Turn, now: float) -> None:
+        """The request is over: its places are free. Again, or after `cancel`, it does nothing.
+
+        A turn never settled is settled first, with `provisional_s`. Raises ValueError for a turn that waits
+        (cancel it) or is not from here.
+        """
+        if turn._owner is not self or turn.state is _WAITING:
+            raise ValueError(f"{turn!r} was not given here, so it cannot be released")
+        if turn.state is _OPEN:
+            if not turn.settled:
+                self.settle(turn, now, self._provisional_s, strike=False)
+            self._vacate(turn, TurnState.RELEASED)
+
+    def cancel(self, turn: Turn, now: float) -> None:
+        """The turn is not wanted: one that waits leaves the line, one that is open is given back.
+
+        Giving back means that nothing was fetched: nobody rests for it, except that what a grant armed
+        (`provisional_s`, with concurrency) and what was settled stays. After `release`, or again, it does
+        nothing. Raises ValueError if not from here.
+        """
+        if turn._owner is not self:
+            raise ValueError(f"{turn!r} was not given here, so it cannot be cancelled")
+        if now > self._latest:
+            self._latest = now
+        if turn.state is _WAITING:
+            self._ladder.leave(turn)
+            self._scopes.retire(*turn._scopes)
+        elif turn.state is _OPEN:
+            self._vacate(turn, _CANCELLED)
+
+    def hold(self, scope: Hashable, until: float, because: str | None = None) -> None:
+        """The scope's next turn is not before `until` (monotonic).
+
+        Never sooner than it was. ValueError when not finite.
+        """
+        if not -math.inf < until < math.inf:
+            raise ValueError(f"a hold of {scope!r} until {until!r}: a finite time is needed")
+        held = self._scopes.named((scope,))[0]
+        held.rest(until, because)
+        self._scopes.retire(held)
+
+    def strikes(self, scope: Hashable) -> int:
+        """Refusals in a row; 0 for a scope that is not known or was forgotten."""
+        known = self._scopes.find(scope)
+        return 0 if known is None else known.strikes
+
+    def outlook(self, scopes: Sequence[Hashable], now: float) -> Outlook:
+        """When a request for these scopes could go, and which one holds it last.
+
+        Nothing is remembered of the question.
+        """
+        known = (self._scopes.find(key) for key in scopes)
+        busy = [scope for scope in known if scope is not None and scope.busy(now)]
+        if not busy:
+            return Outlook(now, None, 0, 0, None)
+        last = max(busy, key=lambda scope: (max(now, scope.ready_at), scope.waiting))
+        because = last.because if last.ready_at > now else None
+        return Outlook(max(now, last.ready_at), last.key, last.waiting, last.open, because)
+
+    def _overloaded(self, turn: Turn) -> Overloaded:
+        self._scopes.retire(*turn._scopes)
+        keys = ", ".join(str(key) for key in turn.scopes)
+        return Overloaded(
+            f"PacingPolicy.max_waiting={self._max_waiting} requests wait already: none for {keys} can"
+        )
+
+    def _open(self, turn: Turn, now: float) -> None:
+        """Take a place at each scope: they were all found free."""
+        turn.granted_at = now
+        turn.state = _OPEN
+        for scope in turn._scopes:
+            scope.open += 1
+            if scope.limit > 1:
+                scope.rest(self._latest + self._provisional_s, "a turn was just given")
+                self._ladder.stir(scope)
+
+    def _vacate(self, turn: Turn, state: TurnState) -> None:
+        turn.state = state
+        for scope in turn._scopes:
+            scope.open -= 1
+            if scope.awaited:
+                self._ladder.stir(scope)
+            elif not scope.listed:
+                self._scopes.retire(scope)
+
+    def _rest_each(
+        self, scopes: Sequence[Scope], pauses: Mapping[Hashable, float], because: str | None
+    ) -> None:
+        if strangers := set(pauses).difference(scope.key for scope in scopes):
+            raise ValueError(f"a pause for {strangers!r}, which are not scopes of the turn")
+        checked = {key: _pause(pause_s) for key, pause_s in pauses.items()}
+        for scope in scopes:
+            if scope.key in checked:
+                scope.rest(self._latest + checked[scope.key], because)
+
+
+def _pause(pause_s: float) -> float:
+    if not 0 <= pause_s < math.inf:
+        raise ValueError(f"a pause of {pause_s!r} s: a finite number of 0 or more is needed")
+    return pause_s
+
+
+def _seconds(name: str, value: float) -> float:
+    if not 0 <= value < math.inf:
+        raise InvalidOption(f"{name}={value!r}: a finite number of seconds, 0 or more, is needed")
+    return value
+
+
+def _whole(name: str, value: int) -> int:
+    if value < 1:
+        raise InvalidOption(f"PacingPolicy.{name}={value!r}: a whole number of 1 or more is needed")
+    return value

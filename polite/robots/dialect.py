@@ -1,0 +1,145 @@
+"""Dialect: every point on which the documents differ, as named fields, and the five dialects."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from polite.errors import InvalidOption
+
+
+class WildcardConflict(Enum):
+    """When the order of a rule with `*` and an opposed rule is what a document calls undefined (P3)."""
+
+    DEFINED = "length decides, with wildcards or without"
+    UNDEFINED_UNLESS_TIED = "undefined, but at equal length the least restrictive rule is used"
+    UNDEFINED = "undefined"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How a file is read. The defaults are RFC 9309; make a dialect of your own with `dataclasses.replace`.
+
+    The file:
+    - `max_bytes`: octets of the body that count (H9, F1).
+    - `max_line_bytes`: octets of a line that count, or None for all.
+    - `skips_partial_bom`: the first octets of a cut byte order mark are dropped too, not only a whole one (F4).
+    - `nul_ends_line`: what follows a NUL in a line is ignored, as in a C string.
+    - `misspellings`: pairs (as written, what is meant), both lower-case, of fields that are accepted (F7).
+    - `extends_fields`: a field that only starts with a known name is that field: `disallow-all:`.
+    - `colon_optional`: a line of exactly two words needs no colon.
+
+    Groups:
+    - `blank_line_separates`: a user-agent line after a blank line starts a new group (G2).
+    - `any_field_ends_agents`: a field that is no rule (Crawl-delay, an unknown one, but never Sitemap) between two
+      user-agent lines parts them; otherwise only a rule does (G1).
+    - `combines_groups`: all groups of a name hold together; otherwise the first alone (G5).
+    - `derives_general_names`: a crawler named `a-b` falls back to `a` without being told so (A3).
+    - `lettered_names_only`: a name with a digit in it can never be found in a file (A5).
+
+    Rules:
+    - `has_allow`: Allow is a rule (P4).
+    - `has_wildcards`: `*` and a last `$` are special (M4).
+    - `supplies_slash`: a path that lacks its first slash gets one (M3).
+    - `wildcard_conflict`: when a conflict with a wildcard rule is undefined (P3). The longer rule is used all the same.
+    - `index_is_folder`: an Allow of `/a/index.htm...` allows `/a/` itself too.
+    - `exempts_robots_txt`: `/robots.txt` may always be fetched (RFC 9309, 2.2.2).
+
+    Characters (RFC 9309, 2.2.2 and 2.2.3). Octets outside ASCII equal their escapes in every dialect (M5).
+    - `decodes_unreserved`: `%62` equals `b` in rule and URL; reserved characters never equal their escapes.
+    - `specials_equal_escapes`: `%2A` and `%24` in a rule are the plain characters, and match them escaped or not.
+    - `excluded_equal_escapes`: characters that RFC 3986 excludes from URLs (space, quotes, brackets...) equal their escapes.
+      So does `'`, which URL parsers escape in a query only: whoever reads the URL cannot know how it was written.
+    - `normalises_urls`: the URL is brought to the rules' spelling (hexadecimal digits too), not only the rules.
+
+    The fetch:
+    - `denied_statuses`: the 4xx answers that count as a server error, not as "no restriction" (H4).
+    """
+
+    name: str
+    max_bytes: int = 512_000
+    max_line_bytes: int | None = None
+    skips_partial_bom: bool = False
+    nul_ends_line: bool = False
+    misspellings: tuple[tuple[str, str], ...] = ()
+    extends_fields: bool = False
+    colon_optional: bool = False
+    blank_line_separates: bool = False
+    any_field_ends_agents: bool = False
+    combines_groups: bool = True
+    derives_general_names: bool = True
+    lettered_names_only: bool = False
+    has_allow: bool = True
+    has_wildcards: bool = True
+    supplies_slash: bool = False
+    wildcard_conflict: WildcardConflict = WildcardConflict.DEFINED
+    index_is_folder: bool = False
+    exempts_robots_txt: bool = True
+    decodes_unreserved: bool = True
+    specials_equal_escapes: bool = True
+    excluded_equal_escapes: bool = True
+    normalises_urls: bool = True
+    denied_statuses: frozenset[int] = frozenset()
+
+
+_FREQUENT_MISSPELLINGS = (
+    ("useragent", "user-agent"),
+    ("user agent", "user-agent"),
+    ("dissallow", "disallow"),
+    ("dissalow", "disallow"),
+    ("disalow", "disallow"),
+    ("diasllow", "disallow"),
+    ("disallaw", "disallow"),
+    ("site-map", "sitemap"),
+)
+
+RFC9309 = Dialect(name="rfc9309")
+
+CLASSIC = Dialect(
+    name="classic",
+    blank_line_separates=True,
+    has_allow=False,
+    has_wildcards=False,
+    exempts_robots_txt=False,
+)
+
+GOOGLE_2010 = Dialect(
+    name="google-2010",
+    # The document leaves misspelled fields undefined: understood, they mostly forbid, and that is the careful reading.
+    misspellings=_FREQUENT_MISSPELLINGS,
+    combines_groups=False,
+    supplies_slash=True,
+    wildcard_conflict=WildcardConflict.UNDEFINED,
+    exempts_robots_txt=False,
+)
+
+GOOGLE_2019 = Dialect(
+    name="google-2019",
+    wildcard_conflict=WildcardConflict.UNDEFINED_UNLESS_TIED,
+    exempts_robots_txt=False,
+)
+
+GOOGLE = Dialect(
+    name="google",
+    max_line_bytes=2083 * 8 - 1,
+    skips_partial_bom=True,
+    nul_ends_line=True,
+    misspellings=_FREQUENT_MISSPELLINGS,
+    extends_fields=True,
+    colon_optional=True,
+    derives_general_names=False,
+    lettered_names_only=True,
+    index_is_folder=True,
+    exempts_robots_txt=False,
+    decodes_unreserved=False,
+    specials_equal_escapes=False,
+    excluded_equal_escapes=False,
+    normalises_urls=False,
+)
+
+_BY_NAME = {each.name: each for each in (CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE)}
+
+
+def dialect(name: str) -> Dialect:
+    """The dialect of that name: classic, google-2010, google-2019, rfc9309 or google. Raises InvalidOption."""
+    if name not in _BY_NAME:
+        raise InvalidOption(f"dialect={name!r}: the dialects are {', '.join(_BY_NAME)}")
+    return _BY_NAME[name]

@@ -1,0 +1,142 @@
+"""The lines of a file: numbered, each a field and its value, without byte order mark, line ends and comments."""
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from polite.robots.dialect import Dialect
+
+# The format's white space, spelled out: strip() alone would take U+0085, U+00A0 and more, which here are octets
+# of ordinary letters. Vertical tab and form feed are no line ends; no URL holds them, so they may go.
+WHITE = " \t\v\f"
+_BOM = b"\xef\xbb\xbf"
+
+
+class Field(Enum):
+    """What a line is about. The value is the field's name as it should be written, in lower case."""
+
+    USER_AGENT = "user-agent"
+    ALLOW = "allow"
+    DISALLOW = "disallow"
+    SITEMAP = "sitemap"
+    CRAWL_DELAY = "crawl-delay"
+    REQUEST_RATE = "request-rate"
+    VISIT_TIME = "visit-time"
+    HOST = "host"
+    UNKNOWN = "a field that the dialect does not know"
+    NONE = "no field at all"
+
+
+_KNOWN = {field.value: field for field in Field if field not in {Field.UNKNOWN, Field.NONE}}
+_EXTENDABLE = frozenset({Field.USER_AGENT, Field.ALLOW, Field.DISALLOW, Field.SITEMAP})
+
+
+class Line(NamedTuple):
+    """One line that is neither blank nor only a comment. Its texts hold one character per octet: see `readable`.
+
+    `number` is 1-based; CR LF ends one line, not two. `name` and `value` are as written, without the white
+    space around them and without the comment; a line without a field has its text as value. `text` is the
+    whole line.
+    """
+
+    number: int
+    field: Field
+    name: str
+    value: str
+    text: str
+
+    @property
+    def column(self) -> int:
+        """Where the value starts: 1-based, counted in characters of the line."""
+        content = self.text.partition("#")[0]
+        before = content.rstrip(WHITE).removesuffix(self.value) if self.value else content
+        return len(readable(before)) + 1
+
+
+def octets(text: str) -> bytes:
+    """The UTF-8 of a text, whatever it holds: a lone surrogate becomes three octets and never an error."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def readable(text: str) -> str:
+    """A text of one character per octet as people read it; octets that are not UTF-8 show as `\\xNN`."""
+    return text if text.isascii() else text.encode("latin-1").decode("utf-8", "backslashreplace")
+
+
+def lines(body: bytes, dialect: Dialect) -> Iterator[Line]:
+    """Every line of the first `dialect.max_bytes` octets that says something, valid or not (F1 to F5).
+
+    Never raises on content.
+    """
+    fields = Fields(dialect)
+    for number, text in enumerate(rows(body, dialect), 1):
+        content = text.partition("#")[0].strip(WHITE)
+        if content:
+            yield Line(number, *fields.split(content), text)
+
+
+def rows(body: bytes, dialect: Dialect) -> list[str]:
+    """The lines as they stand, the first at index 0, decoded so that no octet is ever an error (F1, F3, F4)."""
+    # latin-1: one character per octet. `splitlines` knows more line ends than the format does.
+    text = _without_bom(body[: dialect.max_bytes], dialect).decode("latin-1")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    rows = text.split("\n")
+    if dialect.nul_ends_line and "\0" in text:
+        rows = [row.partition("\0")[0] for row in rows]
+    if dialect.max_line_bytes is not None and len(text) > dialect.max_line_bytes:
+        rows = [row[: dialect.max_line_bytes] for row in rows]
+    return rows
+
+
+def _without_bom(body: bytes, dialect: Dialect) -> bytes:
+    if body.startswith(_BOM):
+        return body[len(_BOM) :]
+    if dialect.skips_partial_bom:
+        for length in (2, 1):
+            if body.startswith(_BOM[:length]):
+                return body[length:]
+    return body
+
+
+class Fields(dict[str, Field]):
+    """From what stands before a colon, white space and all, to its field; each spelling is worked out once.
+
+    Made for one file: its size is bounded by the file's.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__()
+        self._colon_optional = dialect.colon_optional
+        self._exact = _KNOWN | {written: _KNOWN[meant] for written, meant in dialect.misspellings}
+        if not dialect.has_allow:
+            del self._exact[Field.ALLOW.value]
+        extendable = [name for name, field in self._exact.items() if field in _EXTENDABLE]
+        self._starts = tuple(extendable) if dialect.extends_fields else ()
+
+    def __missing__(self, written: str) -> Field:
+        name = written.strip(WHITE).lower()
+        field = self._exact.get(name, Field.UNKNOWN)
+        if field is Field.UNKNOWN and name.startswith(self._starts):
+            field = next(self._exact[start] for start in self._starts if name.startswith(start))
+        # A `#` before the colon: the colon belongs to a comment, and is no sign of a field.
+        self[written] = field = Field.NONE if not name or "#" in name else field
+        return field
+
+    def split(self, content: str) -> tuple[Field, str, str]:
+        """A line without its comment and outer white space, as field, name and value (F5)."""
+        name, colon, value = content.partition(":")
+        if not colon:
+            name, value = self._two_words(content)
+        if name:
+            return self[name], name.rstrip(WHITE), value.lstrip(WHITE)
+        return Field.NONE, "", content
+
+    def _two_words(self, content: str) -> tuple[str, str]:
+        """Where the dialect forgives a forgotten colon, the two words of a line that has exactly two."""
+        if self._colon_optional:
+            name, _, value = content.replace("\t", " ").partition(" ")
+            value = value.strip(" ")
+            if value and " " not in value:
+                return name, value
+        return "", ""

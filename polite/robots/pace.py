@@ -1,0 +1,84 @@
+"""What a group asks about pace: Crawl-delay, Request-rate and Visit-time, which no standard defines and many files hold."""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_NUMBER = re.compile(r"(?:\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(?:[eE][+-]?\d{1,2})?", re.ASCII)
+_TIMES = re.compile(r"(\d\d):?(\d\d)\s*-\s*(\d\d):?(\d\d)", re.ASCII)
+_RATE = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})\s*([smh]?)(?:\s+(.{1,20}))?", re.ASCII | re.IGNORECASE)
+_UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3_600}
+_DAY_MIN = 24 * 60
+# Longer than any honest value, and short enough that no pattern above has anything to go back over.
+_LONGEST = 64
+
+
+@dataclass(frozen=True, slots=True)
+class VisitTime:
+    """When the site likes to be visited: minutes after midnight UTC, the end not included. It may run over midnight."""
+
+    start_min: int
+    end_min: int
+
+    @property
+    def length_min(self) -> int:
+        return (self.end_min - self.start_min) % _DAY_MIN or _DAY_MIN
+
+    def covers(self, minute: int) -> bool:
+        """Whether a minute of the day (0 to 1439) lies within."""
+        return (minute - self.start_min) % _DAY_MIN < self.length_min
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRate:
+    """So many requests in so many seconds, all day or within a window only."""
+
+    requests: int
+    seconds: float
+    window: VisitTime | None = None
+
+    @property
+    def delay_s(self) -> float:
+        """The gap between requests that keeps to the rate."""
+        return self.seconds / self.requests
+
+
+def crawl_delay(values: Iterable[str]) -> float | None:
+    """Seconds; of several the largest. What is no finite number of at least zero is ignored."""
+    numbers = (float(value) for value in values if len(value) <= _LONGEST and _NUMBER.fullmatch(value))
+    return max((number for number in numbers if math.isfinite(number)), default=None)
+
+
+def request_rate(values: Iterable[str]) -> RequestRate | None:
+    """`1/5`, `1/10s`, `30/1m`, perhaps with `0600-0845` behind; of several the slowest. The rest is ignored."""
+    rates = [rate for rate in map(_request_rate, values) if rate is not None]
+    return max(rates, key=lambda rate: rate.delay_s, default=None)
+
+
+def visit_time(values: Iterable[str]) -> VisitTime | None:
+    """`0600-0845` or `06:00-08:45`, in UTC; of several the shortest. The rest is ignored."""
+    times = [time for time in map(_visit_time, values) if time is not None]
+    return min(times, key=lambda time: time.length_min, default=None)
+
+
+def _request_rate(value: str) -> RequestRate | None:
+    match = _RATE.fullmatch(value) if len(value) <= _LONGEST else None
+    if match is None:
+        return None
+    requests, units = int(match[1]), int(match[2])
+    window = _visit_time(match[4]) if match[4] else None
+    if not requests or not units or (match[4] and window is None):
+        return None
+    return RequestRate(requests, float(units * _UNIT_S[match[3].lower()]), window)
+
+
+def _visit_time(value: str) -> VisitTime | None:
+    match = _TIMES.fullmatch(value) if len(value) <= _LONGEST else None
+    if match is None:
+        return None
+    hours_minutes = [int(part) for part in match.groups()]
+    if max(hours_minutes[1], hours_minutes[3]) > 59:
+        return None
+    start, end = (60 * hour + minute for hour, minute in (hours_minutes[:2], hours_minutes[2:]))
+    return VisitTime(start, end) if max(start, end) <= _DAY_MIN else None

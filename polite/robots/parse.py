@@ -1,0 +1,167 @@
+"""From a file's octets to Robots: its groups, its sitemaps, and what else it says."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from polite.origin import Target
+from polite.robots.agent import UserAgent
+from polite.robots.dialect import RFC9309, Dialect
+from polite.robots.group import Group, bind
+from polite.robots.lines import WHITE, Field, Fields, lines, octets, readable, rows
+from polite.robots.rules import Decision, RuleLine, RuleSet
+
+_ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
+# Of the agents that ask one file so many are remembered: a crawler has one, a tester a handful.
+_MOST_BOUND = 32
+
+
+class Robots:
+    """A robots.txt that was read, to be asked for any agent. Not to be changed.
+
+    `groups` in the order of the file. `sitemaps`: the absolute URLs, as written (S1). `host`: the value of the
+    first Host line, or None. `dialect`: how it was read.
+    """
+
+    __slots__ = ("_body", "_bound", "_extensions", "dialect", "groups", "host", "sitemaps")
+
+    def __init__(
+        self,
+        body: bytes,
+        dialect: Dialect,
+        groups: tuple[Group, ...],
+        *,
+        sitemaps: tuple[str, ...] = (),
+        host: str | None = None,
+    ) -> None:
+        self.dialect = dialect
+        self.groups = groups
+        self.sitemaps = sitemaps
+        self.host = host
+        self._body = body
+        self._bound: dict[UserAgent, RuleSet] = {}
+        self._extensions: dict[str, tuple[tuple[int, str], ...]] | None = None
+
+    @property
+    def extensions(self) -> Mapping[str, tuple[tuple[int, str], ...]]:
+        """For each field that the dialect does not know, in lower case, its (line, value) pairs."""
+        if self._extensions is None:
+            # Read again: an HTML page is full of such "fields", and hardly anybody asks for them.
+            found: dict[str, list[tuple[int, str]]] = {}
+            for line in lines(self._body, self.dialect):
+                if line.field is Field.UNKNOWN:
+                    name = readable(line.name).lower()
+                    found.setdefault(name, []).append((line.number, readable(line.value)))
+            self._extensions = {name: tuple(pairs) for name, pairs in found.items()}
+        return self._extensions
+
+    def rules_for(self, agent: str | UserAgent) -> RuleSet:
+        """The rules that bind the agent, ready to be asked often. Raises InvalidUserAgent."""
+        agent = UserAgent.of(agent)
+        rules = self._bound.get(agent)
+        if rules is None:
+            if len(self._bound) >= _MOST_BOUND:
+                self._bound.clear()
+            rules = self._bound[agent] = bind(self.groups, agent, self.dialect)
+        return rules
+
+    def decide(self, agent: str | UserAgent, url: str) -> Decision:
+        """Whether the agent may fetch an absolute URL, or a path (with its query) that starts with "/".
+
+        A path is taken as a canonical URL has it, but for characters outside ASCII, which stand for their
+        escapes; `//x` is a path; a fragment is dropped. Whether the URL is of the file's origin is for the
+        caller to know. Raises InvalidURL and InvalidUserAgent.
+        """
+        rules = self.rules_for(agent)
+        return rules.decide(url if url.startswith("/") else Target.of(url).path)
+
+
+def parse(body: bytes | str, dialect: Dialect = RFC9309) -> Robots:
+    """Read a robots.txt. Never raises on content: lines that mean nothing are passed over (F2).
+
+    Only the first `dialect.max_bytes` octets count (H9). A str is taken as its UTF-8. Other types raise TypeError.
+    """
+    if isinstance(body, str):
+        # A character is at least one octet, so what is cut off here could not have counted.
+        body = octets(body[: dialect.max_bytes])
+    elif not isinstance(body, bytes):
+        raise TypeError(f"a robots.txt is bytes or str, not {type(body).__name__}")
+    body = body[: dialect.max_bytes]
+    reader = _Reader(dialect)
+    reader.read(rows(body, dialect))
+    groups = tuple(draft.group() for draft in reader.drafts)
+    return Robots(body, dialect, groups, sitemaps=tuple(reader.sitemaps), host=reader.host)
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A group being read. `closed`: the next user-agent line starts another; a rule closes it too (G1, G2)."""
+
+    agents: list[str] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    rules: list[RuleLine] = field(default_factory=list)
+    paces: list[tuple[Field, str]] = field(default_factory=list)
+    closed: bool = False
+
+    def group(self) -> Group:
+        return Group(tuple(self.agents), tuple(self.lines), tuple(self.rules), tuple(self.paces))
+
+
+class _Reader:
+    """Takes a file's lines and sorts them into groups (G1 to G6)."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.drafts: list[_Draft] = []
+        self.sitemaps: list[str] = []
+        self.host: str | None = None
+        self._dialect = dialect
+
+    def read(self, texts: Sequence[str]) -> None:
+        """As `lines` does, but with nothing made for a line that says nothing: 500 KiB may be all of these."""
+        fields, forgiving = Fields(self._dialect), self._dialect.colon_optional
+        none, disallow, allow, agent = Field.NONE, Field.DISALLOW, Field.ALLOW, Field.USER_AGENT
+        draft: _Draft | None = None
+        for number, text in enumerate(texts, 1):
+            name, colon, value = text.partition(":")
+            which = fields[name] if colon else none
+            if which is none and forgiving and text:
+                which, _, value = fields.split(text.partition("#")[0].strip(WHITE))
+            if which is none:
+                continue
+            if "#" in value:
+                value = value.partition("#")[0]
+            if which is disallow or which is allow:
+                if draft is not None:  # G3: above any user-agent line it is nobody's rule
+                    draft.rules.append((which is allow, value.strip(WHITE), number))
+            elif which is agent:
+                draft = self._drafted(draft, texts, number)
+                draft.agents.append(readable(value.strip(WHITE)))
+                draft.lines.append(number)
+            else:
+                self._other(which, value.strip(WHITE), draft)
+
+    def _drafted(self, draft: _Draft | None, texts: Sequence[str], number: int) -> _Draft:
+        """The group that a user-agent line belongs to: the one being read, or another."""
+        if draft is None or draft.closed or draft.rules or self._separated(texts, number):
+            draft = _Draft()
+            self.drafts.append(draft)
+        return draft
+
+    def _separated(self, texts: Sequence[str], number: int) -> bool:
+        """Whether a blank line stands before the line, perhaps with comments between, and means something."""
+        if not self._dialect.blank_line_separates:
+            return False
+        before = (texts[index].strip(WHITE) for index in range(number - 2, -1, -1))
+        return next((text for text in before if not text.startswith("#")), "-") == ""
+
+    def _other(self, which: Field, value: str, draft: _Draft | None) -> None:
+        """What is no rule. Sitemap and Host are tied to no group, and do not end one (G6)."""
+        if which is Field.SITEMAP:
+            if _ABSOLUTE.match(value):
+                self.sitemaps.append(readable(value))
+        elif which is Field.HOST:
+            self.host = self.host or readable(value) or None
+        elif draft is not None:
+            if which is not Field.UNKNOWN:
+                draft.paces.append((which, value))
+            draft.closed = draft.closed or self._dialect.any_field_ends_agents

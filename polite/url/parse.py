@@ -1,0 +1,188 @@
+"""A URL string to its canonical parts: WHATWG URL's basic URL parser (4.4), for URLs that name a host."""
+
+import re
+from typing import NamedTuple
+
+from polite.errors import InvalidURL
+from polite.url.host import parse_host
+from polite.url.path import normalise_path
+from polite.url.percent import encode_fragment, encode_query, encode_special_query, encode_userinfo
+from polite.url.refusal import Refusal
+
+# In characters, before and after. Servers refuse request lines far shorter; a megabyte of URL is an attack.
+MAX_URL = 65_536
+
+# The special schemes of the standard, but for file, which names no host to be polite to.
+DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21, "ws": 80, "wss": 443}
+
+_C0_AND_SPACE = "".join(map(chr, range(0x21)))
+_UNSEEN = "\t\n\r"
+_UNSEEN_RUN = re.compile(f"[{_UNSEEN}]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*+):").match
+_SLASHES = re.compile(r"[/\\]*+")
+_SPECIAL_AUTHORITY = re.compile(r"[^/\\?#]*+")
+_AUTHORITY = re.compile(r"[^/?#]*+")
+# An address in brackets holds colons; the first one outside of them ends the host.
+_HOST = re.compile(r"(?:[^:\[]|\[[^\]]*+\]?)*+")
+_DIGITS = re.compile(r"[0-9]*").fullmatch
+
+
+class ParsedURL(NamedTuple):
+    """A URL's parts as the standard serialises them. `port` is None where it is the scheme's default.
+
+    `path` starts with `/`, but may be empty for a scheme that the standard does not know. `query` and
+    `fragment` come without their `?` and `#`; an empty one is not the same as none.
+    """
+
+    scheme: str
+    username: str
+    password: str
+    host: str
+    port: int | None
+    path: str
+    query: str | None
+    fragment: str | None
+
+    @property
+    def origin(self) -> str:
+        """`https://example.com:8443`: never a credential, never a default port."""
+        return f"{self.scheme}://{self.host}" + ("" if self.port is None else f":{self.port}")
+
+    @property
+    def path_and_query(self) -> str:
+        return self.path if self.query is None else f"{self.path}?{self.query}"
+
+    @property
+    def href(self) -> str:
+        """The whole URL, credentials and fragment included: not for a log, and not for a request line."""
+        userinfo = f"{self.username}:{self.password}" if self.password else self.username
+        return "".join(
+            [
+                f"{self.scheme}://",
+                f"{userinfo}@" if userinfo else "",
+                self.host,
+                "" if self.port is None else f":{self.port}",
+                self.path_and_query,
+                "" if self.fragment is None else f"#{self.fragment}",
+            ]
+        )
+
+
+def parse_url(url: str, base: ParsedURL | None = None) -> ParsedURL:
+    """The parts of `url`, resolved against `base` when it is relative.
+
+    Raises InvalidURL where the standard fails, where no host is named (`mailto:`, `file:`, `data:`), and
+    beyond MAX_URL characters, as given or as serialised. Raises TypeError for anything but a str.
+    """
+    if not isinstance(url, str):
+        raise TypeError(f"a URL is a str, not {type(url).__qualname__}: pass str(url)")
+    if len(url) > MAX_URL:
+        raise InvalidURL(url, f"it has {len(url)} characters, the limit is MAX_URL = {MAX_URL}", MAX_URL)
+    try:
+        parsed = _parse(_as_read(url), base)
+    except Refusal as refusal:
+        raise InvalidURL(url, refusal.reason, _as_given(url, refusal.position)) from None
+    if (length := len(parsed.href)) > MAX_URL:
+        raise InvalidURL(url, f"it has {length} characters once encoded, the limit is MAX_URL = {MAX_URL}")
+    return parsed
+
+
+def _as_read(url: str) -> str:
+    """What the parser sees: no control or space around it, no tab, newline or half a character in it."""
+    return _SURROGATE.sub("\ufffd", _UNSEEN_RUN.sub("", url.strip(_C0_AND_SPACE)))
+
+
+def _as_given(url: str, position: int) -> int:
+    """A position in what the parser saw, as a position in what it was given."""
+    start = len(url) - len(url.lstrip(_C0_AND_SPACE))
+    seen = (i for i in range(start, len(url)) if url[i] not in _UNSEEN)
+    return next((given for i, given in enumerate(seen) if i == position), len(url))
+
+
+def _parse(text: str, base: ParsedURL | None) -> ParsedURL:
+    """Scheme start state to path or authority state."""
+    found = _SCHEME(text)
+    if found is None:
+        if base is None:
+            raise Refusal("it does not start with a scheme, such as https:")
+        return _relative(text, 0, base)
+    scheme, start = found[1].lower(), found.end()
+    if scheme in DEFAULT_PORTS:
+        # Within the base's scheme, `http:path` is a relative reference.
+        if base is not None and base.scheme == scheme and not text.startswith("//", start):
+            return _relative(text, start, base)
+        return _absolute(text, _after(_SLASHES, text, start), scheme)
+    if scheme == "file":
+        raise Refusal("a file: URL names no host to ask")
+    if not text.startswith("//", start):
+        raise Refusal("no host follows its scheme (as in scheme://host)", start)
+    return _absolute(text, start + 2, scheme)
+
+
+def _after(run: re.Pattern[str], text: str, start: int) -> int:
+    found = run.match(text, start)
+    return start if found is None else found.end()
+
+
+def _absolute(text: str, start: int, scheme: str) -> ParsedURL:
+    """Authority, host and port states; `start` is where the authority starts, after all slashes."""
+    special = scheme in DEFAULT_PORTS
+    end = _after(_SPECIAL_AUTHORITY if special else _AUTHORITY, text, start)
+    userinfo, at, host_and_port = text[start:end].rpartition("@")
+    host_start = start + len(userinfo) + len(at)
+    username, _, password = userinfo.partition(":")
+    host_length = _after(_HOST, host_and_port, 0)
+    if not host_length:
+        raise Refusal("it names no host", host_start)
+    try:
+        host = parse_host(host_and_port[:host_length], special=special)
+    except Refusal as refusal:
+        raise Refusal(refusal.reason, host_start + refusal.position) from refusal
+    port = _port(host_and_port[host_length + 1 :], scheme, host_start + host_length + 1)
+    path, query, fragment = _split(text[end:], special=special)
+    path = normalise_path(path or "/") if path or special else ""
+    return ParsedURL(
+        scheme, encode_userinfo(username), encode_userinfo(password), host, port, path, query, fragment
+    )
+
+
+def _port(digits: str, scheme: str, position: int) -> int | None:
+    if not digits:
+        return None
+    # The reason never shows what stands there: it may be the password of a URL whose @ was forgotten.
+    if not _DIGITS(digits):
+        raise Refusal("what follows the host's colon is not a port number", position)
+    significant = digits.lstrip("0")
+    if len(significant) > 5 or (port := int(significant or "0")) > 65_535:
+        raise Refusal("the port is out of range (0 to 65535)", position)
+    return None if port == DEFAULT_PORTS.get(scheme) else port
+
+
+def _split(tail: str, *, special: bool) -> tuple[str, str | None, str | None]:
+    """What follows the authority: the path with its slashes turned, the query and the fragment encoded."""
+    rest, hash_sign, fragment = tail.partition("#")
+    path, question_mark, query = rest.partition("?")
+    encode = encode_special_query if special else encode_query
+    return (
+        path.replace("\\", "/") if special else path,
+        encode(query) if question_mark else None,
+        encode_fragment(fragment) if hash_sign else None,
+    )
+
+
+def _relative(text: str, start: int, base: ParsedURL) -> ParsedURL:
+    """Relative and relative slash states: what stands from `start` on is read against `base`."""
+    special = base.scheme in DEFAULT_PORTS
+    slashes = ("/", "\\") if special else ("/",)
+    if text.startswith(slashes, start) and text.startswith(slashes, start + 1):
+        return _absolute(text, _after(_SLASHES, text, start) if special else start + 2, base.scheme)
+    path, query, fragment = _split(text[start:], special=special)
+    if path.startswith("/"):
+        path = normalise_path(path)
+    elif path:
+        # The base's last segment gives way to the reference.
+        path = normalise_path(f"{base.path.rpartition('/')[0]}/{path}")
+    else:
+        path, query = base.path, base.query if query is None else query
+    return ParsedURL(*base[:5], path, query, fragment)

@@ -1,0 +1,84 @@
+"""RFC 9309, 2.2.2: how rules are compared with a URL, octet by octet."""
+
+import pytest
+
+from polite.robots.parse import parse
+from polite.robots.reason import Reason
+
+# The section's own table. Its second row also escapes the colon and the slashes of a query; read so, `/` would equal
+# `%2F`, which the paragraph above the table forbids for reserved characters. Each spelling equals itself here.
+SAME = [
+    ("/foo/bar?baz=quz", "/foo/bar?baz=quz"),
+    ("/foo/bar?baz=https://foo.bar", "/foo/bar?baz=https://foo.bar"),
+    ("/foo/bar?baz=https%3A%2F%2Ffoo.bar", "/foo/bar?baz=https%3a%2f%2ffoo.bar"),
+    ("/foo/bar/\u30c4", "/foo/bar/%E3%83%84"),
+    ("/foo/bar/%E3%83%84", "/foo/bar/%e3%83%84"),
+    ("/foo/bar/%62%61%7A", "/foo/bar/baz"),
+    ("/~%2d%2E%5f%7E", "/%7E-._~"),
+    ("/a b", "/a%20b"),
+    ('/"<>^`{|}\\', "/%22%3C%3E%5E%60%7B%7C%7D%5C"),
+    ("/it's", "/it%27s"),
+    ("/100%", "/100%"),
+    ("/%zz%4", "/%zz%4"),
+]
+DIFFERENT = [
+    ("/%2F", "//"),
+    ("/a%3Fb", "/a?b"),
+    ("/%25", "/%"),
+    ("/a%26b", "/a&b"),
+    ("/a%2Cb", "/a,b"),
+    ("/%41", "/a"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), [*SAME, *((other, one) for one, other in SAME)])
+def test_spellings_of_the_same_octets_match(one: str, other: str):
+    robots = parse(f"user-agent: *\ndisallow: {one}")
+
+    assert not robots.decide("ExampleBot", other)
+
+
+@pytest.mark.parametrize(("one", "other"), [*DIFFERENT, *((other, one) for one, other in DIFFERENT)])
+def test_a_reserved_character_is_not_its_escape(one: str, other: str):
+    robots = parse(f"user-agent: *\ndisallow: {one}$")
+
+    assert robots.decide("ExampleBot", other)
+
+
+def test_the_match_with_the_most_octets_is_used():
+    robots = parse("user-agent: *\nallow: /example/page/\ndisallow: /example/page/disallowed.gif")
+
+    assert robots.decide("ExampleBot", "/example/page/allowed.gif")
+    assert not robots.decide("ExampleBot", "/example/page/disallowed.gif")
+
+
+def test_an_equivalent_allow_is_used_before_a_disallow():
+    robots = parse("user-agent: *\ndisallow: /%62\nallow: /b")
+
+    assert robots.decide("ExampleBot", "/b")
+
+
+@pytest.mark.parametrize("body", ["user-agent: *\ndisallow: /a", "user-agent: *"])
+def test_without_a_match_or_without_rules_the_uri_is_allowed(body: str):
+    decision = parse(body).decide("ExampleBot", "/b")
+
+    assert decision.allowed
+    assert decision.reason is Reason.NO_RULE
+
+
+@pytest.mark.parametrize(
+    "url", ["/robots.txt", "/robots.txt#top", "/%72obots.txt", "https://example.com/robots.txt"]
+)
+def test_robots_txt_itself_is_allowed(url: str):
+    robots = parse("user-agent: *\ndisallow: /")
+
+    decision = robots.decide("ExampleBot", url)
+
+    assert decision.allowed
+    assert decision.reason is Reason.ROBOTS_PATH
+    assert robots.rules_for("ExampleBot").allows("/robots.txt")
+
+
+@pytest.mark.parametrize("path", ["/robots.txt?", "/robots.txt/", "/a/robots.txt", "/ROBOTS.TXT"])
+def test_nothing_else_is_taken_for_robots_txt(path: str):
+    assert not parse("user-agent: *\ndisallow: /").decide("ExampleBot", path)

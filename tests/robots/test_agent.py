@@ -1,0 +1,123 @@
+"""UserAgent: what can be sent, and which names it gives."""
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from polite.errors import InvalidUserAgent
+from polite.robots.agent import UserAgent, names_agent
+from polite.robots.dialect import GOOGLE, RFC9309
+
+
+@pytest.mark.parametrize(
+    ("header", "tokens"),
+    [
+        ("ExampleBot", ("examplebot",)),
+        ("ExampleBot/1.0 (+https://example.com/bot)", ("examplebot",)),
+        ("ExampleBot-News/1.0 (+https://example.com/bot)", ("examplebot-news", "examplebot")),
+        ("AdsBot-Google-Mobile", ("adsbot-google-mobile", "adsbot-google", "adsbot")),
+        ("MJ12bot/v1.4 (http://mj12bot.com/)", ("mj12bot",)),
+        ("Mozilla/5.0 (compatible; ExampleBot/1.0; +http://example.com/)", ("examplebot",)),
+        ("Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; Compatible;bingbot/2.0) Chrome/1", ("bingbot",)),
+        ("Mozilla/5.0 (X11; Linux x86_64)", ("mozilla",)),
+        ("Mozilla/5.0 (compatible; )", ("mozilla",)),
+        ("Example_Bot--2-x", ("example_bot--2-x", "example_bot--2", "example_bot")),
+        ("7-up", ("7-up",)),
+        ("-bot", ("-bot",)),
+        ("my.bot/1", ("my",)),
+        ("Bot/1 (für alle)", ("bot",)),
+    ],
+)
+def test_names_come_from_the_product(header: str, tokens: tuple[str, ...]):
+    assert UserAgent(header).tokens == tokens
+
+
+def test_explicit_names_are_kept_in_order_lower_case_and_once():
+    agent = UserAgent("(no product)", tokens=["ExampleBot-News", "other", "OTHER"])
+
+    assert agent.tokens == ("examplebot-news", "other")
+    assert agent.names(GOOGLE) == agent.names(RFC9309) == agent.tokens
+
+
+def test_derived_names_and_names_with_digits_are_left_out_where_the_dialect_says_so():
+    assert UserAgent("ExampleBot-News").names(GOOGLE) == ("examplebot-news",)
+    assert UserAgent("MJ12bot").names(GOOGLE) == ()
+    assert UserAgent("ExampleBot-News").names(RFC9309) == ("examplebot-news", "examplebot")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "  ",
+        "Bot\r\nX: y",
+        "Bot\n",
+        "Bot\x00",
+        "Bot\t1",
+        "Bot\x7f",
+        "Bot\x85",
+        "Bot €",
+        "Бот/1.0",
+        "B" * 2_049,
+        None,
+        b"Bot",
+    ],
+)
+def test_a_header_that_cannot_be_sent_is_refused(header: str):
+    with pytest.raises(InvalidUserAgent):
+        UserAgent(header)
+
+
+@pytest.mark.parametrize(
+    "header", ["*", "/1.0", "(compatible; ExampleBot)", "1.0", "--", "+https://example.com"]
+)
+def test_a_header_that_names_no_product_is_refused(header: str):
+    with pytest.raises(InvalidUserAgent, match="no product"):
+        UserAgent(header)
+
+
+@pytest.mark.parametrize(
+    "tokens", ["examplebot", [""], ["a b"], ["*"], ["a/1"], ["12"], ["ä"], [None], ["a\n"], ["a"] * 33]
+)
+def test_names_that_no_file_can_hold_are_refused(tokens: list[str]):
+    with pytest.raises(InvalidUserAgent, match="tokens="):
+        UserAgent("ExampleBot", tokens=tokens)
+
+
+def test_the_message_says_where_the_header_is_wrong():
+    with pytest.raises(InvalidUserAgent, match=r"'\\n' at character 3"):
+        UserAgent("Bot\nX: y")
+
+
+def test_an_agent_is_frozen_hashable_and_reads_as_its_header():
+    agent = UserAgent(" ExampleBot/1.0 ")
+
+    with pytest.raises(FrozenInstanceError):
+        agent.header = "other"
+    assert {agent: 1}[UserAgent("ExampleBot/1.0")] == 1
+    assert str(agent) == "ExampleBot/1.0"
+
+
+def test_an_agent_is_taken_as_it_is_and_a_header_is_read():
+    agent = UserAgent("ExampleBot")
+
+    assert UserAgent.of(agent) is agent
+    assert UserAgent.of("ExampleBot") == agent
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "named"),
+    [
+        ("bot12", "bot1", False),
+        ("bot1x", "bot1", False),
+        ("bot1/2", "bot1", True),
+        ("bot2", "bot", True),
+        ("BOT", "bot", True),
+    ],
+)
+def test_a_name_in_a_file_ends_where_another_name_would_go_on(value: str, name: str, named: bool):
+    assert names_agent(value, name) is named
+
+
+def test_a_name_of_many_parts_gives_no_endless_chain():
+    assert len(UserAgent("a-" * 1_000 + "a").tokens) == 32

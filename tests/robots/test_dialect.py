@@ -1,0 +1,85 @@
+"""The five dialects by name, and a sixth of one's own."""
+
+from dataclasses import FrozenInstanceError, fields, replace
+
+import pytest
+
+from polite.errors import InvalidOption
+from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect, dialect
+from polite.robots.parse import parse
+
+
+@pytest.mark.parametrize("known", [CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE])
+def test_each_dialect_is_found_by_its_name(known: Dialect):
+    assert dialect(known.name) is known
+
+
+@pytest.mark.parametrize("name", ["", "google-2020", "RFC9309"])
+def test_an_unknown_dialect_is_refused_with_the_known_ones(name: str):
+    with pytest.raises(InvalidOption, match="classic, google-2010, google-2019, rfc9309, google"):
+        dialect(name)
+
+
+def test_every_dialect_counts_the_first_500_kib():
+    assert {each.max_bytes for each in (CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE)} == {512_000}
+
+
+def test_a_dialect_is_frozen_and_hashable():
+    with pytest.raises(FrozenInstanceError):
+        RFC9309.has_allow = False
+
+    assert len({RFC9309, replace(RFC9309), GOOGLE}) == 2
+
+
+def test_every_field_is_explained():
+    explained = Dialect.__doc__ or ""
+
+    assert [each.name for each in fields(Dialect) if f"`{each.name}`" not in explained] == ["name"]
+
+
+def test_a_sixth_dialect_differs_in_the_fields_it_names():
+    tolerant = replace(RFC9309, name="mine", misspellings=(("dissallow", "disallow"),), max_line_bytes=20)
+
+    robots = parse("user-agent: *\ndissallow: /1234567890", tolerant)
+
+    assert robots.dialect is tolerant
+    assert not robots.decide("ExampleBot", "/12345678")
+
+
+def test_google_ends_a_line_at_a_nul_and_after_so_many_octets():
+    line = "disallow: /" + "a" * 20_000
+
+    assert not parse(f"user-agent: *\n{line}", GOOGLE).decide("x", "/" + "a" * 16_652)
+    assert parse(f"user-agent: *\n{line}", GOOGLE).decide("x", "/" + "a" * 16_651)
+    assert not parse("user-agent: *\ndisallow: /a\0b", GOOGLE).decide("x", "/ac")
+    assert parse("user-agent: *\ndisallow: /a\0b", RFC9309).decide("x", "/ac")
+
+
+@pytest.mark.parametrize("page", ["/a/index.html", "/a/index.htm", "/a/index.htmx"])
+def test_google_takes_an_allowed_index_page_for_its_folder(page: str):
+    body = f"user-agent: *\ndisallow: /\nallow: {page}"
+
+    decision = parse(body, GOOGLE).decide("x", "/a/")
+
+    assert decision.rule is not None
+    assert decision.rule.pattern == page
+    assert not parse(body, GOOGLE).decide("x", "/a/b")
+    assert not parse(body, RFC9309).decide("x", "/a/")
+
+
+@pytest.mark.parametrize(
+    ("rule", "path"), [("/%62", "/b"), ("/%2A", "/*"), ("/a b", "/a%20b"), ("/b", "/%62"), ("/%aa", "/%aa")]
+)
+def test_google_decodes_nothing_and_takes_a_url_as_it_is(rule: str, path: str):
+    body = f"user-agent: *\ndisallow: {rule}"
+
+    assert parse(body, GOOGLE).decide("x", path)
+    assert not parse(body, RFC9309).decide("x", path)
+
+
+def test_google_makes_the_digits_of_a_rules_escapes_upper_case():
+    assert not parse("user-agent: *\ndisallow: /%aa", GOOGLE).decide("x", "/%AA")
+
+
+def test_google_does_not_exempt_robots_txt():
+    assert not parse("user-agent: *\ndisallow: /", GOOGLE).decide("x", "/robots.txt")

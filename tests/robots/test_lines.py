@@ -1,0 +1,84 @@
+"""Lines as the lint sees them: every one that says something, with its place."""
+
+import pytest
+
+from polite.robots.dialect import CLASSIC, GOOGLE, RFC9309
+from polite.robots.lines import Field, lines, octets, readable
+
+
+def test_each_line_has_its_number_field_name_and_value():
+    body = b"# head\nUser-Agent : * # all\n\nnonsense\n disallow:/a:b\n"
+
+    found = [line[:4] for line in lines(body, RFC9309)]
+
+    assert found == [
+        (2, Field.USER_AGENT, "User-Agent", "*"),
+        (4, Field.NONE, "", "nonsense"),
+        (5, Field.DISALLOW, "disallow", "/a:b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("allow", Field.ALLOW),
+        ("sitemap", Field.SITEMAP),
+        ("Crawl-Delay", Field.CRAWL_DELAY),
+        ("request-rate", Field.REQUEST_RATE),
+        ("visit-time", Field.VISIT_TIME),
+        ("host", Field.HOST),
+        ("noindex", Field.UNKNOWN),
+        ("a field that the dialect does not know", Field.UNKNOWN),
+        ("no field at all", Field.UNKNOWN),
+    ],
+)
+def test_fields_are_known_by_name(name: str, field: Field):
+    assert [line.field for line in lines(f"{name}: x".encode(), RFC9309)] == [field]
+
+
+def test_what_the_dialect_does_not_know_keeps_its_name():
+    (line,) = lines(b"Allow: /a", CLASSIC)
+
+    assert line.field is Field.UNKNOWN
+    assert line.name == "Allow"
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("disallow: /a", 11),
+        ("disallow:/a # /a", 10),
+        ("  disallow :\t/a  ", 14),
+        ("дis: ü", 6),
+        ("disallow:", 10),
+        ("/a: /a", 5),
+        ("nonsense", 1),
+        ("  nonsense # x", 3),
+    ],
+)
+def test_the_column_is_where_the_value_starts(text: str, column: int):
+    (line,) = lines(text.encode(), RFC9309)
+
+    assert line.column == column
+
+
+def test_a_forgotten_colon_is_seen_only_where_the_dialect_forgives_it():
+    body = b"disallow /a\ndisallow\ndisallow /a /b"
+
+    forgiven = [(line.field, line.value) for line in lines(body, GOOGLE)]
+
+    assert forgiven == [(Field.DISALLOW, "/a"), (Field.NONE, "disallow"), (Field.NONE, "disallow /a /b")]
+    assert {line.field for line in lines(body, RFC9309)} == {Field.NONE}
+
+
+def test_only_the_first_octets_of_the_body_count():
+    body = b"a:b\n" * 200_000
+
+    assert sum(1 for _ in lines(body, RFC9309)) == 128_000
+
+
+@pytest.mark.parametrize("text", ["plain", "ü", "\U0001f600", "\ud800", "\x00\x7f"])
+def test_octets_read_back_as_the_text_they_came_from(text: str):
+    expected = "\\xed\\xa0\\x80" if text == "\ud800" else text
+
+    assert readable(octets(text).decode("latin-1")) == expected

@@ -1,0 +1,109 @@
+"""parse and Robots: what is accepted, what is bounded, and what a file says beside its rules."""
+
+import time
+
+import pytest
+
+from polite.errors import InvalidURL, InvalidUserAgent
+from polite.robots.agent import UserAgent
+from polite.robots.dialect import CLASSIC, GOOGLE, RFC9309, Dialect
+from polite.robots.parse import parse
+
+
+@pytest.mark.parametrize("body", [None, 1, ["User-agent: *"], bytearray(b""), object()])
+def test_only_bytes_and_str_can_be_parsed(body):
+    with pytest.raises(TypeError, match="bytes or str"):
+        parse(body)
+
+
+@pytest.mark.parametrize("kind", [str, str.encode])
+def test_only_the_first_512_000_octets_count(kind):
+    start = "User-agent: *\nDisallow: /in\n"
+    filler = "#" * (512_000 - len(start) - len("\nDisallow: /on") + 1) + "\n"
+
+    robots = parse(kind(start + filler + "Disallow: /on-the-edge\nDisallow: /beyond\n"))
+
+    assert [rule.pattern for rule in robots.groups[0].rules] == ["/in", "/o"]
+
+
+def test_octets_are_counted_and_not_characters():
+    body = "User-agent: *\n" + "#" + "ü" * 256_000 + "\nDisallow: /"
+
+    assert parse(body).groups[0].rules == ()
+
+
+def test_what_a_file_says_beside_its_rules():
+    robots = parse(
+        b"Host: example.com\nHost: other\nNoindex: /x\nuser-agent: *\nNOINDEX: /\xc3\xbc\nClean-param: s /\n"
+    )
+
+    assert robots.host == "example.com"
+    assert robots.extensions == {"noindex": ((3, "/x"), (5, "/ü")), "clean-param": ((6, "s /"),)}
+    assert robots.extensions is robots.extensions
+    assert parse("").host is None
+
+
+def test_in_classic_an_allow_is_an_unknown_field():
+    assert parse("user-agent: *\nallow: /", CLASSIC).extensions == {"allow": ((2, "/"),)}
+
+
+def test_rules_are_bound_once_for_an_agent_and_the_memory_of_agents_is_bounded():
+    robots = parse("user-agent: *\ndisallow: /a")
+    first = robots.rules_for("ExampleBot")
+
+    again = robots.rules_for(UserAgent("ExampleBot"))
+    for number in range(100):
+        robots.rules_for(f"Bot{number}")
+
+    assert again is first
+    assert robots.rules_for("ExampleBot") is not first
+
+
+@pytest.mark.parametrize(
+    "url", ["", "example.com/a", "a", "https://", "http://[::1", "https://exa mple.com/"]
+)
+def test_what_is_neither_url_nor_path_is_refused(url: str):
+    with pytest.raises(InvalidURL):
+        parse("").decide("ExampleBot", url)
+
+
+@pytest.mark.parametrize("agent", ["", "*", "Bot\n", "(none)"])
+def test_an_agent_that_names_nobody_is_refused(agent: str):
+    with pytest.raises(InvalidUserAgent):
+        parse("").decide(agent, "/")
+
+
+def test_a_path_of_two_slashes_is_a_path_and_a_url_is_canonicalised():
+    robots = parse("user-agent: *\ndisallow: //x\ndisallow: /b c/d")
+
+    assert not robots.decide("ExampleBot", "//x/y")
+    assert not robots.decide("ExampleBot", "https://example.com//x")
+    assert not robots.decide("ExampleBot", "HTTPS://EXAMPLE.com/a/../b c/d?e#f")
+
+
+BLOCKS = {
+    "rules": b"Disallow: /a\n",
+    "wildcards": b"Disallow: /*a*b$\n",
+    "blank lines": b"\n",
+    "fields": b"x:\n",
+    "colons": b":\n",
+    "words": b"a\n",
+    "pairs of words": b"a b\n",
+    "comments": b"#\n",
+    "agents": b"user-agent:a\n",
+    "agents after comments": b"user-agent:a\n#\n#\n",
+    "escapes": b"%41",
+    "delays": b"Crawl-delay: 1 1\n",
+}
+
+
+@pytest.mark.parametrize("dialect", [CLASSIC, RFC9309, GOOGLE], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
+def test_a_full_file_of_anything_is_read_in_linear_time(dialect: Dialect, block: bytes):
+    body = b"User-agent: *\nDisallow: /" + block * (520_000 // len(block))
+
+    started = time.process_time()
+    parse(body, dialect).decide("ExampleBot", "/some/page?x=1")
+
+    # 0.2 s at most where this was written; anything quadratic needs minutes.
+    assert time.process_time() - started < 2.0

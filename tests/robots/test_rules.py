@@ -1,0 +1,124 @@
+"""RuleSet and Decision: what they say, and what a crawler without a file is told."""
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from polite.errors import InvalidURL
+from polite.robots.access import Unavailable, Unreachable
+from polite.robots.dialect import GOOGLE
+from polite.robots.parse import parse
+from polite.robots.reason import Reason
+from polite.robots.rules import Rule, RuleSet
+
+RULES = parse("User-agent: *\nDisallow: /a\nAllow: /a/b\nDisallow: /*c\nDisallow:\n").rules_for("ExampleBot")
+
+
+def test_a_decision_knows_its_rule_as_written_with_its_line():
+    decision = RULES.decide("/a/bd")
+
+    assert decision.rule == Rule(True, "/a/b", 3)
+    assert decision.reason is Reason.RULE
+    assert decision.path == "/a/bd"
+    assert bool(decision) is decision.allowed is True
+
+
+def test_overruled_are_the_other_rules_that_match_best_first():
+    overruled = RULES.decide("/a/bc").overruled
+
+    assert overruled == (Rule(False, "/*c", 4), Rule(False, "/a", 2))
+
+
+def test_robots_txt_overrules_every_rule_that_matches_it():
+    decision = parse("User-agent: *\nDisallow: /\nDisallow: /r").decide("ExampleBot", "/robots.txt")
+
+    assert [rule.pattern for rule in decision.overruled] == ["/r", "/"]
+    assert not decision.undefined
+
+
+def test_rules_are_listed_in_the_order_of_the_file():
+    assert [str(rule) for rule in RULES.rules] == [
+        "Disallow: /a (line 2)",
+        "Allow: /a/b (line 3)",
+        "Disallow: /*c (line 4)",
+        "Disallow:  (line 5)",
+    ]
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/a", "/a/b", "/a/bc", "/c", "/b", "/robots.txt", "/%61", "/a#b", "/ü"]
+)
+def test_allows_says_what_decide_says(path: str):
+    assert RULES.allows(path) is RULES.decide(path).allowed
+
+
+@pytest.mark.parametrize("path", ["", "a", "*", "?a", "https://example.com/", "\\"])
+def test_a_path_that_starts_with_no_slash_is_refused(path: str):
+    with pytest.raises(InvalidURL, match='starts with "/"'):
+        RULES.allows(path)
+    with pytest.raises(InvalidURL):
+        RULES.decide(path)
+
+
+def test_the_readable_forms_say_what_decided():
+    assert str(RULES.decide("/a")) == "disallowed by Disallow: /a (line 2)"
+    assert str(RULES.decide("/b")) == "allowed: no rule of the group matches"
+    assert repr(RULES.decide("/a")) == "<Decision /a: disallowed by Disallow: /a (line 2)>"
+
+
+def test_a_rules_text_is_fit_to_print_whatever_the_file_holds():
+    robots = parse(b"User-agent: *\nDisallow: /\x1b[31m\xff" + b"a" * 1_000)
+
+    text = str(robots.groups[0].rules[0])
+
+    assert text.isprintable()
+    assert len(text) < 300
+
+
+def test_decisions_are_frozen_values_that_compare_by_what_they_say():
+    again = parse("User-agent: *\nDisallow: /a\nAllow: /a/b\n").rules_for("OtherBot")
+
+    assert RULES.decide("/a") == again.decide("/a")
+    assert len({RULES.decide("/a"), again.decide("/a"), again.decide("/a/b")}) == 2
+    with pytest.raises(FrozenInstanceError):
+        RULES.decide("/a").allowed = True
+
+
+def test_without_a_file_all_is_allowed_and_the_decision_says_why():
+    access = Unavailable(Reason.CLIENT_ERROR, "https://example.com/robots.txt", 404)
+
+    decision = RuleSet.allow_all(Reason.UNAVAILABLE, access=access).decide("/a")
+
+    assert decision.allowed
+    assert (decision.reason, decision.cause, decision.access) == (
+        Reason.UNAVAILABLE,
+        Reason.CLIENT_ERROR,
+        access,
+    )
+    assert str(decision) == f"allowed: {Reason.UNAVAILABLE.value} ({Reason.CLIENT_ERROR.value})"
+    assert decision.overruled == ()
+
+
+def test_without_an_answer_all_is_denied_but_robots_txt():
+    access = Unreachable(Reason.TIMEOUT, "https://example.com/robots.txt")
+
+    rules = RuleSet.deny_all(Reason.UNREACHABLE, access=access)
+
+    assert not rules.allows("/")
+    assert rules.decide("/").cause is Reason.TIMEOUT
+    assert rules.allows("/robots.txt")
+    assert not RuleSet.deny_all(Reason.UNREACHABLE, dialect=GOOGLE).allows("/robots.txt")
+
+
+def test_a_cause_may_be_given_without_an_access():
+    rules = RuleSet.allow_all(Reason.UNREACHABLE_TOO_LONG, cause=Reason.SERVER_ERROR)
+
+    assert rules.decide("/").cause is Reason.SERVER_ERROR
+    assert rules.decide("/").access is None
+    assert (rules.crawl_delay, rules.request_rate, rules.visit_time, rules.group, rules.rules) == (
+        None,
+        None,
+        None,
+        None,
+        (),
+    )

@@ -1,0 +1,244 @@
+"""Origins and targets: one value for all spellings, cheap to make, and safe to keep."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import pytest
+import yarl
+
+from polite import origin as module
+from polite.errors import InvalidURL
+from polite.origin import Origin, Target
+from polite.url.parse import MAX_URL
+
+
+@pytest.fixture(autouse=True)
+def _no_spelling_is_known_yet(monkeypatch):
+    monkeypatch.setattr(module, "_spellings", {})
+
+
+def test_an_origin_has_its_parts():
+    origin = Origin.of("https://us:er@Example.com:8443/a?b#c")
+
+    assert (origin.scheme, origin.host, origin.port) == ("https", "example.com", 8443)
+    assert str(origin) == "https://example.com:8443"
+    assert origin.robots_url == "https://example.com:8443/robots.txt"
+
+
+@pytest.mark.parametrize(
+    ("url", "text", "port"),
+    [
+        ("http://example.com", "http://example.com", 80),
+        ("https://example.com:443/", "https://example.com", 443),
+        ("ftp://example.com:21/", "ftp://example.com", 21),
+        ("http://[::0001]:80", "http://[::1]", 80),
+        ("gopher://host/x", "gopher://host", None),
+        ("gopher://host:70/x", "gopher://host:70", 70),
+    ],
+)
+def test_the_port_is_the_effective_one_and_a_default_one_is_not_spelt(url, text, port):
+    origin = Origin.of(url)
+
+    assert str(origin) == text
+    assert origin.port == port
+
+
+def test_all_spellings_of_an_origin_are_one_value():
+    spellings = [
+        "http://müller.eu/",
+        "HTTP://MÜLLER.eu:80",
+        "http:\\\\u:p@xn--mller-kva.eu/x",
+        " http://m%C3%BCller.eu?",
+    ]
+
+    origins = [Origin.of(spelling) for spelling in spellings * 2]
+
+    assert len(set(origins)) == 1
+    assert len({hash(origin) for origin in origins}) == 1
+
+
+def test_an_origin_equals_nothing_but_an_origin():
+    origin = Origin.of("http://example.com")
+
+    assert origin != str(origin)
+    assert origin != Origin.of("https://example.com")
+    assert origin == Origin("http", "example.com", 80) == Origin("http", "example.com", None)
+
+
+def test_origins_sort_by_their_text():
+    origins = [Origin.of(url) for url in ("http://b", "gopher://a:70", "http://a", "gopher://a")]
+
+    assert list(map(str, sorted(origins))) == ["gopher://a", "gopher://a:70", "http://a", "http://b"]
+
+
+def test_an_origin_does_not_compare_with_text():
+    with pytest.raises(TypeError):
+        sorted([Origin.of("http://b"), "http://a"])
+
+
+@pytest.mark.parametrize("name", ["scheme", "host", "port", "other"])
+def test_an_origin_cannot_be_changed(name):
+    with pytest.raises((AttributeError, TypeError)):
+        setattr(Origin.of("http://example.com"), name, "x")
+
+
+@pytest.mark.parametrize("name", ["origin", "path", "other"])
+def test_a_target_cannot_be_changed(name):
+    with pytest.raises((AttributeError, TypeError)):
+        setattr(Target.of("http://example.com/"), name, "x")
+
+
+_VALUES = [Origin.of("https://example.com:8443"), Target.of("gopher://host/a?b")]
+
+
+@pytest.mark.parametrize("value", _VALUES)
+def test_a_copied_value_is_equal(value):
+    assert copy.deepcopy(value) == copy.copy(value) == value
+    assert hash(copy.deepcopy(value)) == hash(value)
+
+
+@pytest.mark.parametrize("value", _VALUES)
+def test_a_pickled_value_is_found_in_a_process_where_hashes_differ(value):
+    script = (
+        "import pickle, sys; from polite.origin import *; print(pickle.load(sys.stdin.buffer) in {%r})"
+        % value
+    )
+    command = [sys.executable, "-c", script]
+
+    done = subprocess.run(
+        command, input=pickle.dumps(value), capture_output=True, check=True, env={"PYTHONHASHSEED": "7"}
+    )
+
+    assert done.stdout.strip() == b"True"
+
+
+def test_a_target_is_an_origin_and_what_is_asked_of_it():
+    target = Target.of("https://user:secret@Example.com:443/a/../b%2f?q=é&r#fragment")
+
+    assert target.origin == Origin.of("https://example.com")
+    assert target.path == "/b%2f?q=%C3%A9&r"
+    assert target.url == str(target) == "https://example.com/b%2f?q=%C3%A9&r"
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("http://h", "/"),
+        ("http://h?", "/?"),
+        ("http://h#a/b", "/"),
+        ("http://h?a/b", "/?a/b"),
+        ("gopher://h", "/"),
+        ("gopher://h?q", "/?q"),
+        ("http://h//a//", "//a//"),
+        ("http://h/A", "/A"),
+    ],
+)
+def test_a_path_starts_with_a_slash_and_keeps_its_query(url, path):
+    assert Target.of(url).path == path
+
+
+def test_values_show_how_they_are_made_and_no_credential():
+    target = Target.of("http://user:secret@example.com/a")
+
+    assert repr(target) == "Target.of('http://example.com/a')"
+    assert repr(target.origin) == "Origin.of('http://example.com')"
+
+
+@pytest.mark.parametrize(
+    ("reference", "url"),
+    [
+        ("", "http://example.com:8080/a/b?c"),
+        ("#x", "http://example.com:8080/a/b?c"),
+        ("?x", "http://example.com:8080/a/b?x"),
+        ("x", "http://example.com:8080/a/x"),
+        ("/x y", "http://example.com:8080/x%20y"),
+        ("//user:secret@Other.example/x", "http://other.example/x"),
+        ("https://other.example/x#y", "https://other.example/x"),
+        ("http:x", "http://example.com:8080/a/x"),
+        ("\thttps://other.example", "https://other.example/"),
+    ],
+)
+def test_a_link_is_resolved_against_the_target_it_was_found_at(reference, url):
+    target = Target.of("http://user:secret@example.com:8080/a/b?c#d")
+
+    assert target.join(reference).url == url
+
+
+def test_a_link_on_a_default_port_names_no_port():
+    assert Target.of("https://example.com/a").join("b?").url == "https://example.com/b?"
+
+
+@pytest.mark.parametrize(
+    "reference", ["http://", "mailto:a@b", "//a b/", "javascript:void(0)", "http://h:99999/"]
+)
+def test_a_link_to_nothing_that_can_be_fetched_is_refused(reference):
+    with pytest.raises(InvalidURL):
+        Target.of("http://example.com/").join(reference)
+
+
+@pytest.mark.parametrize("value", [None, b"http://h/", yarl.URL("http://h/")])
+def test_anything_but_a_str_is_refused_by_its_type(value):
+    for make in (Origin.of, Target.of, Target.of("http://h/").join):
+        with pytest.raises(TypeError, match=r"pass str\(url\)"):
+            make(value)
+
+
+def test_a_megabyte_of_url_is_refused_with_the_limit():
+    with pytest.raises(InvalidURL, match=str(MAX_URL)):
+        Target.of("http://example.com/" + "a" * 1_000_000)
+
+
+def test_the_error_of_a_url_with_credentials_shows_none():
+    with pytest.raises(InvalidURL) as caught:
+        Target.of("http://user:secret@exa mple.com/")
+
+    assert "secret" not in str(caught.value)
+
+
+def test_the_same_origin_is_one_object():
+    first, second = Target.of("https://example.com/a"), Target.of("https://EXAMPLE.com/b")
+
+    assert first.origin is second.origin
+
+
+def test_only_a_bounded_number_of_spellings_is_remembered():
+    for number in range(3 * module._MAX_SPELLINGS):
+        Target.of(f"http://h{number}.example:81/")
+        assert len(module._spellings) <= module._MAX_SPELLINGS
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://{'a' * 300}:81/",
+        "http://user:secret@h/",
+        " http://h:81/",
+        "http://h\t:81/",
+        "http://h?x/",
+        "http:h:81/",
+        "ftp://h/",
+    ],
+)
+def test_a_spelling_that_is_long_secret_or_odd_is_not_remembered(url):
+    Target.of(url)
+
+    assert url[: url.find("/", 8)] not in module._spellings
+    assert not any("secret" in spelling for spelling in module._spellings)
+
+
+@pytest.mark.parametrize("tail", ["", "?a", "#a", "\\a", "@b", ":99", "?/", "#/", "@b/", "\t/", "\\/"])
+def test_a_remembered_spelling_is_not_mistaken_for_a_longer_one(tail):
+    Target.of("http://h:81/")
+    Target.of("http://h/")
+    expected = {"@b": "http://b", "@b/": "http://b", ":99": "http://h:99"}.get(tail, "http://h")
+
+    assert str(Target.of(f"http://h{tail}").origin) == expected
+
+
+def test_a_bare_origin_is_remembered_whole():
+    Target.of("https://example.com:81")
+
+    assert str(Target.of("https://example.co:81").origin) == "https://example.co:81"
+    assert set(module._spellings) == {"https://example.com:81", "https://example.co:81"}

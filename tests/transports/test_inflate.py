@@ -1,0 +1,115 @@
+"""The bounded inflater: complete, capped, cut short and corrupt are four different ends."""
+
+import gzip
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polite.robots.exchange import BodyEnd
+from polite.transports.inflate import Inflater
+
+TEXT = b"User-agent: *\nDisallow: /private/\n" * 50
+PACKED = gzip.compress(TEXT)
+
+
+def fed(coding: str, data: bytes, *, limit: int = 10_000, step: int = 7) -> Inflater:
+    inflater = Inflater(coding, limit)
+    for at in range(0, len(data), step):
+        inflater.feed(data[at : at + step])
+    return inflater
+
+
+@pytest.mark.parametrize("coding", ["gzip", "x-gzip", " GZIP "])
+@pytest.mark.parametrize("step", [1, 7, 100_000])
+def test_a_whole_gzip_body_is_complete(coding: str, step: int) -> None:
+    inflater = fed(coding, PACKED, step=step)
+
+    assert (inflater.body, inflater.end()) == (TEXT, BodyEnd.COMPLETE)
+
+
+@pytest.mark.parametrize("coding", ["", "identity"])
+def test_an_uncoded_body_is_taken_as_it_is(coding: str) -> None:
+    inflater = fed(coding, TEXT)
+
+    assert (inflater.body, inflater.end()) == (TEXT, BodyEnd.COMPLETE)
+
+
+@pytest.mark.parametrize("cut", range(1, len(PACKED)))
+def test_a_gzip_body_cut_anywhere_is_cut_short(cut: int) -> None:
+    assert fed("gzip", PACKED[:cut]).end() is BodyEnd.CUT_SHORT
+
+
+def test_a_connection_that_broke_off_cuts_any_body_short() -> None:
+    assert fed("", TEXT).end(cut_short=True) is BodyEnd.CUT_SHORT
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"not gzip at all", PACKED[:-5] + b"\x00" + PACKED[-4:], b"\x1f\x8b\x00" + bytes(20)]
+)
+def test_a_broken_stream_is_corrupt(damaged: bytes) -> None:
+    assert fed("gzip", damaged).end() is BodyEnd.CORRUPT
+
+
+@pytest.mark.parametrize("coding", ["br", "zstd", "deflate", "gzip, gzip", "gzip, br", "nonsense"])
+def test_a_coding_that_was_not_asked_for_is_not_guessed_at(coding: str) -> None:
+    assert fed(coding, PACKED).end() is BodyEnd.UNKNOWN_CODING
+
+
+@pytest.mark.parametrize("coding", ["", "gzip"])
+def test_h9_a_body_of_exactly_the_limit_is_complete_and_one_more_is_capped(coding: str) -> None:
+    exact = fed(coding, gzip.compress(b"x" * 100) if coding else b"x" * 100, limit=100)
+    over = fed(coding, gzip.compress(b"x" * 101) if coding else b"x" * 101, limit=100)
+
+    assert (len(exact.body), exact.end()) == (100, BodyEnd.COMPLETE)
+    assert (len(over.body), over.end()) == (100, BodyEnd.CAPPED)
+
+
+def test_a_bomb_is_never_held() -> None:
+    bomb = gzip.compress(b"\0" * 50_000_000, 9)
+
+    inflater = fed("gzip", bomb, limit=512_000, step=65_536)
+
+    assert (len(inflater.body), inflater.end()) == (512_000, BodyEnd.CAPPED)
+
+
+@pytest.mark.parametrize("step", [1, 11, 100_000])
+def test_several_members_are_one_body(step: int) -> None:
+    inflater = fed("gzip", gzip.compress(b"a") + gzip.compress(b"b"), step=step)
+
+    assert (inflater.body, inflater.end()) == (b"ab", BodyEnd.COMPLETE)
+
+
+def test_a_second_member_cut_short_cuts_the_body_short() -> None:
+    assert fed("gzip", gzip.compress(b"a") + gzip.compress(b"b")[:-3]).end() is BodyEnd.CUT_SHORT
+
+
+def test_thousands_of_members_are_refused() -> None:
+    assert fed("gzip", gzip.compress(b"") * 5_000, step=1_000).end() is BodyEnd.CORRUPT
+
+
+@pytest.mark.parametrize("junk", [b"\0\0\0", b"junk", b"\x1f", b"\x1fjunk"])
+def test_junk_behind_the_stream_is_dropped(junk: bytes) -> None:
+    inflater = fed("gzip", PACKED + junk, step=1)
+
+    assert (inflater.body, inflater.end()) == (TEXT, BodyEnd.COMPLETE)
+
+
+def test_an_empty_body_is_complete_whatever_its_coding() -> None:
+    assert Inflater("gzip", 10).end() is BodyEnd.COMPLETE
+
+
+@given(st.binary(max_size=500), st.integers(1, 50))
+def test_no_bytes_make_it_raise_or_grow(data: bytes, step: int) -> None:
+    inflater = fed("gzip", b"\x1f\x8b\x08" + data, limit=200, step=step)
+
+    assert len(inflater.body) <= 200
+    assert inflater.end() in BodyEnd
+
+
+@given(st.binary(max_size=2_000), st.integers(1, 300))
+def test_what_zlib_makes_of_a_whole_stream_we_make_too(data: bytes, step: int) -> None:
+    inflater = fed("gzip", gzip.compress(data), step=step)
+
+    assert inflater.body == zlib.decompress(gzip.compress(data), 31)

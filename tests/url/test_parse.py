@@ -1,0 +1,183 @@
+"""A URL string to its canonical parts; what is refused says why and where."""
+
+import pytest
+
+from polite.errors import InvalidURL
+from polite.url.parse import MAX_URL, ParsedURL, parse_url
+
+_BASE = parse_url("http://user:pw@example.com:8080/a/b?c#d")
+
+
+def test_every_part_is_there():
+    parsed = parse_url("HTTPS://us@er:p:w@Example.COM:0444/a/../b?c?'d#e`")
+
+    assert parsed == ParsedURL("https", "us%40er", "p%3Aw", "example.com", 444, "/b", "c?%27d", "e%60")
+    assert parsed.href == "https://us%40er:p%3Aw@example.com:444/b?c?%27d#e%60"
+    assert parsed.origin == "https://example.com:444"
+    assert parsed.path_and_query == "/b?c?%27d"
+
+
+@pytest.mark.parametrize(
+    ("url", "href"),
+    [
+        ("http:example.com", "http://example.com/"),
+        ("http:\\\\example.com\\a?\\", "http://example.com/a?\\"),
+        ("http:////example.com//a", "http://example.com//a"),
+        (" \x00 ht\ntp://exam\tple.com/a\rb \x1f", "http://example.com/ab"),
+        ("http://example.com:80/", "http://example.com/"),
+        ("http://example.com:/", "http://example.com/"),
+        ("ftp://example.com:21", "ftp://example.com/"),
+        ("wss://example.com:443", "wss://example.com/"),
+        ("http://example.com:00000000000000000443/", "http://example.com:443/"),
+        ("http://example.com:0/", "http://example.com:0/"),
+        ("http://@example.com/", "http://example.com/"),
+        ("http://:@example.com/", "http://example.com/"),
+        ("http://:pw@example.com/", "http://:pw@example.com/"),
+        ("http://example.com?", "http://example.com/?"),
+        ("http://example.com#", "http://example.com/#"),
+        ("http://[::1]:8080/", "http://[::1]:8080/"),
+        ("http://example.com/\ud800", "http://example.com/%EF%BF%BD"),
+        ("gopher://Host:70", "gopher://Host:70"),
+        ("gopher://host/a\\b?'", "gopher://host/a\\b?'"),
+    ],
+)
+def test_a_url_has_one_spelling(url, href):
+    assert parse_url(url).href == href
+
+
+@pytest.mark.parametrize(
+    ("reference", "href"),
+    [
+        ("", "http://user:pw@example.com:8080/a/b?c"),
+        ("#x", "http://user:pw@example.com:8080/a/b?c#x"),
+        ("?x", "http://user:pw@example.com:8080/a/b?x"),
+        ("x", "http://user:pw@example.com:8080/a/x"),
+        ("x/../y", "http://user:pw@example.com:8080/a/y"),
+        ("../../x", "http://user:pw@example.com:8080/x"),
+        ("/x", "http://user:pw@example.com:8080/x"),
+        ("\\x", "http://user:pw@example.com:8080/x"),
+        ("http:x", "http://user:pw@example.com:8080/a/x"),
+        ("http:/x", "http://user:pw@example.com:8080/x"),
+        ("http://x", "http://x/"),
+        ("https:x", "https://x/"),
+        ("//x", "http://x/"),
+        ("\\/\\x", "http://x/"),
+        ("///x", "http://x/"),
+        ("1:x", "http://user:pw@example.com:8080/a/1:x"),
+    ],
+)
+def test_a_reference_is_resolved_against_its_base(reference, href):
+    assert parse_url(reference, _BASE).href == href
+
+
+@pytest.mark.parametrize(
+    ("reference", "href"),
+    [
+        ("x", "gopher://host/x"),
+        ("//h2/x", "gopher://h2/x"),
+        ("\\\\x", "gopher://host/\\\\x"),
+        ("?q", "gopher://host?q"),
+    ],
+)
+def test_a_base_of_an_unknown_scheme_does_not_know_backslashes(reference, href):
+    assert parse_url(reference, parse_url("gopher://host")).href == href
+
+
+@pytest.mark.parametrize(
+    ("url", "reason", "position"),
+    [
+        ("", "scheme", 0),
+        ("example.com/a", "scheme", 0),
+        ("/a", "scheme", 0),
+        ("http://", "names no host", 7),
+        ("http:///?x", "names no host", 8),
+        ("http://user@/", "names no host", 12),
+        ("http://:80/", "names no host", 7),
+        ("mailto:someone@example.com", "no host", 7),
+        ("file:///etc/passwd", "file:", 0),
+        ("http://example.com:65536/", "out of range", 19),
+        ("http://example.com:999999999/", "out of range", 19),
+        ("http://example.com:8a/", "port number", 19),
+        ("http://example.com:٨/", "port number", 19),
+        ("http://user:pw@exa mple.com/", r"U\+0020", 18),
+        ("http://exa\x00mple.com/", r"U\+0000", 10),
+        ("http://exa%zz/", r"U\+0025", 10),
+        ("  ht\ttp://exa\n mple.com/", r"U\+0020", 14),
+        ("http://1.2.3.4.5/", "IPv4", 7),
+        ("http://[::1/", "bracket", 7),
+        ("gopher:///x", "names no host", 9),
+        (" http:// ", "names no host", 8),
+    ],
+)
+def test_what_is_no_url_is_refused_with_the_reason_and_the_place(url, reason, position):
+    with pytest.raises(InvalidURL, match=reason) as caught:
+        parse_url(url)
+
+    assert caught.value.position == position
+
+
+@pytest.mark.parametrize("size", [MAX_URL + 1, 1_000_000])
+def test_a_url_beyond_the_limit_is_refused_at_once(size):
+    with pytest.raises(InvalidURL, match=f"MAX_URL = {MAX_URL}") as caught:
+        parse_url("http://example.com/".ljust(size, "é"))
+
+    assert caught.value.position == MAX_URL
+
+
+def test_a_url_that_grows_beyond_the_limit_is_refused():
+    with pytest.raises(InvalidURL, match="once encoded"):
+        parse_url("http://example.com/" + "é" * 20_000)
+
+
+def test_a_url_at_the_limit_is_read():
+    url = "http://example.com/".ljust(MAX_URL, "a")
+
+    assert parse_url(url).href == url
+
+
+@pytest.mark.parametrize("value", [None, b"http://example.com/", 1, ["http://example.com/"]])
+def test_anything_but_a_str_is_a_type_error_that_names_the_type(value):
+    with pytest.raises(TypeError, match=rf"not {type(value).__name__}: pass str\(url\)"):
+        parse_url(value)
+
+
+def test_a_refusal_shows_no_credential():
+    with pytest.raises(InvalidURL) as caught:
+        parse_url("http://user:secret@exa mple.com/")
+
+    assert "secret" not in f"{caught.value!r} {caught.value.reason}"
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "/",
+        "\\",
+        "@",
+        ":",
+        ".",
+        "/..",
+        "/%2e%2e",
+        "%",
+        "[",
+        "]",
+        "?",
+        "#",
+        "a.",
+        "1.",
+        "0x",
+        "xn--",
+        "\t",
+        "é.",
+    ],
+)
+def test_no_repetition_takes_longer_than_its_length(piece):
+    for head in ("http://", "http://a/", "http://a/?", "http://[", ""):
+        url = (head + piece * MAX_URL)[:MAX_URL]
+
+        try:
+            parsed = parse_url(url, _BASE)
+        except InvalidURL:
+            continue
+
+        assert parse_url(parsed.href) == parsed
