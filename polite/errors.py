@@ -60,6 +60,10 @@ class InvalidURL(PoliteError, ValueError):
         self.reason = reason
         self.position = position
 
+    def __reduce__(self) -> tuple[type["InvalidURL"], tuple[str, str, int | None]]:
+        # It crosses process borders (a pool's worker) with what it may show, and no more.
+        return type(self), (self.url or "", self.reason, self.position)
+
 
 class InvalidUserAgent(PoliteError, ValueError):
     """A user agent that cannot be sent (RFC 9110, 10.1.5), or that names no product token to look for in a file."""

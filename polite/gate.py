@@ -61,7 +61,7 @@ class Gate:
             target=target,
             decision=standing.rules.decide(target.path),
             snapshot=standing.snapshot,
-            pause=self._turns.pause(standing.rules.crawl_delay),
+            pause=self._turns.pause(standing.crawl_delay),
             outlook=outlook,
             wait_s=max(0.0, outlook.ready_at - self._clock.monotonic()),
             now=self._clock.wall(),
@@ -158,7 +158,7 @@ class Permit:
         self._turns.release(turn)
 
     def _settle(self, turn: Turn, outcome: Outcome) -> None:
-        crawl_delay = None if self._standing is None else self._standing.rules.crawl_delay
+        crawl_delay = None if self._standing is None else self._standing.crawl_delay
         self._turns.settle(turn, self._target, outcome, crawl_delay)
 
     def _retry_after(self, headers: Mapping[str, str] | None) -> float | None:

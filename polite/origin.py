@@ -95,11 +95,10 @@ class Target:
 
     def _base(self) -> ParsedURL:
         origin = self.origin
-        port = None if origin.port == DEFAULT_PORTS.get(origin.scheme) else origin.port
-        path, question_mark, query = self.path.partition("?")
-        return ParsedURL(
-            origin.scheme, "", "", origin.host, port, path, query if question_mark else None, None
-        )
+        path, question_mark, text = self.path.partition("?")
+        query = text if question_mark else None
+        # A default port may stand here: the Origin made of the result leaves it out again.
+        return ParsedURL(origin.scheme, "", "", origin.host, origin.port, path, query, None)
 
     def __str__(self) -> str:
         return self.url

@@ -24,11 +24,21 @@ from polite.turns import Turns
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What holds for an origin until `snapshot.expires_at`: the rules that bind our agent, and what they come from."""
+    """What holds for an origin until `snapshot.expires_at`: the rules that bind our agent, and what they come from.
+
+    `crawl_delay`: the rest that the file asks for (seconds), or None; a Request-rate of 1/5 is one of 5.
+    """
 
     rules: RuleSet
     snapshot: Snapshot
     reason: Reason
+    crawl_delay: float | None
+
+
+def _asked_delay(rules: RuleSet) -> float | None:
+    """T3: the larger of what Crawl-delay and Request-rate ask. A rate's window is not looked at, which is slower at worst."""
+    rate = None if rules.request_rate is None else rules.request_rate.delay_s
+    return max((delay for delay in (rules.crawl_delay, rate) if delay is not None), default=None)
 
 
 class _Flight:
@@ -37,7 +47,8 @@ class _Flight:
     __slots__ = ("leaving", "task", "waiters")
 
     def __init__(self) -> None:
-        self.waiters: set[asyncio.Future[Standing]] = set()
+        # A dict for its order: who asked first goes on first.
+        self.waiters: dict[asyncio.Future[Standing], None] = {}
         self.leaving = False
         self.task: asyncio.Task[None] | None = None
 
@@ -129,12 +140,12 @@ class OriginManager:
 
     async def _join(self, flight: _Flight) -> Standing:
         """Wait for a flight; the last to leave it ends it."""
-        waiter = asyncio.get_running_loop().create_future()
-        flight.waiters.add(waiter)
+        waiter: asyncio.Future[Standing] = asyncio.get_running_loop().create_future()
+        flight.waiters[waiter] = None
         try:
             return await waiter
         finally:
-            flight.waiters.discard(waiter)
+            flight.waiters.pop(waiter, None)
             if not flight.waiters and flight.task is not None and not flight.task.done():
                 flight.leaving = True
                 flight.task.cancel()
@@ -171,21 +182,21 @@ class OriginManager:
                 before = self._standing_of(stored)
                 if stored.fresh(self._clock.wall()):
                     return self._remember(origin, before)
-        crawl_delay = None if before is None else before.rules.crawl_delay
+        crawl_delay = None if before is None else before.crawl_delay
         access = await self._fetcher.fetch(origin, crawl_delay=crawl_delay)
         last = None if before is None else before.snapshot
         snapshot = renewed(last, access, self._policy, self._clock.wall(), jitter=self._jitter())
         standing = self._remember(origin, self._standing_of(snapshot))
-        self._rest_as_asked(origin, standing.rules)
+        self._rest_as_asked(origin, standing.crawl_delay)
         self._tell(origin, snapshot)
         if self._store is not None:
             await self._store.save(origin, snapshot)
         return standing
 
-    def _rest_as_asked(self, origin: Origin, rules: RuleSet) -> None:
+    def _rest_as_asked(self, origin: Origin, crawl_delay: float | None) -> None:
         """The file's own Crawl-delay was not known while it was fetched; the fetch was a hit all the same."""
-        if rules.crawl_delay is not None:
-            pause = self._turns.pause(rules.crawl_delay)
+        if crawl_delay is not None:
+            pause = self._turns.pause(crawl_delay)
             self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
 
     def _remember(self, origin: Origin, standing: Standing) -> Standing:
@@ -197,7 +208,8 @@ class OriginManager:
 
     def _standing_of(self, snapshot: Snapshot) -> Standing:
         access, reason = snapshot.standing(self._policy, self._clock.wall())
-        return Standing(self._rules(access, reason), snapshot, reason)
+        rules = self._rules(access, reason)
+        return Standing(rules, snapshot, reason, _asked_delay(rules))
 
     def _rules(self, access: Access, reason: Reason) -> RuleSet:
         match access:

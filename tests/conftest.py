@@ -1,6 +1,8 @@
 """No test leaves this machine: sockets and DNS queries beyond loopback are refused, whoever opens them."""
 
+import asyncio
 import socket
+from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from typing import Any
 
@@ -9,10 +11,18 @@ import pycares
 import pytest
 from hypothesis import HealthCheck, settings
 
+from polite.testing import VirtualTimeLoop
+
 settings.register_profile(
     "polite", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 settings.load_profile("polite")
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    if item.get_closest_marker("virtual_time"):
+        return {"virtual": VirtualTimeLoop}
+    return {"real": asyncio.SelectorEventLoop}
 
 
 class LeftTheMachine(Exception):

@@ -4,6 +4,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yarl
@@ -101,14 +102,15 @@ def test_a_copied_value_is_equal(value):
 
 @pytest.mark.parametrize("value", _VALUES)
 def test_a_pickled_value_is_found_in_a_process_where_hashes_differ(value):
-    script = (
-        "import pickle, sys; from polite.origin import *; print(pickle.load(sys.stdin.buffer) in {%r})"
-        % value
-    )
-    command = [sys.executable, "-c", script]
+    script = f"import pickle, sys; from polite.origin import *; print(pickle.load(sys.stdin.buffer) in {{{value!r}}})"
 
     done = subprocess.run(
-        command, input=pickle.dumps(value), capture_output=True, check=True, env={"PYTHONHASHSEED": "7"}
+        [sys.executable, "-c", script],
+        input=pickle.dumps(value),
+        capture_output=True,
+        check=True,
+        cwd=Path(module.__file__).parents[1],
+        env={"PYTHONHASHSEED": "7"},
     )
 
     assert done.stdout.strip() == b"True"
@@ -133,6 +135,8 @@ def test_a_target_is_an_origin_and_what_is_asked_of_it():
         ("gopher://h?q", "/?q"),
         ("http://h//a//", "//a//"),
         ("http://h/A", "/A"),
+        ("http://h/a b", "/a%20b"),
+        ("http://h/a/../b", "/b"),
     ],
 )
 def test_a_path_starts_with_a_slash_and_keeps_its_query(url, path):
@@ -168,6 +172,10 @@ def test_a_link_is_resolved_against_the_target_it_was_found_at(reference, url):
 
 def test_a_link_on_a_default_port_names_no_port():
     assert Target.of("https://example.com/a").join("b?").url == "https://example.com/b?"
+
+
+def test_an_empty_query_is_kept_by_a_link_to_a_fragment():
+    assert Target.of("https://example.com/a?").join("#x").url == "https://example.com/a?"
 
 
 @pytest.mark.parametrize(

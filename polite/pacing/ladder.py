@@ -63,7 +63,8 @@ class Ladder:
                 self.stir(scope)
                 continue
             path = turn._path
-            # With one scope there is nothing to climb; most requests have one, and this is the hottest line of pacing.
+            # With one scope there is nothing to climb; most requests have one, and this is the hottest line
+            # of pacing.
             if len(path) == 1 or (path[turn._stage] is scope and self._climb(turn, turn._stage + 1, now)):
                 self.waiting -= 1
                 for passed in path:

@@ -46,11 +46,11 @@ class PacingPolicy:
     def __post_init__(self) -> None:
         for name in ("min_delay", "max_crawl_delay", "jitter", "max_retry_after", "backoff", "max_backoff"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            if type(value) not in (int, float) or not 0 <= value < math.inf:
                 raise InvalidOption(f"PacingPolicy.{name}={value!r}: a finite number of 0 or more is needed")
         for name in ("concurrency", "max_waiting"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if type(value) is not int or value < 1:
                 raise InvalidOption(f"PacingPolicy.{name}={value!r}: a whole number of 1 or more is needed")
         if not isinstance(self.anchor, Anchor):
             raise InvalidOption(

@@ -43,7 +43,10 @@ class Scopes:
         return tuple([self._by_key.get(key) or self._meet(key) for key in dict.fromkeys(keys)])
 
     def retire(self, *scopes: Scope) -> None:
-        """These may be idle from now: have them looked at. Whoever names scopes and opens no turn must do this."""
+        """These may be idle from now.
+
+        Have them looked at. Whoever names scopes and opens no turn must do this.
+        """
         for scope in scopes:
             if not scope.listed and not scope.open and not scope.awaited:
                 scope.listed = True

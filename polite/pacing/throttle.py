@@ -89,6 +89,6 @@ class DelayThrottle:
 
 
 def _checked(name: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+    if type(value) not in (int, float) or not 0 <= value < math.inf:
         raise InvalidOption(f"{name}={value!r}: a finite number of 0 or more is needed")
     return float(value)

@@ -23,6 +23,7 @@ __all__ = ["Outlook", "Turn", "TurnState", "Turnstile"]
 
 _WAITING = TurnState.WAITING
 _OPEN = TurnState.OPEN
+_RELEASED = TurnState.RELEASED
 _CANCELLED = TurnState.CANCELLED
 
 # Taken from the order of an urgent turn, so that it comes before all others; no crawl asks so often.
@@ -130,9 +131,11 @@ class Turnstile:
         # A released turn's scope may have been forgotten, and met again, since.
         scopes = turn._scopes if turn.state is _OPEN else self._scopes.named(turn.scopes)
         if isinstance(pause_s, (int, float)):
-            until = self._latest + _pause(pause_s)
+            until = self._latest + (pause_s if 0 <= pause_s < math.inf else _pause(pause_s))
             for scope in scopes:
-                scope.rest(until, because)
+                if until > scope.ready_at:
+                    scope.ready_at = until
+                    scope.because = because
         else:
             self._rest_each(scopes, pause_s, because)
         if strike:
@@ -158,7 +161,7 @@ class Turnstile:
         if turn.state is _OPEN:
             if not turn.settled:
                 self.settle(turn, now, self._provisional_s, strike=False)
-            self._vacate(turn, TurnState.RELEASED)
+            self._vacate(turn, _RELEASED)
 
     def cancel(self, turn: Turn, now: float) -> None:
         """The turn is not wanted: one that waits leaves the line, one that is open is given back.
@@ -229,7 +232,7 @@ class Turnstile:
             scope.open -= 1
             if scope.awaited:
                 self._ladder.stir(scope)
-            elif not scope.listed:
+            elif not scope.listed and not scope.open:
                 self._scopes.retire(scope)
 
     def _rest_each(
@@ -244,6 +247,7 @@ class Turnstile:
 
 
 def _pause(pause_s: float) -> float:
+    """Checked: a pause that is no number of seconds would be no pause."""
     if not 0 <= pause_s < math.inf:
         raise ValueError(f"a pause of {pause_s!r} s: a finite number of 0 or more is needed")
     return pause_s

@@ -4,21 +4,27 @@ from heapq import heappop, heappush
 
 from polite.pacing.turn import Scope
 
-# Spans of 1/256 s. In one heap of a million wake-ups each of twenty levels costs a cache miss, and that is most of a decision.
-# With a heap of spans, what is far is appended, and what has come is sorted: nearly in order as a rule, since who is settled first is due first.
+# Spans of 1/1024 s. In one heap of a million wake-ups each of twenty levels costs a cache miss, and that is
+# most of a decision. With a heap of spans, what is far is appended, and what has come is sorted: nearly in
+# order as a rule, since who is settled first is due first.
 _SPANS_PER_S = 1024
-# Times beyond this (30 million years) share one span: a float has no 1/256 s there.
+# Times beyond this (30 million years) share one span: a float has no 1/1024 s there.
 _END = 1e15
 _LAST = int(_END * _SPANS_PER_S)
 
 
 class Wakes:
-    """Ordered by time, then by who came first. Nothing is searched or deleted: what is popped is judged by who pops."""
+    """Ordered by time, then by who came first.
+
+    Nothing is searched or deleted: what is popped is judged by who pops.
+    """
 
     __slots__ = ("_far", "_late", "_near", "_opened", "_pushed", "_spans")
 
     def __init__(self) -> None:
-        self._far: dict[int, list[tuple[float, int, Scope]]] = {}  # (when, unique, scope); the earliest comes first
+        self._far: dict[
+            int, list[tuple[float, int, Scope]]
+        ] = {}  # (when, unique, scope); the earliest comes first
         self._spans: list[int] = []  # a heap of the keys of _far
         self._opened = -_LAST - 1  # the span that came last; what is due in it or before is in _near or _late
         self._near: list[tuple[float, int, Scope]] = []  # in order, the earliest at the end

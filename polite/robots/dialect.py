@@ -133,6 +133,8 @@ GOOGLE = Dialect(
     specials_equal_escapes=False,
     excluded_equal_escapes=False,
     normalises_urls=False,
+    # Google slows down for 429 and takes it for "temporarily unable", like a 5xx.
+    denied_statuses=frozenset({429}),
 )
 
 _BY_NAME = {each.name: each for each in (CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE)}

@@ -1,6 +1,5 @@
 """What a group asks about pace: Crawl-delay, Request-rate and Visit-time, which no standard defines and many files hold."""
 
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -46,8 +45,9 @@ class RequestRate:
 
 def crawl_delay(values: Iterable[str]) -> float | None:
     """Seconds; of several the largest. What is no finite number of at least zero is ignored."""
+    # The pattern bounds the digits and the exponent, so what passes is never infinite.
     numbers = (float(value) for value in values if len(value) <= _LONGEST and _NUMBER.fullmatch(value))
-    return max((number for number in numbers if math.isfinite(number)), default=None)
+    return max(numbers, default=None)
 
 
 def request_rate(values: Iterable[str]) -> RequestRate | None:

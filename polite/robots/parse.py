@@ -88,9 +88,18 @@ def parse(body: bytes | str, dialect: Dialect = RFC9309) -> Robots:
         raise TypeError(f"a robots.txt is bytes or str, not {type(body).__name__}")
     body = body[: dialect.max_bytes]
     reader = _Reader(dialect)
-    reader.read(rows(body, dialect))
+    texts = rows(body, dialect)
+    if len(body) >= dialect.max_bytes and not _is_disallow(texts[-1], dialect):
+        # The limit may have cut the line short. A Disallow then forbids more than it should; any other line, an Allow
+        # or a name above all, could allow more, and an incomplete line is no valid one.
+        texts.pop()
+    reader.read(texts)
     groups = tuple(draft.group() for draft in reader.drafts)
     return Robots(body, dialect, groups, sitemaps=tuple(reader.sitemaps), host=reader.host)
+
+
+def _is_disallow(text: str, dialect: Dialect) -> bool:
+    return Fields(dialect).split(text.partition("#")[0].strip(WHITE))[0] is Field.DISALLOW
 
 
 @dataclass(slots=True)
@@ -124,10 +133,12 @@ class _Reader:
         for number, text in enumerate(texts, 1):
             name, colon, value = text.partition(":")
             which = fields[name] if colon else none
-            if which is none and forgiving and text:
-                which, _, value = fields.split(text.partition("#")[0].strip(WHITE))
             if which is none:
-                continue
+                content = text.partition("#")[0].strip(WHITE) if forgiving else ""
+                if " " in content or "\t" in content:
+                    which, _, value = fields.split(content)
+                if which is none:
+                    continue
             if "#" in value:
                 value = value.partition("#")[0]
             if which is disallow or which is allow:

@@ -16,13 +16,13 @@ BODY_LIMIT = 512_000
 
 def seconds(option: str, value: float, *, least: float = 0.0, most: float = math.inf) -> None:
     """Refuse a duration outside its limits; the error names the option, the value and the limits."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+    if type(value) not in (int, float) or not least <= value <= most:
         raise InvalidOption(f"{option}={value!r}: a number of seconds from {least:g} to {most:g} is needed")
 
 
 def count(option: str, value: int, *, least: int, most: int) -> None:
     """Refuse a number outside its limits, in the same words."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+    if type(value) is not int or not least <= value <= most:
         raise InvalidOption(f"{option}={value!r}: a whole number from {least} to {most} is needed")
 
 

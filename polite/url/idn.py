@@ -89,7 +89,7 @@ def _check(label: str) -> None:
     if unicodedata.category(label[0]).startswith("M"):
         raise Refusal("a label starts with a combining mark")
     for position, character in enumerate(label):
-        if character == "." or uts46_statuses[_row(character)] not in (_VALID, _DEVIATION):
+        if uts46_statuses[_row(character)] not in (_VALID, _DEVIATION):
             raise Refusal(f"U+{ord(character):04X} is not allowed in a name")
         if character in _JOINERS and not _may_join(label, position):
             raise Refusal("a zero-width joiner stands where it joins nothing")

@@ -1,4 +1,4 @@
-"""Punycode of one label, both ways, in time that a hostile label cannot stretch (RFC 3492)."""
+"""Punycode of one label, both ways, by sorting instead of searching (RFC 3492)."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -33,7 +33,10 @@ def encode_label(label: str) -> str:
 
 
 def decode_label(punycode: str) -> str:
-    """The label that `punycode` (lower case, without the `xn--`) stands for. Raises Refusal."""
+    """The label that `punycode` (lower case, without the `xn--`) stands for. Raises Refusal.
+
+    Its length is the caller's to bound: an integer may be as long as the label.
+    """
     cut = max(punycode.rfind("-"), 0)
     label = list(punycode[:cut])
     digits = iter(punycode[cut + 1 if cut else 0 :])
@@ -79,8 +82,7 @@ def _read_integer(first: str, rest: Iterator[str], bias: int) -> int:
     number, weight, k = 0, 1, _BASE
     for character in chain(first, rest):
         digit = _VALUES.get(character)
-        # The RFC has decoders stop at 32 bits: larger ones name no character, and would grow with the input.
-        if digit is None or number > 0xFFFFFFFF:
+        if digit is None:
             break
         number += digit * weight
         threshold = _threshold(k, bias)

@@ -22,6 +22,7 @@ from polite.robots.dialect import GOOGLE, RFC9309
         ("Mozilla/5.0 (X11; Linux x86_64)", ("mozilla",)),
         ("Mozilla/5.0 (compatible; )", ("mozilla",)),
         ("Example_Bot--2-x", ("example_bot--2-x", "example_bot--2", "example_bot")),
+        ("ExampleBot/1.0 (compatible; OtherBot/1.0)", ("examplebot",)),
         ("7-up", ("7-up",)),
         ("-bot", ("-bot",)),
         ("my.bot/1", ("my",)),

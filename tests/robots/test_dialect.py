@@ -67,6 +67,12 @@ def test_google_takes_an_allowed_index_page_for_its_folder(page: str):
     assert not parse(body, RFC9309).decide("x", "/a/")
 
 
+def test_an_index_page_that_matches_in_both_ways_is_one_rule():
+    rules = parse("user-agent: *\ndisallow: /*a/index\nallow: /*/index.html", GOOGLE).rules_for("x")
+
+    assert [rule.line for rule in rules.matching("/a/index.html/")] == [3, 2]
+
+
 @pytest.mark.parametrize(
     ("rule", "path"), [("/%62", "/b"), ("/%2A", "/*"), ("/a b", "/a%20b"), ("/b", "/%62"), ("/%aa", "/%aa")]
 )

@@ -71,7 +71,7 @@ def test_many_stars_cost_no_more_than_their_number(stars: int, end: str):
         pattern.matches(path)
 
     # A matcher that goes back needs longer than the universe for this; the bound leaves room for a slow machine.
-    assert time.process_time() - started < 1.0
+    assert time.process_time() - started < 5.0
 
 
 @pytest.mark.parametrize(

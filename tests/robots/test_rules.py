@@ -24,9 +24,8 @@ def test_a_decision_knows_its_rule_as_written_with_its_line():
 
 
 def test_overruled_are_the_other_rules_that_match_best_first():
-    overruled = RULES.decide("/a/bc").overruled
-
-    assert overruled == (Rule(False, "/*c", 4), Rule(False, "/a", 2))
+    assert RULES.decide("/a/bc").overruled == (Rule(False, "/*c", 4), Rule(False, "/a", 2))
+    assert RULES.decide("/c").overruled == ()
 
 
 def test_robots_txt_overrules_every_rule_that_matches_it():

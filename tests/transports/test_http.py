@@ -90,7 +90,9 @@ async def test_the_heads_fields_are_handed_on(transport: HttpTransport) -> None:
 
 
 async def test_a_redirect_is_told_not_followed(transport: HttpTransport) -> None:
-    async with serving(b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 5\r\n\r\nhello") as server:
+    async with serving(
+        b"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 5\r\n\r\nhello"
+    ) as server:
         reply = await transport.get(server.ask)
 
     assert reply == Reply(302, location="/elsewhere")
@@ -180,7 +182,9 @@ async def test_a_refused_connection_is_no_answer(transport: HttpTransport) -> No
     assert failed.reason is Reason.CONNECT_FAILED
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "0x7f.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"])
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "0x7f.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"]
+)
 async def test_a_private_address_is_not_dialled(host: str) -> None:
     transport = HttpTransport("TestBot/1.0", FetchPolicy())
 

@@ -29,7 +29,7 @@ def test_samples_decode(label, punycode):
     assert decode_label(punycode) == label
 
 
-@pytest.mark.parametrize("punycode", ["mller-kv", "en32g", "zz.", "99999999", "-a-é", "9" * 10_000])
+@pytest.mark.parametrize("punycode", ["mller-kv", "en32g", "zz.", "99999999", "-a-é", "9" * 1_000])
 def test_what_is_no_punycode_is_refused(punycode):
     with pytest.raises(Refusal, match="Punycode"):
         decode_label(punycode)

@@ -1,0 +1,24 @@
+"""`python -m benchmarks [name ...]`: run some or all, one after the other, each in a process of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+NAMES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
+
+
+def main() -> int:
+    names = sys.argv[1:] or NAMES
+    unknown = [name for name in names if name not in NAMES]
+    if unknown:
+        print(f"no benchmark named {', '.join(unknown)}; there are: {', '.join(NAMES)}", file=sys.stderr)
+        return 2
+    status = 0
+    for name in names:
+        print(f"== {name}", flush=True)
+        status |= subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False).returncode
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

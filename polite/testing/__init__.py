@@ -1,0 +1,7 @@
+"""For tests of crawlers: clocks that a test moves, an event loop in virtual time, a transport without a network."""
+
+from polite.testing.clock import LoopClock, ManualClock
+from polite.testing.loop import VirtualTimeLoop
+from polite.testing.transport import ScriptedTransport
+
+__all__ = ["LoopClock", "ManualClock", "ScriptedTransport", "VirtualTimeLoop"]

@@ -1,0 +1,167 @@
+"""Driving an exchange: each hop in its turn, one deadline for the network, and no exception but a cancellation."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from polite.events import Event
+from polite.fetch import RobotsFetcher
+from polite.origin import Origin
+from polite.pacers.local import LocalPacer
+from polite.pacing.policy import PacingPolicy
+from polite.pacing.throttle import DelayThrottle
+from polite.robots.access import Access, Found, Unavailable, Unreachable
+from polite.robots.exchange import Ask, Failed, Reply
+from polite.robots.policy import FetchPolicy, RobotsPolicy
+from polite.robots.reason import Reason
+from polite.testing import LoopClock, ScriptedTransport
+from polite.turns import Turns
+
+pytestmark = pytest.mark.virtual_time
+
+SITE = Origin.of("https://site.test/")
+AWAY = "https://away.test"
+
+
+class TimedTransport:
+    """Takes its time over each hop, and notes when it was asked for what."""
+
+    def __init__(self, answer: Callable[[str], Reply | Failed], takes_s: float = 0.0) -> None:
+        self._answer = answer
+        self._takes_s = takes_s
+        self.asked: list[tuple[float, str]] = []
+        self.busy = self.busiest = 0
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        self.asked.append((asyncio.get_running_loop().time(), ask.target.url))
+        self.busy += 1
+        self.busiest = max(self.busiest, self.busy)
+        try:
+            await asyncio.sleep(self._takes_s)
+        finally:
+            self.busy -= 1
+        return self._answer(ask.target.url)
+
+    async def close(self) -> None:
+        pass
+
+
+def fetcher(transport: TimedTransport | ScriptedTransport, **fetching: float) -> RobotsFetcher:
+    clock = LoopClock()
+    events: list[Event] = []
+    turns = Turns(LocalPacer(clock), DelayThrottle(), PacingPolicy(), events.append)
+    return RobotsFetcher({"https": transport}, turns, clock, FetchPolicy(**fetching), RobotsPolicy())  # type: ignore[arg-type]
+
+
+def chain(hops: int) -> Callable[[str], Reply]:
+    """/robots.txt -> /1 -> /2 ... -> the file at the last."""
+
+    def answer(url: str) -> Reply:
+        stop = int(url.rpartition("/")[2].replace("robots.txt", "0"))
+        return Reply(200, b"User-agent: *") if stop == hops else Reply(302, location=f"/{stop + 1}")
+
+    return answer
+
+
+async def test_h2_a_chain_of_five_redirects_is_followed_each_hop_in_its_turn() -> None:
+    transport = TimedTransport(chain(5))
+
+    access = await fetcher(transport).fetch(SITE)
+
+    assert isinstance(access, Found)
+    assert access.hops == 5
+    assert [at for at, _ in transport.asked] == pytest.approx([0, 1, 2, 3, 4, 5])
+
+
+async def test_h2_a_sixth_redirect_is_not_asked_for() -> None:
+    transport = TimedTransport(chain(6))
+
+    access = await fetcher(transport).fetch(SITE)
+
+    assert isinstance(access, Unavailable)
+    assert access.reason is Reason.TOO_MANY_REDIRECTS
+    assert len(transport.asked) == 6
+
+
+async def test_a_hop_to_another_host_takes_its_turn_there() -> None:
+    there = f"{AWAY}/r"
+    transport = TimedTransport(lambda url: Reply(200) if url == there else Reply(301, location=there))
+    fetching = fetcher(transport)
+
+    await asyncio.gather(*(fetching.fetch(Origin.of(f"https://site{n}.test/")) for n in range(4)))
+
+    at_away = [at for at, url in transport.asked if url == there]
+    assert at_away == pytest.approx([0, 1, 2, 3])
+
+
+async def test_the_deadline_is_for_all_hops_and_counts_no_waiting() -> None:
+    slow = TimedTransport(chain(5), takes_s=4.0)
+
+    within = await fetcher(slow, timeout=24.5).fetch(SITE)
+    beyond = await fetcher(TimedTransport(chain(5), takes_s=4.0), timeout=23.5).fetch(SITE)
+
+    assert isinstance(within, Found)
+    assert within.elapsed_s == pytest.approx(24.0)
+    assert isinstance(beyond, Unreachable)
+    assert beyond.reason is Reason.TIMEOUT
+    assert "FetchPolicy.timeout" in beyond.detail
+
+
+async def test_a_server_that_never_answers_ends_at_the_deadline() -> None:
+    transport = TimedTransport(lambda _: Reply(200), takes_s=1e9)
+
+    access = await fetcher(transport, timeout=30.0).fetch(SITE)
+
+    assert isinstance(access, Unreachable)
+    assert asyncio.get_running_loop().time() == pytest.approx(30.0)
+
+
+async def test_whatever_a_transport_raises_is_unreachable() -> None:
+    access = await fetcher(ScriptedTransport({SITE.robots_url: ZeroDivisionError("boom")})).fetch(SITE)
+
+    assert isinstance(access, Unreachable)
+    assert access.reason is Reason.INTERNAL_ERROR
+    assert "boom" in access.detail
+
+
+async def test_a_cancelled_fetch_gives_its_turn_back() -> None:
+    transport = TimedTransport(lambda _: Reply(200), takes_s=50.0)
+    fetching = fetcher(transport)
+    cancelled = asyncio.create_task(fetching.fetch(SITE))
+    await asyncio.sleep(10)
+
+    cancelled.cancel()
+    await fetching.fetch(SITE)
+
+    assert [at for at, _ in transport.asked] == pytest.approx([0, 11])
+
+
+async def test_so_many_fetches_are_on_the_network_at_one_time() -> None:
+    transport = TimedTransport(lambda _: Reply(200), takes_s=1.0)
+    fetching = fetcher(transport, connections=7)
+
+    results: list[Access] = await asyncio.gather(
+        *(fetching.fetch(Origin.of(f"https://site{n}.test/")) for n in range(50))
+    )
+
+    assert transport.busiest == 7
+    assert all(isinstance(access, Found) for access in results)
+
+
+async def test_retry_after_is_handed_on_in_seconds() -> None:
+    transport = TimedTransport(lambda _: Reply(503, retry_after="77"))
+
+    access = await fetcher(transport).fetch(SITE)
+
+    assert isinstance(access, Unreachable)
+    assert access.retry_after_s == 77.0
+
+
+async def test_a_scheme_without_transport_is_asked_of_nobody() -> None:
+    transport = TimedTransport(lambda _: Reply(200))
+
+    access = await fetcher(transport).fetch(Origin.of("http://site.test/"))
+
+    assert isinstance(access, Unreachable)
+    assert transport.asked == []

@@ -1,0 +1,70 @@
+"""Options outside their limits are refused by name, value and limit."""
+
+from typing import Any
+
+import pytest
+
+from polite import FetchPolicy, InvalidOption, PacingPolicy, RobotsPolicy, dialect
+
+BAD: list[tuple[type, dict[str, Any]]] = [
+    (PacingPolicy, {"min_delay": -1}),
+    (PacingPolicy, {"min_delay": float("nan")}),
+    (PacingPolicy, {"min_delay": float("inf")}),
+    (PacingPolicy, {"min_delay": "1"}),
+    (PacingPolicy, {"min_delay": True}),
+    (PacingPolicy, {"max_crawl_delay": -0.1}),
+    (PacingPolicy, {"jitter": -0.5}),
+    (PacingPolicy, {"concurrency": 0}),
+    (PacingPolicy, {"concurrency": 1.5}),
+    (PacingPolicy, {"max_waiting": 0}),
+    (PacingPolicy, {"anchor": "end"}),
+    (PacingPolicy, {"scopes": "origin"}),
+    (FetchPolicy, {"timeout": 0}),
+    (FetchPolicy, {"timeout": float("inf")}),
+    (FetchPolicy, {"max_redirects": -1}),
+    (FetchPolicy, {"max_redirects": 21}),
+    (FetchPolicy, {"max_bytes": 0}),
+    (FetchPolicy, {"connections": 0}),
+    (FetchPolicy, {"allowed_networks": ["127.0.0.1/7"]}),
+    (FetchPolicy, {"denied_networks": ["nowhere"]}),
+    (RobotsPolicy, {"default_ttl": 1.0}),
+    (RobotsPolicy, {"min_ttl": -1.0}),
+    (RobotsPolicy, {"max_ttl": 1.0}),
+    (RobotsPolicy, {"retry_min": 0.0}),
+    (RobotsPolicy, {"retry_max": 1.0}),
+    (RobotsPolicy, {"busy_retry_max": 1.0}),
+    (RobotsPolicy, {"unreachable_limit": -1.0}),
+    (RobotsPolicy, {"max_retry_after": float("nan")}),
+    (RobotsPolicy, {"max_origins": 0}),
+    (RobotsPolicy, {"denied_statuses": frozenset({500})}),
+    (RobotsPolicy, {"dialect": "rfc9309"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("policy", "options"), BAD, ids=lambda value: value.__name__ if isinstance(value, type) else str(value)
+)
+def test_a_bad_option_is_refused_by_name(policy: type, options: dict[str, Any]) -> None:
+    (name,) = options
+
+    with pytest.raises(InvalidOption, match=f"{policy.__name__}.{name}"):
+        policy(**options)
+
+
+@pytest.mark.parametrize("policy", [PacingPolicy, FetchPolicy, RobotsPolicy])
+def test_an_unknown_option_is_refused(policy: type) -> None:
+    with pytest.raises(TypeError, match="min_dealy"):
+        policy(min_dealy=1)
+
+
+def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InvalidOption, match="google-2019"):
+        dialect("google-2020")
+
+
+def test_the_defaults_are_the_polite_ones() -> None:
+    assert PacingPolicy().min_delay == 1.0
+    assert PacingPolicy().concurrency == 1
+    assert not FetchPolicy().allow_private
+    assert (FetchPolicy().max_redirects, FetchPolicy().max_bytes) == (5, 512_000)
+    assert RobotsPolicy().dialect.name == "rfc9309"
