@@ -1,8 +1,8 @@
 """The gate that a crawler awaits before each fetch: may I, and now?"""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
+from functools import lru_cache
 from types import TracebackType
-from typing import Self
 
 from polite.errors import GateClosed, PermitMisused
 from polite.events import Granted, Refused
@@ -49,7 +49,7 @@ class Gate:
         Entering waits for the turn. Raises InvalidURL at once; on entering Disallowed, Unreachable (a Disallowed that may pass),
         GateClosed, Overloaded. Cancelling the wait loses nothing.
         """
-        return Permit(self, Target.of(url), self._turns, self._clock)
+        return Permit(self, Target.of(url))
 
     async def explain(self, url: str) -> Explanation:
         """Everything that decides about the URL now: the rule, the file's age, the delay, the next turn."""
@@ -75,23 +75,31 @@ class Gate:
 
     def _require_open(self, target: Target) -> None:
         if self._closed:
-            raise GateClosed(f"the gate is closed: {target.url} is not answered", url=target.url)
+            raise self._refused_by_closing(target)
 
-    async def _enter(self, target: Target) -> tuple[Turn, Standing]:
+    async def _enter(self, permit: "Permit") -> "Permit":
         """Allowed first, then the turn; and allowed still, when the wait was longer than the rules are good for."""
+        target = permit._target
+        origin = target.origin
         asked_at = self._clock.monotonic()
         while True:
-            self._require_open(target)
-            standing = self._origins.current(target.origin) or await self._origins.standing(target.origin)
+            if self._closed:
+                raise self._refused_by_closing(target)
+            standing = self._origins.current(origin) or await self._origins.standing(origin)
             if not standing.rules.allows(target.path):
                 raise self._refusal(target, standing)
             turn = await self._turns.take(target)
-            if self._origins.current(target.origin) is standing:
+            if self._origins.current(origin) is standing:
                 break
             self._turns.give_back(turn)
+        permit._turn = turn
+        permit._standing = standing
         if self._listener is not None:
             self._listener(Granted(target.url, self._clock.monotonic() - asked_at))
-        return turn, standing
+        return permit
+
+    def _refused_by_closing(self, target: Target) -> GateClosed:
+        return GateClosed(f"the gate is closed: {target.url} is not answered", url=target.url)
 
     def _refusal(self, target: Target, standing: Standing) -> Disallowed:
         decision = standing.rules.decide(target.path)
@@ -107,12 +115,10 @@ class Gate:
 class Permit:
     """The right to make one request, now: `url` is what to ask for, inside the block and only there."""
 
-    __slots__ = ("_clock", "_enter", "_entered", "_outcome", "_standing", "_target", "_turn", "_turns")
+    __slots__ = ("_entered", "_gate", "_outcome", "_standing", "_target", "_turn")
 
-    def __init__(self, gate: Gate, target: Target, turns: Turns, clock: Clock) -> None:
-        self._enter = gate._enter
-        self._turns = turns
-        self._clock = clock
+    def __init__(self, gate: Gate, target: Target) -> None:
+        self._gate = gate
         self._target = target
         self._turn: Turn | None = None
         self._standing: Standing | None = None
@@ -133,16 +139,15 @@ class Permit:
             raise PermitMisused(f"report outside the permit's block: {self.url}", url=self.url)
         if self._outcome is not None:
             raise PermitMisused(f"reported twice: {self.url}; one permit is one request", url=self.url)
-        self._outcome = Outcome(status, self._retry_after(headers))
-        if self._turns.anchor is Anchor.FIRST_BYTE:
-            self._settle(self._turn, self._outcome)
+        self._outcome = outcome = _outcome(status, headers, self._gate._clock)
+        if self._gate._turns.anchor is Anchor.FIRST_BYTE:
+            self._settle(self._turn, outcome)
 
-    async def __aenter__(self) -> Self:
+    def __aenter__(self) -> "Awaitable[Permit]":
         if self._entered:
             raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
         self._entered = True
-        self._turn, self._standing = await self._enter(self._target)
-        return self
+        return self._gate._enter(self)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -153,19 +158,22 @@ class Permit:
         if self._outcome is None:
             # Left without a report, perhaps by an exception: something may have been sent, so the origin rests from now.
             self._settle(turn, Outcome())
-        elif self._turns.anchor is Anchor.END:
+        elif self._gate._turns.anchor is Anchor.END:
             self._settle(turn, self._outcome)
-        self._turns.release(turn)
+        self._gate._turns.release(turn)
 
     def _settle(self, turn: Turn, outcome: Outcome) -> None:
         crawl_delay = None if self._standing is None else self._standing.crawl_delay
-        self._turns.settle(turn, self._target, outcome, crawl_delay)
+        self._gate._turns.settle(turn, self._target, outcome, crawl_delay)
 
-    def _retry_after(self, headers: Mapping[str, str] | None) -> float | None:
-        if headers is None:
-            return None
-        value = headers.get("Retry-After")
-        if value is None:
-            # A plain dict, as other clients give, knows one spelling only.
-            value = next((v for k, v in headers.items() if k.lower() == "retry-after"), None)
-        return None if value is None else retry_after_s(value, self._clock.wall())
+
+# Nearly every answer is one of a few statuses and says nothing more.
+_ordinary = lru_cache(maxsize=1_000)(Outcome)
+
+
+def _outcome(status: int, headers: Mapping[str, str] | None, clock: Clock) -> Outcome:
+    value = None if headers is None else headers.get("Retry-After")
+    if value is None and headers is not None and type(headers) is dict:
+        # A plain dict, as some clients give, knows one spelling only.
+        value = next((v for k, v in headers.items() if k.lower() == "retry-after"), None)
+    return _ordinary(status) if value is None else Outcome(status, retry_after_s(value, clock.wall()))

@@ -26,13 +26,16 @@ from polite.turns import Turns
 class Standing:
     """What holds for an origin until `snapshot.expires_at`: the rules that bind our agent, and what they come from.
 
-    `crawl_delay`: the rest that the file asks for (seconds), or None; a Request-rate of 1/5 is one of 5.
+    `crawl_delay`: the rest that the file asks for (seconds), or None; a Request-rate of 1/5 is one of 5. It holds between
+    `fresh_from` and `fresh_until` (wall seconds).
     """
 
     rules: RuleSet
     snapshot: Snapshot
     reason: Reason
     crawl_delay: float | None
+    fresh_from: float
+    fresh_until: float
 
 
 def _asked_delay(rules: RuleSet) -> float | None:
@@ -93,7 +96,7 @@ class OriginManager:
             standing = self._backing_off.get(origin)
         else:
             self._known.move_to_end(origin)
-        if standing is None or not standing.snapshot.fresh(self._clock.wall()):
+        if standing is None or not standing.fresh_from < self._clock.wall() < standing.fresh_until:
             return None
         return standing
 
@@ -209,7 +212,7 @@ class OriginManager:
     def _standing_of(self, snapshot: Snapshot) -> Standing:
         access, reason = snapshot.standing(self._policy, self._clock.wall())
         rules = self._rules(access, reason)
-        return Standing(rules, snapshot, reason, _asked_delay(rules))
+        return Standing(rules, snapshot, reason, _asked_delay(rules), *snapshot.fresh_between)
 
     def _rules(self, access: Access, reason: Reason) -> RuleSet:
         match access:

@@ -1,10 +1,12 @@
 """A turn at an origin: its scopes, the pacer that gives it, and the throttle that says how long the origin rests."""
 
+from collections.abc import Awaitable
+
 from polite.events import Slowed
 from polite.origin import Target
 from polite.pacing.outcome import Outcome
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.throttle import Pause
+from polite.pacing.throttle import REFUSALS, Pause
 from polite.pacing.turnstile import Outlook, Turn
 from polite.ports import Listener, Pacer, Throttle
 
@@ -19,13 +21,13 @@ class Turns:
         self.anchor = policy.anchor
         self._scopes = policy.scopes
 
-    async def take(self, target: Target, *, urgent: bool = False) -> Turn:
+    def take(self, target: Target, *, urgent: bool = False) -> Awaitable[Turn]:
         """Wait for the turn of a URL. Urgent ones (robots.txt, which others wait for) go before those that wait."""
-        return await self._pacer.acquire(self._scopes(target), urgent=urgent)
+        return self._pacer.acquire(self._scopes(target), urgent=urgent)
 
     def settle(self, turn: Turn, target: Target, outcome: Outcome, crawl_delay: float | None) -> Pause:
         """Count the rest from now. May be called again when more is known: it only ever lengthens."""
-        strikes = self._pacer.strikes(turn.scopes[0])
+        strikes = self._pacer.strikes(turn.scopes[0]) if outcome.status in REFUSALS else 0
         pause = self._throttle.pause(outcome, crawl_delay=crawl_delay, strikes=strikes)
         self._pacer.settle(turn, pause.seconds, strike=pause.strike, because=pause.because)
         if pause.strike:

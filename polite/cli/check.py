@@ -4,93 +4,102 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import aclosing
 
-import polite
-from polite.cli.exits import Exit, gravest
-from polite.cli.gate import gate, rules
+from polite.cli import stdin
+from polite.cli.answer import Answer, as_object, as_text, exit_for, wants_colour
+from polite.cli.exits import Exit
+from polite.cli.file import rules
+from polite.cli.gate import gate
+from polite.errors import InvalidURL
+from polite.robots.rules import Decision
 
-# URLs of standard input that are under way at one time; the rest waits in the pipe.
-_WINDOW = 64
+# URLs that are under way at one time; the rest of standard input waits in the pipe.
+WINDOW = 64
+
+_Asked = tuple[str, Answer]
+
+
+class _Printer:
+    """Prints answers as they come; `gravest` is the exit status so far."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.gravest = Exit.ALLOWED
+        self._as_json = as_json
+        self._coloured = wants_colour(sys.stdout)
+
+    def __call__(self, url: str, answer: Answer) -> None:
+        self.gravest = max(self.gravest, exit_for(answer))
+        line = (
+            json.dumps(as_object(url, answer))
+            if self._as_json
+            else as_text(url, answer, coloured=self._coloured)
+        )
+        print(line, flush=True)
 
 
 def check(options: argparse.Namespace) -> Exit:
     """Print an answer for each URL, in order; gives the gravest exit status."""
-    return asyncio.run(_check(options))
-
-
-async def _check(options: argparse.Namespace) -> Exit:
-    agent, robots = polite.UserAgent(options.agent), rules(options)
-    seen = {Exit.ALLOWED}
-
-    async def answer(url: str) -> tuple[str, polite.Decision | polite.InvalidURL]:
+    robots, show = rules(options), _Printer(as_json=options.json)
+    if robots is None:
+        asyncio.run(_ask_sites(options, show))
+        return show.gravest
+    for url in _wanted(options.urls):
         try:
-            return url, robots.decide(agent, url) if robots is not None else await asking.check(url)
-        except polite.InvalidURL as error:
-            return url, error
-
-    async with gate(options) as asking, asyncio.TaskGroup() as tasks:
-        waiting: asyncio.Queue[asyncio.Task[tuple[str, polite.Decision | polite.InvalidURL]] | None]
-        waiting = asyncio.Queue(_WINDOW)
-        printing = tasks.create_task(_print_all(waiting, seen, as_json=options.json))
-        async for url in _urls(options.urls):
-            await waiting.put(tasks.create_task(answer(url)))
-        await waiting.put(None)
-        await printing
-    return gravest(seen)
+            show(str(url), robots.decide(options.agent, _valid(url)))
+        except InvalidURL as error:
+            show(str(url), error)
+    return show.gravest
 
 
-async def _print_all(
-    waiting: "asyncio.Queue[asyncio.Task[tuple[str, polite.Decision | polite.InvalidURL]] | None]",
-    seen: set[Exit],
-    *,
-    as_json: bool,
-) -> None:
-    while (task := await waiting.get()) is not None:
-        url, answer = await task
-        seen.add(exit_for(answer))
-        print(json.dumps(as_object(url, answer)) if as_json else as_text(url, answer), flush=True)
+async def _ask_sites(options: argparse.Namespace, show: _Printer) -> None:
+    under_way: asyncio.Queue[asyncio.Task[_Asked] | None] = asyncio.Queue(WINDOW)
+    async with (
+        gate(options) as asking,
+        aclosing(stdin.each(_wanted(options.urls))) as urls,
+        asyncio.TaskGroup() as tasks,
+    ):
+        tasks.create_task(_show_all(under_way, show))
+        async for url in urls:
+            await under_way.put(tasks.create_task(_answered(url, asking.check)))
+        await under_way.put(None)
 
 
-async def _urls(arguments: Iterable[str]) -> AsyncIterator[str]:
-    """The URLs as they come; standard input is read a line at a time, off the loop, so that nothing waits for its end."""
+async def _answered(url: str | InvalidURL, decide: Callable[[str], Awaitable[Decision]]) -> _Asked:
+    try:
+        return str(url), await decide(_valid(url))
+    except InvalidURL as error:
+        return str(url), error
+
+
+async def _show_all(under_way: "asyncio.Queue[asyncio.Task[_Asked] | None]", show: _Printer) -> None:
+    """In the order of the questions: the oldest is waited for, those behind it are being answered meanwhile."""
+    while (task := await under_way.get()) is not None:
+        show(*await task)
+
+
+def _wanted(arguments: Iterable[str]) -> Iterator[str | InvalidURL]:
+    """The URLs as they come; a line of standard input that cannot be one spoils itself only."""
     for argument in arguments:
         if argument != "-":
             yield argument
-            continue
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            if url := line.strip():
-                yield url
+        else:
+            yield from (_read(line) for line in stdin.lines() if line.strip())
 
 
-def exit_for(answer: polite.Decision | polite.InvalidURL) -> Exit:
-    """The exit status that one answer stands for."""
-    if isinstance(answer, polite.InvalidURL):
-        return Exit.USAGE
-    if answer.reason is polite.Reason.UNREACHABLE:
-        return Exit.UNREACHABLE
-    return Exit.ALLOWED if answer.allowed else Exit.DISALLOWED
+def _read(line: bytes) -> str | InvalidURL:
+    text = line.decode("utf-8", "backslashreplace").strip()
+    if len(line) > stdin.LONGEST_LINE:
+        return InvalidURL(text, f"a line of more than {stdin.LONGEST_LINE} octets")
+    try:
+        # A BOM stands at the start of lists that some editors save.
+        return line.decode("utf-8").removeprefix("\ufeff").strip()
+    except UnicodeDecodeError as error:
+        return InvalidURL(text, "it is not UTF-8", error.start)
 
 
-def as_text(url: str, answer: polite.Decision | polite.InvalidURL) -> str:
-    """One line for people: the verdict, the URL, and why."""
-    if isinstance(answer, polite.InvalidURL):
-        return f"invalid     {answer}"
-    verdict = {Exit.ALLOWED: "allowed", Exit.UNREACHABLE: "unreachable"}.get(exit_for(answer), "disallowed")
-    return f"{verdict:<11} {polite.shown(url)}  {answer}"
-
-
-def as_object(url: str, answer: polite.Decision | polite.InvalidURL) -> dict[str, object]:
-    """One object for programs; `line` and `rule` are null where no rule decided."""
-    if isinstance(answer, polite.InvalidURL):
-        return {"url": polite.shown(url), "allowed": None, "error": str(answer)}
-    rule = answer.rule
-    return {
-        "url": polite.shown(url),
-        "allowed": answer.allowed,
-        "reason": answer.reason.name,
-        "cause": None if answer.cause is None else answer.cause.name,
-        "rule": None if rule is None else f"{'Allow' if rule.allows else 'Disallow'}: {rule.pattern}",
-        "line": None if rule is None else rule.line,
-        "undefined": answer.undefined,
-    }
+def _valid(url: str | InvalidURL) -> str:
+    if isinstance(url, InvalidURL):
+        raise url
+    return url

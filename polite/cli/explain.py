@@ -3,34 +3,35 @@
 import argparse
 import asyncio
 
-import polite
-from polite.cli.check import exit_for
+from polite.cli.answer import exit_for
 from polite.cli.exits import Exit
-from polite.cli.gate import gate, rules
+from polite.cli.file import rules
+from polite.cli.gate import gate
+from polite.errors import shown
+from polite.robots.parse import Robots
+from polite.robots.rules import Decision
 
 
 def explain(options: argparse.Namespace) -> Exit:
     """Print the explanation; gives the exit status of its decision."""
     robots = rules(options)
-    if robots is None:
-        return asyncio.run(_explain_live(options))
-    bound = robots.rules_for(options.agent)
-    decision = robots.decide(options.agent, options.url)
-    print(polite.shown(options.url))
-    print(f"  {decision}")
-    print(f"  group: {bound.group or 'none'}; Crawl-delay: {bound.crawl_delay or 'none'}")
-    _print_overruled(decision)
+    decision = asyncio.run(_by_site(options)) if robots is None else _by_file(robots, options)
+    for rule in decision.overruled:
+        print(f"  overruled: {rule}")
     return exit_for(decision)
 
 
-async def _explain_live(options: argparse.Namespace) -> Exit:
+async def _by_site(options: argparse.Namespace) -> Decision:
     async with gate(options) as asking:
         explanation = await asking.explain(options.url)
     print(explanation)
-    _print_overruled(explanation.decision)
-    return exit_for(explanation.decision)
+    return explanation.decision
 
 
-def _print_overruled(decision: polite.Decision) -> None:
-    for rule in decision.overruled:
-        print(f"  overruled: {rule}")
+def _by_file(robots: Robots, options: argparse.Namespace) -> Decision:
+    decision, bound = robots.decide(options.agent, options.url), robots.rules_for(options.agent)
+    delay = "none" if bound.crawl_delay is None else f"{bound.crawl_delay:g} s"
+    print(shown(options.url))
+    print(f"  {decision}")
+    print(f"  group: {bound.group or 'none'}; Crawl-delay: {delay}")
+    return decision

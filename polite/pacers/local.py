@@ -80,8 +80,8 @@ class LocalPacer:
 
     async def _wait_for(self, turn: Turn) -> None:
         waiter = self._waiters[turn] = asyncio.get_running_loop().create_future()
-        self._arm()
         try:
+            self._arm()
             await waiter
         except BaseException:
             # Cancelled, or closed. The turn may have been granted a moment ago: then it is given back, for the next.

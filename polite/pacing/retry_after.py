@@ -12,7 +12,8 @@ _SECONDS = re.compile(r"\d+", re.ASCII)
 def retry_after_s(value: str, now_wall: float) -> float | None:
     """Seconds to wait from `now_wall` (Unix time), or None when the field says nothing that can be used. Never raises.
 
-    A date that has passed is 0. A number too large to mean anything is as large as it is: the throttle has the limit.
+    A date that has passed is None: the two clocks differ, and how long to wait is not known, so that the throttle's back-off grows.
+    A number too large to mean anything is as large as it is: the throttle has the limit.
     """
     text = value.strip(" \t")
     if not text or len(text) > _LONGEST or not text.isascii():
@@ -20,9 +21,10 @@ def retry_after_s(value: str, now_wall: float) -> float | None:
     if _SECONDS.fullmatch(text):
         return float(text)
     try:
-        return max(0.0, _in_utc(parsedate_to_datetime(text)) - now_wall)
+        wait_s = _in_utc(parsedate_to_datetime(text)) - now_wall
     except (TypeError, ValueError, IndexError, OverflowError):
         return None
+    return wait_s if wait_s >= 0 else None
 
 
 def _in_utc(date: datetime) -> float:

@@ -1,7 +1,7 @@
 """How long a scope rests after an outcome, and what that comes from."""
 
-import math
 import random
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from polite.errors import InvalidOption
 from polite.pacing.outcome import Outcome
 
 # By these a server says that it is asked too much (T4).
-_REFUSALS = frozenset({429, 503})
+REFUSALS = frozenset({429, 503})
 # A back-off doubles each time; beyond so many doublings any limit has long been reached.
 _MOST_DOUBLINGS = 60
 _BACKOFF_SPREAD = 0.25
@@ -28,7 +28,7 @@ class DelayThrottle:
     """The delay is the larger of `min_delay` and the file's Crawl-delay, which is held to `max_crawl_delay`; all in seconds.
 
     After 429 or 503 it is what Retry-After asks, up to `max_retry_after`, or `backoff` doubled for each refusal in a row, up to
-    `max_backoff`; never less than the delay. `jitter`: up to this fraction is added at random, never taken away.
+    `max_backoff`, and up to a quarter more at random; never less than the delay. `jitter`: up to this fraction is added at random, never taken away.
     Raises InvalidOption.
     """
 
@@ -56,7 +56,7 @@ class DelayThrottle:
     def pause(self, outcome: Outcome, *, crawl_delay: float | None, strikes: int) -> Pause:
         """See ports.Throttle."""
         pause = self._ordinary if crawl_delay is None else self._delay(crawl_delay)
-        if outcome.status in _REFUSALS or outcome.retry_after_s is not None:
+        if outcome.status in REFUSALS or outcome.retry_after_s is not None:
             pause = self._refused(outcome, pause, strikes)
         if not self._jitter:
             return pause
@@ -73,8 +73,8 @@ class DelayThrottle:
         return self._ordinary
 
     def _refused(self, outcome: Outcome, delay: Pause, strikes: int) -> Pause:
-        strike = outcome.status in _REFUSALS
-        if outcome.retry_after_s is not None:
+        strike = outcome.status in REFUSALS
+        if outcome.retry_after_s is not None and outcome.retry_after_s >= 0:
             seconds = min(outcome.retry_after_s, self._max_retry_after)
             held = f", held to max_retry_after {seconds:g} s" if seconds < outcome.retry_after_s else ""
             because = f"status {outcome.status}, Retry-After {outcome.retry_after_s:.0f} s{held}"
@@ -89,6 +89,6 @@ class DelayThrottle:
 
 
 def _checked(name: str, value: float) -> float:
-    if type(value) not in (int, float) or not 0 <= value < math.inf:
+    if type(value) not in (int, float) or not 0 <= value <= sys.float_info.max:
         raise InvalidOption(f"{name}={value!r}: a finite number of 0 or more is needed")
     return float(value)

@@ -129,7 +129,10 @@ class Turnstile:
         if now > self._latest:
             self._latest = now
         # A released turn's scope may have been forgotten, and met again, since.
-        scopes = turn._scopes if turn.state is _OPEN else self._scopes.named(turn.scopes)
+        scopes = turn._scopes
+        if turn.state is not _OPEN:
+            scopes = self._scopes.named(turn.scopes)
+            self._scopes.retire(*scopes)
         if isinstance(pause_s, (int, float)):
             until = self._latest + (pause_s if 0 <= pause_s < math.inf else _pause(pause_s))
             for scope in scopes:
@@ -147,8 +150,6 @@ class Turnstile:
             for scope in scopes:
                 scope.strikes = 0
         turn.settled = True
-        if turn.state is not _OPEN:
-            self._scopes.retire(*scopes)
 
     def release(self, turn: Turn, now: float) -> None:
         """The request is over: its places are free. Again, or after `cancel`, it does nothing.
@@ -160,7 +161,7 @@ class Turnstile:
             raise ValueError(f"{turn!r} was not given here, so it cannot be released")
         if turn.state is _OPEN:
             if not turn.settled:
-                self.settle(turn, now, self._provisional_s, strike=False)
+                self.settle(turn, now, self._provisional_s)
             self._vacate(turn, _RELEASED)
 
     def cancel(self, turn: Turn, now: float) -> None:

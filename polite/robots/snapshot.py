@@ -26,9 +26,15 @@ class Snapshot:
     unreachable_since: float | None = None
     failures: int = 0
 
+    @property
+    def fresh_between(self) -> tuple[float, float]:
+        """Within these times the answer stands. A clock set far back makes it old, not eternal."""
+        return 2 * self.fetched_at - self.expires_at, self.expires_at
+
     def fresh(self, now: float) -> bool:
-        """Whether the answer still stands. A clock set far back makes it old, not eternal."""
-        return abs(now - self.fetched_at) < self.expires_at - self.fetched_at
+        """Whether the answer still stands."""
+        since, until = self.fresh_between
+        return since < now < until
 
     def standing(self, policy: RobotsPolicy, now: float) -> tuple[Access, Reason]:
         """What decides now, and why: the answer itself, the last good copy (K3, H6), or nothing."""

@@ -1,0 +1,144 @@
+"""The options of the command line."""
+
+import argparse
+from collections.abc import Callable
+from typing import NoReturn, TypeAlias, TypeVar
+
+from polite.cli.exits import Exit
+from polite.robots.agent import UserAgent
+from polite.robots.dialect import dialect
+from polite.robots.policy import FetchPolicy
+from polite.version import __version__
+
+DEFAULT_AGENT = f"polite-cli/{__version__}"
+_EXITS = (
+    "exit status: 0 allowed, 1 disallowed, 2 usage or an invalid URL, 3 robots.txt unreachable; "
+    "of several URLs the highest counts"
+)
+
+T = TypeVar("T")
+_Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(Exit.USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """All subcommands; `run` of what it parses is the function that does the work."""
+    command = _Parser(prog="polite", description="May I fetch this URL, and now?")
+    command.add_argument("--version", action="version", version=f"polite {__version__}")
+    commands = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _check(commands)
+    _explain(commands)
+    _lint(commands)
+    _demo(commands)
+    return command
+
+
+def _check(commands: _Commands) -> None:
+    text = "whether URLs may be fetched, each answered in its turn"
+    check = commands.add_parser("check", help=text, description=text, epilog=_EXITS)
+    check.add_argument(
+        "urls", nargs="+", metavar="URL", help="or - to read URLs, one a line, from standard input"
+    )
+    check.add_argument("--json", action="store_true", help="one JSON object a line")
+    _rules(check)
+    check.set_defaults(run=_run_check)
+
+
+def _explain(commands: _Commands) -> None:
+    text = "everything that decides about a URL: the rule, the file's age, the delay, the next turn"
+    explain = commands.add_parser("explain", help=text, description=text, epilog=_EXITS)
+    explain.add_argument("url", metavar="URL")
+    _rules(explain)
+    explain.set_defaults(run=_run_explain)
+
+
+def _lint(commands: _Commands) -> None:
+    text = "what is wrong in a robots.txt, by line, and what to write instead"
+    epilog = "exit status: 0 nothing found, 1 something found, 2 usage, 3 no robots.txt to look at"
+    lint = commands.add_parser("lint", help=text, description=text, epilog=epilog)
+    lint.add_argument("source", metavar="FILE|URL", help="a file, - for standard input, or a URL of the site")
+    lint.add_argument("--json", action="store_true", help="one JSON object a line")
+    _network(lint)
+    lint.set_defaults(run=_run_lint)
+
+
+def _demo(commands: _Commands) -> None:
+    text = "crawl sixteen virtual hosts on loopback, and judge by the servers' log"
+    epilog = "exit status: 0 a polite crawl, 1 an impolite one"
+    demo = commands.add_parser("demo", help=text, description=text, epilog=epilog)
+    demo.set_defaults(run=_run_demo)
+
+
+def _rules(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--robots",
+        metavar="FILE",
+        help="decide by the rules in FILE, whatever the site has; nothing is fetched, and a path does for a URL",
+    )
+    _network(parser)
+
+
+def _network(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--agent",
+        type=_typed(UserAgent),
+        default=DEFAULT_AGENT,
+        help="the User-Agent header (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--dialect",
+        type=_typed(dialect),
+        default="rfc9309",
+        help="classic, google-2010, google-2019, rfc9309 (default) or google",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_typed(lambda text: FetchPolicy(timeout=float(text)).timeout),
+        default="30",
+        metavar="SECONDS",
+        help="for one robots.txt with its redirects (default: %(default)s)",
+    )
+    parser.add_argument("--allow-private", action="store_true", help="ask servers on private addresses too")
+
+
+def _typed(make: Callable[[str], T]) -> Callable[[str], T]:
+    """An option is checked where it is read, whether or not it is used then; argparse would drop our own words."""
+
+    def made(text: str) -> T:
+        try:
+            return make(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return made
+
+
+# The subcommands are imported when they run: --help and --version need none of them.
+def _run_check(options: argparse.Namespace) -> int:
+    from polite.cli.check import check
+
+    return check(options)
+
+
+def _run_explain(options: argparse.Namespace) -> int:
+    from polite.cli.explain import explain
+
+    return explain(options)
+
+
+def _run_lint(options: argparse.Namespace) -> int:
+    from polite.cli.lint import lint
+
+    return lint(options)
+
+
+def _run_demo(_: argparse.Namespace) -> int:
+    from polite.cli.demo.run import demo
+
+    return demo()
