@@ -1,9 +1,11 @@
 """README and docs are true: every block is run as a reader would, and prints what the page says; the reference is the code's."""
 
+import argparse
 import ast
 import asyncio
 import importlib
 import inspect
+import os
 import re
 import shlex
 import socket
@@ -11,8 +13,8 @@ import ssl
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, fields
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +25,11 @@ from aiohttp import web
 
 import polite
 from polite.cli import main as polite_command
+from polite.cli.parser import parser
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
+from polite.transports.http import HttpTransport
+from polite.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -88,10 +93,11 @@ class Everywhere(aiohttp.abc.AbstractResolver):
 
 @dataclass(frozen=True)
 class World:
-    """`run` is what asyncio.run does there. A gate of `dialling` speaks to real addresses: only its time is virtual."""
+    """`run` is what asyncio.run does there; the transport and the session are the real ones, for who dials addresses."""
 
     run: Callable[[Awaitable[Any]], Any]
-    dialling: Callable[..., Any]
+    transport: type[HttpTransport]
+    session: type[aiohttp.ClientSession]
 
 
 @pytest.fixture(scope="module")
@@ -121,8 +127,10 @@ def world(monkeypatch: pytest.MonkeyPatch, tls: tuple[ssl.SSLContext, ssl.SSLCon
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_tls).start()
         ports.update(zip((80, 443), (port for _, port in runner.addresses), strict=True))
-        yield
-        await runner.cleanup()
+        try:
+            yield
+        finally:
+            await runner.cleanup()
 
     async def in_the_world(main: Awaitable[Any]) -> Any:
         async with serving():
@@ -132,23 +140,17 @@ def world(monkeypatch: pytest.MonkeyPatch, tls: tuple[ssl.SSLContext, ssl.SSLCon
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
             return runner.run(in_the_world(main))
 
-    real_session, real_gate = aiohttp.ClientSession, polite.open_gate
+    real_session = aiohttp.ClientSession
 
     def session(**options: Any) -> aiohttp.ClientSession:
-        connector = options.pop("connector", None) or aiohttp.TCPConnector(
-            resolver=Everywhere(ports), ssl=client_tls
-        )
-        return real_session(connector=connector, **options)
-
-    def open_gate(agent: Any, **options: Any) -> Any:
-        scripted = ScriptedTransport(ROBOTS)
-        options["transports"] = {"http": scripted, "https": scripted} | options.get("transports", {})
-        return real_gate(agent, **{"clock": LoopClock()} | options)
+        everywhere = aiohttp.TCPConnector(resolver=Everywhere(ports), ssl=client_tls)
+        return real_session(connector=everywhere, **options)
 
     monkeypatch.setattr(aiohttp, "ClientSession", session)
-    monkeypatch.setattr(polite, "open_gate", open_gate)
+    monkeypatch.setattr("polite.compose.SystemClock", LoopClock)
+    monkeypatch.setattr("polite.transports.http.HttpTransport", lambda *_: ScriptedTransport(ROBOTS))
     monkeypatch.setattr(asyncio, "run", run)
-    return World(run, partial(real_gate, clock=LoopClock()))
+    return World(run, HttpTransport, real_session)
 
 
 class Reader:
@@ -187,7 +189,8 @@ class Reader:
             self._compare_source(block)
         with self._monkeypatch.context() as patched:
             if block.note == "dials":
-                patched.setattr(polite, "open_gate", self._world.dialling)
+                patched.setattr("polite.transports.http.HttpTransport", self._world.transport)
+                patched.setattr(aiohttp, "ClientSession", self._world.session)
             before = dict(self._names)
             self._execute(block)
             if block.note == "tests":
@@ -206,9 +209,11 @@ class Reader:
             self._world.run(result)
 
     def _compare_source(self, block: Block) -> None:
-        module_name, name = block.note.removeprefix("source: ").split()
+        module_name, *names = block.note.removeprefix("source: ").split()
         module = importlib.import_module(module_name)
-        assert block.text == inspect.getsource(getattr(module, name)), block.place
+        assert block.text == "\n\n".join(inspect.getsource(getattr(module, name)) for name in names), (
+            block.place
+        )
         self._names |= {key: value for key, value in vars(module).items() if not key.startswith("__")}
 
     def _command(self, block: Block) -> None:
@@ -223,7 +228,7 @@ class Reader:
                 case ["polite", *arguments]:
                     self._polite(arguments, source, output, block.place)
                 case ["./dev", command]:
-                    assert f"\n    {command}) environment" in (ROOT / "dev").read_text(), block.place
+                    assert f"\n    {command})" in (ROOT / "dev").read_text(), block.place
                 case ["python", "-m", module] if module.startswith("benchmarks."):
                     assert (ROOT / f"{module.replace('.', '/')}.py").exists(), block.place
                 case ["python", "-m", "pip", "install", "."]:
@@ -232,12 +237,9 @@ class Reader:
                     pytest.fail(f"{block.place}: nobody runs {line!r}")
 
     def _polite(self, arguments: list[str], source: str, output: str, place: str) -> None:
-        with self._monkeypatch.context() as patched:
-            if source:
-                patched.setattr(sys, "stdin", Path(source).open())
+        with self._monkeypatch.context() as patched, Path(source or os.devnull).open() as stream:
+            patched.setattr(sys, "stdin", stream)
             polite_command(arguments)
-            if source:
-                sys.stdin.close()
         assert self._capsys.readouterr().out == output, place
 
 
@@ -289,3 +291,127 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
 
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def rows(page: str, heading: str = "") -> dict[str, list[str]]:
+    """The table rows below a heading, up to the next: the first cell without its backticks, and the other cells."""
+    text = (ROOT / "docs" / "reference" / page).read_text()
+    section = text.partition(f"\n## {heading}\n")[2] if heading else text
+    lines = [line for line in section.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    return {first.strip("`").replace("\\|", "|"): rest for first, *rest in cells}
+
+
+def written(default: Any) -> str:
+    match default:
+        case Enum():
+            return f"`{type(default).__name__}.{default.name}`"
+        case polite.Dialect():
+            return f"`{default.name.upper()}`"
+        case _:
+            return f"`{getattr(default, '__name__', repr(default))}`"
+
+
+POLICIES = [polite.RobotsPolicy, polite.PacingPolicy, polite.FetchPolicy]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_reference_has_every_field_of_a_policy_with_its_default(policy: Any) -> None:
+    documented = {field: cells[1] for field, cells in rows("gate.md", f"`{policy.__name__}`").items()}
+
+    assert documented == {field.name: written(field.default) for field in fields(policy) if field.init}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_reference_has_the_limits_of_a_policys_numbers(policy: Any) -> None:
+    numbers = 0
+    for field, (_, default, limits, _) in rows("gate.md", f"`{policy.__name__}`").items():
+        for bound, beyond in zip(re.findall(r"(?<![`\w])[\d.]+", limits), (-1, 1), strict=False):
+            if default == "`frozenset()`":
+                continue
+            kind = float if "." in default else int
+            numbers += 1
+            policy(**{field: kind(float(bound))})
+            with pytest.raises(polite.InvalidOption, match=field):
+                policy(**{field: kind(float(bound)) + beyond * (1 if kind is int else 1e-4)})
+
+    assert numbers > 3
+
+
+def test_the_reference_has_every_option_of_open_gate_and_every_method_of_the_gate() -> None:
+    methods = {name.removeprefix("await ").partition("(")[0] for name in rows("gate.md", "`Gate`")}
+
+    assert list(rows("gate.md", "`open_gate(agent, *, ...)`")) == list(
+        inspect.signature(polite.open_gate).parameters
+    )
+    assert methods == {name for name in vars(polite.Gate) if not name.startswith("_")}
+
+
+def test_the_reference_has_every_error() -> None:
+    errors = {name for name in polite.__all__ if name not in ("PoliteError", "shown")}
+    errors = {
+        name
+        for name in errors
+        if isinstance(kind := getattr(polite, name), type) and issubclass(kind, Exception)
+    }
+
+    assert set(rows("gate.md", "Errors")) == errors
+
+
+def in_words(value: Any) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case None | () | frozenset() if not value:
+            return "none"
+        case tuple():
+            return f"{len(value)} pairs"
+        case frozenset():
+            return ", ".join(map(str, sorted(value)))
+        case Enum():
+            return value.name
+        case _:
+            return f"`{value}`" if isinstance(value, str) else str(value)
+
+
+def test_the_reference_has_every_field_in_every_dialect() -> None:
+    dialects = [
+        polite.RFC9309,
+        polite.CLASSIC,
+        polite.GOOGLE_2010,
+        polite.GOOGLE_2019,
+        polite.GOOGLE,
+    ]
+    documented = {name: cells[:5] for name, cells in rows("dialects.md").items() if len(cells) > 2}
+
+    assert documented == {
+        field.name: [in_words(getattr(dialect, field.name)) for dialect in dialects]
+        for field in fields(polite.Dialect)
+    }
+
+
+def arguments_of(parser: argparse.ArgumentParser) -> dict[str, str]:
+    """Each argument as the reference writes it, and its default."""
+    arguments = {}
+    for action in parser._actions:
+        if isinstance(action, argparse._HelpAction | argparse._SubParsersAction):
+            continue
+        value = "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
+        name = " ".join(filter(None, (*action.option_strings, value)))
+        default = "none" if action.default is None else f"`{action.default}`".replace(__version__, "VERSION")
+        if not action.option_strings:
+            default = "required"
+        arguments[name] = "off" if action.nargs == 0 else default
+    return arguments
+
+
+def test_the_reference_has_every_subcommand_with_its_arguments_and_defaults() -> None:
+    command = parser()
+    (subcommands,) = [each for each in command._actions if isinstance(each, argparse._SubParsersAction)]
+    page = (ROOT / "docs" / "reference" / "cli.md").read_text()
+
+    assert re.findall(r"^## polite (\w+)$", page, re.MULTILINE) == list(subcommands.choices)
+    assert arguments_of(command) == {"--version": rows("cli.md")["--version"][0]}
+    for name, subcommand in subcommands.choices.items():
+        documented = {key: cells[0] for key, cells in rows("cli.md", f"polite {name}").items()}
+        assert documented == arguments_of(subcommand), name

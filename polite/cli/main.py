@@ -21,8 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options = parser().parse_args(arguments)
             return int(options.run(options))
         finally:
-            if sys.stdout is not None:  # closed from the start: `polite ... >&-`
-                sys.stdout.flush()
+            _flush()
     except KeyboardInterrupt:
         print("polite: interrupted", file=sys.stderr)
         return int(Exit.INTERRUPTED)
@@ -41,7 +40,6 @@ def _told(error: Exception) -> Exit:
     """One line about what nobody here can go on with; a defect of ours stays what it is."""
     match error:
         case BrokenPipeError():
-            _drop_output()
             return Exit.CUT_OFF
         case OSError(filename=str(name), strerror=str(reason)):
             print(f"polite: {name}: {reason}", file=sys.stderr)
@@ -52,8 +50,14 @@ def _told(error: Exception) -> Exit:
     return Exit.USAGE
 
 
-def _drop_output() -> None:
-    """Nobody reads on. The interpreter flushes once more at its end, and must not complain then."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+def _flush() -> None:
+    """Raises OSError when nobody takes the output; what is left is dropped, or the interpreter's end would complain too."""
+    if sys.stdout is None:  # closed from the start, as by `>&-`
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        raise

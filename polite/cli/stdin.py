@@ -6,7 +6,7 @@ import os
 import queue
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import Future
 from itertools import islice
 from typing import TypeVar
@@ -56,7 +56,7 @@ def split(read: Callable[[], bytes]) -> Iterator[bytes]:
         yield bytes(line)
 
 
-async def each(source: Iterator[T]) -> AsyncIterator[T]:
+async def each(source: Iterator[T]) -> AsyncGenerator[T, None]:
     """The same items without holding up the loop; `source` is asked for one when one is wanted, in a thread of its own.
 
     The thread is a daemon: `asyncio.to_thread` would make the end of the program wait for a line that may never come.

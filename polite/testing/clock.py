@@ -49,25 +49,40 @@ class ManualClock:
 
     def advance(self, seconds: float) -> None:
         """Let time pass, calling back in order; each callback sees the time it asked for. Raises ValueError below 0."""
-        if not 0 <= seconds < math.inf:
-            raise ValueError(f"time cannot pass by {seconds!r} s")
-        end = self._monotonic + seconds
+        end = self._end(seconds)
         while self._timers and self._timers[0][0] <= end:
-            when, _, timer = heappop(self._timers)
-            if not timer.cancelled:
-                self._pass_until(max(when, self._monotonic))
-                timer.callback()
+            self._call_next()
         self._pass_until(end)
 
     async def advance_and_run(self, seconds: float, *, steps: int = 20) -> None:
-        """The same, then let the tasks that were woken run: `steps` turns of the event loop."""
-        self.advance(seconds)
-        for _ in range(steps):
-            await asyncio.sleep(0)
+        """The same, and tasks run before, between the times of the callbacks, and after: `steps` turns of the event loop."""
+        end = self._end(seconds)
+        await _run_tasks(steps)
+        while self._timers and self._timers[0][0] <= end:
+            self._call_next()
+            await _run_tasks(steps)
+        self._pass_until(end)
+        await _run_tasks(steps)
+
+    def _end(self, seconds: float) -> float:
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"time cannot pass by {seconds!r} s")
+        return self._monotonic + seconds
+
+    def _call_next(self) -> None:
+        when, _, timer = heappop(self._timers)
+        if not timer.cancelled:
+            self._pass_until(max(when, self._monotonic))
+            timer.callback()
 
     def _pass_until(self, monotonic: float) -> None:
         self._wall += monotonic - self._monotonic
         self._monotonic = monotonic
+
+
+async def _run_tasks(steps: int) -> None:
+    for _ in range(steps):
+        await asyncio.sleep(0)
 
 
 class LoopClock:

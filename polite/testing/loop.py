@@ -1,6 +1,7 @@
 """An event loop in virtual time: nobody sleeps, the clock jumps to the next timer when there is nothing else to do."""
 
 import asyncio
+import math
 import selectors
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -22,7 +23,8 @@ class _JumpingSelector(selectors.BaseSelector):
             return self._real.select(None)
         ready = self._real.select(0)
         if not ready and timeout > 0:
-            self.now += timeout
+            # Far from zero a small step is lost in rounding; time must move all the same.
+            self.now = max(self.now + timeout, math.nextafter(self.now, math.inf))
         return ready
 
     def register(
@@ -50,6 +52,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
+        # asyncio asks whether a timer is due within its clock's resolution, 1 ns: years from zero a float is coarser than
+        # that, and a timer that is due would never be.
+        self._clock_resolution = 1e-7
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""

@@ -5,53 +5,65 @@ import struct
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from ipaddress import IPv4Address
+from typing import cast
 
+# RFC 1035, 4.1.1: id, flags, and how many questions, answers, authorities and additional records follow.
 _HEADER = struct.Struct("!HHHHHH")
+_KIND_AND_CLASS = struct.Struct("!HH")
+_RECORD = struct.Struct("!HHHIH4s")
 _TYPE_A, _CLASS_IN = 1, 1
-_NXDOMAIN = 3
+_NAME_OF_THE_QUESTION = 0xC00C
+_TTL_S = 60
+_LONGEST_LABEL = 63
+_RESPONSE = 0x8000
 # Response, authoritative, recursion desired and available.
 _FLAGS = 0x8580
+_NXDOMAIN = 3
 
 
 class _Names(asyncio.DatagramProtocol):
     def __init__(self, addresses: Mapping[str, str]) -> None:
-        self._addresses = {name.lower(): IPv4Address(address).packed for name, address in addresses.items()}
-        self._transport: asyncio.DatagramTransport | None = None
+        self._addresses = addresses
 
-    def connection_made(self, transport: asyncio.DatagramTransport) -> None:
-        self._transport = transport
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.DatagramTransport", transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        answer = self._answer(data)
-        if answer is not None and self._transport is not None:
+        answer = answer_to(data, self._addresses)
+        if answer is not None:
             self._transport.sendto(answer, addr)
 
-    def _answer(self, query: bytes) -> bytes | None:
-        """RFC 1035, 4.1: the question back, and one A record when there is one."""
-        labels, end = _question(query)
-        if end + 4 > len(query):
-            return None
-        kind, _ = struct.unpack_from("!HH", query, end)
-        question = query[_HEADER.size : end + 4]
-        address = self._addresses.get(".".join(labels).lower())
-        found = address is not None and kind == _TYPE_A
-        flags = _FLAGS if address is not None else _FLAGS | _NXDOMAIN
-        head = _HEADER.pack(int.from_bytes(query[:2], "big"), flags, 1, int(found), 0, 0)
-        record = (
-            struct.pack("!HHHIH", 0xC00C, _TYPE_A, _CLASS_IN, 60, 4) + address if found and address else b""
-        )
-        return head + question + record
+
+def answer_to(query: bytes, addresses: Mapping[str, str]) -> bytes | None:
+    """The question back, and one A record when there is one (RFC 1035, 4.1); None for what is no single question."""
+    if len(query) < _HEADER.size:
+        return None
+    number, flags, questions, *_ = _HEADER.unpack_from(query)
+    found = _question(query)
+    if found is None or questions != 1 or flags & _RESPONSE:
+        return None
+    name, kind_and_class, end = found
+    address = addresses.get(name)
+    record = b""
+    if address is not None and kind_and_class == (_TYPE_A, _CLASS_IN):
+        packed = IPv4Address(address).packed
+        record = _RECORD.pack(_NAME_OF_THE_QUESTION, *kind_and_class, _TTL_S, len(packed), packed)
+    flags = _FLAGS if address is not None else _FLAGS | _NXDOMAIN
+    return _HEADER.pack(number, flags, 1, int(bool(record)), 0, 0) + query[_HEADER.size : end] + record
 
 
-def _question(query: bytes) -> tuple[list[str], int]:
-    """The labels of the first question's name, and where it ends."""
+def _question(query: bytes) -> tuple[str, tuple[int, int], int] | None:
+    """The first question's name in lower case, its type and class, and where it ends; None where it has no end."""
     labels: list[str] = []
     at = _HEADER.size
-    while at < len(query) and query[at]:
-        length = query[at]
-        labels.append(query[at + 1 : at + 1 + length].decode("ascii", "replace"))
-        at += 1 + length
-    return labels, at + 1
+    while at < len(query) and 0 < query[at] <= _LONGEST_LABEL:
+        labels.append(query[at + 1 : at + 1 + query[at]].decode("ascii", "replace").lower())
+        at += 1 + query[at]
+    end = at + 1 + _KIND_AND_CLASS.size
+    if end > len(query) or query[at]:
+        return None
+    kind, of_class = _KIND_AND_CLASS.unpack_from(query, at + 1)
+    return ".".join(labels), (kind, of_class), end
 
 
 @asynccontextmanager

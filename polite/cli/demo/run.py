@@ -7,13 +7,19 @@ from collections import Counter
 
 import aiohttp
 
-import polite
-from polite.cli.demo.crawler import crawl
+from polite.cli.demo.crawler import WAITING, crawl
+from polite.cli.demo.hit import Hit
 from polite.cli.demo.judge import Verdict, judge
 from polite.cli.demo.names import nameserver
+from polite.cli.demo.progress import Progress, Stage
 from polite.cli.demo.server import Web, playing
-from polite.cli.demo.show import Progress, Tally, print_table, rows
-from polite.cli.demo.world import AGENT, HOSTS, MIN_DELAY_S
+from polite.cli.demo.table import print_table, rows
+from polite.cli.demo.tally import Tally
+from polite.cli.demo.world import AGENT, BUSY_REST_S, HOSTS, MIN_DELAY_S
+from polite.compose import open_gate
+from polite.origin import Origin
+from polite.pacing.policy import PacingPolicy
+from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.transports.resolver import Resolver
 
 LIMIT_S = 60.0
@@ -21,48 +27,77 @@ _REFRESH_S = 0.1
 
 
 def demo() -> int:
-    """Run the demo; 0 when the servers saw a polite crawler, 1 when not."""
-    started = time.monotonic()
-    tally = Tally()
-    verdicts = asyncio.run(_crawled(tally))
+    """Run the demo; 0 when the servers saw a polite crawler that fetched all it may, 1 when not."""
+    started, tally = time.monotonic(), Tally()
+    hits, failures = asyncio.run(_played(tally))
+    verdicts = judge(hits)
     print()
-    print_table(rows(verdicts, tally))
-    offences = [f"{verdict.host.name}: {offence}" for verdict in verdicts for offence in verdict.offences]
-    elapsed = time.monotonic() - started
-    if elapsed > LIMIT_S:
-        offences.append(f"the crawl took {elapsed:.0f} s, more than {LIMIT_S:.0f} s")
-    pages = sum(verdict.pages for verdict in verdicts)
-    print(f"\n{pages} pages from {len(verdicts)} hosts in {elapsed:.1f} s")
+    print_table(rows(verdicts, tally), sys.stdout)
     print(
-        "by the servers' log: "
-        + ("every gap kept, nothing disallowed fetched, one robots.txt an origin" if not offences else "")
+        f"\n{sum(verdict.pages for verdict in verdicts)} pages from {len(verdicts)} hosts "
+        f"in {time.monotonic() - started:.1f} s"
     )
+    return _told(verdicts, failures)
+
+
+def _told(verdicts: list[Verdict], failures: list[str]) -> int:
+    offences = [f"{verdict.host.name}: {offence}" for verdict in verdicts for offence in verdict.offences]
+    for failure in failures:
+        print(f"failed: {failure}", file=sys.stderr)
     for offence in offences:
         print(f"impolite: {offence}", file=sys.stderr)
-    return 1 if offences else 0
+    if failures or offences:
+        print(f"by the servers' log: {len(offences)} offences")
+        return 1
+    print("by the servers' log: every gap kept, nothing disallowed fetched, one robots.txt an origin")
+    return 0
 
 
-async def _crawled(tally: Tally) -> list[Verdict]:
+async def _played(tally: Tally) -> tuple[list[Hit], list[str]]:
+    """What the servers saw, and why the crawl did not come to its end, if it did not. It ends in any case."""
+    failures: list[str] = []
     async with playing() as web, nameserver(web.addresses) as names:
-        fetching = polite.FetchPolicy(allowed_networks=["127.0.0.0/8"], nameservers=[names], timeout=10)
-        robots = polite.RobotsPolicy(retry_min=1.0)
-        pacing = polite.PacingPolicy(min_delay=MIN_DELAY_S, backoff=1.0)
-        connector = aiohttp.TCPConnector(resolver=Resolver((names,)), limit=0)
-        async with (
-            polite.open_gate(AGENT, fetching=fetching, robots=robots, pacing=pacing, listener=tally) as gate,
-            aiohttp.ClientSession(connector=connector, headers={"User-Agent": AGENT}) as session,
-        ):
-            watching = asyncio.create_task(_watch(web))
-            await crawl(gate, session, [web.url(host.name) for host in HOSTS[::2]])
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                await _crawled(web, names, tally)
+        except TimeoutError:
+            failures.append(f"the crawl was not over after {LIMIT_S:g} s, and was cancelled")
+        except ExceptionGroup as group:
+            failures.append(f"the crawl was ended by {group.exceptions[0]!r}")
+    return web.hits, failures
+
+
+async def _crawled(web: Web, names: str, tally: Tally) -> None:
+    fetching = FetchPolicy(allowed_networks=["127.0.0.0/8"], nameservers=[names], timeout=10)
+    robots = RobotsPolicy(retry_min=BUSY_REST_S)
+    pacing = PacingPolicy(min_delay=MIN_DELAY_S, backoff=BUSY_REST_S)
+    connector = aiohttp.TCPConnector(resolver=Resolver((names,)), limit=0)
+    found: dict[str, int | str] = {}
+    async with (
+        aiohttp.ClientSession(connector=connector, headers={"User-Agent": AGENT}) as session,
+        open_gate(AGENT, fetching=fetching, robots=robots, pacing=pacing, listener=tally) as gate,
+    ):
+        watching = asyncio.create_task(_watch(web, found))
+        try:
+            # Half of the hosts are told; the others are found by their links.
+            await crawl(gate, session, [web.url(host.name) for host in HOSTS[::2]], found)
+        finally:
             watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
-        return judge(web.hits)
+            await asyncio.wait([watching])
 
 
-async def _watch(web: Web) -> None:
+async def _watch(web: Web, found: dict[str, int | str]) -> None:
     started = time.monotonic()
-    with Progress([host.name for host in HOSTS]) as show:
-        while True:
-            pages = Counter(hit.host for hit in web.hits if hit.path != "/robots.txt")
-            show(pages, time.monotonic() - started)
-            await asyncio.sleep(_REFRESH_S)
+    with Progress([host.name for host in HOSTS], sys.stdout) as progress:
+        try:
+            while True:
+                progress.show(_stage(web, found, time.monotonic() - started))
+                await asyncio.sleep(_REFRESH_S)
+        finally:
+            progress.show(_stage(web, found, time.monotonic() - started))
+
+
+def _stage(web: Web, found: dict[str, int | str], elapsed_s: float) -> Stage:
+    pages = Counter(hit.host for hit in web.hits if hit.is_page)
+    waiting = Counter(Origin.of(url).host for url, state in found.items() if state == WAITING)
+    return Stage(elapsed_s, pages, waiting)

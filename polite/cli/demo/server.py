@@ -8,26 +8,18 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import cast
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
+from polite.cli.demo.hit import HOP, ROBOTS, Hit
 from polite.cli.demo.world import HOSTS, RETRY_AFTER_S, Host, Quirk
 
 _SLOW_S = 0.5
 # So many times a free port is looked for that is free on all addresses.
 _PORT_TRIES = 20
 _HOP_ASIDE = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One request as the server saw it: `at` in seconds of CLOCK_MONOTONIC, when its bytes were read from the socket."""
-
-    at: float
-    host: str
-    path: str
-    status: int
 
 
 @dataclass(slots=True)
@@ -39,13 +31,19 @@ class Web:
     hits: list[Hit] = field(default_factory=list)
 
     def url(self, name: str, path: str = "/") -> str:
+        """Where a page of a host is."""
         return f"http://{name}:{self.port}{path}"
 
 
 class _Stamping(RequestHandler):
-    """Stamps the moment at which a request's bytes are read, before anything is done about them."""
+    """Knows which address was dialled, and stamps the moment at which bytes are read, before anything is done about them."""
 
+    address = ""
     arrived_at = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.address = transport.get_extra_info("sockname")[0]
+        super().connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         self.arrived_at = time.monotonic()
@@ -54,7 +52,7 @@ class _Stamping(RequestHandler):
 
 class _Stamped(web.Server):
     def __call__(self) -> RequestHandler:
-        return _Stamping(self, loop=asyncio.get_running_loop(), access_log=None)
+        return _Stamping(self, loop=asyncio.get_running_loop())
 
 
 class _Site:
@@ -63,29 +61,27 @@ class _Site:
     def __init__(self, playing: Web) -> None:
         self._web = playing
         self._hosts = {playing.addresses[host.name]: host for host in HOSTS}
+        self._names = {host.name: host for host in HOSTS}
         self._seen: Counter[tuple[str, str]] = Counter()
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        protocol, transport = request.protocol, request.transport
-        assert isinstance(protocol, _Stamping)  # noqa: S101 - the server makes no others
-        assert transport is not None  # noqa: S101
-        host = self._hosts[transport.get_extra_info("sockname")[0]]
-        path = request.raw_path
+        connection = cast("_Stamping", request.protocol)
+        host, path = self._hosts[connection.address], request.raw_path
         self._seen[host.name, path] += 1
         response = self._respond(host, path, self._seen[host.name, path])
-        self._web.hits.append(Hit(protocol.arrived_at, host.name, path, response.status))
+        self._web.hits.append(Hit(connection.arrived_at, host.name, path, response.status))
         if host.quirk is Quirk.SLOW:
             await asyncio.sleep(_SLOW_S)
         return response
 
     def _respond(self, host: Host, path: str, times: int) -> web.Response:
-        if path.startswith("/hop/"):
-            return self._hop(path)
-        if path == "/robots.txt":
+        if path == ROBOTS:
             return self._robots(host, times)
+        if path.startswith(HOP):
+            return self._hop(path)
         if host.quirk is Quirk.LIMITED and path == "/page/2" and times == 1:
             return web.Response(status=429, headers={"Retry-After": str(RETRY_AFTER_S)})
-        return self._page(host, path)
+        return self._page(host, path) if path in host.pages else web.Response(status=404)
 
     def _robots(self, host: Host, times: int) -> web.Response:
         match host.quirk:
@@ -101,22 +97,24 @@ class _Site:
                 return web.Response(body=host.robots, content_type="text/plain")
 
     def _hop(self, path: str) -> web.Response:
-        """`/hop/<name>/<n>`: the n-th stop on the way to a host's rules; one of them lies on another host."""
-        name, _, number = path.removeprefix("/hop/").partition("/")
-        host = next(host for host in HOSTS if host.name == name)
-        if int(number) >= host.hops:
+        """The n-th stop on the way to a host's rules; one of them lies on another host."""
+        name, _, number = path.removeprefix(HOP).partition("/")
+        host = self._names.get(name)
+        if host is None or number not in map(str, range(1, host.hops + 1)):
+            return web.Response(status=404)
+        if int(number) == host.hops:
             return web.Response(body=host.robots, content_type="text/plain")
         return self._redirect(host, int(number) + 1)
 
     def _redirect(self, host: Host, number: int) -> web.Response:
         at = HOSTS[0].name if number == _HOP_ASIDE else host.name
-        return web.Response(status=302, headers={"Location": self._web.url(at, f"/hop/{host.name}/{number}")})
+        return web.Response(status=302, headers={"Location": self._web.url(at, f"{HOP}{host.name}/{number}")})
 
     def _page(self, host: Host, path: str) -> web.Response:
         """Each page links to all of its host's; the front page also to the next host's front page."""
         links = list(host.pages)
         if path == "/":
-            names = [known.name for known in HOSTS]
+            names = list(self._names)
             following = names[(names.index(host.name) + 1) % len(names)]
             # Spelled as people write it: a crawler meets IDNs like that.
             links.append(self._web.url(following.encode().decode("idna")))
@@ -128,6 +126,7 @@ class _Site:
 
 def _listen() -> tuple[int, dict[str, socket.socket]]:
     """A listening socket per host, all on one port."""
+    failed: OSError | None = None
     for _ in range(_PORT_TRIES):
         opened: dict[str, socket.socket] = {}
         port = 0
@@ -135,17 +134,18 @@ def _listen() -> tuple[int, dict[str, socket.socket]]:
             for number, host in enumerate(HOSTS, start=1):
                 opened[host.name] = socket.create_server((f"127.31.0.{number}", port))
                 port = opened[host.name].getsockname()[1]
-        except OSError:
+        except OSError as error:
+            failed = error
             for listening in opened.values():
                 listening.close()
         else:
             return port, opened
-    raise OSError(f"no port was free on all of 127.31.0.1 to 127.31.0.{len(HOSTS)}")
+    raise OSError(f"no port could be had on all of 127.31.0.1 to 127.31.0.{len(HOSTS)}: {failed}")
 
 
 @asynccontextmanager
 async def playing() -> AsyncIterator[Web]:
-    """Serve all hosts while the block lasts."""
+    """Serve all hosts while the block lasts. Raises OSError when this machine has no such loopback addresses."""
     port, sockets = _listen()
     running = Web(port, {name: listening.getsockname()[0] for name, listening in sockets.items()})
     site = _Stamped(_Site(running).answer)

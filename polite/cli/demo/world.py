@@ -6,6 +6,8 @@ from enum import Enum, auto
 AGENT = "PoliteDemo/1.0 (+https://polite.test/demo)"
 MIN_DELAY_S = 0.3
 RETRY_AFTER_S = 2
+# How long a host that answered with a server error must be left alone, at least.
+BUSY_REST_S = 1.0
 
 
 class Quirk(Enum):

@@ -1,0 +1,142 @@
+"""What one decision of pacing costs, in CPU and memory, as the origins grow to a million.
+
+A decision is: a turn that waited is granted, settled and released, and its origin's next request asks and waits. Each origin has one
+request waiting, its scope its own, and rests for a second; they come due in an order unlike that of memory. Beside it in the same
+run: one `heapq.heapreplace` on a heap of as many. Memory is what `tracemalloc` counts for all of it (scope, waiting turn, wake-up),
+without the keys, which are the crawler's.
+"""
+
+import asyncio
+import gc
+import heapq
+import random
+import sys
+import time
+import tracemalloc
+
+from polite.clock import SystemClock
+from polite.pacers.local import LocalPacer
+from polite.pacing.turnstile import Turnstile
+
+SIZES = (1_000, 100_000, 1_000_000)
+DECISIONS = 300_000
+UNCONTENDED = 100_000
+TASKS = 100_000
+MOST_US, MOST_BYTES, MOST_BYTES_PER_TASK, MOST_CANCEL_S = 5.0, 1024, 4096, 2.0
+
+Keys = list[tuple[str]]
+
+
+def keys_of(count: int) -> Keys:
+    keys = [(f"https://www.host-{number}.example",) for number in range(count)]
+    random.Random(1).shuffle(keys)
+    return keys
+
+
+def crowded(keys: Keys) -> Turnstile:
+    """Every origin has been asked once, rests until some moment of the next second, and has one request waiting."""
+    turnstile, chance = Turnstile(max_waiting=2 * len(keys)), random.Random(2)
+    for key in keys:
+        turn = turnstile.request(key, 0.0)
+        turnstile.settle(turn, 0.0, chance.random())
+        turnstile.release(turn, 0.0)
+        turnstile.request(key, 0.0)
+    return turnstile
+
+
+def decide(turnstile: Turnstile, decisions: int) -> float:
+    """Microseconds of CPU a decision, every origin due in its turn as the clock goes from wake-up to wake-up."""
+    made, start = 0, time.process_time()
+    while made < decisions:
+        now = turnstile.next_at
+        assert now is not None
+        for turn in turnstile.due(now):
+            turnstile.settle(turn, now, 1.0)
+            turnstile.release(turn, now)
+            turnstile.request(turn.scopes, now)
+            made += 1
+    return (time.process_time() - start) / made * 1e6
+
+
+def replace(count: int, times: int) -> float:
+    """Microseconds of CPU of a bare heapreplace, the least that any heap of all origins could cost."""
+    chance = random.Random(3)
+    heap = [(chance.random(), number, object()) for number in range(count)]
+    chance.shuffle(heap)
+    heapq.heapify(heap)
+    start = time.process_time()
+    for number in range(count, count + times):
+        when, _, value = heap[0]
+        heapq.heapreplace(heap, (when + 1.0, number, value))
+    return (time.process_time() - start) / times * 1e6
+
+
+def memory(count: int) -> float:
+    """Bytes an origin."""
+    keys = keys_of(count)
+    gc.collect()
+    tracemalloc.start()
+    turnstile = crowded(keys)
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(turnstile) == count
+    return used / count
+
+
+async def uncontended() -> float:
+    """Microseconds of CPU for acquire, settle and release of a free turn, in a running loop, each at an origin of its own."""
+    pacer, keys = LocalPacer(SystemClock()), keys_of(1_000)
+    start = time.process_time()
+    for number in range(UNCONTENDED):
+        turn = await pacer.acquire(keys[number % len(keys)])
+        pacer.settle(turn, 0.0)
+        pacer.release(turn)
+    return (time.process_time() - start) / UNCONTENDED * 1e6
+
+
+async def waiting_tasks() -> tuple[float, float]:
+    """Bytes for each task that waits at one origin (its own included), and seconds of CPU to cancel them all."""
+    pacer = LocalPacer(SystemClock())
+    await pacer.acquire(("busy",))
+    gc.collect()
+    tracemalloc.start()
+    tasks = [asyncio.create_task(pacer.acquire(("busy",))) for _ in range(TASKS)]
+    await asyncio.sleep(0)
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    start = time.process_time()
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    return used / TASKS, time.process_time() - start
+
+
+def verdict(good: bool) -> str:
+    return "" if good else "  <- OVER"
+
+
+def main() -> int:
+    """Print the table; 1 when a figure is over its limit."""
+    over = False
+    print(f"{'origins':>9}  {'us/decision':>11}  {'heapreplace':>11}  {'ratio':>5}  {'B/origin':>8}")
+    for size in SIZES:
+        turnstile = crowded(keys_of(size))
+        gc.collect()
+        cost = min(decide(turnstile, DECISIONS) for _ in range(3))
+        del turnstile
+        bare = replace(size, DECISIONS)
+        used = memory(size)
+        good = cost <= MOST_US and used <= MOST_BYTES
+        over |= not good
+        print(f"{size:>9,}  {cost:>11.2f}  {bare:>11.2f}  {cost / bare:>5.2f}  {used:>8.0f}{verdict(good)}", flush=True)
+    print(f"limits: {MOST_US} us a decision, {MOST_BYTES} bytes an origin (tracemalloc)")
+    print(f"a free turn (acquire, settle, release, in a running loop): {asyncio.run(uncontended()):.2f} us")
+    per_task, cancel_s = asyncio.run(waiting_tasks())
+    good = per_task <= MOST_BYTES_PER_TASK and cancel_s <= MOST_CANCEL_S
+    over |= not good
+    print(f"{TASKS:,} tasks waiting: {per_task:.0f} bytes each; all cancelled in {cancel_s:.2f} s{verdict(good)}")
+    return int(over)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""A crawler on aiohttp that asks polite before each fetch; it crawls a small site that it serves itself, on loopback."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+from aiohttp import web
+from yarl import URL
+
+import polite
+
+AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
+SITE = {
+    "/robots.txt": "User-agent: *\nDisallow: /private/\nCrawl-delay: 0.2\n",
+    "/": '<a href="/news">News</a> <a href="/private/diary">Diary</a>',
+    "/news": '<a href="/">Home</a> <a href="/news/today?page=1">Today</a>',
+    "/news/today?page=1": "Nothing happened.",
+    "/private/diary": "Dear diary, nobody should read this.",
+}
+HREF = re.compile(r'href="([^"]{1,2000})"')
+
+
+async def crawl(gate: polite.Gate, session: aiohttp.ClientSession, start: str) -> None:
+    """Fetch a site's pages one after the other, as far as links and robots.txt lead."""
+    waiting, seen = [start], {start}
+    while waiting:
+        page = polite.Target.of(waiting.pop(0))
+        try:
+            body = await fetch(gate, session, page.url)
+        except polite.Disallowed as refusal:
+            print("  -", page.path, "is", refusal.decision)
+            continue
+        print("200", page.path)
+        links = [page.join(link).url for link in HREF.findall(body)]
+        new = [link for link in dict.fromkeys(links) if link not in seen]
+        seen.update(new)
+        waiting += new
+
+
+async def fetch(gate: polite.Gate, session: aiohttp.ClientSession, url: str) -> str:
+    """One page, in its turn. Raises polite.Disallowed where robots.txt says no."""
+    async with (
+        gate.permit(url) as permit,
+        # `encoded`: what is sent is exactly what was decided about. No redirect: where it leads, the gate is asked again.
+        session.get(URL(permit.url, encoded=True), allow_redirects=False) as response,
+    ):
+        permit.report(status=response.status, headers=response.headers)
+        return await response.text()
+
+
+@asynccontextmanager
+async def site() -> AsyncIterator[str]:
+    """The site, while the block lasts; gives its address."""
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        text = SITE.get(request.path_qs)
+        return web.Response(status=200 if text else 404, text=text or "no such page")
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
+    finally:
+        await runner.cleanup()
+
+
+async def main() -> None:
+    """Loopback is no public address, so it has to be allowed; real crawlers leave that out."""
+    loopback = polite.FetchPolicy(allowed_networks=["127.0.0.0/8"])
+    pacing = polite.PacingPolicy(min_delay=0.1)
+    async with (
+        site() as start,
+        polite.open_gate(AGENT, fetching=loopback, pacing=pacing) as gate,
+        aiohttp.ClientSession(headers={"User-Agent": AGENT}) as session,
+    ):
+        await crawl(gate, session, start)
+        print((await gate.explain(start)).pause.because)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

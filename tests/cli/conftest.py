@@ -1,0 +1,67 @@
+"""What the command line's tests stand on: a site on loopback, a file of rules, a standard input."""
+
+import sys
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+
+class Site:
+    """A server on loopback in a thread of its own; `robots` is the status and body of its robots.txt."""
+
+    def __init__(self, port: int) -> None:
+        self.origin = f"http://127.0.0.1:{port}"
+        self.robots: tuple[int, bytes] = (200, b"User-agent: *\nDisallow: /no\n")
+        self.asked: list[str] = []
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            playing.asked.append(self.path)
+            status, body = playing.robots
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        playing = Site(server.server_port)
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield playing
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> str:
+    """The path of a robots.txt."""
+    path = tmp_path / "robots.txt"
+    path.write_bytes(
+        b"User-agent: *\nDisallow: /no\nAllow: /no/but\n\nUser-agent: OtherBot\nDisallow: /\nCrawl-delay: 0\n"
+    )
+    return str(path)
+
+
+@pytest.fixture
+def feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bytes], None]]:
+    """`feed(octets)`: they are what standard input holds."""
+    opened = []
+
+    def feed(octets: bytes) -> None:
+        path = tmp_path / "stdin"
+        path.write_bytes(octets)
+        opened.append(path.open())
+        monkeypatch.setattr(sys, "stdin", opened[-1])
+
+    yield feed
+    for stream in opened:
+        stream.close()

@@ -1,0 +1,75 @@
+"""`polite lint`, of a file, of standard input, of a site."""
+
+import json
+
+from polite.cli.main import main
+
+MISTYPED = b"User-agent: *\nDissallow: /x\nDisallow:\n"
+
+
+def test_a_file_without_mistakes_has_status_0(rules, capsys):
+    assert main(["lint", rules]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_a_finding_names_file_line_and_code_and_gives_a_hint(tmp_path, capsys):
+    path = tmp_path / "robots.txt"
+    path.write_bytes(MISTYPED)
+
+    assert main(["lint", str(path)]) == 1
+    finding, hint = capsys.readouterr().out.splitlines()
+    assert finding.startswith(f"{path}:2: X7 ")
+    assert hint == "    Write Disallow:"
+
+
+def test_findings_are_objects_for_programs(feed, capsys):
+    feed(MISTYPED)
+
+    assert main(["lint", "--json", "-"]) == 1
+    finding = json.loads(capsys.readouterr().out)
+    assert (finding["line"], finding["code"]) == (2, "X7")
+    assert finding.keys() == {"line", "code", "message", "hint"}
+
+
+def test_the_dialect_decides_what_is_a_mistake(feed, capsys):
+    feed(b"User-agent: *\nDisallow: /*.gif$\n")
+    assert main(["lint", "-"]) == 0
+
+    feed(b"User-agent: *\nDisallow: /*.gif$\n")
+    assert main(["lint", "-", "--dialect", "classic"]) == 1
+
+
+def test_what_lies_beyond_the_cap_of_a_site_is_seen(site, capsys):
+    site.robots = (200, b"User-agent: *\nDisallow:\n" + b"# filler\n" * 60_000)
+
+    assert main(["lint", "--allow-private", f"{site.origin}/some/page"]) == 1
+    assert " X8 " in capsys.readouterr().out
+
+
+def test_a_password_of_the_site_is_not_printed(site, capsys):
+    site.robots = (200, MISTYPED)
+
+    main(["lint", "--allow-private", site.origin.replace("//", "//me:secret@")])
+
+    assert capsys.readouterr().out.startswith(f"{site.origin}:2: X7")
+
+
+def test_a_site_without_a_file_has_nothing_to_look_at(site, capsys):
+    site.robots = (404, b"")
+
+    assert main(["lint", "--allow-private", site.origin]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == f"polite: {site.origin}/robots.txt: no robots.txt to look at: the server answered 4xx\n"
+
+
+def test_a_file_without_an_end_is_read_up_to_a_limit(capsys):
+    assert main(["lint", "/dev/zero"]) == 1
+    assert "X8" in capsys.readouterr().out
+
+
+def test_a_closed_standard_input_is_one_line(monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", None)
+
+    assert main(["lint", "-"]) == 2
+    assert capsys.readouterr().err == "polite: standard input: Bad file descriptor\n"

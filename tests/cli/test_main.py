@@ -1,0 +1,120 @@
+"""The command as a whole: what it could not go on with is one line, never a traceback."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from polite.cli import check as check_module
+from polite.cli.main import main
+
+
+def _raising(error):
+    def check(_):
+        raise error
+
+    return check
+
+
+def test_a_missing_file_is_one_line(capsys):
+    status = main(["check", "--robots", "/nowhere/robots.txt", "/x"])
+
+    assert status == 2
+    assert capsys.readouterr().err == "polite: /nowhere/robots.txt: No such file or directory\n"
+
+
+def test_a_folder_for_a_file_is_one_line(tmp_path, capsys):
+    status = main(["lint", str(tmp_path)])
+
+    assert status == 2
+    assert capsys.readouterr().err == f"polite: {tmp_path}: Is a directory\n"
+
+
+def test_an_interrupt_ends_with_the_shells_status(monkeypatch, capsys):
+    monkeypatch.setattr(check_module, "check", _raising(KeyboardInterrupt()))
+
+    assert main(["check", "/x"]) == 130
+    assert capsys.readouterr().err == "polite: interrupted\n"
+
+
+def test_what_a_group_of_tasks_failed_with_is_one_line(monkeypatch, capsys):
+    group = ExceptionGroup("unhandled", [ExceptionGroup("nested", [OSError("no port is free")])])
+    monkeypatch.setattr(check_module, "check", _raising(group))
+
+    assert main(["check", "/x"]) == 2
+    assert capsys.readouterr().err == "polite: no port is free\n"
+
+
+def test_a_defect_of_ours_is_not_hidden(monkeypatch):
+    monkeypatch.setattr(check_module, "check", _raising(ExceptionGroup("unhandled", [RuntimeError("ours")])))
+
+    with pytest.raises(RuntimeError, match="ours"):
+        main(["check", "/x"])
+
+
+def test_an_output_that_nobody_reads_ends_quietly(monkeypatch, capsys, rules, tmp_path):
+    class Unread:
+        written = ""
+        descriptor = (tmp_path / "out").open("w")
+
+        def isatty(self):
+            return False
+
+        def write(self, text):
+            self.written += text
+
+        def flush(self):
+            raise BrokenPipeError(32, "Broken pipe")
+
+        def fileno(self):
+            return self.descriptor.fileno()
+
+    monkeypatch.setattr(sys, "stdout", Unread())
+    status = main(["check", "--robots", rules, "/x"])
+    Unread.descriptor.close()
+
+    assert status == 141
+    assert capsys.readouterr().err == ""
+
+
+def test_a_closed_output_is_no_error(monkeypatch, rules):
+    monkeypatch.setattr(sys, "stdout", None)
+
+    assert main(["check", "--robots", rules, "/no"]) == 1
+
+
+def test_what_the_terminal_cannot_write_is_escaped(rules, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "polite", "check", "--robots", rules, "http://x/ü"],
+        capture_output=True,
+        env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        check=False,
+    )
+
+    assert done.stdout.startswith(b"allowed     http://x/\\xfc")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version_load_neither_aiohttp_nor_rich(option):
+    program = (
+        "import sys\nfrom polite.cli.main import main\n"
+        f"try:\n    main([{option!r}])\nexcept SystemExit:\n    pass\n"
+        "sys.exit(bool({'aiohttp', 'rich', 'aiodns'} & set(sys.modules)))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        cwd=Path(__file__).resolve().parents[2],
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_polite_is_the_module_and_the_command():
+    from polite.cli import main as exported
+
+    assert exported is main

@@ -1,0 +1,78 @@
+"""Standard input as lines: bounded, as they come, and nothing waits for those that never come."""
+
+import asyncio
+import threading
+
+import pytest
+
+from polite.cli.stdin import LONGEST_LINE, each, split
+
+
+def _reads(*chunks):
+    return iter([*chunks, b""]).__next__
+
+
+def test_lines_come_out_of_whatever_pieces_they_arrive_in():
+    assert list(split(_reads(b"a", b"b\nc", b"\n\nd\ne"))) == [b"ab", b"c", b"", b"d", b"e"]
+
+
+def test_a_line_is_given_before_more_is_read():
+    lines = split(_reads(b"a\nb"))
+
+    assert next(lines) == b"a"
+
+
+def test_of_a_line_too_long_only_its_start_is_kept():
+    chunks = [b"x" * 50_000] * 20
+
+    first, second = split(_reads(*chunks, b"\ny"))
+
+    assert first == b"x" * (LONGEST_LINE + 1)
+    assert second == b"y"
+
+
+def test_a_line_too_long_in_one_piece_is_cut_as_well():
+    first, second = split(_reads(b"x" * 2 * LONGEST_LINE + b"\ny\n"))
+
+    assert (len(first), second) == (LONGEST_LINE + 1, b"y")
+
+
+async def test_each_gives_the_same_items():
+    assert [item async for item in each(iter("abc"))] == ["a", "b", "c"]
+
+
+async def test_what_the_source_fails_with_reaches_the_one_who_waits():
+    def failing():
+        yield "a"
+        raise IsADirectoryError
+
+    source = each(failing())
+
+    assert await anext(source) == "a"
+    with pytest.raises(IsADirectoryError):
+        await anext(source)
+
+
+async def test_nothing_is_read_before_it_is_wanted():
+    asked = []
+    source = each(asked.append(n) or n for n in range(10))
+
+    await anext(source)
+    await source.aclose()
+
+    assert asked == [0]
+
+
+async def test_a_line_that_never_comes_holds_up_nobody():
+    never = threading.Event()
+    source = each(iter(never.wait, False))
+    waiting = asyncio.create_task(anext(source))
+    await asyncio.sleep(0)
+
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await source.aclose()
+
+    assert not never.is_set()
+    never.set()

@@ -1,0 +1,69 @@
+"""`polite check -` as a process of its own in a pipe."""
+
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def start():
+    """`start(arguments...)`: `polite` with pipes on all three streams; ended with the test."""
+    with ExitStack() as started:
+
+        def start(*arguments):
+            process = subprocess.Popen(
+                [sys.executable, "-m", "polite", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=ROOT,
+            )
+            started.enter_context(process)
+            started.callback(process.kill)
+            return process
+
+        yield start
+
+
+def _answer(process, url):
+    process.stdin.write(f"{url}\n".encode())
+    process.stdin.flush()
+    return process.stdout.readline().decode()
+
+
+def test_an_answer_comes_before_the_next_line_is_read(start, rules):
+    process = start("check", "--robots", rules, "-")
+
+    assert _answer(process, "http://x/yes").startswith("allowed ")
+    assert _answer(process, "http://x/no").startswith("disallowed ")
+    process.stdin.close()
+    assert process.wait(10) == 1
+
+
+def test_a_sites_answer_comes_before_the_next_line_is_read(start, site):
+    process = start("check", "--allow-private", "-")
+
+    assert _answer(process, f"{site.origin}/yes").startswith("allowed ")
+    assert _answer(process, "nonsense").startswith("invalid ")
+    assert _answer(process, f"{site.origin}/no").startswith("disallowed ")
+    process.stdin.close()
+    assert process.wait(10) == 2
+
+
+@pytest.mark.parametrize("by_site", [False, True])
+def test_a_reader_that_leaves_ends_it_quietly(by_site, start, site, rules):
+    process = start("check", *(["--allow-private"] if by_site else ["--robots", rules]), "-")
+    _answer(process, f"{site.origin}/yes")
+
+    process.stdout.close()
+    process.stdin.write(f"{site.origin}/no\n".encode())
+    process.stdin.flush()
+
+    # Its standard input is still open: it must not wait for a line more.
+    assert process.wait(10) == 141
+    assert process.stderr.read() == b""

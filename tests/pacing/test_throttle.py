@@ -1,0 +1,142 @@
+"""How long a scope rests: the delay, Crawl-delay, Retry-After, back-off, and what each is called."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polite.errors import InvalidOption
+from polite.pacing.outcome import Outcome
+from polite.pacing.throttle import DelayThrottle, Pause
+
+
+def never() -> float:
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("crawl_delay", "seconds", "because"),
+    [
+        (None, 1.0, "min_delay 1 s"),
+        (0.0, 1.0, "min_delay 1 s"),
+        (0.5, 1.0, "min_delay 1 s"),
+        (5.0, 5.0, "Crawl-delay 5 s"),
+        (60.0, 60.0, "Crawl-delay 60 s"),
+        (120.0, 60.0, "Crawl-delay 120 s, held to max_crawl_delay 60 s"),
+        (math.inf, 60.0, "Crawl-delay inf s, held to max_crawl_delay 60 s"),
+        (math.nan, 1.0, "min_delay 1 s"),
+        (-5.0, 1.0, "min_delay 1 s"),
+    ],
+)
+def test_t3_the_larger_of_the_two_delays_holds(
+    crawl_delay: float | None, seconds: float, because: str
+) -> None:
+    throttle = DelayThrottle(max_crawl_delay=60.0)
+
+    pause = throttle.pause(Outcome(200), crawl_delay=crawl_delay, strikes=0)
+
+    assert pause == Pause(seconds, because)
+
+
+def test_a_limit_below_the_delay_leaves_the_delay() -> None:
+    throttle = DelayThrottle(min_delay=10.0, max_crawl_delay=2.0)
+
+    assert throttle.pause(Outcome(200), crawl_delay=30.0, strikes=0).seconds == 10.0
+
+
+@pytest.mark.parametrize("status", [None, 200, 301, 404, 500, 502])
+def test_what_is_no_refusal_rests_for_the_delay_and_is_no_strike(status: int | None) -> None:
+    pause = DelayThrottle().pause(Outcome(status), crawl_delay=3.0, strikes=2)
+
+    assert pause == Pause(3.0, "Crawl-delay 3 s")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("asked", "seconds", "because"),
+    [
+        (120.0, 120.0, "status {}, Retry-After 120 s"),
+        (1e9, 86_400.0, "status {}, Retry-After 1000000000 s, held to max_retry_after 86400 s"),
+        (2.0, 5.0, "Crawl-delay 5 s"),
+        (0.0, 5.0, "Crawl-delay 5 s"),
+    ],
+)
+def test_t4_a_refusal_rests_for_as_long_as_it_asks(
+    status: int, asked: float, seconds: float, because: str
+) -> None:
+    outcome = Outcome(status, retry_after_s=asked)
+
+    pause = DelayThrottle().pause(outcome, crawl_delay=5.0, strikes=0)
+
+    assert pause == Pause(seconds, because.format(status), strike=True)
+
+
+def test_t4_retry_after_on_any_other_answer_slows_down_too_and_is_no_strike() -> None:
+    pause = DelayThrottle().pause(Outcome(301, retry_after_s=30.0), crawl_delay=None, strikes=0)
+
+    assert pause == Pause(30.0, "status 301, Retry-After 30 s")
+
+
+@pytest.mark.parametrize("asked", [None, math.nan, -1.0])
+def test_a_refusal_that_asks_for_nothing_backs_off_twice_as_long_each_time(asked: float | None) -> None:
+    throttle = DelayThrottle(backoff=10.0, max_backoff=100.0, random=never)
+
+    pauses = [
+        throttle.pause(Outcome(503, asked), crawl_delay=None, strikes=strikes) for strikes in (0, 1, 2, 3, 4)
+    ]
+
+    assert [pause.seconds for pause in pauses] == [10.0, 20.0, 40.0, 80.0, 100.0]
+    assert pauses[1] == Pause(20.0, "status 503, refusal 2 in a row: back-off 20 s", strike=True)
+
+
+def test_a_back_off_is_spread_at_random_and_only_upwards() -> None:
+    throttle = DelayThrottle(backoff=10.0, random=lambda: 1.0)
+
+    assert throttle.pause(Outcome(429), crawl_delay=None, strikes=0).seconds == 12.5
+
+
+def test_any_number_of_refusals_has_a_back_off() -> None:
+    pause = DelayThrottle(random=never).pause(Outcome(429), crawl_delay=None, strikes=10**9)
+
+    assert pause.seconds == 3_600.0
+
+
+def test_a_back_off_is_never_shorter_than_the_delay() -> None:
+    pause = DelayThrottle(backoff=0.0).pause(Outcome(429), crawl_delay=7.0, strikes=0)
+
+    assert pause == Pause(7.0, "Crawl-delay 7 s", strike=True)
+
+
+@given(
+    status=st.sampled_from([None, 200, 429, 503]),
+    retry_after_s=st.none() | st.floats(),
+    crawl_delay=st.none() | st.floats(),
+    strikes=st.integers(0, 10_000),
+    chance=st.floats(0.0, 1.0),
+)
+def test_jitter_only_adds_and_every_pause_can_be_settled(
+    status: int | None,
+    retry_after_s: float | None,
+    crawl_delay: float | None,
+    strikes: int,
+    chance: float,
+) -> None:
+    plain, jittery = (DelayThrottle(jitter=jitter, random=lambda: chance) for jitter in (0.0, 0.5))
+    outcome = Outcome(status, retry_after_s)
+
+    least = plain.pause(outcome, crawl_delay=crawl_delay, strikes=strikes)
+    pause = jittery.pause(outcome, crawl_delay=crawl_delay, strikes=strikes)
+
+    assert 1.0 <= least.seconds <= pause.seconds <= 1.5 * least.seconds
+    assert pause.seconds <= 1.5 * 86_400.0
+    assert pause.strike == least.strike == (status in {429, 503})
+
+
+@pytest.mark.parametrize(
+    "name", ["min_delay", "max_crawl_delay", "jitter", "max_retry_after", "backoff", "max_backoff"]
+)
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf, 10**400, True, "1", None])
+def test_an_option_that_is_no_number_of_seconds_is_named_with_its_value(name: str, value: object) -> None:
+    with pytest.raises(InvalidOption, match=f"{name}=.*finite"):
+        DelayThrottle(**{name: value})  # type: ignore[arg-type]

@@ -1,0 +1,162 @@
+"""Random lives of a turnstile beside a slow, obvious model: gaps, order, places, progress."""
+
+import math
+from collections import defaultdict
+from itertools import permutations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from polite.pacing.turnstile import Turn, Turnstile, TurnState
+
+LIMITS = {"a": 1, "b": 1, "c": 2, "ip": 2, "all": 3}
+PROVISIONAL_S = 1.5
+NARROW_TO_BROAD = [("a",), ("b",), ("c",), ("all",), ("a", "ip"), ("b", "ip"), ("a", "ip", "all"), ("b", "ip", "all")]
+NARROW_TO_BROAD += [("c", "all"), ("a", "all"), ("ip", "all")]
+ANY_ORDER = [order for scopes in (("a", "b"), ("b", "c", "ip")) for order in permutations(scopes)]
+
+times = st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 5.0, 30.0])
+
+
+class Lives(RuleBasedStateMachine):
+    """The model: when each scope is ready, and who is where. It decides nothing; it judges what was given."""
+
+    orders = NARROW_TO_BROAD
+    first_come_first_served = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turnstile = Turnstile(concurrency=LIMITS.__getitem__, provisional_s=PROVISIONAL_S)
+        self.now = 100.0
+        self.latest = -math.inf  # the greatest time the turnstile was told
+        self.ready_at: dict[str, float] = defaultdict(float)
+        self.strikes: dict[str, int] = defaultdict(int)
+        self.waiting: dict[Turn, tuple[bool, int]] = {}
+        self.open: list[Turn] = []
+        self.settled: set[Turn] = set()
+        self.asked = 0
+
+    def tell(self, back_s: float) -> float:
+        """The time as the turnstile is told it, a little behind now and then."""
+        self.latest = max(self.latest, self.now - back_s)
+        return self.now - back_s
+
+    def places(self, scope: str) -> int:
+        return sum(scope in turn.scopes for turn in self.open)
+
+    def busy(self, scope: str, now: float) -> bool:
+        return self.ready_at[scope] > now or self.places(scope) >= LIMITS[scope]
+
+    def given(self, turn: Turn, now: float, place: tuple[bool, int]) -> None:
+        assert (turn.state, turn.granted_at) == (TurnState.OPEN, now)
+        for scope in turn.scopes:
+            assert not self.busy(scope, now), f"{scope} was given too soon"
+        self.open.append(turn)
+        for scope in turn.scopes:
+            if LIMITS[scope] > 1:
+                self.ready_at[scope] = max(self.ready_at[scope], self.latest + PROVISIONAL_S)
+        if self.first_come_first_served:
+            ahead = [o for t, o in self.waiting.items() if t.scopes == turn.scopes and o[0] == place[0]]
+            assert all(place < other for other in ahead), "overtaken by an equal that asked later"
+
+    def hand_out(self, now: float) -> None:
+        for turn in self.turnstile.due(now):
+            self.given(turn, now, self.waiting.pop(turn))
+        # Nobody waits who could go: each waits for a busy scope, or stands behind another that does.
+        for turn in self.waiting:
+            others = {scope for other in self.waiting if other is not turn for scope in other.scopes}
+            assert any(self.busy(scope, now) or scope in others for scope in turn.scopes), "left waiting"
+        assert self.turnstile.next_at is None or self.turnstile.next_at > now
+
+    @rule(data=st.data(), urgent=st.booleans(), back_s=st.sampled_from([0.0, 0.0, 1.0]))
+    def request(self, data: st.DataObject, urgent: bool, back_s: float) -> None:
+        scopes = data.draw(st.sampled_from(self.orders))
+        now = self.tell(back_s)
+        self.asked += 1
+        place = (not urgent, self.asked)
+        turn = self.turnstile.request(scopes, now, urgent=urgent)
+        assert turn.scopes == scopes
+        if turn.state is TurnState.OPEN:
+            self.given(turn, now, place)
+        else:
+            self.waiting[turn] = place
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data(), pause_s=times, strike=st.booleans(), back_s=st.sampled_from([0.0, 0.0, 1.0]))
+    def settle(self, data: st.DataObject, pause_s: float, strike: bool, back_s: float) -> None:
+        turn = data.draw(st.sampled_from(self.open))
+        if turn in self.settled:
+            strike = False
+        self.turnstile.settle(turn, self.tell(back_s), pause_s, strike=strike)
+        for scope in turn.scopes:
+            self.ready_at[scope] = max(self.ready_at[scope], self.latest + pause_s)
+            if turn not in self.settled:
+                self.strikes[scope] = self.strikes[scope] + 1 if strike else 0
+        self.settled.add(turn)
+
+    @precondition(lambda self: self.settled.intersection(self.open))
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        turn = data.draw(st.sampled_from([turn for turn in self.open if turn in self.settled]))
+        self.turnstile.release(turn, self.now)
+        self.open.remove(turn)
+
+    @precondition(lambda self: self.waiting or self.open)
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        turn = data.draw(st.sampled_from([*self.waiting, *self.open]))
+        self.turnstile.cancel(turn, self.now)
+        self.latest = max(self.latest, self.now)
+        if turn in self.waiting:
+            del self.waiting[turn]
+        else:
+            self.open.remove(turn)
+
+    @rule(scope=st.sampled_from(sorted(LIMITS)), ahead_s=times)
+    def hold(self, scope: str, ahead_s: float) -> None:
+        self.turnstile.hold(scope, self.now + ahead_s)
+        self.ready_at[scope] = max(self.ready_at[scope], self.now + ahead_s)
+
+    @rule(seconds=times)
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds
+        self.hand_out(self.tell(0.0))
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        assert self.turnstile.waiting == len(self.waiting)
+        assert all(turn.state is TurnState.WAITING for turn in self.waiting)
+
+    @invariant()
+    def the_outlook_agrees(self) -> None:
+        for scope in LIMITS:
+            outlook = self.turnstile.outlook((scope,), self.now)
+            assert outlook.ready_at == max(self.now, self.ready_at[scope])
+            assert self.turnstile.strikes(scope) == self.strikes[scope]
+            assert outlook.scope is None or outlook.open == self.places(scope)
+            assert outlook.scope is not None or not self.busy(scope, self.now)
+
+    def teardown(self) -> None:
+        """Everybody gets a turn in the end."""
+        for _ in range(2 * len(self.waiting) + 2):
+            for turn in list(self.open):
+                self.turnstile.settle(turn, self.tell(0.0), 0.0)
+                self.turnstile.release(turn, self.now)
+                self.open.remove(turn)
+            self.now = max([self.now, *self.ready_at.values()])
+            self.hand_out(self.tell(0.0))
+        assert not self.waiting
+
+
+class LivesInAnyOrder(Lives):
+    """Scopes named in opposite orders: who goes first is not promised then, that everybody goes is."""
+
+    orders = NARROW_TO_BROAD + ANY_ORDER
+    first_come_first_served = False
+
+
+TestLives = Lives.TestCase
+TestLives.settings = settings(max_examples=150, stateful_step_count=50)
+TestLivesInAnyOrder = LivesInAnyOrder.TestCase
+TestLivesInAnyOrder.settings = settings(max_examples=150, stateful_step_count=50)

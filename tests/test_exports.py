@@ -1,0 +1,94 @@
+"""What `import polite` gives: the public names, each with its docstring, and no HTTP client."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import polite
+import polite.ports
+import polite.testing
+
+INIT = Path(polite.__file__)
+HEAVY = ("aiohttp", "aiodns", "yarl", "rich", "sqlite3")
+
+
+def run(program: str) -> str:
+    """What a fresh interpreter prints."""
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=INIT.parents[1]).stdout
+
+
+def imported_names() -> list[str]:
+    imports = [node for node in ast.parse(INIT.read_text()).body if isinstance(node, ast.ImportFrom)]
+    return [alias.asname or alias.name for node in imports for alias in node.names]
+
+
+def test_all_names_what_the_package_imports_and_nothing_else() -> None:
+    assert sorted(polite.__all__) == sorted(imported_names())
+
+
+def test_all_is_sorted_as_ruff_sorts_it_constants_first_then_types_then_the_rest() -> None:
+    def rank(name: str) -> tuple[int, str]:
+        return (0 if name.isupper() else 1 if name[0].isupper() else 2), name
+
+    assert polite.__all__ == sorted(polite.__all__, key=rank)
+
+
+def test_the_package_holds_re_exports_and_nothing_else() -> None:
+    docstring, *imports, names = ast.parse(INIT.read_text()).body
+
+    assert isinstance(docstring, ast.Expr)
+    assert all(isinstance(node, ast.ImportFrom) for node in imports)
+    assert isinstance(names, ast.Assign)
+
+
+@pytest.mark.parametrize("name", [name for name in polite.__all__ if callable(getattr(polite, name))])
+def test_every_public_type_and_function_has_a_docstring_of_its_own(name: str) -> None:
+    public = getattr(polite, name)
+
+    # What a dataclass writes for itself is its signature.
+    assert public.__doc__
+    assert not public.__doc__.startswith(f"{name}(")
+
+
+@pytest.mark.parametrize("name", [name for name in polite.__all__ if inspect.isclass(getattr(polite, name))])
+def test_every_public_method_says_what_it_does(name: str) -> None:
+    methods = {
+        method: function
+        for method, function in vars(getattr(polite, name)).items()
+        if not method.startswith("_") and inspect.isroutine(inspect.unwrap(function))
+    }
+
+    assert [method for method, function in methods.items() if not function.__doc__] == []
+
+
+def test_what_tests_of_crawlers_need_is_public_too() -> None:
+    assert polite.testing.__all__ == sorted(polite.testing.__all__)
+    assert all(getattr(polite.testing, name).__doc__ for name in polite.testing.__all__)
+
+
+@pytest.mark.parametrize("statement", ["import polite", "import polite.testing", "import polite.ports"])
+def test_importing_loads_no_http_client(statement: str) -> None:
+    program = f"import sys; {statement}; print(*sorted(set(sys.modules) & set({HEAVY!r})))"
+
+    printed = run(program)
+
+    assert printed == "\n"
+
+
+def test_what_the_gate_loads_when_it_opens_is_the_http_client() -> None:
+    program = """
+import asyncio, sys, polite
+async def main():
+    async with polite.open_gate("TestBot/1.0"):
+        print("aiohttp" in sys.modules)
+asyncio.run(main())
+"""
+
+    printed = run(program)
+
+    assert printed == "True\n"

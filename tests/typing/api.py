@@ -1,0 +1,258 @@
+"""Never run, only type-checked: every call that a user makes, and the types that it gives."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from typing import assert_type
+
+import polite
+from polite.events import Event, Granted, Refused, RobotsFetched, Slowed
+from polite.pacing.outcome import Outcome
+from polite.pacing.throttle import DelayThrottle, Pause
+from polite.ports import Clock, Listener, RobotsStore, Throttle, Timer, Transport
+from polite.robots.exchange import Ask, Failed, Reply
+from polite.robots.snapshot import Snapshot
+from polite.stores.memory import MemoryStore
+from polite.testing import LoopClock, ManualClock, ScriptedTransport, VirtualTimeLoop
+
+AGENT = polite.UserAgent(
+    "ExampleBot-News/1.0 (+https://example.com/bot)", tokens=("examplebot-news", "examplebot")
+)
+
+
+def rules_without_io(body: bytes) -> None:
+    robots = polite.parse(body)
+    assert_type(robots, polite.Robots)
+    assert_type(polite.parse("User-agent: *", dialect=polite.RFC9309), polite.Robots)
+    decision = robots.decide("ExampleBot/1.0", "https://example.com/a?b")
+    assert_type(decision, polite.Decision)
+    assert_type(robots.decide(AGENT, "/a?b"), polite.Decision)
+    assert_type(decision.allowed, bool)
+    assert_type(bool(decision), bool)
+    assert_type(decision.rule, polite.Rule | None)
+    if decision.rule is not None:
+        assert_type(decision.rule.allows, bool)
+        assert_type(decision.rule.pattern, str)
+        assert_type(decision.rule.line, int)
+    assert_type(decision.reason, polite.Reason)
+    assert_type(decision.cause, polite.Reason | None)
+    assert_type(decision.overruled, tuple[polite.Rule, ...])
+    assert_type(decision.undefined, bool)
+
+
+def one_agent_many_urls(robots: polite.Robots) -> None:
+    rules = robots.rules_for("ExampleBot/1.0")
+    assert_type(rules, polite.RuleSet)
+    assert_type(rules.allows("/a?b"), bool)
+    assert_type(rules.decide("/a?b"), polite.Decision)
+    assert_type(rules.crawl_delay, float | None)
+    assert_type(rules.group, str | None)
+    assert_type(robots.sitemaps, tuple[str, ...])
+    assert_type(robots.host, str | None)
+    assert_type(robots.extensions, Mapping[str, tuple[tuple[int, str], ...]])
+    for group in robots.groups:
+        assert_type(group.agents, tuple[str, ...])
+        assert_type(group.rules, tuple[polite.Rule, ...])
+
+
+def dialects() -> list[polite.Dialect]:
+    own = replace(polite.RFC9309, name="own", supplies_slash=True)
+    assert_type(own, polite.Dialect)
+    assert_type(polite.dialect("google-2019"), polite.Dialect)
+    return [own, polite.CLASSIC, polite.GOOGLE_2010, polite.GOOGLE_2019, polite.GOOGLE]
+
+
+def findings(body: bytes) -> None:
+    for finding in polite.lint(body, dialect=polite.CLASSIC):
+        assert_type(finding, polite.Finding)
+        assert_type((finding.line, finding.code, finding.message, finding.hint), tuple[int, str, str, str])
+
+
+def origins(url: str) -> None:
+    origin = polite.Origin.of(url)
+    assert_type((origin.scheme, origin.host, origin.port), tuple[str, str, int | None])
+    assert_type(origin.robots_url, str)
+    target = polite.Target.of(url)
+    assert_type(target.origin, polite.Origin)
+    assert_type((target.path, target.url), tuple[str, str])
+    assert_type(target.join("../b"), polite.Target)
+    assert_type({origin: 1}, dict[polite.Origin, int])
+    assert_type(polite.shown(url), str)
+
+
+def by_site(target: polite.Target) -> tuple[Hashable, ...]:
+    return (target.origin, target.origin.host.rpartition(".")[2])
+
+
+def policies() -> None:
+    polite.RobotsPolicy(
+        dialect=polite.GOOGLE,
+        denied_statuses=frozenset({401, 403}),
+        default_ttl=3_600,
+        min_ttl=60,
+        max_ttl=86_400,
+        keep_stale=False,
+        unreachable_limit=86_400.0,
+        retry_min=1,
+        retry_max=60,
+        busy_retry_max=60,
+        max_retry_after=600,
+        max_origins=1_000,
+    )
+    polite.PacingPolicy(
+        min_delay=2,
+        max_crawl_delay=60.0,
+        jitter=0.1,
+        concurrency=2,
+        scopes=by_site,
+        anchor=polite.Anchor.END,
+        max_retry_after=600,
+        backoff=1,
+        max_backoff=60,
+        max_waiting=1_000,
+    )
+    polite.FetchPolicy(
+        timeout=10,
+        max_redirects=3,
+        max_bytes=100_000,
+        allow_private=True,
+        allowed_networks=["10.0.0.0/8"],
+        denied_networks=("10.0.99.0/24",),
+        nameservers=["10.0.0.53"],
+        connections=10,
+    )
+
+
+async def the_gate(url: str, headers: Mapping[str, str]) -> None:
+    async with polite.open_gate("ExampleBot/1.0 (+https://example.com/bot)") as gate:
+        assert_type(gate, polite.Gate)
+        assert_type(await gate.check(url), polite.Decision)
+        async with gate.permit(url) as permit:
+            assert_type(permit, polite.Permit)
+            assert_type(permit.url, str)
+            permit.report(status=200, headers=headers)
+        async with gate.permit(url) as permit:
+            permit.report(status=200)
+        explanation = await gate.explain(url)
+        assert_type(explanation, polite.Explanation)
+        assert_type(explanation.target, polite.Target)
+        assert_type(explanation.decision, polite.Decision)
+        assert_type(explanation.snapshot, Snapshot)
+        assert_type(explanation.pause, Pause)
+        assert_type(explanation.wait_s, float)
+        await gate.close()
+
+
+async def refusals(gate: polite.Gate, url: str) -> None:
+    try:
+        async with gate.permit(url):
+            pass
+    except polite.Unreachable as refusal:
+        assert_type(refusal.retry_after_s, float)
+    except polite.Disallowed as refusal:
+        assert_type(refusal.decision, polite.Decision)
+    except polite.InvalidURL as error:
+        assert_type((error.reason, error.position), tuple[str, int | None])
+    except (polite.GateClosed, polite.PermitMisused, polite.Overloaded) as error:
+        assert_type(error.url, str | None)
+    except (polite.InvalidOption, polite.InvalidUserAgent) as error:
+        value_error: ValueError = error
+        raise value_error from None
+    except polite.PoliteError as error:
+        assert_type(error.url, str | None)
+
+
+def listen(event: Event, /) -> None:
+    match event:
+        case RobotsFetched():
+            assert_type((event.origin, event.outcome, event.status), tuple[str, str, int | None])
+        case Refused():
+            assert_type((event.url, event.reason, event.line), tuple[str, str, int | None])
+        case Granted():
+            assert_type((event.url, event.waited_s), tuple[str, float])
+        case Slowed():
+            assert_type(
+                (event.origin, event.status, event.pause_s, event.because), tuple[str, int, float, str]
+            )
+
+
+class ArchiveTransport:
+    """A scheme of the user's own: two methods, no base class."""
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        if ask.max_bytes == 0:
+            return Failed(polite.Reason.DNS_NXDOMAIN, ask.target.url)
+        return Reply(200, b"User-agent: *\n"[: ask.max_bytes], location=None, retry_after=None)
+
+    async def close(self) -> None: ...
+
+
+class OwnStore:
+    """A store of the user's own."""
+
+    async def load(self, origin: polite.Origin) -> Snapshot | None:
+        return None
+
+    async def save(self, origin: polite.Origin, snapshot: Snapshot) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class OwnThrottle:
+    """A throttle of the user's own."""
+
+    def pause(self, outcome: Outcome, *, crawl_delay: float | None, strikes: int) -> Pause:
+        return Pause(max(5.0, crawl_delay or 0.0), "ours", strike=outcome.status == 429)
+
+
+class OwnClock:
+    """A clock of the user's own."""
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def wall(self) -> float:
+        return 0.0
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+        return asyncio.get_running_loop().call_at(when, callback)
+
+
+async def every_option() -> None:
+    transport: Transport = ArchiveTransport()
+    store: RobotsStore = OwnStore()
+    throttle: Throttle = OwnThrottle()
+    clock: Clock = OwnClock()
+    listener: Listener = listen
+    async with polite.open_gate(
+        AGENT,
+        robots=polite.RobotsPolicy(),
+        pacing=polite.PacingPolicy(),
+        fetching=polite.FetchPolicy(),
+        store=store,
+        throttle=throttle,
+        listener=listener,
+        clock=clock,
+        transports={"archive": transport},
+    ):
+        pass
+    async with polite.open_gate(AGENT, store=MemoryStore(), throttle=DelayThrottle(min_delay=2.0)):
+        pass
+
+
+async def in_tests() -> None:
+    site = ScriptedTransport({"https://example.com/robots.txt": [Failed(polite.Reason.TIMEOUT), Reply(404)]})
+    manual: Clock = ManualClock()
+    async with polite.open_gate("TestBot/1.0", transports={"https": site}, clock=LoopClock()):
+        site.hold()
+        site.let_go()
+        site.answer("https://example.com/robots.txt", Reply(200))
+        assert_type(site.asked, list[str])
+    async with polite.open_gate("TestBot/1.0", clock=manual):
+        pass
+
+
+if sys.argv:
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(in_tests())
