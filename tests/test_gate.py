@@ -317,6 +317,18 @@ async def test_a_wait_that_outlasts_the_rules_asks_for_them_again() -> None:
     assert transport.asked == [ROBOTS, ROBOTS]
 
 
+async def test_an_origin_forgotten_while_a_request_waits_is_not_asked_again() -> None:
+    async with opened(robots=polite.RobotsPolicy(max_origins=3)) as (gate, transport):
+        await visit(gate)
+        waiting = asyncio.create_task(visit(gate))
+        await asyncio.sleep(0)
+        for number in range(10):
+            await gate.check(f"https://host{number}.test/")
+        await waiting
+
+    assert transport.asked.count(ROBOTS) == 1
+
+
 async def test_credentials_reach_no_request_no_log_line_and_no_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -425,6 +437,7 @@ async def test_who_waits_when_the_gate_closes_gets_a_clear_error() -> None:
         results = await asyncio.gather(*for_turn, for_robots, return_exceptions=True)
 
     assert [type(result) for result in results] == [polite.GateClosed] * 4
+    assert [result.url for result in results[:3]] == [PAGE] * 3  # type: ignore[union-attr]
 
 
 async def test_a_permit_given_before_the_gate_closed_may_be_finished() -> None:

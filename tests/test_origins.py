@@ -1,6 +1,7 @@
 """The origin manager: one result per origin, one fetch however many wait, and nothing forgotten that must not be."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from polite.pacing.policy import PacingPolicy
 from polite.pacing.throttle import DelayThrottle
 from polite.robots.agent import UserAgent
 from polite.robots.exchange import Failed, Reply
+from polite.robots.parse import parse
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.stores.memory import MemoryStore
@@ -284,3 +286,21 @@ async def test_after_closing_nobody_is_asked() -> None:
         with pytest.raises(GateClosed, match="site.test"):
             await manager.standing(SITE)
         assert transport.asked == []
+
+
+async def test_a_large_file_is_read_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[bool] = []
+    monkeypatch.setattr(
+        "polite.origins.parse",
+        lambda body, dialect: (
+            threads.append(threading.current_thread() is threading.main_thread()) or parse(body, dialect)
+        ),
+    )
+
+    async with managing(Reply(200, RULES.body + b"#" * 200_000)) as (manager, transport):
+        transport.answer(other(1).robots_url, RULES)
+        large = await manager.standing(SITE)
+        await manager.standing(other(1))
+
+    assert not large.rules.allows("/private")
+    assert threads == [False, True]

@@ -77,7 +77,8 @@ async def each(source: Iterator[T]) -> AsyncGenerator[T, None]:
 def _serve(source: Iterator[T], wanted: "queue.SimpleQueue[Future[list[T]] | None]") -> None:
     """Answers each future with one item, or with none at the end."""
     while (answer := wanted.get()) is not None:
-        answer.set_running_or_notify_cancel()
+        if not answer.set_running_or_notify_cancel():
+            continue  # cancelled before it was looked at: nothing is read for nobody
         try:
             answer.set_result(list(islice(source, 1)))
         except Exception as error:  # noqa: BLE001 - handed to the one who waits, and who would else wait for ever

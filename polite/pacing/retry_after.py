@@ -12,8 +12,9 @@ _SECONDS = re.compile(r"\d+", re.ASCII)
 def retry_after_s(value: str, now_wall: float) -> float | None:
     """Seconds to wait from `now_wall` (Unix time), or None when the field says nothing that can be used. Never raises.
 
-    A date that has passed is None: the two clocks differ, and how long to wait is not known, so that the throttle's back-off grows.
-    A number too large to mean anything is as large as it is: the throttle has the limit.
+    A date that has passed is None: the two clocks differ, and how long to wait is not known, so that the
+    throttle's back-off grows. A number too large to mean anything is as large as it is: the throttle has the
+    limit.
     """
     text = value.strip(" \t")
     if not text or len(text) > _LONGEST or not text.isascii():

@@ -17,7 +17,10 @@ _BACKOFF_SPREAD = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A rest of `seconds`, and what set it. `strike`: the outcome was a refusal, to be counted by the scope."""
+    """A rest of `seconds`, and what set it.
+
+    `strike`: the outcome was a refusal, to be counted by the scope.
+    """
 
     seconds: float
     because: str
@@ -27,9 +30,9 @@ class Pause:
 class DelayThrottle:
     """The delay is the larger of `min_delay` and the file's Crawl-delay, which is held to `max_crawl_delay`; all in seconds.
 
-    After 429 or 503 it is what Retry-After asks, up to `max_retry_after`, or `backoff` doubled for each refusal in a row, up to
-    `max_backoff`, and up to a quarter more at random; never less than the delay. `jitter`: up to this fraction is added at random, never taken away.
-    Raises InvalidOption.
+    After 429 or 503 it is what Retry-After asks, up to `max_retry_after`, or `backoff` doubled for each
+    refusal in a row, up to `max_backoff`, and up to a quarter more at random; never less than the delay.
+    `jitter`: up to this fraction is added at random, never taken away. Raises InvalidOption.
     """
 
     def __init__(

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from polite.origin import Target
+from polite.robots import explained, packed, signals, text
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.group import Group, bind
@@ -23,7 +24,7 @@ class Robots:
     first Host line, or None. `dialect`: how it was read.
     """
 
-    __slots__ = ("_body", "_bound", "_extensions", "dialect", "groups", "host", "sitemaps")
+    __slots__ = ("_body", "_bound", "_extensions", "_signals", "dialect", "groups", "host", "sitemaps")
 
     def __init__(
         self,
@@ -41,6 +42,7 @@ class Robots:
         self._body = body
         self._bound: dict[UserAgent, RuleSet] = {}
         self._extensions: dict[str, tuple[tuple[int, str], ...]] | None = None
+        self._signals: signals.SiteSignals | None = None
 
     @property
     def extensions(self) -> Mapping[str, tuple[tuple[int, str], ...]]:
@@ -73,7 +75,62 @@ class Robots:
         caller to know. Raises InvalidURL and InvalidUserAgent.
         """
         rules = self.rules_for(agent)
-        return rules.decide(url if url.startswith("/") else Target.of(url).path)
+        return rules.decide(_path(url))
+
+    def explain(self, agent: str | UserAgent, url: str) -> explained.Explained:
+        """The same decision with all that led to it. Reads the file about twenty times. Raises what `decide` raises."""
+        agent, body = UserAgent.of(agent), self._body
+        return explained.explain(self, body, agent, _path(url), lambda dialect: parse(body, dialect))
+
+    @property
+    def licenses(self) -> tuple[str, ...]:
+        """The absolute URLs of its License lines (Really Simple Licensing), which bind every agent."""
+        return self._site_signals.licenses
+
+    @property
+    def clean_params(self) -> tuple[signals.CleanParam, ...]:
+        """Its Clean-param lines, which are tied to no agent."""
+        return self._site_signals.clean_params
+
+    def signals_for(self, agent: str | UserAgent) -> signals.SignalSet:
+        """What Content-Signal and Content-Usage lines of the groups that bind it say. Raises InvalidUserAgent."""
+        agent = UserAgent.of(agent)
+        bound = signals.bound(self.groups, agent, self.rules_for(agent).group, self.dialect)
+        return self._site_signals.of_groups(self.groups, bound, self.dialect)
+
+    def signals(self, agent: str | UserAgent, url: str) -> signals.Signals:
+        """The same for one URL, or a path as `decide` takes it. Raises InvalidURL and InvalidUserAgent."""
+        return self.signals_for(agent).at(_path(url))
+
+    @property
+    def _site_signals(self) -> signals.SiteSignals:
+        if self._signals is None:
+            self._signals = signals.read(self._body, self.dialect)
+        return self._signals
+
+    def to_text(self) -> str:
+        """A tidy file that decides as this one does, read in the same dialect; comments are left out."""
+        return text.to_text(self._body, self.dialect, {group.lines[0] for group in self.groups})
+
+    def to_bytes(self) -> bytes:
+        """A compact form, for `from_bytes`. Of the dialect the name travels, not a dialect of your own."""
+        return packed.pack(self._body, self.dialect)
+
+    @classmethod
+    def from_bytes(cls, octets: bytes, dialect: Dialect | None = None) -> "Robots":
+        """What `to_bytes` gave, read in the dialect that it names or in the one given.
+
+        Raises CorruptRobots for any other octets, and InvalidOption when a dialect of your own was not given.
+        """
+        known = packed.unpack(octets, dialect)
+        return parse(known.body, known.dialect)
+
+    def __reduce__(self) -> tuple[object, tuple[bytes, Dialect]]:
+        return parse, (self._body, self.dialect)
+
+
+def _path(url: str) -> str:
+    return url if url.startswith("/") else Target.of(url).path
 
 
 def parse(body: bytes | str, dialect: Dialect = RFC9309) -> Robots:

@@ -20,7 +20,10 @@ class _Timer:
 
 
 class ManualClock:
-    """Time stands still until `advance`; both clocks move together, and `set_wall` steps the wall clock alone."""
+    """Time stands still until `advance`.
+
+    Both clocks move together, and `set_wall` steps the wall clock alone.
+    """
 
     def __init__(self, *, monotonic: float = 1_000.0, wall: float = 1_700_000_000.0) -> None:
         self._monotonic = monotonic
@@ -48,14 +51,20 @@ class ManualClock:
         self._wall = wall
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, calling back in order; each callback sees the time it asked for. Raises ValueError below 0."""
+        """Let time pass, calling back in order.
+
+        Each callback sees the time it asked for. Raises ValueError below 0.
+        """
         end = self._end(seconds)
         while self._timers and self._timers[0][0] <= end:
             self._call_next()
         self._pass_until(end)
 
     async def advance_and_run(self, seconds: float, *, steps: int = 20) -> None:
-        """The same, and tasks run before, between the times of the callbacks, and after: `steps` turns of the event loop."""
+        """The same, and tasks run before, between the times of the callbacks, and after.
+
+        `steps` turns of the event loop.
+        """
         end = self._end(seconds)
         await _run_tasks(steps)
         while self._timers and self._timers[0][0] <= end:
@@ -86,7 +95,10 @@ async def _run_tasks(steps: int) -> None:
 
 
 class LoopClock:
-    """Follows the running loop's time, as a VirtualTimeLoop has it; `epoch` is the Unix time of the loop's zero."""
+    """Follows the running loop's time, as a VirtualTimeLoop has it.
+
+    `epoch` is the Unix time of the loop's zero.
+    """
 
     def __init__(self, *, epoch: float = 1_700_000_000.0) -> None:
         self._epoch = epoch

@@ -1,11 +1,13 @@
 """Standard input as lines: bounded, as they come, and nothing waits for those that never come."""
 
 import asyncio
+import queue
 import threading
+from concurrent.futures import Future
 
 import pytest
 
-from polite.cli.stdin import LONGEST_LINE, each, split
+from polite.cli.stdin import LONGEST_LINE, _serve, each, split
 
 
 def _reads(*chunks):
@@ -64,10 +66,11 @@ async def test_nothing_is_read_before_it_is_wanted():
 
 
 async def test_a_line_that_never_comes_holds_up_nobody():
-    never = threading.Event()
-    source = each(iter(never.wait, False))
+    begun, never = threading.Event(), threading.Event()
+    source = each(iter(lambda: begun.set() or never.wait(), True))
     waiting = asyncio.create_task(anext(source))
-    await asyncio.sleep(0)
+    while not begun.is_set():
+        await asyncio.sleep(0)
 
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -76,3 +79,27 @@ async def test_a_line_that_never_comes_holds_up_nobody():
 
     assert not never.is_set()
     never.set()
+
+
+async def test_who_leaves_before_being_served_does_not_end_the_reader():
+    reading, go_on = threading.Event(), threading.Event()
+
+    def slow():
+        reading.set()
+        go_on.wait()
+        yield from "ab"
+
+    wanted: queue.SimpleQueue[Future[list[str]] | None] = queue.SimpleQueue()
+    served, left = Future(), Future()
+    for answer in (served, left, None):
+        wanted.put(answer)
+    thread = threading.Thread(target=_serve, args=(slow(), wanted))
+    thread.start()
+    reading.wait()
+    left.cancel()
+    go_on.set()
+    thread.join(10)
+
+    assert not thread.is_alive()
+    assert served.result() == ["a"]
+    assert left.cancelled()

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from itertools import pairwise
 
 from polite.pacers.local import LocalPacer
 from polite.testing import LoopClock, VirtualTimeLoop
@@ -71,7 +72,7 @@ def test_a_day_at_twenty_origins_keeps_every_gap() -> None:
             for site in (one, other)
             for asked, answered, ended in site.visits
         )
-        for (_, answered, ended, delay_s), (asked, *_) in zip(visits, visits[1:], strict=False):
+        for (_, answered, ended, delay_s), (asked, *_) in pairwise(visits):
             assert asked - answered >= delay_s - 1e-6
             assert asked >= ended
         # As many visits as such gaps leave room for, shared between the two.

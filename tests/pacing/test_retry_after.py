@@ -61,7 +61,9 @@ def test_anything_else_is_none(value: str) -> None:
     assert retry_after_s(value, THEN) is None
 
 
-words = st.sampled_from(["Sun,", "06", "Nov", "1994", "0", "08:49:37", "+9999", "GMT", "-", ":", ",", " ", "("])
+words = st.sampled_from(
+    ["Sun,", "06", "Nov", "1994", "0", "08:49:37", "+9999", "GMT", "-", ":", ",", " ", "("]
+)
 
 
 @given(st.one_of(st.text(), st.lists(words, max_size=12).map(" ".join), st.lists(words).map("".join)))

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import pytest
 
 from polite.errors import InvalidOption, Overloaded
-from polite.pacing.turnstile import Turn, Turnstile, TurnState
+from polite.pacing.turnstile import Turn, TurnState, Turnstile
 
 A, B, C, IP, ALL = "a.example", "b.example", "c.example", "192.0.2.1", "everything"
 

@@ -8,11 +8,20 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from polite.pacing.turnstile import Turn, Turnstile, TurnState
+from polite.pacing.turnstile import Turn, TurnState, Turnstile
 
 LIMITS = {"a": 1, "b": 1, "c": 2, "ip": 2, "all": 3}
 PROVISIONAL_S = 1.5
-NARROW_TO_BROAD = [("a",), ("b",), ("c",), ("all",), ("a", "ip"), ("b", "ip"), ("a", "ip", "all"), ("b", "ip", "all")]
+NARROW_TO_BROAD = [
+    ("a",),
+    ("b",),
+    ("c",),
+    ("all",),
+    ("a", "ip"),
+    ("b", "ip"),
+    ("a", "ip", "all"),
+    ("b", "ip", "all"),
+]
 NARROW_TO_BROAD += [("c", "all"), ("a", "all"), ("ip", "all")]
 ANY_ORDER = [order for scopes in (("a", "b"), ("b", "c", "ip")) for order in permutations(scopes)]
 

@@ -1,7 +1,6 @@
 """Never run, only type-checked: every call that a user makes, and the types that it gives."""
 
 import asyncio
-import sys
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import assert_type
@@ -253,6 +252,6 @@ async def in_tests() -> None:
         pass
 
 
-if sys.argv:
+def in_virtual_time() -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(in_tests())

@@ -1,0 +1,62 @@
+"""One piece of work that many wait for: done once, ended when the last of them leaves."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Flight(Generic[T]):
+    """Starts its work at once. Who joins gets the result, or the error; who is cancelled leaves the others undisturbed.
+
+    `leaving`: the last one left, and the work is being cancelled: nobody may join any more. `landed` is called when it is over.
+    """
+
+    def __init__(self, work: Callable[[], Awaitable[T]], *, name: str, landed: Callable[[], object]) -> None:
+        self.leaving = False
+        self._landed = landed
+        # A dict for its order: who asked first goes on first.
+        self._waiters: dict[asyncio.Future[T], None] = {}
+        self._task = asyncio.create_task(self._fly(work), name=name)
+
+    async def join(self) -> T:
+        """Wait for the result."""
+        waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiters[waiter] = None
+        try:
+            return await waiter
+        finally:
+            self._waiters.pop(waiter, None)
+            if not self._waiters and not self._task.done():
+                self.leaving = True
+                self._task.cancel()
+
+    async def gone(self) -> None:
+        """Wait until it is over, however it ends."""
+        await asyncio.wait([self._task])
+
+    def end(self, error: Exception) -> None:
+        """Cancel the work; everyone who waits gets the error."""
+        self.leaving = True
+        self._fail(error)
+        self._task.cancel()
+
+    async def _fly(self, work: Callable[[], Awaitable[T]]) -> None:
+        try:
+            result = await work()
+        except Exception as error:  # noqa: BLE001 - handed to those who wait, who would else wait for ever
+            self._fail(error)
+        else:
+            for waiter in self._waiters:
+                if not waiter.done():
+                    waiter.set_result(result)
+        finally:
+            self._landed()
+
+    def _fail(self, error: Exception) -> None:
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_exception(error)
+                # Seen: a waiter cancelled in this very moment will not look, and asyncio would complain.
+                waiter.exception()

@@ -1,0 +1,72 @@
+"""The text of a file that decides as a given one does: what counts in it, tidied."""
+
+import re
+from collections.abc import Collection, Iterator
+
+from polite.robots.dialect import Dialect
+from polite.robots.lines import Field, Line, lines, octets, readable, rows
+
+_RULES = {Field.ALLOW, Field.DISALLOW}
+# What `surrogateescape` makes of an octet that is not UTF-8.
+_STRAY = re.compile("[\udc80-\udcff]")
+
+
+def to_text(body: bytes, dialect: Dialect, group_starts: Collection[int]) -> str:
+    """Fields, values and groups of what a dialect reads in a file; comments and what says nothing are left out.
+
+    `group_starts`: the lines that begin a group. Read in the same dialect, the text decides as the file does for each
+    agent and path. It stays within `dialect.max_bytes` when the file does, unless rules hold octets that are not UTF-8, which
+    a text can only give as escapes, three characters each: such a file at the very limit loses its last rules.
+    """
+    said = _said(body, dialect)
+    tidy = _text(said, dialect, group_starts, tidy=True)
+    if len(octets(tidy)) < dialect.max_bytes:
+        return tidy
+    return _text(said, dialect, group_starts, tidy=False)
+
+
+def _said(body: bytes, dialect: Dialect) -> list[Line]:
+    said = [line for line in lines(body, dialect) if line.field is not Field.NONE]
+    cut = len(body) >= dialect.max_bytes and said and said[-1].field is not Field.DISALLOW
+    if cut and said[-1].number == len(rows(body, dialect)):
+        said.pop()  # The limit may have cut it short, so the parser does not count it either.
+    return said
+
+
+def _text(said: list[Line], dialect: Dialect, group_starts: Collection[int], *, tidy: bool) -> str:
+    texts = list(_rows(said, dialect, group_starts, tidy=tidy))
+    if texts and not texts[0][:1].isascii():
+        # A first line that begins like a byte order mark would lose it.
+        texts.insert(0, "")
+    return "\n".join(texts) + "\n" * (tidy and bool(texts))
+
+
+def _rows(said: list[Line], dialect: Dialect, group_starts: Collection[int], *, tidy: bool) -> Iterator[str]:
+    before = None
+    for line in said:
+        if before is not None and line.number in group_starts:
+            # Needed where only a blank line tells two groups apart; elsewhere it is for the eye.
+            needed = dialect.blank_line_separates and before not in _RULES
+            if tidy or needed:
+                yield ""
+        yield _row(line, dialect, tidy=tidy)
+        before = line.field
+
+
+def _row(line: Line, dialect: Dialect, *, tidy: bool) -> str:
+    value = _rule_path(line.value) if line.field in _RULES else readable(line.value)
+    if tidy:
+        name = line.field.value.capitalize() if line.field is not Field.UNKNOWN else readable(line.name)
+        text = f"{name}: {value}".rstrip(" ")
+        if dialect.max_line_bytes is None or len(octets(text)) <= dialect.max_line_bytes:
+            return text
+    # As short as it was: the name as written, which the dialect understands.
+    return f"{readable(line.name)}:{value}"
+
+
+def _rule_path(value: str) -> str:
+    """Octets that are not UTF-8 as their escapes, which they equal in every dialect (M5)."""
+    if value.isascii():
+        return value
+    text = value.encode("latin-1").decode("utf-8", "surrogateescape")
+    return _STRAY.sub(lambda stray: f"%{ord(stray[0]) - 0xDC00:02X}", text)

@@ -1,0 +1,65 @@
+"""The table at the demo's end."""
+
+import io
+import sys
+from collections import Counter
+
+import pytest
+
+from polite.cli.demo.judge import Verdict
+from polite.cli.demo.table import HEADINGS, print_table, rows
+from polite.cli.demo.tally import Tally
+from polite.cli.demo.world import HOSTS
+
+ROW = ("groups.test", "1x found (200)", "7", "line 8", "0.301 s", "0.3 s", "several groups")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_row_says_what_was_fetched_refused_kept_and_asked_for():
+    tally = Tally()
+    tally.refused["groups.test"] = Counter({"line 8": 1, "line 10": 2})
+    tally.robots["groups.test"] = "found (200)"
+
+    (row,) = rows([Verdict(HOSTS[0], 7, 1, 0.3012, ())], tally)
+
+    assert row[:6] == ("groups.test", "1x found (200)", "7", "line 10 (2 times), line 8", "0.301 s", "0.3 s")
+
+
+def test_a_host_that_was_not_asked_has_nothing_to_show():
+    (row,) = rows([Verdict(HOSTS[0], 0, 0, None, ())], Tally())
+
+    assert row[1:5] == ("0x not asked", "0", "-", "-")
+
+
+def test_plain_columns_stand_below_their_headings():
+    out = io.StringIO()
+
+    print_table([ROW, ("b", *ROW[1:])], out)
+
+    head, first, second = out.getvalue().splitlines()
+    assert head.index("pages") == first.index("7") == second.index("7")
+
+
+def test_on_a_terminal_rich_draws_it_to_its_width(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    out = Terminal()
+
+    print_table([ROW], out)
+
+    assert max(map(len, out.getvalue().splitlines())) <= 100
+    assert "groups.test" in out.getvalue()
+    assert "─" in out.getvalue()
+
+
+@pytest.mark.parametrize("out", [io.StringIO(), Terminal()])
+def test_without_rich_it_is_plain_everywhere(out, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+
+    print_table([ROW], out)
+
+    assert out.getvalue().splitlines()[0].split("  ")[0] == HEADINGS[0]
+    assert "─" not in out.getvalue()
