@@ -79,12 +79,15 @@ class RobotsFetcher:
             async with asyncio.timeout(left_s):
                 return await self._transports[ask.target.origin.scheme].get(ask)
         except TimeoutError:
-            return Failed(
-                Reason.TIMEOUT, f"no whole answer within FetchPolicy.timeout={self._policy.timeout:g} s"
-            )
-        except Exception as error:  # noqa: BLE001 - RFC 9309, 2.3.1.4: whatever a transport fails with, the answer is "unreachable"
-            log.warning("transport failed for %s: %r", ask.target.url, error)
-            return Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])
+            return Failed(Reason.TIMEOUT, f"no whole answer within FetchPolicy.timeout={self._policy.timeout:g} s")
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody cancelled us: the transport lost something of its own, which is a failure like any other.
+            return _internal_error(ask, error)
+        except Exception as error:  # noqa: BLE001 - RFC 9309, 2.3.1.4: whatever it fails with is "unreachable"
+            return _internal_error(ask, error)
 
     def _retry_after(self, answer: Reply | Failed) -> float | None:
         if isinstance(answer, Failed) or answer.retry_after is None:
@@ -94,3 +97,8 @@ class RobotsFetcher:
     def _outcome(self, answer: Reply | Failed, elapsed: float) -> Outcome:
         status = None if isinstance(answer, Failed) else answer.status
         return Outcome(status, self._retry_after(answer), elapsed)
+
+
+def _internal_error(ask: Ask, error: BaseException) -> Failed:
+    log.warning("the transport failed for %s: %r", ask.target.url, error)
+    return Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])

@@ -45,6 +45,11 @@ class Flight(Generic[T]):
     async def _fly(self, work: Callable[[], Awaitable[T]]) -> None:
         try:
             result = await work()
+        except asyncio.CancelledError:
+            # Ended by the last who left, or with the whole loop: nobody may wait for what will not come.
+            for waiter in self._waiters:
+                waiter.cancel()
+            raise
         except Exception as error:  # noqa: BLE001 - handed to those who wait, who would else wait for ever
             self._fail(error)
         else:
