@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import socket
 import time
 
 import pytest
@@ -157,6 +158,22 @@ async def test_sockets_of_this_machine_are_served_while_time_is_virtual() -> Non
         await writer.wait_closed()
 
     assert answer == b"hello\n"
+
+
+@pytest.mark.virtual_time
+async def test_time_does_not_jump_while_a_socket_has_something_to_say() -> None:
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    one, other = socket.socketpair()
+    with one, other:
+        one.setblocking(False)
+        other.setblocking(False)
+        async with asyncio.timeout(10.0):
+            for _ in range(100):
+                await loop.sock_sendall(one, b"x")
+                await loop.sock_recv(other, 1)
+
+    assert loop.time() == start
 
 
 @pytest.mark.virtual_time

@@ -78,7 +78,7 @@ def _serve(source: Iterator[T], wanted: "queue.SimpleQueue[Future[list[T]] | Non
     """Answers each future with one item, or with none at the end."""
     while (answer := wanted.get()) is not None:
         if not answer.set_running_or_notify_cancel():
-            continue  # cancelled before it was looked at: nothing is read for nobody
+            return  # left before it was looked at: there will be no other
         try:
             answer.set_result(list(islice(source, 1)))
         except Exception as error:  # noqa: BLE001 - handed to the one who waits, and who would else wait for ever

@@ -47,7 +47,8 @@ class Dialect:
     - `decodes_unreserved`: `%62` equals `b` in rule and URL; reserved characters never equal their escapes.
     - `specials_equal_escapes`: `%2A` and `%24` in a rule are the plain characters, and match them escaped or not.
     - `excluded_equal_escapes`: characters that RFC 3986 excludes from URLs (space, quotes, brackets...) equal their escapes.
-      So does `'`, which URL parsers escape in a query only: whoever reads the URL cannot know how it was written.
+      So does `'`, which URL parsers escape in a query only: whoever reads the URL cannot know how it was written. Neither
+      the RFC nor any of the documents says so: it is off in every dialect, for those who want it.
     - `normalises_urls`: the URL is brought to the rules' spelling (hexadecimal digits too), not only the rules.
 
     The fetch:
@@ -75,7 +76,7 @@ class Dialect:
     exempts_robots_txt: bool = True
     decodes_unreserved: bool = True
     specials_equal_escapes: bool = True
-    excluded_equal_escapes: bool = True
+    excluded_equal_escapes: bool = False
     normalises_urls: bool = True
     denied_statuses: frozenset[int] = frozenset()
 
@@ -131,7 +132,6 @@ GOOGLE = Dialect(
     exempts_robots_txt=False,
     decodes_unreserved=False,
     specials_equal_escapes=False,
-    excluded_equal_escapes=False,
     normalises_urls=False,
     # Google slows down for 429 and takes it for "temporarily unable", like a 5xx.
     denied_statuses=frozenset({429}),

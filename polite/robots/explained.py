@@ -11,7 +11,7 @@ from polite.robots.group import Group
 from polite.robots.lines import lines
 from polite.robots.pattern import grammar
 from polite.robots.rules import Decision, Rule, RuleSet
-from polite.robots.signals import bound
+from polite.robots.signals import binding
 
 _NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
 # Fields that no verdict about a path depends on: a name, the fetch, and what is only called undefined.
@@ -114,7 +114,7 @@ def explain(
         decision,
         agent.names(robots.dialect),
         rules.group,
-        tuple(bound(robots.groups, agent, rules.group, robots.dialect)),
+        tuple(binding(robots.groups, agent, rules.group, robots.dialect)),
         _matches(body, matching, robots.dialect),
         opposed if decision.undefined else None,
         _sensitive_to(

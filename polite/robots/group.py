@@ -1,13 +1,15 @@
 """Group: the user-agent lines and rules that belong together, and which groups bind a crawler."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from polite.robots import pace
 from polite.robots.agent import UserAgent, names_agent, names_everyone
+from polite.robots.decision import Rule, RuleLine, as_rule
 from polite.robots.dialect import Dialect
-from polite.robots.lines import Field
-from polite.robots.rules import Rule, RuleLine, RuleSet, as_rule
+from polite.robots.lines import Field, readable
+from polite.robots.rules import RuleSet
+from polite.robots.section import Below, Sections
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +37,52 @@ class Group:
         return any(map(names_everyone, self.agents))
 
 
-def bind(groups: Sequence[Group], agent: UserAgent, dialect: Dialect) -> RuleSet:
+def groups(sections: Sections) -> Iterator[Group]:
+    """All groups, in the order of the file."""
+    numbers = sections.numbers()
+    places = list(sections.groups(range(len(numbers))))
+    for group, below in zip(places, sections.each_below(places), strict=True):
+        yield Group(
+            tuple(readable(sections.agents[place].value) for place in group),
+            tuple(numbers[group.start : group.stop]),
+            tuple(
+                (mark & 1 == 1, path, mark >> 1) for path, mark in zip(below.paths, below.marks, strict=True)
+            ),
+            tuple(below.paces),
+        )
+
+
+def bind(sections: Sections, agent: UserAgent, dialect: Dialect) -> RuleSet:
     """The rules of the groups with the most specific of the agent's names; else those of `*`; else none (A1, A4)."""
-    for name in agent.names(dialect):
-        if named := [group for group in groups if group.names(name)]:
-            return _combined(named, name, dialect)
-    everyone = [group for group in groups if group.names_everyone()]
-    return _combined(everyone, "*" if everyone else None, dialect)
-
-
-def _combined(groups: Sequence[Group], name: str | None, dialect: Dialect) -> RuleSet:
-    """Several groups of one name hold together, or the first alone does (G5)."""
-    valid = groups if dialect.combines_groups else groups[:1]
+    name, places = _chosen(sections, agent.names(dialect))
+    bound = list(sections.groups(places))
+    # Several groups of one name hold together, or the first alone does (G5).
+    below = sections.below(bound if dialect.combines_groups else bound[:1])
     return RuleSet(
-        [line for group in valid for line in group.rule_lines],
+        below.paths,
+        below.marks,
         group=name,
         dialect=dialect,
-        crawl_delay=pace.crawl_delay(_values(valid, Field.CRAWL_DELAY)),
-        request_rate=pace.request_rate(_values(valid, Field.REQUEST_RATE)),
-        visit_time=pace.visit_time(_values(valid, Field.VISIT_TIME)),
+        crawl_delay=pace.crawl_delay(_values(below, Field.CRAWL_DELAY)),
+        request_rate=pace.request_rate(_values(below, Field.REQUEST_RATE)),
+        visit_time=pace.visit_time(_values(below, Field.VISIT_TIME)),
     )
 
 
-def _values(groups: Iterable[Group], field: Field) -> list[str]:
-    return [value for group in groups for each, value in group.paces if each is field]
+def _chosen(sections: Sections, names: Sequence[str]) -> tuple[str | None, list[int]]:
+    """The name that is found, or "*", or None; and the places of the user-agent lines that bear it."""
+    starts = tuple(names)
+    near = [
+        (place, line.value)
+        for place, line in enumerate(sections.agents)
+        if line.value.lower().startswith(starts)
+    ]
+    for name in names if near else ():
+        if places := [place for place, value in near if names_agent(value, name)]:
+            return name, places
+    everyone = [place for place, line in enumerate(sections.agents) if names_everyone(line.value)]
+    return "*" if everyone else None, everyone
+
+
+def _values(below: Below, field: Field) -> list[str]:
+    return [value for each, value in below.paces if each is field]

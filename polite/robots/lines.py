@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from enum import Enum
+from functools import lru_cache
 from typing import NamedTuple
 
 from polite.robots.dialect import Dialect
@@ -68,7 +69,7 @@ def lines(body: bytes, dialect: Dialect) -> Iterator[Line]:
 
     Never raises on content.
     """
-    fields = Fields(dialect)
+    fields = fields_of(dialect)
     for number, text in enumerate(rows(body, dialect), 1):
         content = text.partition("#")[0].strip(WHITE)
         if content:
@@ -76,17 +77,21 @@ def lines(body: bytes, dialect: Dialect) -> Iterator[Line]:
 
 
 def rows(body: bytes, dialect: Dialect) -> list[str]:
-    """The lines as they stand, the first at index 0, decoded so that no octet is ever an error (F1, F3, F4)."""
+    """The lines as they stand, the first at index 0 (F1)."""
+    return text(body, dialect).split("\n")
+
+
+def text(body: bytes, dialect: Dialect) -> str:
+    """The file with LF as its only line end, decoded so that no octet is ever an error (F1, F3, F4)."""
     # latin-1: one character per octet. `splitlines` knows more line ends than the format does.
     text = _without_bom(body[: dialect.max_bytes], dialect).decode("latin-1")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    rows = text.split("\n")
     if dialect.nul_ends_line and "\0" in text:
-        rows = [row.partition("\0")[0] for row in rows]
+        text = "\n".join([row.partition("\0")[0] for row in text.split("\n")])
     if dialect.max_line_bytes is not None and len(text) > dialect.max_line_bytes:
-        rows = [row[: dialect.max_line_bytes] for row in rows]
-    return rows
+        text = "\n".join([row[: dialect.max_line_bytes] for row in text.split("\n")])
+    return text
 
 
 def _without_bom(body: bytes, dialect: Dialect) -> bytes:
@@ -99,10 +104,22 @@ def _without_bom(body: bytes, dialect: Dialect) -> bytes:
     return body
 
 
+def _common_start(names: list[str]) -> bytes:
+    """What all the names start with, as far as it is ASCII."""
+    least, greatest = min(names), max(names)
+    same = next((at for at, (a, b) in enumerate(zip(least, greatest, strict=False)) if a != b), len(least))
+    return least[:same].encode("ascii", "replace").partition(b"?")[0]
+
+
+# Spellings that are remembered: all that occur in honest files, and no room for those of hostile ones.
+_MOST_SPELLINGS = 1_000
+_LONGEST_SPELLING = 40
+
+
 class Fields(dict[str, Field]):
     """From what stands before a colon, white space and all, to its field; each spelling is worked out once.
 
-    Made for one file: its size is bounded by the file's.
+    `agents_start`: what every field that means user-agent starts with, in lower case. Bounded, so that one may be kept.
     """
 
     def __init__(self, dialect: Dialect) -> None:
@@ -113,6 +130,8 @@ class Fields(dict[str, Field]):
             del self._exact[Field.ALLOW.value]
         extendable = [name for name, field in self._exact.items() if field in _EXTENDABLE]
         self._starts = tuple(extendable) if dialect.extends_fields else ()
+        agents = [name for name, field in self._exact.items() if field is Field.USER_AGENT]
+        self.agents_start = _common_start(agents)
 
     def __missing__(self, written: str) -> Field:
         name = written.strip(WHITE).lower()
@@ -120,8 +139,16 @@ class Fields(dict[str, Field]):
         if field is Field.UNKNOWN and name.startswith(self._starts):
             field = next(self._exact[start] for start in self._starts if name.startswith(start))
         # A `#` before the colon: the colon belongs to a comment, and is no sign of a field.
-        self[written] = field = Field.NONE if not name or "#" in name else field
+        field = Field.NONE if not name or "#" in name else field
+        if len(self) < _MOST_SPELLINGS and len(written) <= _LONGEST_SPELLING:
+            self[written] = field
         return field
+
+    def read(self, row: str) -> tuple[Field, str]:
+        """The field and the value of a line as it stands."""
+        content = row.partition("#")[0].strip(WHITE)
+        field, _, value = self.split(content)
+        return field, value
 
     def split(self, content: str) -> tuple[Field, str, str]:
         """A line without its comment and outer white space, as field, name and value (F5)."""
@@ -140,3 +167,9 @@ class Fields(dict[str, Field]):
             if value and " " not in value:
                 return name, value
         return "", ""
+
+
+@lru_cache(maxsize=16)
+def fields_of(dialect: Dialect) -> Fields:
+    """The fields of a dialect, made once."""
+    return Fields(dialect)

@@ -1,13 +1,19 @@
-"""What a site owner gets wrong, each with its code, its line and a hint; the codes X1 to X8 are the documents' own."""
+"""What a site owner gets wrong, each with its code, its line and a hint."""
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 
-from polite.errors import shown
+from polite.robots.agent import names_everyone
 from polite.robots.dialect import RFC9309, Dialect
-from polite.robots.lines import Field, Line, lines, octets, readable
+from polite.robots.finding import CODES, Code, Finding, quoted
+from polite.robots.idle import idle_rules
+from polite.robots.lines import Field, Line, lines, octets
 from polite.robots.pace import crawl_delay
+from polite.robots.parse import parse
+from polite.robots.wrapping import wide, wrapping
+
+__all__ = ["CODES", "Code", "Finding", "lint"]
 
 # A hostile file has a mistake in every line; nobody reads beyond so many.
 _MOST_FINDINGS = 1_000
@@ -16,7 +22,6 @@ _MOST_SPELLINGS = 500
 _LONGEST_FIELD = 32
 _ALIKE = 0.75
 
-_RULES = {Field.ALLOW, Field.DISALLOW}
 _MEANT = ("user-agent", "disallow", "allow", "sitemap", "crawl-delay")
 # Written together, apart or with the hyphen lost: as far from the name as an honest other field is.
 _WRITTEN_OTHERWISE = {
@@ -38,31 +43,44 @@ _OTHERS = {
 }
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Finding:
-    """One mistake. `line` is 1-based; `message` says what is wrong there, `hint` what to write instead."""
-
-    line: int
-    code: str
-    message: str
-    hint: str
+_ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9_-]*")
+_LETTERED_NAME = re.compile(r"[A-Za-z_-]*")
 
 
 def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
     """The mistakes of a robots.txt in the order of its lines, 1,000 at most. Never raises on content.
 
-    X1 to X8 are rows of the Rambler document's list (docs/spec.md); D1 is a Crawl-delay that is no number of seconds.
+    The codes are the keys of CODES.
     """
     octet_body = octets(body) if isinstance(body, str) else body
+    findings = list(wrapping(octet_body, dialect))
+    if wide(octet_body):
+        return findings
     check = _Check(dialect)
-    findings: list[Finding] = []
     for line in lines(octet_body, dialect):
         findings += check.line(line)
         if len(findings) >= _MOST_FINDINGS:
             return sorted(findings[:_MOST_FINDINGS])
     findings += check.end()
-    findings += _beyond(octet_body, dialect)
-    return sorted(findings)
+    findings += _idle(octet_body, dialect)
+    return sorted(findings)[:_MOST_FINDINGS]
+
+
+def _idle(body: bytes, dialect: Dialect) -> Iterator[Finding]:
+    for rule, winner in idle_rules(parse(body, dialect).groups, dialect):
+        again = rule.pattern == winner.pattern and rule.allows == winner.allows
+        because = (
+            "is written twice"
+            if again
+            else "never decides: it matches no path for which the other does not win"
+        )
+        yield Finding(
+            rule.line,
+            "D7",
+            f"{rule} {because}: {winner}",
+            "Leave it out, or make it longer than the rule that wins",
+        )
 
 
 class _Check:
@@ -73,6 +91,8 @@ class _Check:
         self._agents: list[Line] = []
         self._forbids = False
         self._in_rules = False
+        self._pace: Line | None = None
+        self._first: dict[str, int] = {}
         self._spellings: dict[str, str | None] = {}
 
     def line(self, line: Line) -> Iterator[Finding]:
@@ -84,12 +104,14 @@ class _Check:
                 yield from self._agent(line)
             case Field.ALLOW | Field.DISALLOW:
                 yield from self._rule(line)
-            case Field.CRAWL_DELAY if crawl_delay((line.value,)) is None:
+            case Field.CRAWL_DELAY | Field.REQUEST_RATE | Field.VISIT_TIME:
+                yield from self._paced(line)
+            case Field.SITEMAP if not _ABSOLUTE.match(line.value):
                 yield Finding(
                     line.number,
-                    "D1",
-                    f"Crawl-delay {_quoted(line.value)} is no number of seconds, and is ignored",
-                    "Write a number that is not negative, such as Crawl-delay: 2.5",
+                    "D6",
+                    f"the Sitemap {quoted(line.value)} is no absolute URL, and is ignored",
+                    "Write it with its scheme and host: Sitemap: https://example.com/sitemap.xml",
                 )
             case Field.UNKNOWN if name == "allow":
                 # A crawler of this convention passes it over, but for the group it is the first of the rules.
@@ -111,13 +133,71 @@ class _Check:
         if self._in_rules:
             yield from self._group_end()
             self._agents, self._in_rules, self._forbids = [], False, False
+        elif self._pace is not None:
+            yield Finding(
+                self._pace.number,
+                "D10",
+                f"{self._pace.field.value.capitalize()} stands between User-agent lines: for some crawlers the group ends there, "
+                "for others it goes on below the next name",
+                "Put all names of the group first, and at least one Disallow line at its end",
+            )
+        self._pace = None
         self._agents.append(line)
+        yield from self._named(line)
+
+    def _named(self, line: Line) -> Iterator[Finding]:
+        """What is wrong with a name."""
+        name = "*" if names_everyone(line.value) else self._name(line.value)
         if line.value.startswith("/"):
             yield Finding(
                 line.number,
                 "X1",
-                f"a path, {_quoted(line.value)}, where the name of a crawler belongs",
+                f"a path, {quoted(line.value)}, where the name of a crawler belongs",
                 "The record is inverted: User-agent names the crawler, Disallow the path",
+            )
+        elif not name or name == "mozilla":
+            # Every browser calls itself Mozilla, so that crawlers are found by another name, or by none.
+            yield Finding(
+                line.number,
+                "D9",
+                f"no crawler is found by the name {quoted(line.value)}",
+                "Write the name alone, in letters, hyphens and underscores, such as User-agent: ExampleBot, or a * for all",
+            )
+        elif name != "*" and name != _NAME.match(line.value)[0].lower():
+            yield Finding(
+                line.number,
+                "D9",
+                f"in this dialect a name ends before a digit: {quoted(line.value)} is read as {quoted(name)}",
+                "Nothing can be written here that would name this crawler alone",
+            )
+        yield from self._again(line, name)
+
+    def _name(self, value: str) -> str:
+        pattern = _LETTERED_NAME if self._dialect.lettered_names_only else _NAME
+        found = pattern.match(value)
+        name = found[0].lower() if found else ""
+        return name if name.strip("0123456789_-") else ""
+
+    def _again(self, line: Line, name: str) -> Iterator[Finding]:
+        first = self._first.setdefault(name, self._agents[0].number) if name else self._agents[0].number
+        if first != self._agents[0].number:
+            both = "the two hold together" if self._dialect.combines_groups else "the first alone counts"
+            yield Finding(
+                line.number,
+                "D8",
+                f"a second group for {quoted(name)}; the first is at line {first}, and {both}",
+                "Write one group for each crawler",
+            )
+
+    def _paced(self, line: Line) -> Iterator[Finding]:
+        if self._agents and not self._in_rules:
+            self._pace = line
+        if line.field is Field.CRAWL_DELAY and crawl_delay((line.value,)) is None:
+            yield Finding(
+                line.number,
+                "D1",
+                f"Crawl-delay {quoted(line.value)} is no number of seconds, and is ignored",
+                "Write a number that is not negative, such as Crawl-delay: 2.5",
             )
 
     def _rule(self, line: Line) -> Iterator[Finding]:
@@ -135,14 +215,21 @@ class _Check:
             yield Finding(
                 line.number,
                 "X2",
-                f"several paths in one line: {_quoted(line.value)} is taken as one",
+                f"several paths in one line: {quoted(line.value)} is taken as one",
                 f"Write a {field} line for each path",
+            )
+        if line.value[:1] not in ("", "/", "*") and not self._dialect.supplies_slash:
+            yield Finding(
+                line.number,
+                "D5",
+                f"the path {quoted(line.value)} does not start with a slash, and matches nothing",
+                "Write the path from the root of the site, such as /folder/",
             )
         if not self._dialect.has_wildcards and ("*" in line.value or line.value.endswith("$")):
             yield Finding(
                 line.number,
                 "X4",
-                f"{_quoted(line.value)} has a wildcard, which this convention takes as an ordinary character",
+                f"{quoted(line.value)} has a wildcard, which this convention takes as an ordinary character",
                 "Write the start of the path, without * and $",
             )
 
@@ -152,7 +239,7 @@ class _Check:
             yield Finding(
                 first.number,
                 "X3",
-                f"the group of {_quoted(first.value)} has no Disallow line",
+                f"the group of {quoted(first.value)} has no Disallow line",
                 "Write Disallow: with an empty path when all may be fetched",
             )
 
@@ -164,7 +251,7 @@ class _Check:
                 yield Finding(
                     line.number,
                     "X7",
-                    f"the colon is missing behind {_quoted(name)}",
+                    f"the colon is missing behind {quoted(name)}",
                     f"Write {name.capitalize()}: ...",
                 )
             return
@@ -175,7 +262,7 @@ class _Check:
             yield Finding(
                 line.number,
                 "X7",
-                f"{_quoted(line.name)} is no field; many crawlers ignore the line",
+                f"{quoted(line.name)} is no field; many crawlers ignore the line",
                 f"Write {meant.capitalize()}:",
             )
 
@@ -187,19 +274,3 @@ class _Check:
             alike = get_close_matches(name, _MEANT, n=1, cutoff=_ALIKE)
             self._spellings[name] = _WRITTEN_OTHERWISE.get(name) or (alike[0] if alike else None)
         return self._spellings[name]
-
-
-def _beyond(body: bytes, dialect: Dialect) -> Iterator[Finding]:
-    """X8: what lies beyond the cap does not count (H9)."""
-    if len(body) > dialect.max_bytes:
-        head = body[: dialect.max_bytes].replace(b"\r\n", b"\n")
-        yield Finding(
-            1 + head.count(b"\n") + head.count(b"\r"),
-            "X8",
-            f"the file has {len(body)} octets; from here on, beyond {dialect.max_bytes}, it does not count",
-            "Join rules by their common start, or put what is excluded into one folder",
-        )
-
-
-def _quoted(text: str) -> str:
-    return repr(shown(readable(text)))

@@ -39,7 +39,9 @@ def unpack(packed: bytes, own: Dialect | None = None) -> Packed:
     if not head.startswith(_MARK):
         raise CorruptRobots(f"{head[: len(_MARK)]!r} is not how the compact form of a robots.txt starts")
     if not rest or zlib.crc32(rest).to_bytes(_CHECKSUM, "big") != head[len(_MARK) :]:
-        raise CorruptRobots(f"the compact form of a robots.txt was cut short or changed ({len(packed)} octets)")
+        raise CorruptRobots(
+            f"the compact form of a robots.txt was cut short or changed ({len(packed)} octets)"
+        )
     named, packed_body = rest[1 : 1 + rest[0]], rest[1 + rest[0] :]
     spoken = own or _named(named)
     return Packed(_inflated(packed_body, spoken.max_bytes), spoken)

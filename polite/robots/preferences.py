@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping
 
 # Structured fields (RFC 9651, 3.2 and 4.2). Possessive repeats (*+, ++) keep each match linear.
 _KEY = r"[a-z*][a-z0-9_.*-]*+"
-_TOKEN = r"[A-Za-z*][A-Za-z0-9!#$%&'*+.^_`|~:/-]*+"
+_WORD = r"[A-Za-z*][A-Za-z0-9!#$%&'*+.^_`|~:/-]*+"
 _STRING = r'"(?:[ !#-\[\]-~]|\\["\\])*+"'
-_BARE = rf"(?:{_TOKEN}|-?[0-9]{{1,15}}+(?:\.[0-9]{{1,3}}+)?|{_STRING}|:[A-Za-z0-9+/=]*+:|\?[01]|@-?[0-9]{{1,15}}+|%{_STRING})"
+_BARE = rf"(?:{_WORD}|-?[0-9]{{1,15}}+(?:\.[0-9]{{1,3}}+)?|{_STRING}|:[A-Za-z0-9+/=]*+:|\?[01]|@-?[0-9]{{1,15}}+|%{_STRING})"
 _PARAMETERS = rf"(?:;\ *+{_KEY}(?:={_BARE})?+)*+"
 _ITEM = rf"{_BARE}{_PARAMETERS}"
 _LIST = rf"\(\ *+(?:{_ITEM}(?:\ ++{_ITEM})*+\ *+)?+\)"
-_MEMBER = re.compile(rf"({_KEY})(?:=(?:({_TOKEN})(?=[;,\ \t]|$)|{_BARE}|{_LIST}))?+{_PARAMETERS}", re.ASCII)
+_MEMBER = re.compile(rf"({_KEY})(?:=(?:({_WORD})(?=[;,\ \t]|$)|{_BARE}|{_LIST}))?+{_PARAMETERS}", re.ASCII)
 _COMMA = re.compile(r"[ \t]*+,[ \t]*+")
 
 _YES_NO = {"y": True, "n": False}

@@ -1,89 +1,26 @@
 """The rules that bind one crawler, and what they decide about a path."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from array import array
+from collections.abc import Sequence
+from operator import itemgetter
 
-from polite.errors import InvalidURL, shown
+from polite.errors import InvalidURL
 from polite.robots.access import Access
+from polite.robots.decision import Decision, Rule
 from polite.robots.dialect import RFC9309, Dialect, WildcardConflict
+from polite.robots.index import Index
 from polite.robots.lines import readable
 from polite.robots.pace import RequestRate, VisitTime
-from polite.robots.pattern import Pattern, grammar
+from polite.robots.pattern import Matcher, Pattern, grammar
 from polite.robots.reason import Reason
+from polite.robots.screen import ALL_ALLOWED, ALL_DENIED, IMPASSABLE, MOST_RULES, UNDECIDED, Screen, screen
 
-# A rule as it was read: whether it allows, its path with one character per octet, and its line. A plain tuple, since
-# a file may hold fifty thousand of them.
-RuleLine = tuple[bool, str, int]
-# A rule made ready: what decides precedence, what it matches, and where it comes from.
-_Ranked = tuple[int, Pattern, RuleLine]
+__all__ = ["Decision", "Rule", "RuleSet"]
 
+# A rule made ready: its precedence, what it matches, and which of the rules it is.
+_Ready = tuple[int, Matcher, int]
 
-class Rule(NamedTuple):
-    """One Allow or Disallow: its path as written, octets that are not UTF-8 as `\\xNN`, and its line, 1-based."""
-
-    allows: bool
-    pattern: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{'Allow' if self.allows else 'Disallow'}: {shown(self.pattern)} (line {self.line})"
-
-
-def as_rule(line: RuleLine) -> Rule:
-    """The rule as people read it."""
-    return Rule(line[0], readable(line[1]), line[2])
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Decision:
-    """What was decided about a path, by which rule, and why. True when the path may be fetched.
-
-    `rule` is None when no rule decided; `reason` says what did.
-    """
-
-    path: str
-    allowed: bool
-    reason: Reason
-    rule: Rule | None
-    _rules: "RuleSet" = field(compare=False)
-
-    def __bool__(self) -> bool:
-        return self.allowed
-
-    @property
-    def access(self) -> Access | None:
-        """What the robots fetch came to, when that alone allows or denies everything."""
-        return self._rules.access
-
-    @property
-    def cause(self) -> Reason | None:
-        """Why the robots fetch came to that."""
-        return self._rules.cause
-
-    @property
-    def overruled(self) -> tuple[Rule, ...]:
-        """The other rules that match the path, best first. Worked out when asked for."""
-        matching = self._rules.matching(self.path)
-        return tuple(rule for rule in matching if rule != self.rule)
-
-    @property
-    def undefined(self) -> bool:
-        """Whether the dialect's document calls this situation undefined: the order of a wildcard rule (P3)."""
-        return self.reason is Reason.RULE and self._rules.undefined(self.path)
-
-    def __str__(self) -> str:
-        verdict = "allowed" if self.allowed else "disallowed"
-        if self.rule is None:
-            because = "" if self.cause is None else f" ({self.cause.value})"
-            return f"{verdict}: {self.reason.value}{because}"
-        if not self.undefined:
-            return f"{verdict} by {self.rule}"
-        opposed = next(rule for rule in self.overruled if rule.allows != self.allowed)
-        return f"{verdict} by {self.rule}, whose conflict with {opposed} is undefined"
-
-    def __repr__(self) -> str:
-        return f"<Decision {shown(self.path)}: {self}>"
+_NO_MARKS = array("I")
 
 
 class RuleSet:
@@ -94,13 +31,19 @@ class RuleSet:
     """
 
     __slots__ = (
+        "_always_spelt",
+        "_certain",
         "_exempt",
         "_grammar",
-        "_heads",
-        "_lines",
+        "_index",
+        "_made",
+        "_marks",
+        "_needles",
+        "_order",
         "_otherwise",
-        "_ranking",
+        "_paths",
         "_reason",
+        "_starts",
         "access",
         "cause",
         "crawl_delay",
@@ -112,7 +55,8 @@ class RuleSet:
 
     def __init__(
         self,
-        lines: Sequence[RuleLine],
+        paths: Sequence[str],
+        marks: Sequence[int] = _NO_MARKS,
         *,
         group: str | None,
         dialect: Dialect,
@@ -120,6 +64,7 @@ class RuleSet:
         request_rate: RequestRate | None = None,
         visit_time: VisitTime | None = None,
     ) -> None:
+        """`paths`: one for each rule, a character per octet. `marks`: for each its line, doubled, plus one if it allows."""
         self.group = group
         self.dialect = dialect
         self.crawl_delay = crawl_delay
@@ -127,13 +72,18 @@ class RuleSet:
         self.visit_time = visit_time
         self.access: Access | None = None
         self.cause: Reason | None = None
-        self._lines = lines
+        self._paths = paths
+        self._marks = marks
         self._otherwise = True
         self._reason = Reason.NO_GROUP if group is None else Reason.NO_RULE
         self._exempt = "/robots.txt" if dialect.exempts_robots_txt else None
         self._grammar = grammar(dialect)
-        self._ranking: Sequence[_Ranked] | None = None
-        self._heads: tuple[str, ...] = ()
+        self._always_spelt = not self._grammar.plain_stays
+        # Until the first question nothing is known: a rule may forbid any path.
+        self._put(UNDECIDED if paths else ALL_ALLOWED)
+        self._index: Index | None = None
+        self._order: Sequence[int] = ()
+        self._made: dict[int, Rule] = {}
 
     @classmethod
     def allow_all(
@@ -168,40 +118,49 @@ class RuleSet:
         rules.cause = access.reason if cause is None and access is not None else cause
         rules._otherwise = allowed
         rules._reason = reason
+        rules._put(ALL_ALLOWED if allowed else ALL_DENIED)
         return rules
 
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The rules in the order of the file; those without a path too, which decide nothing (M2)."""
-        return tuple(map(as_rule, self._lines))
+        return tuple(map(self._rule, range(len(self._paths))))
 
     def allows(self, path: str) -> bool:
         """Whether a path, with its query and starting with "/", may be fetched. Else raises InvalidURL."""
-        path = self._normal(path)
-        if path == self._exempt:
-            return True
-        ranking = self._ranked()
-        # Most paths start like no Disallow at all, and one call can tell.
-        if not path.startswith(self._heads):
-            return self._otherwise
-        for _, pattern, line in ranking:
-            if path.startswith(pattern.head) and pattern.matches(path):
-                return line[0]
-        return self._otherwise
+        # What `_normal` does, without its call: this is asked for each page of a crawl.
+        if path[:1] != "/":
+            raise InvalidURL(path, 'a path starts with "/"', 0)
+        if "%" in path or "#" in path or not path.isascii() or self._always_spelt:
+            path = self._grammar.path(path)
+        if path.startswith(self._starts):
+            return path == self._exempt if self._certain else self._settled(path)
+        for needle in self._needles:
+            if needle in path:
+                return self._settled(path)
+        return True
 
     def decide(self, path: str) -> Decision:
         """The same, with its reasons."""
         normal = self._normal(path)
         if normal == self._exempt:
-            return Decision(path, allowed=True, reason=Reason.ROBOTS_PATH, rule=None, _rules=self)
-        for _, pattern, line in self._ranked():
-            if normal.startswith(pattern.head) and pattern.matches(normal):
-                return Decision(path, line[0], Reason.RULE, as_rule(line), self)
-        return Decision(path, self._otherwise, self._reason, None, self)
+            return _decision(Decision, (path, True, Reason.ROBOTS_PATH, None, self))
+        index = self._index or self._indexed()
+        rank = index.strongest(normal)
+        if rank == index.none:
+            return _decision(Decision, (path, self._otherwise, self._reason, None, self))
+        rule = self._ruling(rank)
+        return _decision(Decision, (path, rule[0], Reason.RULE, rule, self))
+
+    def prepare(self) -> "RuleSet":
+        """Make now what the first question would make; for a large file that takes a while. Gives back itself."""
+        if self._paths:
+            self._indexed()
+        return self
 
     def matching(self, path: str) -> tuple[Rule, ...]:
         """All rules that match a path, best first."""
-        return tuple(dict.fromkeys(as_rule(line) for _, _, line in self._matching(path)))
+        return tuple(dict.fromkeys(self._rule(place) for _, _, place in self._matching(path)))
 
     def undefined(self, path: str) -> bool:
         """Whether only the order of a wildcard rule, which is undefined, decides between the rules that match.
@@ -213,46 +172,104 @@ class RuleSet:
         matching = [] if conflict is WildcardConflict.DEFINED else self._matching(path)
         if not matching:
             return False
-        best = next((ranked for ranked in matching if not ranked[1].has_wildcard), matching[0])
-        allows, length = best[2][0], best[1].octets
+        best = next((each for each in matching if not _has_wildcard(each[1])), matching[0])
         return any(
-            pattern.has_wildcard
-            and line[0] != allows
-            and (conflict is WildcardConflict.UNDEFINED or pattern.octets != length)
-            for _, pattern, line in matching
+            _has_wildcard(matcher)
+            and (precedence ^ best[0]) & 1
+            and (conflict is WildcardConflict.UNDEFINED or precedence >> 1 != best[0] >> 1)
+            for precedence, matcher, _ in matching
         )
 
     def _normal(self, path: str) -> str:
         if path[:1] != "/":
             raise InvalidURL(path, 'a path starts with "/"', 0)
-        return self._grammar.path(path)
+        if "%" in path or "#" in path or not path.isascii() or self._always_spelt:
+            return self._grammar.path(path)
+        return path
 
-    def _matching(self, path: str) -> list[_Ranked]:
-        normal = self._normal(path)
-        return [ranked for ranked in self._ranked() if ranked[1].matches(normal)]
+    def _settled(self, path: str) -> bool:
+        """Whether a path in normal form may be fetched that the screen did not let pass."""
+        if path == self._exempt:
+            return True
+        index = self._index
+        if index is None:
+            if self._starts is UNDECIDED.starts:
+                return self._first_asked(path)
+            index = self._indexed()
+        rank = index.strongest(path)
+        return self._otherwise if rank == index.none else self._marks[self._order[rank]] & 1 == 1
 
-    def _ranked(self) -> Sequence[_Ranked]:
+    def _first_asked(self, path: str) -> bool:
+        """The answer to the first question; many files are read and never asked."""
+        self._put(self._screen())
+        if path.startswith(self._starts):
+            return not self._certain and self._settled(path)
+        return not any(needle in path for needle in self._needles) or self._settled(path)
+
+    def _put(self, made: Screen) -> None:
+        self._starts, self._needles, self._certain = made
+
+    def _screen(self) -> Screen:
+        forbidding = [p for p, mark in zip(self._paths, self._marks, strict=True) if p and not mark & 1]
+        if not forbidding:
+            return ALL_ALLOWED
+        if len(forbidding) > MOST_RULES:
+            return IMPASSABLE
+        allowing = any(p and mark & 1 for p, mark in zip(self._paths, self._marks, strict=True))
+        return screen((self._grammar.matcher(path)[1] for path in forbidding), certain=not allowing)
+
+    def _indexed(self) -> Index:
+        ready = self._ready()
+        self._order = array("I", [place for _, _, place in ready])
+        self._index = index = Index([matcher for _, matcher, _ in ready])
+        return index
+
+    def _ready(self) -> list[_Ready]:
         """The rules that have a path, by precedence: the longest first, then Allow, then the file's order.
 
-        P1, P2 and RFC 9309, 2.2.2. Made at the first question: many files are read and never asked.
+        P1, P2 and RFC 9309, 2.2.2.
         """
-        if self._ranking is None:
-            ranking = [ranked for line in self._lines if line[1] for ranked in self._patterns(line)]
-            ranking.sort(key=lambda ranked: ranked[0], reverse=True)  # stable, so the file's order stays
-            self._heads = tuple({pattern.head for _, pattern, line in ranking if not line[0]})
-            self._ranking = ranking
-        return self._ranking
+        matcher, index_is_folder = self._grammar.matcher, self.dialect.index_is_folder
+        ready: list[_Ready] = []
+        for place, (path, mark) in enumerate(zip(self._paths, self._marks, strict=True)):
+            if not path:
+                continue
+            octets, matches = matcher(path)
+            ready.append((2 * octets + (mark & 1), matches, place))
+            if index_is_folder and mark & 1 and (folder := _index_folder(path)):
+                octets, matches = matcher(folder)
+                ready.append((2 * octets + 1, matches, place))
+        ready.sort(key=itemgetter(0), reverse=True)  # stable, so the file's order stays
+        return ready
 
-    def _patterns(self, line: RuleLine) -> Iterator[_Ranked]:
-        for raw in self._readings(line):
-            pattern = self._grammar.pattern(raw)
-            yield 2 * pattern.octets + line[0], pattern, line
+    def _matching(self, path: str) -> list[_Ready]:
+        normal = self._normal(path)
+        return [each for each in self._ready() if _matches(each[1], normal)]
 
-    def _readings(self, line: RuleLine) -> Iterable[str]:
-        """The path as written; and of an allowed index page, where the dialect says so, its folder itself."""
-        allows, raw, _ = line
-        if allows and self.dialect.index_is_folder:
-            folder, slash, page = raw.rpartition("/")
-            if slash and page.startswith("index.htm"):
-                return raw, f"{folder}/$"
-        return (raw,)
+    def _ruling(self, rank: int) -> Rule:
+        """The rule of a rank; each is made once, of the few that ever decide."""
+        rule = self._made.get(rank)
+        if rule is None:
+            rule = self._made[rank] = self._rule(self._order[rank])
+        return rule
+
+    def _rule(self, place: int) -> Rule:
+        mark = self._marks[place]
+        return Rule(mark & 1 == 1, readable(self._paths[place]), mark >> 1)
+
+
+def _index_folder(path: str) -> str | None:
+    """Of an index page its folder, and that alone."""
+    folder, slash, page = path.rpartition("/")
+    return f"{folder}/$" if slash and page.startswith("index.htm") else None
+
+
+def _matches(matcher: Matcher, path: str) -> bool:
+    return path.startswith(matcher) if isinstance(matcher, str) else matcher.matches(path)
+
+
+def _has_wildcard(matcher: Matcher) -> bool:
+    return isinstance(matcher, Pattern) and matcher.has_wildcard
+
+
+_decision = tuple.__new__

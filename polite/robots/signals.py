@@ -114,29 +114,33 @@ class SiteSignals:
 
     def of_groups(self, groups: Sequence[Group], bound: Collection[Group], dialect: Dialect) -> SignalSet:
         """Those of the `bound` ones among the file's groups; what stands above the first group is nobody's (G3)."""
-        binding = {group.lines[0] for group in bound}
+        theirs = {group.lines[0] for group in bound}
         starts = [group.lines[0] for group in groups]
         mine: list[tuple[Statement, str]] = []
         group = -1
         for statement, raw in self.statements:
             while group + 1 < len(starts) and starts[group + 1] < statement.line:
                 group += 1
-            if group >= 0 and starts[group] in binding:
+            if group >= 0 and starts[group] in theirs:
                 mine.append((statement, raw))
         return SignalSet(mine, dialect)
 
 
-def read(body: bytes, dialect: Dialect) -> SiteSignals:
+def site_signals(body: bytes, dialect: Dialect) -> SiteSignals:
     """All signals of a file. Never raises on content: what says nothing is passed over."""
     unknown = [line for line in lines(body, dialect) if line.field is Field.UNKNOWN]
     return SiteSignals(
         tuple(statement for line in unknown for statement in _statement(line)),
-        tuple(readable(line.value) for line in unknown if _names(line, "license") and _ABSOLUTE.match(line.value)),
+        tuple(
+            readable(line.value)
+            for line in unknown
+            if _names(line, "license") and _ABSOLUTE.match(line.value)
+        ),
         tuple(clean for line in unknown if _names(line, "clean-param") for clean in _clean_param(line)),
     )
 
 
-def bound(groups: Iterable[Group], agent: UserAgent, name: str | None, dialect: Dialect) -> list[Group]:
+def binding(groups: Iterable[Group], agent: UserAgent, name: str | None, dialect: Dialect) -> list[Group]:
     """The groups that bind an agent which was found under `name`: `RuleSet.group`."""
     if name is None:
         return []
@@ -163,7 +167,8 @@ def _statement(line: Line) -> Iterator[tuple[Statement, str]]:
 
 def _clean_param(line: Line) -> Iterator[CleanParam]:
     """`a&b /path`; a path may hold `*`."""
-    names, *path = line.value.split()[:2]
-    parameters = tuple(readable(name) for name in names.split("&") if name)
+    # str.split() alone would part at octets of ordinary letters too.
+    names, *path = [readable(word) for word in line.value.replace("\t", " ").split(" ") if word] or [""]
+    parameters = tuple(name for name in names.split("&") if name)
     if parameters:
-        yield CleanParam(parameters, readable(path[0]) if path else None, line.number)
+        yield CleanParam(parameters, path[0] if path else None, line.number)

@@ -27,10 +27,16 @@ def test_a_line_is_given_before_more_is_read():
 def test_of_a_line_too_long_only_its_start_is_kept():
     chunks = [b"x" * 50_000] * 20
 
-    first, second = split(_reads(*chunks, b"\ny"))
+    first, second = split(_reads(*chunks, b"x\ny"))
 
     assert first == b"x" * (LONGEST_LINE + 1)
     assert second == b"y"
+
+
+def test_a_line_that_its_last_piece_makes_too_long_is_cut_as_well():
+    first, second = split(_reads(b"x" * LONGEST_LINE, b"xyz\ny"))
+
+    assert (len(first), second) == (LONGEST_LINE + 1, b"y")
 
 
 def test_a_line_too_long_in_one_piece_is_cut_as_well():
@@ -81,7 +87,7 @@ async def test_a_line_that_never_comes_holds_up_nobody():
     never.set()
 
 
-async def test_who_leaves_before_being_served_does_not_end_the_reader():
+async def test_who_leaves_before_being_served_leaves_no_trace():
     reading, go_on = threading.Event(), threading.Event()
 
     def slow():
@@ -91,7 +97,7 @@ async def test_who_leaves_before_being_served_does_not_end_the_reader():
 
     wanted: queue.SimpleQueue[Future[list[str]] | None] = queue.SimpleQueue()
     served, left = Future(), Future()
-    for answer in (served, left, None):
+    for answer in (served, left):
         wanted.put(answer)
     thread = threading.Thread(target=_serve, args=(slow(), wanted))
     thread.start()

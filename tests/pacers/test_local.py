@@ -16,14 +16,16 @@ A, B, ALL = "a.example", "b.example", "everything"
 
 
 class CountingClock(ManualClock):
-    """How many timers are pending."""
+    """How many timers are pending, and how many were made."""
 
     def __init__(self) -> None:
         super().__init__(monotonic=0.0)
         self.pending = 0
+        self.made = 0
 
     def call_at(self, when: float, callback: Callable[[], None]) -> "CountedTimer":
         self.pending += 1
+        self.made += 1
         return CountedTimer(self, when, callback)
 
 
@@ -93,6 +95,19 @@ async def test_however_many_wait_there_is_one_timer() -> None:
     assert [task.result().granted_at for task in tasks] == [10.0, 9.0, 8.0, 7.0, 6.0, 5.0]
 
 
+async def test_those_who_come_later_leave_the_timer_as_it_is() -> None:
+    clock = CountingClock()
+    pacer = LocalPacer(clock)
+    await taken(pacer)
+
+    tasks = [asyncio.create_task(pacer.acquire((A,))) for _ in range(100)]
+    await settle_down()
+    assert clock.made == 1
+
+    await pacer.close()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 async def test_a_timer_that_fires_early_gives_nothing_and_is_set_again() -> None:
     class HastyClock(CountingClock):
         def call_at(self, when: float, callback: Callable[[], None]) -> CountedTimer:
@@ -138,6 +153,16 @@ async def test_a_turn_given_back_rests_nobody_and_goes_to_the_next() -> None:
     await clock.advance_and_run(0.0)
 
     assert waiter.result().granted_at == 0.0
+
+
+async def test_a_turn_given_back_is_free_for_whoever_comes() -> None:
+    clock = CountingClock()
+    pacer = LocalPacer(clock)
+
+    pacer.give_back(await pacer.acquire((A,)))
+
+    assert (await pacer.acquire((A,))).granted_at == 0.0
+    assert clock.pending == 0
 
 
 async def test_urgent_requests_go_first() -> None:

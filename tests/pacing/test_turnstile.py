@@ -185,18 +185,18 @@ def test_scopes_named_in_opposite_orders_do_not_lock_each_other_out() -> None:
     assert (one.scopes, other.scopes) == ((A, B), (B, A))
 
 
-def test_a_longer_chain_of_fronts_than_any_path_counts_as_a_circle() -> None:
+def test_a_circle_too_long_to_be_followed_is_broken_too() -> None:
     turnstile = Turnstile()
-    running = turnstile.request((100,), 0.0)
-    chain = [turnstile.request((at, at + 1), 0.0) for at in reversed(range(100))]
+    size = 40
+    for scope in range(size):
+        turnstile.hold(scope, float(scope))
+    circle = [turnstile.request((scope, (scope + 1) % size), -1.0) for scope in reversed(range(size))]
 
-    turns = [running, *(turn for turn in chain if turn.state is TurnState.OPEN)]
-    while turns:
-        for turn in turns:
-            finish(turnstile, turn, 1.0, 0.0)
-        turns = turnstile.due(1.0)
+    for now in range(2 * size):
+        for turn in turnstile.due(float(now)):
+            finish(turnstile, turn, float(now), 0.0)
 
-    assert {turn.state for turn in chain} == {TurnState.RELEASED}
+    assert {turn.state for turn in circle} == {TurnState.RELEASED}
 
 
 def test_a_scope_named_twice_is_taken_once() -> None:
@@ -650,3 +650,22 @@ def test_scopes_of_a_request_that_was_refused_are_forgotten_too() -> None:
     pass_by(turnstile, 1.0, 1_000, B)
 
     assert len(turnstile) <= 2
+
+
+def test_holds_that_are_over_are_forgotten() -> None:
+    turnstile = Turnstile()
+    for at in range(500):
+        turnstile.hold(at, 1.0)
+
+    pass_by(turnstile, 2.0, 1_000, B)
+
+    assert len(turnstile) == 1
+
+
+def test_forgetting_keeps_up_with_requests_of_several_new_scopes() -> None:
+    turnstile = Turnstile()
+    for at in range(5_000):
+        now = float(at)
+        finish(turnstile, turnstile.request((at, ("domain", at), ("ip", at)), now), now, 10.0)
+
+    assert len(turnstile) < 500

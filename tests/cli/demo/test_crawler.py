@@ -76,7 +76,9 @@ def test_a_refused_page_says_by_which_rule():
 def test_a_redirect_asks_the_gate_like_any_link():
     session = Session(start=[Page(status=302, Location="/no")])
 
-    assert _crawled(session, Reply(200, b"User-agent: *\nDisallow: /no\n"))["start"] == 302
+    found = _crawled(session, Reply(200, b"User-agent: *\nDisallow: /no\n"))
+
+    assert found == {"start": 302, "no": "disallowed by Disallow: /no (line 2)"}
     assert len(session.asked) == 1
 
 

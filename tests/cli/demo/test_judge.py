@@ -76,6 +76,15 @@ def test_the_first_page_keeps_the_delay_that_robots_told(log):
     assert offence == "delay.test: / came 0.510 s after /robots.txt (200), not 1 s"
 
 
+def test_a_delay_that_was_never_told_is_not_asked_for(log):
+    log["half.test"] = [
+        replace(hit, at=number * 0.31, status=200 if number else 404)
+        for number, hit in enumerate(log["half.test"])
+    ]
+
+    assert _offences(log) == []
+
+
 def test_the_stops_on_the_way_to_the_rules_are_spaced_as_well(log):
     log["five.test"] = _late(log["five.test"], 2, -0.2)
 

@@ -1,0 +1,239 @@
+"""Indexing: what X-Robots-Tag headers and robots meta elements ask of whoever keeps or shows a page."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import IntEnum
+from html.parser import HTMLParser
+from itertools import chain, islice
+from typing import Any, TypeVar
+
+from polite.robots.agent import UserAgent
+
+# Octets, or characters, of a page that are looked at: the head of any honest page is well within.
+HTML_LIMIT = 131_072
+_HEADER = "x-robots-tag"
+_MOST_DIRECTIVES = 1_000
+_LONGEST_DATE = 64
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
+_AGENT = re.compile(r"[A-Za-z0-9_*-]{1,64}")
+
+Limit = TypeVar("Limit", int, datetime)
+
+
+class ImagePreview(IntEnum):
+    """How large a preview image may be; the smaller is the more restrictive."""
+
+    NONE = 0
+    STANDARD = 1
+    LARGE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexing:
+    """What may be done with a page once it has been fetched. The defaults are those of a page that asks for nothing.
+
+    `unavailable_after`: from then on it is not to be shown; in UTC. `max_snippet`: characters; `max_video_preview`: seconds;
+    None is no limit. `index_if_embedded`: despite `noindex`, as part of another page. `unknown`: other directives, as written.
+    """
+
+    index: bool = True
+    follow: bool = True
+    archive: bool = True
+    snippet: bool = True
+    translate: bool = True
+    image_index: bool = True
+    sitelinks_searchbox: bool = True
+    index_if_embedded: bool = False
+    unavailable_after: datetime | None = None
+    max_snippet: int | None = None
+    max_image_preview: ImagePreview | None = None
+    max_video_preview: int | None = None
+    unknown: tuple[str, ...] = ()
+
+    def indexable(self, now: datetime) -> bool:
+        """Whether it may be in an index at that time, which has a time zone."""
+        return self.index and (self.unavailable_after is None or now < self.unavailable_after)
+
+    def __or__(self, other: "Indexing") -> "Indexing":
+        """Both together: the more restrictive wins. `index_if_embedded` is a permission, and may stand apart from its noindex."""
+        forbidden = {name: getattr(self, name) and getattr(other, name) for name in _SWITCHES.values()}
+        least: dict[str, Any] = {name: _least(getattr(self, name), getattr(other, name)) for name in _LIMITS}
+        return Indexing(
+            **forbidden,
+            **least,
+            index_if_embedded=self.index_if_embedded or other.index_if_embedded,
+            unknown=tuple(dict.fromkeys(self.unknown + other.unknown)),
+        )
+
+
+_SWITCHES = {
+    "noindex": "index",
+    "nofollow": "follow",
+    "noarchive": "archive",
+    "nosnippet": "snippet",
+    "notranslate": "translate",
+    "noimageindex": "image_index",
+    "nositelinkssearchbox": "sitelinks_searchbox",
+}
+_LIMITS = ("unavailable_after", "max_snippet", "max_image_preview", "max_video_preview")
+_SAYING_NOTHING = {"all", "index", "follow", "archive", "snippet", "translate", "imageindex", ""}
+_VALUED = {"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}
+
+
+def indexing(
+    headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+    html: bytes | str | None = None,
+    *,
+    agent: str | UserAgent = "*",
+) -> Indexing:
+    """What a response asks of an agent, by its headers and its page. Never raises on content.
+
+    `headers`: a mapping or pairs, of which several may be X-Robots-Tag. `html`: its first HTML_LIMIT octets count. What is said to
+    everybody holds, and what is said to one of the agent's names too; "*" is nobody in particular. Raises InvalidUserAgent.
+
+    By the specifications of Google and Bing for robots meta elements and X-Robots-Tag headers; there is no standard.
+    """
+    names = {"*", "robots", *(() if agent == "*" else UserAgent.of(agent).tokens)}
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    said = chain(
+        (each for name, value in pairs if name.lower() == _HEADER for each in _scoped(value)),
+        ((name, each) for name, content in _metas(html) if name in names for each in _directives(content)),
+    )
+    asked = Indexing()
+    for addressee, directive in islice(said, _MOST_DIRECTIVES):
+        if addressee in names:
+            asked |= _read(directive)
+    return asked
+
+
+def _least(one: Limit | None, other: Limit | None) -> Limit | None:
+    """The smaller limit; None is none."""
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
+def _scoped(value: str) -> Iterator[tuple[str, str]]:
+    """A header's directives, each with whom it is said to: `googlebot: nofollow, otherbot: noindex`.
+
+    A name holds until the next one, so a proxy that joins headers into one makes a directive the last name's.
+    """
+    addressee = "*"
+    for directive in _directives(value):
+        name, colon, rest = directive.partition(":")
+        if colon and name.strip().lower() not in _VALUED and _AGENT.fullmatch(name.strip()):
+            addressee = name.strip().lower()
+            yield addressee, rest.strip()
+        else:
+            yield addressee, directive
+
+
+def _directives(value: str) -> Iterator[str]:
+    """What stands between commas; the comma of a date, as in `Fri, 25 Jun 2010`, parts nothing."""
+    pieces = value[:HTML_LIMIT].split(",", _MOST_DIRECTIVES)[:_MOST_DIRECTIVES]
+    position = 0
+    while position < len(pieces):
+        piece = pieces[position]
+        position += 1
+        if "unavailable_after" in piece.lower() and _date(_after_colon(piece)) is None:
+            whole = ",".join((piece, *pieces[position : position + 1]))
+            if _date(_after_colon(whole)) is not None:
+                piece = whole
+                position += 1
+        yield piece.strip()
+
+
+def _after_colon(text: str) -> str:
+    """The value of `unavailable_after:`, before which a name may stand."""
+    return text[text.lower().index("unavailable_after") :].partition(":")[2].strip()
+
+
+def _read(directive: str) -> Indexing:
+    """One directive alone."""
+    name, colon, value = (part.strip() for part in directive.partition(":"))
+    name = name.lower()
+    if not colon:
+        return _read_plain(name, directive)
+    limit: Any = None
+    match name:
+        case "unavailable_after":
+            limit = _date(value)
+        case "max-image-preview":
+            limit = ImagePreview.__members__.get(value.upper())
+        case "max-snippet" | "max-video-preview":
+            limit = int(value) if _NUMBER.fullmatch(value) else None
+            if limit == -1:  # said in so many words: no limit
+                return Indexing()
+    if limit is None or (isinstance(limit, int) and limit < 0):
+        return Indexing(unknown=(directive,))
+    return Indexing(**{name.replace("-", "_"): limit})
+
+
+def _read_plain(name: str, directive: str) -> Indexing:
+    if name == "none":
+        return Indexing(index=False, follow=False)
+    if name == "nocache":  # what Bing calls it
+        name = "noarchive"
+    change: dict[str, Any] = {}
+    if name in _SWITCHES:
+        change[_SWITCHES[name]] = False
+    elif name == "indexifembedded":
+        change["index_if_embedded"] = True
+    elif name not in _SAYING_NOTHING:
+        change["unknown"] = (directive,)
+    return Indexing(**change)
+
+
+def _date(text: str) -> datetime | None:
+    """RFC 822, RFC 850 or ISO 8601; without a time zone it is UTC."""
+    if len(text) > _LONGEST_DATE:
+        return None
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            date = read(text)
+            return (date if date.tzinfo else date.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, TypeError, IndexError, OverflowError):
+            continue
+    return None
+
+
+def _metas(html: bytes | str | None) -> list[tuple[str, str]]:
+    """The meta elements of a page that have both: name in lower case, and content."""
+    if not html:
+        return []
+    finder = _Metas()
+    finder.feed(_text(html[:HTML_LIMIT]))
+    # Not closed: what is left of a page that was cut short says nothing, and is not gone over again.
+    return finder.found
+
+
+def _text(html: bytes | str) -> str:
+    """Names and directives are ASCII: any encoding does that leaves them as they are."""
+    if isinstance(html, str):
+        return html
+    return html.decode("utf-16" if html[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8", "replace")
+
+
+class _Metas(HTMLParser):
+    """Collects; scripts, styles and comments are passed over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, str]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "meta":
+            # Of an attribute given twice the first counts (HTML, 13.2.5.33).
+            first = dict(reversed(attrs))
+            name, content = first.get("name"), first.get("content")
+            if name and content and len(self.found) < _MOST_DIRECTIVES:
+                self.found.append((name.strip().lower(), content))
+
+    def parse_html_declaration(self, i: int) -> int:
+        """As HTML has it: what is no comment and no doctype is a bogus comment, `<![if` too, where the parser would raise."""
+        if self.rawdata.startswith("<!--", i):
+            return self.parse_comment(i)
+        return self.parse_bogus_comment(i)

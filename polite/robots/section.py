@@ -1,0 +1,157 @@
+"""Sections: where the user-agent lines of a file stand, and the rules and paces that stand below them."""
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from polite.robots.dialect import Dialect
+from polite.robots.lines import WHITE, Field, Fields, fields_of
+
+_RULES = frozenset({Field.ALLOW, Field.DISALLOW})
+_PACES = frozenset({Field.CRAWL_DELAY, Field.REQUEST_RATE, Field.VISIT_TIME})
+# What stands in no group, and ends none (G6); a line without a field says nothing.
+_APART = frozenset({Field.SITEMAP, Field.HOST, Field.NONE, Field.USER_AGENT})
+
+
+class AgentLine(NamedTuple):
+    """A user-agent line: where it starts in the file's text, where it ends, and its value, a character per octet."""
+
+    start: int
+    end: int
+    value: str
+
+
+class Below(NamedTuple):
+    """What stands below a group's user-agent lines: the rules' paths, for each its line doubled plus one for an Allow,
+    and Crawl-delay, Request-rate and Visit-time as field and value. Texts have one character per octet.
+    """
+
+    paths: list[str]
+    marks: "array[int]"
+    paces: list[tuple[Field, str]]
+
+
+class Sections:
+    """A file cut at its user-agent lines, and only there: what stands between is read when somebody is bound by it.
+
+    Most of a file's groups are for other crawlers, and many a large "file" is a page of HTML.
+    """
+
+    def __init__(self, text: str, dialect: Dialect) -> None:
+        self._text = text
+        self._dialect = dialect
+        self._fields = fields_of(dialect)
+        self.agents = list(_agent_lines(text, self._fields))
+
+    def groups(self, of: Iterable[int]) -> Iterator[range]:
+        """The groups that hold these user-agent lines (their places, in order), each as the places of its lines."""
+        stop = 0
+        for place in of:
+            if place < stop:
+                continue
+            start = place
+            while start > stop and not self._parted(start - 1):
+                start -= 1
+            stop = place + 1
+            while stop < len(self.agents) and not self._parted(stop - 1):
+                stop += 1
+            yield range(start, stop)
+
+    def below(self, groups: Iterable[range]) -> Below:
+        """What these groups say, together; they come in the order of the file."""
+        together = Below([], array("I"), [])
+        for _ in self._read(groups, lambda: together):
+            pass
+        return together
+
+    def each_below(self, groups: Iterable[range]) -> Iterator[Below]:
+        """What each of these groups says; they come in the order of the file."""
+        return self._read(groups, lambda: Below([], array("I"), []))
+
+    def _read(self, groups: Iterable[range], into: Callable[[], Below]) -> Iterator[Below]:
+        number, counted = 1, 0
+        for group in groups:
+            start, stop = self.agents[group.start].end, self._start(group.stop)
+            number += self._text.count("\n", counted, start)
+            counted = start
+            below = into()
+            # The first row is the empty rest of the user-agent line.
+            _read(self._text[start:stop].split("\n"), number, self._fields, self._dialect, below)
+            yield below
+
+    def numbers(self) -> list[int]:
+        """The line of each user-agent line, 1-based."""
+        found: list[int] = []
+        number, counted = 1, 0
+        for start, _, _ in self.agents:
+            number += self._text.count("\n", counted, start)
+            counted = start
+            found.append(number)
+        return found
+
+    def _start(self, place: int) -> int:
+        return self.agents[place].start if place < len(self.agents) else len(self._text)
+
+    def _parted(self, place: int) -> bool:
+        """Whether the user-agent line behind this one starts another group (G1, G2)."""
+        start, stop = self.agents[place].end + 1, self.agents[place + 1].start - 1
+        if start > stop:
+            return False
+        text = self._text
+        while start <= stop:
+            end = text.find("\n", start, stop)
+            end = stop if end < 0 else end
+            if self._parts(text[start:end]):
+                return True
+            start = end + 1
+        return self._dialect.blank_line_separates and self._blank_before(self.agents[place + 1].start - 1)
+
+    def _parts(self, row: str) -> bool:
+        field, _ = self._fields.read(row)
+        return field in _RULES or (self._dialect.any_field_ends_agents and field not in _APART)
+
+    def _blank_before(self, stop: int) -> bool:
+        """Whether the last line before, but for comments, is a blank one."""
+        text = self._text
+        while True:
+            start = text.rfind("\n", 0, stop) + 1
+            row = text[start:stop].strip(WHITE)
+            if not row.startswith("#"):
+                return not row
+            stop = start - 1
+
+
+def _agent_lines(text: str, fields: Fields) -> Iterator[AgentLine]:
+    """Every user-agent line. Their fields start alike, and nothing looks for a text as fast as `find`."""
+    start_of_field = fields.agents_start
+    # Octets, since lower() of a text knows more letters than ASCII has.
+    lower = text.encode("latin-1").lower()
+    at = lower.find(start_of_field)
+    while at >= 0:
+        start = text.rfind("\n", 0, at) + 1
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        if start == at or not text[start:at].strip(WHITE):
+            field, value = fields.read(text[start:end])
+            if field is Field.USER_AGENT:
+                yield AgentLine(start, end, value)
+        at = lower.find(start_of_field, end + 1)
+
+
+def _read(rows: list[str], number: int, fields: Fields, dialect: Dialect, below: Below) -> None:
+    """Add what the rows say to `below`; the first has this number."""
+    paths, marks, paces = below
+    forgiving = dialect.colon_optional
+    disallow, allow, none = Field.DISALLOW, Field.ALLOW, Field.NONE
+    for line, row in enumerate(rows, number):
+        name, colon, value = row.partition(":")
+        field = fields[name] if colon else none
+        if field is none and forgiving:
+            field, value = fields.read(row)
+        if field is disallow or field is allow:
+            if "#" in value:
+                value = value.partition("#")[0]
+            paths.append(value.strip(WHITE))
+            marks.append(line + line + (field is allow))
+        elif field in _PACES:
+            paces.append((field, fields.read(row)[1]))

@@ -1,0 +1,18 @@
+"""The line in which turns stand at a scope."""
+
+from polite.pacing.turn import Scope, Turn, TurnState
+
+
+def test_a_line_keeps_no_more_of_those_who_left_than_of_those_who_stand() -> None:
+    scope = Scope("a.example", 1)
+    turns = [Turn(None, (scope,), order) for order in range(1_000)]
+    for turn in turns:
+        scope.join(turn)
+
+    for turn in turns[:0:-1]:
+        turn.state = TurnState.CANCELLED
+        scope.quit()
+        assert len(scope.queue or ()) <= 2 * scope.waiting
+
+    assert scope.queue is None
+    assert scope.front is turns[0]

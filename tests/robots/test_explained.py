@@ -1,0 +1,137 @@
+"""Explained: the group, the rules that match, the winner's place, the conflict, and the dialect's part in it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polite.errors import InvalidURL
+from polite.robots.agent import UserAgent
+from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
+from polite.robots.parse import parse
+from polite.robots.reason import Reason
+
+FILE = """\
+User-agent: *
+Disallow: /
+User-agent: examplebot
+  Disallow :  /fish  # and what swims
+Allow: /fish/salmon
+Allow: /f
+"""
+
+
+def test_every_matching_rule_stands_in_order_with_its_place():
+    explained = parse(FILE).explain("ExampleBot/1.0", "https://example.com/fish/salmon?big")
+
+    assert [(m.rule.line, m.column, m.octets) for m in explained.matches] == [
+        (5, 8, 12),
+        (4, 15, 5),
+        (6, 8, 2),
+    ]
+    assert explained.winner == explained.matches[0]
+    assert explained.decision == parse(FILE).decide("ExampleBot/1.0", "/fish/salmon?big")
+
+
+def test_the_group_is_named_with_its_lines_and_with_what_was_not_found():
+    explained = parse(FILE).explain("examplebot-news", "/x")
+
+    assert explained.group == "examplebot"
+    assert explained.names == ("examplebot-news", "examplebot")
+    assert [group.lines for group in explained.groups] == [(3,)]
+    assert "group: examplebot (line 3), since none is for examplebot-news" in str(explained)
+
+
+@pytest.mark.parametrize(
+    ("body", "agent", "told"),
+    [
+        (FILE, "examplebot", "group: examplebot (line 3)\n"),
+        (FILE, "other", "group: * (line 1), since none is for other\n"),
+        ("User-agent: a\nUser-agent: *\nDisallow: /\n", "a", "group: a (lines 1, 2)\n"),
+        ("User-agent: a\nDisallow: /\n", "b-c", "group: none; searched for b-c, b and *"),
+    ],
+)
+def test_why_a_group_was_chosen_is_told(body: str, agent: str, told: str):
+    assert told in f"{parse(body).explain(agent, '/x')}\n"
+
+
+def test_a_name_that_the_dialect_cannot_find_is_told():
+    assert "no name that this dialect can find" in str(parse(FILE, GOOGLE).explain("4bot", "/"))
+
+
+def test_no_rule_no_winner():
+    explained = parse("User-agent: *\nDisallow: /a\n").explain("x", "/b")
+
+    assert explained.winner is None
+    assert explained.matches == ()
+    assert explained.decision.reason is Reason.NO_RULE
+
+
+def test_robots_txt_itself_has_matches_and_no_winner():
+    explained = parse("User-agent: *\nDisallow: /\n").explain("x", "/robots.txt")
+
+    assert explained.winner is None
+    assert [match.rule.line for match in explained.matches] == [2]
+
+
+@pytest.mark.parametrize("dialect", [GOOGLE_2010, GOOGLE_2019], ids=lambda dialect: dialect.name)
+def test_a_conflict_that_the_document_leaves_undefined_is_named(dialect: Dialect):
+    explained = parse("User-agent: *\nAllow: /page\nDisallow: /*.htm\n", dialect).explain("x", "/page.htm")
+
+    assert explained.conflict is not None
+    assert explained.conflict.line == 2
+    assert "undefined: the document gives no order between it and Allow: /page (line 2)" in str(explained)
+
+
+def test_elsewhere_there_is_no_conflict():
+    assert parse("User-agent: *\nAllow: /page\nDisallow: /*.htm\n").explain("x", "/page.htm").conflict is None
+
+
+@pytest.mark.parametrize(
+    ("body", "dialect", "field", "names"),
+    [
+        ("Disallow: /a%62\n", RFC9309, "decodes_unreserved", ("google",)),
+        ("Disallow: a\n", RFC9309, "supplies_slash", ("google-2010",)),
+        ("Disalow: /a\n", RFC9309, "misspellings", ("google", "google-2010")),
+        ("Disallow: /*b\n", CLASSIC, "has_wildcards", ("rfc9309", "google", "google-2019", "google-2010")),
+        ("Disallow: /a\nAllow: /ab\n", RFC9309, "has_allow", ("classic",)),
+        (
+            "Disallow-all: /a\n",
+            GOOGLE,
+            "extends_fields",
+            ("rfc9309", "google-2019", "google-2010", "classic"),
+        ),
+    ],
+)
+def test_the_field_of_the_dialect_that_mattered_is_named(
+    body: str, dialect: Dialect, field: str, names: tuple[str, ...]
+):
+    explained = parse(f"User-agent: *\n{body}", dialect).explain("x", "/ab")
+
+    found = {each.field: each.dialects for each in explained.sensitive_to}
+    assert found[field] == names
+    assert f"dialect: {field}=" in str(explained)
+
+
+def test_where_all_dialects_agree_no_field_matters():
+    assert parse("User-agent: *\nDisallow: /a\n").explain("x", "/ab").sensitive_to == ()
+
+
+def test_a_url_must_be_one():
+    with pytest.raises(InvalidURL):
+        parse("").explain("x", "nowhere")
+
+
+@given(
+    st.binary(max_size=150) | st.text("user-agent:*\ndisallow:/ab$", max_size=80).map(str.encode),
+    st.sampled_from([CLASSIC, GOOGLE_2010, RFC9309, GOOGLE]),
+    st.text("/ab*$%2", max_size=8).map("/{}".format),
+)
+def test_any_file_can_be_explained(body: bytes, dialect: Dialect, path: str):
+    robots = parse(body, dialect)
+
+    explained = robots.explain(UserAgent("a-b"), path)
+
+    assert explained.decision == robots.decide("a-b", path)
+    assert str(explained)
+    assert all(match.column > 0 for match in explained.matches)
+    assert (explained.winner is None) is (explained.decision.rule is None)

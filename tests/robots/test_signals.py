@@ -1,0 +1,124 @@
+"""Signals: what a file says about the use of what is fetched, for an agent and a path."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309
+from polite.robots.parse import parse
+from polite.robots.signals import CleanParam, Signals
+
+# The example of draft-ietf-aipref-attach, 3.5, in our words.
+DRAFT = """\
+User-Agent: *
+Allow: /
+Disallow: /never/
+Content-Usage: / train-ai=n
+Content-Usage: /ai-ok/ train-ai=y
+
+User-Agent: ExampleBot
+Allow: /
+Content-Usage: / train-ai=y
+"""
+
+
+def test_the_longest_path_counts():
+    robots = parse(DRAFT)
+
+    assert robots.signals("OtherBot", "/test").content_usage == {"train-ai": False}
+    assert robots.signals("OtherBot", "https://example.com/ai-ok/test").content_usage == {"train-ai": True}
+
+
+def test_the_group_that_binds_the_agent_speaks_and_no_other():
+    assert parse(DRAFT).signals("ExampleBot/1.0", "/ai-ok/").content_usage == {"train-ai": True}
+    assert parse("User-agent: a\nContent-Signal: search=no\n").signals("b", "/") == Signals({}, {})
+
+
+def test_a_line_above_all_groups_is_nobodys():
+    robots = parse("Content-Signal: search=no\nUser-agent: *\nContent-Signal: ai-train=no\n")
+
+    assert robots.signals("x", "/") == Signals({"ai-train": False}, {})
+
+
+def test_signals_have_names():
+    signals = parse("User-agent: *\nContent-Signal: search=yes, ai-train=no\n").signals("x", "/any?where")
+
+    assert signals.search is True
+    assert signals.ai_input is None
+    assert signals.ai_train is False
+
+
+def test_of_equal_paths_the_strictest_counts():
+    robots = parse("User-agent: *\nContent-Usage: /a train-ai=n\nContent-Usage: /a train-ai=y, search=y\n")
+
+    assert robots.signals("x", "/a").content_usage == {"train-ai": False, "search": True}
+
+
+def test_a_line_without_a_path_holds_where_no_other_does():
+    robots = parse(
+        "User-agent: *\nContent-Usage: train-ai=n\nContent-Usage: / search=y\nContent-Signal: /b search=no\n"
+    )
+
+    assert robots.signals("x", "/").content_usage == {"search": True}
+    assert robots.signals("x", "/a").content_signal == {}
+    assert robots.signals("x", "/b").content_signal == {"search": False}
+    assert parse("User-agent: *\nContent-Usage: train-ai=n\n").signals("x", "/").content_usage == {
+        "train-ai": False
+    }
+
+
+def test_paths_are_matched_as_those_of_rules_are():
+    robots = parse("User-agent: *\nContent-Usage: /*.png$ train-ai=n\nContent-Usage:\t/%C3%BC\ttrain-ai=y\n")
+
+    assert robots.signals("x", "/a.png").content_usage == {"train-ai": False}
+    assert robots.signals("x", "/a.png?").content_usage == {}
+    assert robots.signals("x", "/ü").content_usage == {"train-ai": True}
+
+
+def test_groups_of_one_name_speak_together_or_the_first_alone():
+    body = "User-agent: a\nContent-Usage: / x=y\nDisallow:\nUser-agent: a\nContent-Usage: / z=n\nDisallow:\n"
+
+    assert parse(body, RFC9309).signals("a", "/").content_usage == {"x": True, "z": False}
+    assert parse(body, GOOGLE_2010).signals("a", "/").content_usage == {"x": True}
+
+
+def test_statements_keep_their_order_and_their_lines():
+    statements = parse(DRAFT).signals_for("OtherBot").statements
+
+    assert [(each.line, each.path) for each in statements] == [(4, "/"), (5, "/ai-ok/")]
+
+
+def test_a_line_between_two_user_agent_lines_belongs_to_both():
+    robots = parse("User-agent: a\nContent-Signal: search=no\nUser-agent: b\nDisallow: /x\n")
+
+    assert robots.signals("a", "/").search is False
+    assert robots.signals("b", "/").search is False
+
+
+def test_licences_are_absolute_urls_and_bind_everybody():
+    robots = parse(
+        "License: https://example.com/l.xml\nUser-agent: a\nLICENSE: /l.xml\nlicense: http://b.example/ü\n"
+    )
+
+    assert robots.licenses == ("https://example.com/l.xml", "http://b.example/ü")
+    assert robots.licenses is robots.licenses
+
+
+def test_clean_params_have_parameters_and_perhaps_a_path():
+    robots = parse(
+        "User-agent: *\nClean-param: a&b&&c /d*/e rest\nClean-param: sid\nClean-param: & /x\nClean-param:\n"
+    )
+
+    assert robots.clean_params == (CleanParam(("a", "b", "c"), "/d*/e", 2), CleanParam(("sid",), None, 3))
+
+
+@given(
+    st.binary(max_size=200)
+    | st.text('/*$ ,=;y"n(', max_size=60).map(lambda t: f"user-agent:*\ncontent-usage:{t}".encode()),
+    st.sampled_from([CLASSIC, RFC9309, GOOGLE]),
+)
+def test_nothing_in_a_file_is_an_error(body: bytes, dialect):
+    robots = parse(body, dialect)
+
+    assert isinstance(robots.signals("x", "/a"), Signals)
+    assert isinstance(robots.licenses, tuple)
+    assert isinstance(robots.clean_params, tuple)

@@ -1,0 +1,149 @@
+"""to_text: a tidy file that decides as the one it was made from."""
+
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
+from polite.robots.parse import Robots, parse
+
+CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
+NAMED = [CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE]
+OWN = replace(RFC9309, name="own", any_field_ends_agents=True, blank_line_separates=True, max_line_bytes=40)
+
+
+def again(robots: Robots) -> Robots:
+    return parse(robots.to_text(), robots.dialect)
+
+
+def ruled(robots: Robots) -> list[object]:
+    """All that decides, but for its lines."""
+    groups = [
+        (group.agents, [(rule.allows, rule.pattern) for rule in group.rules], group.paces)
+        for group in robots.groups
+    ]
+    return [groups, robots.sitemaps, robots.host]
+
+
+def said(robots: Robots) -> list[object]:
+    """All that a file says."""
+    extensions = {name: [value for _, value in pairs] for name, pairs in robots.extensions.items()}
+    return [*ruled(robots), extensions]
+
+
+def test_what_counts_is_kept_and_tidied():
+    robots = parse(
+        b"\xef\xbb\xbf# ours\r\n<p>\r\nUSER-AGENT:*\rdisallow :/a # not b\nCrawl-delay:  2\nuser-agent: b\n\n\nallow:\n"
+        b"X-Odd: 1\nSitemap: https://example.com/s\nHost: example.com"
+    )
+
+    assert robots.to_text() == (
+        "User-agent: *\nDisallow: /a\nCrawl-delay: 2\n\nUser-agent: b\nAllow:\nX-Odd: 1\n"
+        "Sitemap: https://example.com/s\nHost: example.com\n"
+    )
+
+
+def test_an_empty_file_stays_empty():
+    assert parse("# nothing\n\n<html>").to_text() == ""
+
+
+def test_octets_that_are_not_utf_8_become_their_escapes():
+    robots = parse(b"User-agent: \xff\nUser-agent: *\nDisallow: /\xff\xc3\xbc\n")
+
+    assert robots.to_text() == "User-agent: \\xff\nUser-agent: *\nDisallow: /%FFü\n"
+    assert not again(robots).decide("x", "/%FF%C3%BC")
+
+
+def test_a_blank_line_parts_groups_where_only_a_blank_line_does():
+    robots = parse("User-agent: a\n\nUser-agent: b\nDisallow: /\n", CLASSIC)
+
+    assert robots.to_text() == "User-agent: a\n\nUser-agent: b\nDisallow: /\n"
+    assert again(robots).decide("a", "/x")
+
+
+@pytest.mark.parametrize("start", ["\ufeff\ufeff", "\uff03", "\ufeff\uff03", "ü"])
+@pytest.mark.parametrize("dialect", NAMED, ids=lambda dialect: dialect.name)
+def test_a_first_line_that_looks_like_a_byte_order_mark_stays_what_it_was(start: str, dialect: Dialect):
+    robots = parse(f"{start}user-agent: *\nuser-agent: *\ndisallow: /\n", dialect)
+
+    assert said(again(robots)) == said(robots)
+
+
+def test_a_line_at_the_line_limit_stays_within_it():
+    robots = parse("user-agent:*\ndisallow:" + "/" * 40, OWN)
+
+    assert said(again(robots)) == said(robots)
+
+
+@pytest.mark.parametrize("dialect", [*NAMED, OWN], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize(
+    "line", ["disallow:/a", "a:b", "user-agent:a", "user-agent:a\n", "disalow:/x", "useragent:q\ndisallow:/r"]
+)
+@pytest.mark.parametrize("extra", range(-2, 3))
+def test_a_file_at_the_limit_stays_within_it(dialect: Dialect, line: str, extra: int):
+    small = replace(dialect, max_bytes=400)
+    lines = f"{line}\n" * (400 // (len(line) + 1) + 1)
+    robots = parse(f"user-agent:*\n{lines}"[: 400 + extra], small)
+
+    assert ruled(again(robots)) == ruled(robots)
+
+
+fields = st.sampled_from(
+    [
+        "user-agent",
+        "useragent",
+        "Disallow",
+        "Allow",
+        "disallow-all",
+        "Crawl-delay",
+        "Sitemap",
+        "Host",
+        "X",
+        "\xef\xbb\xbfuser-agent",
+    ]
+)
+values = st.sampled_from(
+    ["*", "a", "a b", "", "/", "/a", "/*b$", "/\xff", "/\xc3\xbc", "5", "https://x/", "\xef\xbb", "\0"]
+)
+between = st.sampled_from([":", ": ", " : ", " ", "\t:\t"])
+endings = st.sampled_from(["\n", "\r", "\r\n", "\n\n", " # c\n", "\n#c\n", "\n<p>\n", "\f\n"])
+rows = st.builds("{}{}{}{}".format, fields, between, values, endings)
+files = st.lists(rows, max_size=15).map("".join).map(lambda text: text.encode("latin-1"))
+
+
+@settings(max_examples=300)
+@given(files | st.binary(max_size=120), st.sampled_from([*NAMED, OWN]), st.sampled_from([60, 512_000]))
+def test_the_text_of_any_file_says_what_the_file_says(body: bytes, dialect: Dialect, max_bytes: int):
+    robots = parse(body, replace(dialect, max_bytes=max_bytes))
+    if max_bytes == 60 and "\\x" in str(ruled(robots)):
+        return  # stray octets grow: the docstring says so
+
+    text = robots.to_text()
+
+    for agent in ["a", "zz"]:
+        for path in ["/", "/a", "/%FF", "/xb", "/ü"]:
+            assert (
+                parse(text, robots.dialect).decide(agent, path).allowed is robots.decide(agent, path).allowed
+            )
+    assert parse(text, robots.dialect).to_text() == text
+
+
+@pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real files is not beside the project")
+@pytest.mark.parametrize("dialect", NAMED, ids=lambda dialect: dialect.name)
+def test_the_text_of_a_real_file_says_what_the_file_says(dialect: Dialect):
+    with tarfile.open(CORPUS / "bodies.tar.xz") as archive:
+        bodies = [file.read() for member in archive if (file := archive.extractfile(member)) is not None]
+
+    for body in bodies:
+        robots = parse(body, dialect)
+        if b"\xff" not in body:
+            assert _plain(ruled(again(robots))) == _plain(ruled(robots))
+
+
+def _plain(what: list[object]) -> str:
+    """Stray octets of rules are shown as `\\xNN` before, and are `%NN` after."""
+    return repr(what).replace("\\\\x", "%").lower()

@@ -1,0 +1,263 @@
+"""indexing: X-Robots-Tag headers and robots meta elements, as values."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from multidict import CIMultiDict
+
+from polite.errors import InvalidUserAgent
+from polite.indexing import HTML_LIMIT, ImagePreview, Indexing, indexing
+from polite.robots.agent import UserAgent
+
+
+def header(*values: str) -> list[tuple[str, str]]:
+    return [("X-Robots-Tag", value) for value in values]
+
+
+def meta(content: str, name: str = "robots") -> str:
+    return f'<!doctype html><html><head><meta name="{name}" content="{content}"></head>'
+
+
+@pytest.mark.parametrize(
+    ("directive", "field", "value"),
+    [
+        ("noindex", "index", False),
+        ("NOFOLLOW", "follow", False),
+        ("noarchive", "archive", False),
+        ("nocache", "archive", False),
+        ("nosnippet", "snippet", False),
+        ("notranslate", "translate", False),
+        ("noimageindex", "image_index", False),
+        ("nositelinkssearchbox", "sitelinks_searchbox", False),
+        ("indexifembedded", "index_if_embedded", True),
+        ("max-snippet:20", "max_snippet", 20),
+        ("max-snippet: 0", "max_snippet", 0),
+        ("Max-Video-Preview: 5", "max_video_preview", 5),
+        ("max-image-preview: large", "max_image_preview", ImagePreview.LARGE),
+        ("max-image-preview:None", "max_image_preview", ImagePreview.NONE),
+    ],
+)
+def test_each_directive_is_a_value_in_headers_and_in_pages(directive: str, field: str, value: object):
+    expected = Indexing(**{field: value})
+
+    assert indexing(header(directive)) == expected
+    assert indexing(html=meta(directive)) == expected
+
+
+@pytest.mark.parametrize(
+    "directive", ["all", "index, follow", "", ",", "max-snippet:-1", "max-video-preview: -1", "archive"]
+)
+def test_what_asks_for_nothing_is_the_default(directive: str):
+    assert indexing(header(directive), meta(directive)) == Indexing() == indexing()
+
+
+def test_none_is_both():
+    assert indexing(header("none")) == Indexing(index=False, follow=False)
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        "25 Jun 2010 15:00:00 GMT",
+        "Fri, 25 Jun 2010 15:00:00 GMT",
+        "Friday, 25-Jun-10 15:00:00 GMT",
+        "25 Jun 2010 07:00:00 PST",
+        "2010-06-25T15:00:00Z",
+        "2010-06-25 17:00:00+02:00",
+        "2010-06-25T15:00:00",
+        "20100625T150000Z",
+    ],
+)
+def test_dates_come_in_the_forms_that_are_written(date: str):
+    asked = indexing(header(f"noarchive, unavailable_after: {date}, nofollow"))
+
+    assert asked == Indexing(
+        archive=False, follow=False, unavailable_after=datetime(2010, 6, 25, 15, tzinfo=UTC)
+    )
+
+
+@pytest.mark.parametrize(
+    "directive",
+    [
+        "unavailable_after: some day",
+        "unavailable_after: 0001-01-01T00:00:00+23:00",
+        "unavailable_after: 99999999999999999999 Jun 2010 15:00:00 GMT",
+        "unavailable_after: " + "1" * 100,
+        "unavailable_after:",
+        "max-snippet: many",
+        "max-snippet: -2",
+        "max-snippet: 9999999999",
+        "max-image-preview: huge",
+        "noai",
+        "a b: noindex",
+    ],
+)
+def test_what_is_not_understood_is_kept_as_written(directive: str):
+    assert indexing(header(directive)).unknown == (directive,)
+
+
+def test_the_more_restrictive_wins():
+    asked = indexing(
+        header("index, max-snippet: 50, max-image-preview: large", "unavailable_after: 2020-01-02, noai"),
+        meta("noindex, max-snippet: 20, max-image-preview: standard, unavailable_after: 2020-01-01, noai"),
+    )
+
+    assert asked == Indexing(
+        index=False,
+        max_snippet=20,
+        max_image_preview=ImagePreview.STANDARD,
+        unavailable_after=datetime(2020, 1, 1, tzinfo=UTC),
+        unknown=("noai",),
+    )
+
+
+def test_a_header_names_the_agents_it_is_for():
+    headers = header(
+        "googlebot: nofollow, max-snippet: 5, otherbot: noindex, unavailable_after: 2020-01-01", "noarchive"
+    )
+
+    assert indexing(headers) == Indexing(archive=False)
+    assert indexing(headers, agent="Googlebot/2.1") == Indexing(archive=False, follow=False, max_snippet=5)
+    assert indexing(headers, agent="otherbot").index is False
+    assert indexing(headers, agent="otherbot").unavailable_after == datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def test_an_agent_hears_what_is_said_to_its_more_general_names():
+    agent = UserAgent("Googlebot-News/1.0")
+
+    asked = indexing(
+        header("googlebot: noindex"),
+        meta("nofollow", "Googlebot-News") + meta("none", "bingbot"),
+        agent=agent,
+    )
+
+    assert asked == Indexing(index=False, follow=False)
+
+
+def test_headers_may_be_a_mapping_of_any_kind():
+    several = CIMultiDict(
+        [("x-robots-tag", "noindex"), ("Content-Type", "nofollow"), ("X-ROBOTS-TAG", "noarchive")]
+    )
+
+    assert indexing(several) == Indexing(index=False, archive=False)
+    assert indexing({"x-robots-tag": "none"}) == Indexing(index=False, follow=False)
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<meta content='noindex' name = ROBOTS />",
+        "<META NAME=robots CONTENT=noindex>",
+        "<p>no head<meta name=' robots ' content='no&#105;ndex'>",
+        "<![if IE]><meta name=robots content=noindex>",
+        "<![CDATA[ x ]]><?pi?><!x><meta name=robots content=noindex>",
+        "<!-- c --><meta name=robots content=noindex name=other>",
+        "<script>'</script><meta name=robots content=noindex><unfinished",
+        "\x00<\x00meta<meta name=robots content=noindex>",
+    ],
+)
+def test_a_meta_element_is_found_as_browsers_find_it(html: str):
+    assert indexing(html=html).index is False
+    assert indexing(html=html.encode()).index is False
+    assert indexing(html=html.encode("utf-16")).index is False
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<!-- <meta name=robots content=noindex> -->",
+        "<script>'<meta name=robots content=noindex>'</script>",
+        "<meta name=robots>",
+        "<meta content=noindex>",
+        "<meta name=generator content=noindex>",
+        "<metal name=robots content=noindex>",
+        " " * HTML_LIMIT + "<meta name=robots content=noindex>",
+        "<meta name=other content=noindex name=robots>",
+        "",
+    ],
+)
+def test_what_is_no_robots_meta_element_says_nothing(html: str):
+    assert indexing(html=html) == Indexing()
+
+
+def test_a_page_may_be_in_an_index_until_its_time_is_over():
+    until = datetime(2020, 1, 1, tzinfo=UTC)
+
+    assert Indexing(unavailable_after=until).indexable(until - timedelta(seconds=1))
+    assert not Indexing(unavailable_after=until).indexable(until)
+    assert not Indexing(index=False).indexable(until)
+
+
+def test_an_agent_must_have_a_name():
+    with pytest.raises(InvalidUserAgent):
+        indexing(agent="")
+
+
+directives = st.lists(
+    st.sampled_from(
+        [
+            "noindex",
+            "max-snippet: 3",
+            "max-snippet: 7",
+            "unavailable_after: 2020-01-01",
+            "noai",
+            "googlebot: none",
+            "x",
+        ]
+    ),
+    max_size=6,
+).map(", ".join)
+
+
+@given(st.lists(directives, max_size=4), directives, st.sampled_from(["*", "googlebot"]))
+def test_more_directives_never_allow_more(values: list[str], more: str, agent: str):
+    before, after = indexing(header(*values), agent=agent), indexing(header(*values, more), agent=agent)
+
+    assert after | before == after
+    assert before.index or not after.index
+
+
+@given(
+    st.text(max_size=200) | st.text("<!-[]meta nmrobts='\"/>", max_size=60),
+    st.text(max_size=80) | st.text("unavailable_after: ,-0123456789T+Z", max_size=60),
+)
+def test_nothing_that_a_server_sends_is_an_error(html: str, value: str):
+    assert isinstance(indexing(header(value), html, agent="a"), Indexing)
+    assert isinstance(
+        indexing(header(f"unavailable_after: {value}"), html.encode("utf-8", "replace")), Indexing
+    )
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<",
+        "<a ",
+        "<!",
+        "<!--",
+        "</",
+        "<?",
+        "<![",
+        "&",
+        "<a x='",
+        "<a b='c' d",
+        "<script>",
+        "<meta name=robots content='x,noindex'>",
+    ],
+)
+def test_a_hostile_page_costs_little(piece: str):
+    started = time.process_time()
+    indexing(html=piece * (2 * HTML_LIMIT // len(piece)))
+
+    # 0.2 s at most where this was written; anything quadratic needs minutes.
+    assert time.process_time() - started < 5.0
+
+
+def test_a_hostile_header_costs_little():
+    started = time.process_time()
+    indexing(header("unavailable_after: x," * 100_000, ",".join(f"x{number}" for number in range(100_000))))
+
+    assert time.process_time() - started < 5.0
