@@ -70,11 +70,18 @@ async def open_gate(
     pacing = _checked("pacing", pacing, PacingPolicy)
     fetching = _checked("fetching", fetching, FetchPolicy)
     if isinstance(store, str):
-        raise InvalidOption(f"store={store!r}: a RobotsStore is needed, such as polite.stores.MemoryStore()")
+        raise InvalidOption(
+            f"store={store!r}: a RobotsStore is needed, such as polite.stores.memory.MemoryStore()"
+        )
     clock = clock or SystemClock()
     spoken = _transports(agent, fetching, transports or {})
     tell = _told(listener)
-    pacer = LocalPacer(clock, concurrency=pacing.concurrency, max_waiting=pacing.max_waiting)
+    pacer = LocalPacer(
+        clock,
+        concurrency=pacing.concurrency,
+        provisional_s=pacing.min_delay,
+        max_waiting=pacing.max_waiting,
+    )
     turns = Turns(pacer, throttle or _throttle(pacing), pacing, tell)
     fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots)
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=store)

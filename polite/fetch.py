@@ -59,7 +59,7 @@ class RobotsFetcher:
 
     async def _hop(self, ask: Ask, left_s: float, crawl_delay: float | None) -> tuple[Reply | Failed, float]:
         """One request in its turn. Waiting for the turn and for a free connection is not the server's time."""
-        turn = await self._turns.take(ask.target, urgent=True)
+        turn = await self._turns.take(ask.target, crawl_delay=crawl_delay, urgent=True)
         outcome = Outcome()
         started = self._clock.monotonic()
         try:
@@ -79,7 +79,9 @@ class RobotsFetcher:
             async with asyncio.timeout(left_s):
                 return await self._transports[ask.target.origin.scheme].get(ask)
         except TimeoutError:
-            return Failed(Reason.TIMEOUT, f"no whole answer within FetchPolicy.timeout={self._policy.timeout:g} s")
+            return Failed(
+                Reason.TIMEOUT, f"no whole answer within FetchPolicy.timeout={self._policy.timeout:g} s"
+            )
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():

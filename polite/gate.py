@@ -90,7 +90,7 @@ class Gate:
             if not standing.rules.allows(target.path):
                 raise self._refusal(target, standing)
             try:
-                turn = await self._turns.take(target)
+                turn = await self._turns.take(target, crawl_delay=standing.crawl_delay)
             except GateClosed as error:
                 raise self._refused_by_closing(target) from error
             if self._origins.holds(origin, standing):

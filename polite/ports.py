@@ -1,6 +1,6 @@
 """The seams: what the gate needs of the world outside, each as a Protocol of a few methods."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Protocol
 
 from polite.events import Event
@@ -68,15 +68,26 @@ class Throttle(Protocol):
 class Pacer(Protocol):
     """Gives out turns. A turn is acquired, settled (when its scopes are free again), and released, in that order."""
 
-    async def acquire(self, scopes: Sequence[Hashable], *, urgent: bool = False) -> Turn:
+    async def acquire(
+        self, scopes: Sequence[Hashable], *, urgent: bool = False, provisional_s: float | None = None
+    ) -> Turn:
         """Wait until every scope is free, then take them together. Cancelling the wait loses nothing.
+
+        Where several turns of a scope may be open at one time, the narrowest rests for `provisional_s` from the grant.
 
         Raises GateClosed when the pacer closes meanwhile, Overloaded when too many wait already.
         """
         ...
 
-    def settle(self, turn: Turn, pause_s: float, *, strike: bool = False, because: str | None = None) -> None:
-        """Counted from now, the turn's scopes rest for `pause_s`. Only ever lengthens what is already there.
+    def settle(
+        self,
+        turn: Turn,
+        pause_s: float | Mapping[Hashable, float],
+        *,
+        strike: bool = False,
+        because: str | None = None,
+    ) -> None:
+        """Counted from now, the turn's scopes rest for `pause_s`, or each for its own. Only ever lengthens what is already there.
 
         `strike`: it was a refusal, to be counted; `because`: what set the pause, for `outlook`.
         """

@@ -1,6 +1,6 @@
 """A turn at an origin: its scopes, the pacer that gives it, and the throttle that says how long the origin rests."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Hashable
 
 from polite.events import Slowed
 from polite.origin import Target
@@ -20,16 +20,32 @@ class Turns:
         self._listener = listener
         self.anchor = policy.anchor
         self._scopes = policy.scopes
+        self._min_delay = policy.min_delay
+        self._concurrent = policy.concurrency > 1
 
-    def take(self, target: Target, *, urgent: bool = False) -> Awaitable[Turn]:
+    def take(
+        self, target: Target, *, crawl_delay: float | None = None, urgent: bool = False
+    ) -> Awaitable[Turn]:
         """Wait for the turn of a URL. Urgent ones (robots.txt, which others wait for) go before those that wait."""
-        return self._pacer.acquire(self._scopes(target), urgent=urgent)
+        scopes = self._scopes(target)
+        if not self._concurrent:
+            return self._pacer.acquire(scopes, urgent=urgent)
+        provisional_s = self.pause(crawl_delay).seconds
+        return self._pacer.acquire(scopes, urgent=urgent, provisional_s=provisional_s)
 
     def settle(self, turn: Turn, target: Target, outcome: Outcome, crawl_delay: float | None) -> Pause:
-        """Count the rest from now. May be called again when more is known: it only ever lengthens."""
-        strikes = self._pacer.strikes(turn.scopes[0]) if outcome.status in REFUSALS else 0
+        """Count the rest from now. May be called again when more is known: it only ever lengthens.
+
+        The narrowest scope rests as the answer and the file ask. What they ask is that origin's word: a broader scope, which
+        other origins share, rests for `min_delay`.
+        """
+        scopes = self._scopes(target)
+        strikes = self._pacer.strikes(scopes[0]) if outcome.status in REFUSALS else 0
         pause = self._throttle.pause(outcome, crawl_delay=crawl_delay, strikes=strikes)
-        self._pacer.settle(turn, pause.seconds, strike=pause.strike, because=pause.because)
+        rests: float | dict[Hashable, float] = pause.seconds
+        if len(scopes) > 1:
+            rests = dict.fromkeys(scopes, self._min_delay) | {scopes[0]: pause.seconds}
+        self._pacer.settle(turn, rests, strike=pause.strike, because=pause.because)
         if pause.strike:
             status = outcome.status or 0
             self._listener(Slowed(str(target.origin), status, pause.seconds, pause.because))
@@ -44,8 +60,8 @@ class Turns:
         self._pacer.give_back(turn)
 
     def hold(self, target: Target, seconds: float, because: str) -> None:
-        """The URL's scopes rest for so long from now, at least."""
-        self._pacer.hold(self._scopes(target), seconds, because)
+        """The URL's narrowest scope rests for so long from now, at least."""
+        self._pacer.hold(self._scopes(target)[:1], seconds, because)
 
     def outlook(self, target: Target) -> Outlook:
         """When this URL's turn could come, as far as is known now."""

@@ -502,3 +502,39 @@ async def test_urls_may_share_further_scopes() -> None:
 
     # Each of three robots.txt and three pages is a hit of the whole crawl.
     assert max(times) == pytest.approx(5.0)
+
+
+async def test_one_origins_retry_after_does_not_stop_what_other_origins_share() -> None:
+    def scopes(target: polite.Target) -> tuple[object, ...]:
+        return (target.origin, "the whole crawl")
+
+    async with opened(pacing=polite.PacingPolicy(scopes=scopes)) as (gate, _):
+        first = await visit(gate, status=429, Retry_After="600")
+        elsewhere = await visit(gate, "https://other.test/")
+        again = await visit(gate)
+
+    assert elsewhere == pytest.approx(first + 2.0)
+    assert again == pytest.approx(first + 600)
+
+
+@pytest.mark.parametrize(
+    ("min_delay", "crawl_delay", "gap"), [(5.0, b"", 5.0), (0.0, b"4", 4.0), (1.0, b"7", 7.0)]
+)
+async def test_t3_with_concurrency_grants_keep_the_delay_too(
+    min_delay: float, crawl_delay: bytes, gap: float
+) -> None:
+    transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nCrawl-delay: " + crawl_delay)})
+    times: list[float] = []
+
+    async def slow_visit(gate: polite.Gate) -> None:
+        async with gate.permit(PAGE) as permit:
+            times.append(now())
+            await asyncio.sleep(1.5 * gap)
+            permit.report(status=200)
+
+    async with opened(transport, pacing=polite.PacingPolicy(min_delay=min_delay, concurrency=3)) as (gate, _):
+        await asyncio.gather(*(slow_visit(gate) for _ in range(6)))
+
+    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    assert min(gaps) >= gap - 1e-6
+    assert times[1] - times[0] == pytest.approx(gap)

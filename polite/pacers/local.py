@@ -1,7 +1,7 @@
 """Turns within one process: a turnstile, one timer, and a future for each that waits."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from polite.errors import GateClosed
 from polite.pacing.turnstile import Outlook, Turn, Turnstile
@@ -29,17 +29,26 @@ class LocalPacer:
         self._timer_at = 0.0
         self._closed = False
 
-    async def acquire(self, scopes: Sequence[Hashable], *, urgent: bool = False) -> Turn:
+    async def acquire(
+        self, scopes: Sequence[Hashable], *, urgent: bool = False, provisional_s: float | None = None
+    ) -> Turn:
         """Wait until all scopes are free, and take them together. Raises GateClosed, Overloaded."""
         if self._closed:
             raise GateClosed("the gate is closed: no more turns are given")
-        turn = self._turnstile.request(scopes, self._now(), urgent=urgent)
+        turn = self._turnstile.request(scopes, self._now(), urgent=urgent, provisional_s=provisional_s)
         if turn.granted_at is None:
             await self._wait_for(turn)
         return turn
 
-    def settle(self, turn: Turn, pause_s: float, *, strike: bool = False, because: str | None = None) -> None:
-        """From now the turn's scopes rest for `pause_s`, if that is longer than they do already."""
+    def settle(
+        self,
+        turn: Turn,
+        pause_s: float | Mapping[Hashable, float],
+        *,
+        strike: bool = False,
+        because: str | None = None,
+    ) -> None:
+        """From now the turn's scopes rest for `pause_s`, or each for its own, if that is longer than they do already."""
         self._turnstile.settle(turn, self._now(), pause_s, strike=strike, because=because)
 
     def release(self, turn: Turn) -> None:

@@ -112,7 +112,8 @@ class Turn:
     """One request's place at its scopes; made by `Turnstile.request`, and equal to itself only.
 
     `granted_at` is monotonic seconds, or None while waiting. `settled` says whether its rest has been
-    counted. The names with an underscore belong to the turnstile.
+    counted. `provisional_s`: how long a grant lets the narrowest scope rest, where more than one turn may be
+    open there. The names with an underscore belong to the turnstile.
     """
 
     __slots__ = (
@@ -123,6 +124,7 @@ class Turn:
         "_stage",
         "_struck",
         "granted_at",
+        "provisional_s",
         "settled",
         "state",
     )
@@ -135,6 +137,7 @@ class Turn:
         self._stage = 0  # where on its path it waits; it is the front of the scopes before
         self._struck = False
         self.granted_at: float | None = None
+        self.provisional_s = 0.0
         self.settled = False
         self.state = _WAITING
 

@@ -78,10 +78,17 @@ class Turnstile:
         """
         return self._ladder.next_at
 
-    def request(self, scopes: Sequence[Hashable], now: float, *, urgent: bool = False) -> Turn:
+    def request(
+        self,
+        scopes: Sequence[Hashable],
+        now: float,
+        *,
+        urgent: bool = False,
+        provisional_s: float | None = None,
+    ) -> Turn:
         """Ask for a turn at all the scopes (narrowest first); it is open at once when all are free, else it waits.
 
-        Raises Overloaded when it must wait and `max_waiting` do, ValueError without a scope.
+        `provisional_s`: the narrowest scope's own, where it is longer than the turnstile's. Raises Overloaded when it must wait and `max_waiting` do, ValueError without a scope.
         """
         self._asked = asked = self._asked + 1
         if now > self._latest:
@@ -89,6 +96,8 @@ class Turnstile:
         if not asked % _SWEEP_EVERY:
             self._scopes.sweep(now, _SWEEP_EVERY)
         turn = Turn(self, self._scopes.named(scopes), asked - _URGENT if urgent else asked)
+        if provisional_s is not None:
+            turn.provisional_s = _pause(provisional_s)
         for scope in turn._scopes:
             if scope.ready_at > now or scope.open >= scope.limit or scope.front is not None:
                 if self._ladder.waiting >= self._max_waiting:
@@ -224,7 +233,10 @@ class Turnstile:
         for scope in turn._scopes:
             scope.open += 1
             if scope.limit > 1:
-                scope.rest(self._latest + self._provisional_s, "a turn was just given")
+                provisional_s = self._provisional_s
+                if scope is turn._scopes[0] and turn.provisional_s > provisional_s:
+                    provisional_s = turn.provisional_s
+                scope.rest(self._latest + provisional_s, "a turn was just given")
                 self._ladder.stir(scope)
 
     def _vacate(self, turn: Turn, state: TurnState) -> None:

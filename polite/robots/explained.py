@@ -21,8 +21,15 @@ _ELSEWHERE = {"name", "denied_statuses", "wildcard_conflict"}
 class Readable(Protocol):
     """A file that was read: as much of Robots as is needed here."""
 
-    dialect: Dialect
-    groups: tuple[Group, ...]
+    @property
+    def dialect(self) -> Dialect:
+        """How it was read."""
+        ...
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Its groups, in the order of the file."""
+        ...
 
     def rules_for(self, agent: UserAgent) -> RuleSet:
         """The rules that bind the agent."""

@@ -43,20 +43,21 @@ class Index:
         self._thickets: dict[int, Thicket] = {}
         self._fold(wild)
 
-    def strongest(self, path: str) -> int:
-        """The rank of the strongest rule that matches a path in normal form, or `none`."""
+    def strongest(self, path: str, *, any_will_do: bool = False) -> int:
+        """The rank of the strongest rule that matches a path in normal form, or `none`; or of any that does."""
         heads = self._heads
         at = bisect_right(heads, path) - 1
         while not path.startswith(heads[at]):
             at = self._parents[at]
         rank = self._ranks[at]
-        if self._wild:
-            at = self._wild[at]
-            while at >= 0:
-                thicket = self._thickets[at]
-                if thicket.best < rank:
-                    rank = thicket.strongest(path, rank)
-                at = self._wild[self._parents[at]] if at else _NOWHERE
+        if not self._wild or (any_will_do and rank != self.none):
+            return rank
+        at = self._wild[at]
+        while at >= 0:
+            thicket = self._thickets[at]
+            if thicket.best < rank:
+                rank = thicket.strongest(path, rank)
+            at = self._wild[self._parents[at]] if at else _NOWHERE
         return rank
 
     def _fold(self, wild: dict[str, list[tuple[int, Pattern]]]) -> None:

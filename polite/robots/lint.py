@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from polite.robots.agent import names_everyone
 from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.finding import CODES, Code, Finding, quoted
 from polite.robots.idle import idle_rules
 from polite.robots.lines import Field, Line, lines, octets
+from polite.robots.naming import Names
 from polite.robots.pace import crawl_delay
 from polite.robots.parse import parse
 from polite.robots.wrapping import wide, wrapping
@@ -44,8 +44,6 @@ _OTHERS = {
 
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
-_NAME = re.compile(r"[A-Za-z0-9_-]*")
-_LETTERED_NAME = re.compile(r"[A-Za-z_-]*")
 
 
 def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
@@ -92,7 +90,7 @@ class _Check:
         self._forbids = False
         self._in_rules = False
         self._pace: Line | None = None
-        self._first: dict[str, int] = {}
+        self._names = Names(dialect)
         self._spellings: dict[str, str | None] = {}
 
     def line(self, line: Line) -> Iterator[Finding]:
@@ -143,51 +141,7 @@ class _Check:
             )
         self._pace = None
         self._agents.append(line)
-        yield from self._named(line)
-
-    def _named(self, line: Line) -> Iterator[Finding]:
-        """What is wrong with a name."""
-        name = "*" if names_everyone(line.value) else self._name(line.value)
-        if line.value.startswith("/"):
-            yield Finding(
-                line.number,
-                "X1",
-                f"a path, {quoted(line.value)}, where the name of a crawler belongs",
-                "The record is inverted: User-agent names the crawler, Disallow the path",
-            )
-        elif not name or name == "mozilla":
-            # Every browser calls itself Mozilla, so that crawlers are found by another name, or by none.
-            yield Finding(
-                line.number,
-                "D9",
-                f"no crawler is found by the name {quoted(line.value)}",
-                "Write the name alone, in letters, hyphens and underscores, such as User-agent: ExampleBot, or a * for all",
-            )
-        elif name != "*" and name != _NAME.match(line.value)[0].lower():
-            yield Finding(
-                line.number,
-                "D9",
-                f"in this dialect a name ends before a digit: {quoted(line.value)} is read as {quoted(name)}",
-                "Nothing can be written here that would name this crawler alone",
-            )
-        yield from self._again(line, name)
-
-    def _name(self, value: str) -> str:
-        pattern = _LETTERED_NAME if self._dialect.lettered_names_only else _NAME
-        found = pattern.match(value)
-        name = found[0].lower() if found else ""
-        return name if name.strip("0123456789_-") else ""
-
-    def _again(self, line: Line, name: str) -> Iterator[Finding]:
-        first = self._first.setdefault(name, self._agents[0].number) if name else self._agents[0].number
-        if first != self._agents[0].number:
-            both = "the two hold together" if self._dialect.combines_groups else "the first alone counts"
-            yield Finding(
-                line.number,
-                "D8",
-                f"a second group for {quoted(name)}; the first is at line {first}, and {both}",
-                "Write one group for each crawler",
-            )
+        yield from self._names.line(line, self._agents[0].number)
 
     def _paced(self, line: Line) -> Iterator[Finding]:
         if self._agents and not self._in_rules:

@@ -1,6 +1,6 @@
 """The exceptions that carry a decision: what a crawler gets instead of a permit."""
 
-from polite.errors import PoliteError
+from polite.errors import PoliteError, shown
 from polite.robots.rules import Decision
 
 
@@ -8,7 +8,7 @@ class Disallowed(PoliteError):
     """robots.txt does not let the URL be fetched. `decision` says by which rule, or why without one."""
 
     def __init__(self, decision: Decision, *, url: str) -> None:
-        super().__init__(f"{url} is disallowed: {decision}", url=url)
+        super().__init__(f"{shown(url)} is disallowed: {decision}", url=url)
         self.decision = decision
 
 

@@ -31,6 +31,7 @@ class RuleSet:
     """
 
     __slots__ = (
+        "_alike",
         "_always_spelt",
         "_certain",
         "_exempt",
@@ -38,7 +39,7 @@ class RuleSet:
         "_index",
         "_made",
         "_marks",
-        "_needles",
+        "_patterns",
         "_order",
         "_otherwise",
         "_paths",
@@ -82,6 +83,8 @@ class RuleSet:
         # Until the first question nothing is known: a rule may forbid any path.
         self._put(UNDECIDED if paths else ALL_ALLOWED)
         self._index: Index | None = None
+        # No rule allows anything: then it matters that one matches, and not which.
+        self._alike = not any(mark & 1 for mark in marks)
         self._order: Sequence[int] = ()
         self._made: dict[int, Rule] = {}
 
@@ -135,9 +138,9 @@ class RuleSet:
             path = self._grammar.path(path)
         if path.startswith(self._starts):
             return path == self._exempt if self._certain else self._settled(path)
-        for needle in self._needles:
-            if needle in path:
-                return self._settled(path)
+        for needle, pattern in self._patterns:
+            if needle in path and pattern.matches(path):
+                return path == self._exempt if self._certain else self._settled(path)
         return True
 
     def decide(self, path: str) -> Decision:
@@ -196,18 +199,17 @@ class RuleSet:
             if self._starts is UNDECIDED.starts:
                 return self._first_asked(path)
             index = self._indexed()
-        rank = index.strongest(path)
+        rank = index.strongest(path, any_will_do=self._alike)
         return self._otherwise if rank == index.none else self._marks[self._order[rank]] & 1 == 1
 
     def _first_asked(self, path: str) -> bool:
         """The answer to the first question; many files are read and never asked."""
         self._put(self._screen())
-        if path.startswith(self._starts):
-            return not self._certain and self._settled(path)
-        return not any(needle in path for needle in self._needles) or self._settled(path)
+        passes = not path.startswith(self._starts) and not any(each.matches(path) for _, each in self._patterns)
+        return passes or (not self._certain and self._settled(path))
 
     def _put(self, made: Screen) -> None:
-        self._starts, self._needles, self._certain = made
+        self._starts, self._patterns, self._certain = made
 
     def _screen(self) -> Screen:
         forbidding = [p for p, mark in zip(self._paths, self._marks, strict=True) if p and not mark & 1]
@@ -215,8 +217,7 @@ class RuleSet:
             return ALL_ALLOWED
         if len(forbidding) > MOST_RULES:
             return IMPASSABLE
-        allowing = any(p and mark & 1 for p, mark in zip(self._paths, self._marks, strict=True))
-        return screen((self._grammar.matcher(path)[1] for path in forbidding), certain=not allowing)
+        return screen((self._grammar.matcher(path)[1] for path in forbidding), certain=self._alike)
 
     def _indexed(self) -> Index:
         ready = self._ready()

@@ -3,23 +3,24 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from polite.robots.pattern import Matcher
+from polite.robots.pattern import Matcher, Pattern
 from polite.robots.thicket import needle
 
 
 class Screen(NamedTuple):
-    """A path that starts with none of `starts` and holds none of `needles` is matched by no Disallow.
+    """A path that starts with none of `starts` and is matched by none of `patterns` is matched by no Disallow.
 
-    `certain`: what does start with one of them is disallowed, since no Allow can say otherwise.
+    With each pattern goes a text that what it matches holds. `certain`: any other path is disallowed, since no Allow
+    can say otherwise.
     """
 
     starts: tuple[str, ...]
-    needles: tuple[str, ...]
+    patterns: tuple[tuple[str, Pattern], ...]
     certain: bool
 
 
 # One call of `startswith` tries so many starts faster than an index answers.
-MOST_RULES = 24
+MOST_RULES = 40
 
 ALL_ALLOWED = Screen((), (), certain=True)
 ALL_DENIED = Screen(("",), (), certain=True)
@@ -31,11 +32,11 @@ UNDECIDED = Screen(("",), (), certain=False)
 def screen(disallowed: Iterable[Matcher], *, certain: bool) -> Screen:
     """The screen before a few Disallow rules. `certain`: whether there is no Allow beside them."""
     starts: dict[str, None] = {}
-    needles: dict[str, None] = {}
+    patterns: list[tuple[str, Pattern]] = []
     for each in disallowed:
         if isinstance(each, str):
             starts[each] = None
         else:
             # `/*?sort=` starts like every path, and what follows the star tells more; so it does mostly.
-            needles[max(needle(each), each.head, key=len)] = None
-    return Screen(tuple(starts), tuple(needles), certain)
+            patterns.append((max(needle(each), each.head, key=len), each))
+    return Screen(tuple(starts), tuple(patterns), certain)

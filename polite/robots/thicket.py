@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping, Set
 
 from polite.robots.pattern import Pattern
 
@@ -11,12 +11,14 @@ Ranked = tuple[int, Pattern]
 
 # Up to so many rules are quicker tried than looked up.
 _FEW = 24
+# Up to so many keys are each looked for in the path; of more, what the path holds is looked for among them.
+_FEW_KEYS = 12
 # Octets of a key: longer ones tell more rules apart, shorter ones are found in more rules.
 _KEY = 4
 # So many pieces of a rule are looked at to find its rarest key. A rule of more is a hostile one.
 _PIECES = 4
 # What is rare in paths, rarest first: a key starts where the first of these is found.
-_RARE = tuple(re.compile(f"[{inside}]").search for inside in (r"^A-Za-z0-9/._\-", "^a-z/.", "^a-df-z/"))
+_RARE = tuple(re.compile(f"[{inside}]").search for inside in (r"^A-Za-z0-9/._\-", "^a-z/.", ".jkqvwxyz"))
 
 
 class Thicket:
@@ -52,13 +54,9 @@ class Thicket:
     def _looked_up(self, path: str, rank: int) -> int:
         for character, by_key in self._by_character.items():
             if character in path:
-                for rules in _found(by_key, path, character):
-                    for each, pattern in rules:
-                        if each >= rank:
-                            break
-                        if pattern.matches(path):
-                            rank = each
-                            break
+                for key in by_key if len(by_key) <= _FEW_KEYS else _standing(by_key, path, character):
+                    if key in path:
+                        rank = _first(by_key[key], path, rank)
         return rank
 
     def _sort_by_keys(self, rules: list[Ranked]) -> None:
@@ -90,19 +88,21 @@ def _key(piece: str) -> str:
     return piece[:_KEY]
 
 
-def _found(by_key: dict[str, list[Ranked]], path: str, character: str) -> Iterator[list[Ranked]]:
-    """The rules under each key that stands in the path; all keys start with the character."""
-    for stretch in _stretches(path, character):
-        for length in range(1, len(stretch) + 1):
-            rules = by_key.get(stretch[:length])
-            if rules is not None:
-                yield rules
-
-
-def _stretches(path: str, character: str) -> Iterable[str]:
-    """What stands in the path from each occurrence of the character on, as long as a key, each once."""
+def _standing(by_key: Mapping[str, object], path: str, character: str) -> Set[str]:
+    """The keys that stand in the path; all of them start with the character."""
     at = path.find(character)
-    found = {path[at : at + _KEY]}
-    while (at := path.find(character, at + 1)) >= 0:
-        found.add(path[at : at + _KEY])
-    return found
+    stretches = set()
+    while at >= 0:
+        stretches.update([path[at : at + length] for length in range(1, _KEY + 1)])
+        at = path.find(character, at + 1)
+    return by_key.keys() & stretches
+
+
+def _first(rules: list[Ranked], path: str, rank: int) -> int:
+    """The rank of the first of the rules that matches, when it is stronger than `rank`; else `rank`."""
+    for each, pattern in rules:
+        if each >= rank:
+            break
+        if pattern.matches(path):
+            return each
+    return rank
