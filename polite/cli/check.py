@@ -7,7 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
 
-from polite.cli import stdin
+from polite.cli import stdin, urls
 from polite.cli.answer import Answer, as_object, as_text, exit_for, wants_colour
 from polite.cli.exits import Exit
 from polite.cli.file import rules
@@ -47,7 +47,7 @@ def check(options: argparse.Namespace) -> Exit:
         return show.gravest
     for url in _wanted(options.urls):
         try:
-            show(str(url), robots.decide(options.agent, _valid(url)))
+            show(str(url), robots.decide(options.agent, urls.valid(url)))
         except InvalidURL as error:
             show(str(url), error)
     return show.gravest
@@ -57,18 +57,18 @@ async def _ask_sites(options: argparse.Namespace, show: _Printer) -> None:
     under_way: asyncio.Queue[asyncio.Task[_Asked] | None] = asyncio.Queue(WINDOW)
     async with (
         gate(options) as asking,
-        aclosing(stdin.each(_wanted(options.urls))) as urls,
+        aclosing(stdin.each(_wanted(options.urls))) as wanted,
         asyncio.TaskGroup() as tasks,
     ):
         tasks.create_task(_show_all(under_way, show))
-        async for url in urls:
+        async for url in wanted:
             await under_way.put(tasks.create_task(_answered(url, asking.check)))
         await under_way.put(None)
 
 
 async def _answered(url: str | InvalidURL, decide: Callable[[str], Awaitable[Decision]]) -> _Asked:
     try:
-        return str(url), await decide(_valid(url))
+        return str(url), await decide(urls.valid(url))
     except InvalidURL as error:
         return str(url), error
 
@@ -85,21 +85,4 @@ def _wanted(arguments: Iterable[str]) -> Iterator[str | InvalidURL]:
         if argument != "-":
             yield argument
         else:
-            yield from (_read(line) for line in stdin.lines() if line.strip())
-
-
-def _read(line: bytes) -> str | InvalidURL:
-    text = line.decode("utf-8", "backslashreplace").strip()
-    if len(line) > stdin.LONGEST_LINE:
-        return InvalidURL(text, f"a line of more than {stdin.LONGEST_LINE} octets")
-    try:
-        # A BOM stands at the start of lists that some editors save.
-        return line.decode("utf-8").removeprefix("\ufeff").strip()
-    except UnicodeDecodeError as error:
-        return InvalidURL(text, "it is not UTF-8", error.start)
-
-
-def _valid(url: str | InvalidURL) -> str:
-    if isinstance(url, InvalidURL):
-        raise url
-    return url
+            yield from urls.each(stdin.lines())

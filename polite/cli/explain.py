@@ -1,37 +1,66 @@
-"""`polite explain`: everything that decides about one URL."""
+"""`polite explain`: everything that decides about one URL, beside the lines of the file that it comes from."""
 
 import argparse
 import asyncio
+from collections.abc import Iterator
+from itertools import islice
 
+from polite.cli import file
 from polite.cli.answer import exit_for
 from polite.cli.exits import Exit
-from polite.cli.file import rules
 from polite.cli.gate import gate
 from polite.errors import shown
-from polite.robots.parse import Robots
+from polite.robots.access import Found
+from polite.robots.explained import Explained
+from polite.robots.lines import readable, rows
+from polite.robots.parse import Robots, parse
 from polite.robots.rules import Decision
+
+# Lines of the file that are shown: of more matching rules nobody reads the rest.
+_MOST_SHOWN = 60
 
 
 def explain(options: argparse.Namespace) -> Exit:
     """Print the explanation; gives the exit status of its decision."""
-    robots = rules(options)
-    decision = asyncio.run(_by_site(options)) if robots is None else _by_file(robots, options)
-    for rule in decision.overruled:
-        print(f"  overruled: {rule}")
-    return exit_for(decision)
+    return exit_for(asyncio.run(_by_site(options)) if options.robots is None else _by_file(options))
 
 
 async def _by_site(options: argparse.Namespace) -> Decision:
     async with gate(options) as asking:
         explanation = await asking.explain(options.url)
     print(explanation)
+    access = explanation.snapshot.access
+    if isinstance(access, Found):
+        _show(parse(access.body, options.dialect), access.body, options)
     return explanation.decision
 
 
-def _by_file(robots: Robots, options: argparse.Namespace) -> Decision:
+def _by_file(options: argparse.Namespace) -> Decision:
+    body = file.octets(options.robots)
+    robots = parse(body, options.dialect)
     decision, bound = robots.decide(options.agent, options.url), robots.rules_for(options.agent)
-    delay = "none" if bound.crawl_delay is None else f"{bound.crawl_delay:g} s"
     print(shown(options.url))
     print(f"  {decision}")
-    print(f"  group: {bound.group or 'none'}; Crawl-delay: {delay}")
+    print(f"  Crawl-delay: {'none' if bound.crawl_delay is None else f'{bound.crawl_delay:g} s'}")
+    _show(robots, body, options)
     return decision
+
+
+def _show(robots: Robots, body: bytes, options: argparse.Namespace) -> None:
+    explained = robots.explain(options.agent, options.url)
+    # Its first line is the decision, which has been told.
+    for text in str(explained).splitlines()[1:]:
+        print(f"  {text}")
+    for text in _excerpt(explained, rows(body, options.dialect)):
+        print(f"  {text}")
+
+
+def _excerpt(explained: Explained, texts: list[str]) -> Iterator[str]:
+    """The lines that had a part in it, numbered; the deciding one is marked."""
+    names = {number for group in explained.groups for number in group.lines}
+    numbers = sorted(names | {match.rule.line for match in explained.matches})
+    decided = explained.winner.rule.line if explained.winner else 0
+    for number in islice(numbers, _MOST_SHOWN):
+        yield f"{'>' if number == decided else ' '} {number:5} | {shown(readable(texts[number - 1]))}"
+    if len(numbers) > _MOST_SHOWN:
+        yield f"  and {len(numbers) - _MOST_SHOWN} more"

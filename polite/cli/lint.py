@@ -9,6 +9,7 @@ from dataclasses import asdict
 from polite.cli import file, stdin
 from polite.cli.exits import Exit
 from polite.cli.gate import gate
+from polite.cli.sarif import sarif
 from polite.errors import shown
 from polite.robots.access import Found
 from polite.robots.lint import lint as findings_of
@@ -20,12 +21,16 @@ def lint(options: argparse.Namespace) -> Exit:
     if body is None:
         return Exit.UNREACHABLE
     findings = findings_of(body, dialect=options.dialect)
-    for finding in findings:
-        if options.json:
-            print(json.dumps(asdict(finding)))
-        else:
-            print(f"{shown(options.source)}:{finding.line}: {finding.code} {finding.message}")
-            print(f"    {finding.hint}")
+    match options.format:
+        case "sarif":
+            print(json.dumps(sarif(findings, options.source), indent=2))
+        case "json":
+            for finding in findings:
+                print(json.dumps(asdict(finding)))
+        case _:
+            for finding in findings:
+                print(f"{shown(options.source)}:{finding.line}: {finding.code} {finding.message}")
+                print(f"    {finding.hint}")
     return Exit.DISALLOWED if findings else Exit.ALLOWED
 
 

@@ -35,6 +35,7 @@ def parser() -> argparse.ArgumentParser:
     _check(commands)
     _explain(commands)
     _lint(commands)
+    _diff(commands)
     _demo(commands)
     return command
 
@@ -63,9 +64,40 @@ def _lint(commands: _Commands) -> None:
     epilog = "exit status: 0 nothing found, 1 something found, 2 usage, 3 no robots.txt to look at"
     lint = commands.add_parser("lint", help=text, description=text, epilog=epilog)
     lint.add_argument("source", metavar="FILE|URL", help="a file, - for standard input, or a URL of the site")
-    lint.add_argument("--json", action="store_true", help="one JSON object a line")
+    lint.add_argument(
+        "--format",
+        choices=("text", "json", "sarif"),
+        default="text",
+        help="lines to read (default), one JSON object a line, or one SARIF 2.1.0 document",
+    )
+    lint.add_argument(
+        "--json", action="store_const", const="json", dest="format", help="the same as --format json"
+    )
     _network(lint)
     lint.set_defaults(run=_run_lint)
+
+
+def _diff(commands: _Commands) -> None:
+    text = "which URLs two robots.txt decide differently, and for whom"
+    epilog = "exit status: 0 no change, 1 a verdict changes, 2 usage or an invalid URL"
+    diff = commands.add_parser("diff", help=text, description=text, epilog=epilog)
+    diff.add_argument("old", metavar="OLD", help="a robots.txt on disk")
+    diff.add_argument("new", metavar="NEW", help="the one that is to replace it")
+    diff.add_argument(
+        "--urls",
+        required=True,
+        metavar="FILE",
+        help="URLs or paths, one a line; - reads them from standard input",
+    )
+    diff.add_argument(
+        "--agent",
+        action="append",
+        type=_typed(UserAgent),
+        help="a User-Agent header, as often as needed (default: all that are named in one of the files, and *)",
+    )
+    _dialect(diff)
+    diff.add_argument("--json", action="store_true", help="one JSON object a line")
+    diff.set_defaults(run=_run_diff)
 
 
 def _demo(commands: _Commands) -> None:
@@ -91,12 +123,7 @@ def _network(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_AGENT,
         help="the User-Agent header (default: %(default)s)",
     )
-    parser.add_argument(
-        "--dialect",
-        type=_typed(dialect),
-        default="rfc9309",
-        help="classic, google-2010, google-2019, rfc9309 (default) or google",
-    )
+    _dialect(parser)
     parser.add_argument(
         "--timeout",
         type=_typed(lambda text: FetchPolicy(timeout=float(text)).timeout),
@@ -105,6 +132,15 @@ def _network(parser: argparse.ArgumentParser) -> None:
         help="for one robots.txt with its redirects (default: %(default)s)",
     )
     parser.add_argument("--allow-private", action="store_true", help="ask servers on private addresses too")
+
+
+def _dialect(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dialect",
+        type=_typed(dialect),
+        default="rfc9309",
+        help="classic, google-2010, google-2019, rfc9309 (default) or google",
+    )
 
 
 def _typed(make: Callable[[str], T]) -> Callable[[str], T]:
@@ -136,6 +172,12 @@ def _run_lint(options: argparse.Namespace) -> int:
     from polite.cli.lint import lint
 
     return lint(options)
+
+
+def _run_diff(options: argparse.Namespace) -> int:
+    from polite.cli.diff import diff
+
+    return diff(options)
 
 
 def _run_demo(_: argparse.Namespace) -> int:

@@ -163,14 +163,14 @@ class Turnstile:
     def release(self, turn: Turn, now: float) -> None:
         """The request is over: its places are free. Again, or after `cancel`, it does nothing.
 
-        A turn never settled is settled first, with `provisional_s`. Raises ValueError for a turn that waits
+        A turn never settled is settled first, with `provisional_s` or its own, if longer. Raises ValueError for a turn that waits
         (cancel it) or is not from here.
         """
         if turn._owner is not self or turn.state is _WAITING:
             raise ValueError(f"{turn!r} was not given here, so it cannot be released")
         if turn.state is _OPEN:
             if not turn.settled:
-                self.settle(turn, now, self._provisional_s)
+                self.settle(turn, now, max(self._provisional_s, turn.provisional_s))
             self._vacate(turn, _RELEASED)
 
     def cancel(self, turn: Turn, now: float) -> None:

@@ -17,6 +17,9 @@ _NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
 # Fields that no verdict about a path depends on: a name, the fetch, and what is only called undefined.
 _ELSEWHERE = {"name", "denied_statuses", "wildcard_conflict"}
 
+# Of more rules nobody reads the rest.
+_MOST_TOLD = 20
+
 
 class Readable(Protocol):
     """A file that was read: as much of Robots as is needed here."""
@@ -89,9 +92,11 @@ class Explained:
 
     def _lines(self) -> list[str]:
         lines = [str(self.decision), f"group: {self._group()}"]
-        for match in self.matches:
+        for match in self.matches[:_MOST_TOLD]:
             role = "decides" if match == self.winner else "overruled"
             lines.append(f"{role}: {match.rule}, column {match.column}, {match.octets} octets")
+        if len(self.matches) > _MOST_TOLD:
+            lines.append(f"overruled: {len(self.matches) - _MOST_TOLD} more")
         if self.conflict is not None:
             lines.append(f"undefined: the document gives no order between it and {self.conflict}")
         return [*lines, *(f"dialect: {each}" for each in self.sensitive_to)]

@@ -68,11 +68,7 @@ def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
 def _idle(body: bytes, dialect: Dialect) -> Iterator[Finding]:
     for rule, winner in idle_rules(parse(body, dialect).groups, dialect):
         again = rule.pattern == winner.pattern and rule.allows == winner.allows
-        because = (
-            "is written twice"
-            if again
-            else "never decides: it matches no path for which the other does not win"
-        )
+        because = "is written twice" if again else "never decides, since another wins wherever it matches"
         yield Finding(
             rule.line,
             "D7",

@@ -10,15 +10,47 @@ def test_a_file_explains_the_rule_and_what_it_overruled(rules, capsys):
     assert capsys.readouterr().out.splitlines() == [
         "http://x/no/but",
         "  allowed by Allow: /no/but (line 3)",
-        "  group: *; Crawl-delay: none",
-        "  overruled: Disallow: /no (line 2)",
+        "  Crawl-delay: none",
+        "  group: * (line 1), since none is for polite-cli, polite",
+        "  decides: Allow: /no/but (line 3), column 8, 7 octets",
+        "  overruled: Disallow: /no (line 2), column 11, 3 octets",
+        "  dialect: has_allow=False (as in classic) would turn the verdict round",
+        "        1 | User-agent: *",
+        "        2 | Disallow: /no",
+        "  >     3 | Allow: /no/but",
     ]
+
+
+def test_a_url_that_no_rule_decides_has_no_line_marked(rules, capsys):
+    assert main(["explain", "--robots", rules, "/yes"]) == 0
+
+    out = capsys.readouterr().out
+    assert out.endswith("        1 | User-agent: *\n")
+    assert ">" not in out
+
+
+def test_of_very_many_lines_the_first_are_shown(tmp_path, capsys):
+    path = tmp_path / "robots.txt"
+    path.write_bytes(b"User-agent: *\n" + b"Disallow: /\n" * 100)
+
+    assert main(["explain", "--robots", str(path), "/"]) == 1
+    assert capsys.readouterr().out.endswith("       60 | Disallow: /\n    and 41 more\n")
+
+
+def test_a_conflict_that_the_document_leaves_undefined_is_told(tmp_path, capsys):
+    path = tmp_path / "robots.txt"
+    path.write_bytes(b"User-agent: *\nAllow: /page\nDisallow: /*.htm\n")
+
+    assert main(["explain", "--robots", str(path), "--dialect", "google-2019", "/page.htm"]) == 1
+    assert "undefined: the document gives no order" in capsys.readouterr().out
 
 
 def test_a_delay_of_nothing_is_not_the_same_as_none(rules, capsys):
     assert main(["explain", "--robots", rules, "--agent", "OtherBot", "http://x/"]) == 1
 
-    assert "group: otherbot; Crawl-delay: 0 s" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "group: otherbot (line 5)\n" in out
+    assert "Crawl-delay: 0 s" in out
 
 
 def test_a_file_without_groups_binds_nobody(tmp_path, capsys):
@@ -37,6 +69,8 @@ def test_a_site_is_explained_with_its_delay_and_turn(site, capsys):
     assert "7 s between requests" in out
     assert "turn: in" in out
     assert "overruled: Disallow: / (line 2)" in out
+    assert "  >     3 | Allow: /a\n" in out
+    assert out.count("allowed by Allow: /a (line 3)") == 1
 
 
 def test_a_site_that_fails_has_status_3(site):

@@ -73,3 +73,45 @@ def test_a_closed_standard_input_is_one_line(monkeypatch, capsys):
 
     assert main(["lint", "-"]) == 2
     assert capsys.readouterr().err == "polite: standard input: Bad file descriptor\n"
+
+
+def test_sarif_is_one_document_for_code_hosts(tmp_path, capsys):
+    path = tmp_path / "my robots.txt"
+    path.write_bytes(MISTYPED)
+
+    assert main(["lint", "--format", "sarif", str(path)]) == 1
+    document = json.loads(capsys.readouterr().out)
+    run = document["runs"][0]
+    result = run["results"][0]
+    place = result["locations"][0]["physicalLocation"]
+    assert document["version"] == "2.1.0"
+    assert run["tool"]["driver"]["name"] == "polite"
+    assert (result["ruleId"], result["level"]) == ("X7", "warning")
+    assert result["ruleId"] in [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert place["artifactLocation"]["uri"].endswith("/my%20robots.txt")
+    assert place["region"] == {"startLine": 2}
+
+
+def test_sarif_without_findings_is_a_document_too(rules, capsys):
+    assert main(["lint", "--format", "sarif", rules]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["results"] == []
+
+
+def test_sarif_names_the_sites_file_and_standard_input(site, feed, capsys):
+    site.robots = (200, MISTYPED)
+
+    main(
+        ["lint", "--format", "sarif", "--allow-private", f"{site.origin.replace('//', '//me:secret@')}/page"]
+    )
+    assert f'"uri": "{site.origin}/robots.txt"' in capsys.readouterr().out
+
+    feed(MISTYPED)
+    main(["lint", "--format", "sarif", "-"])
+    assert '"uri": "robots.txt"' in capsys.readouterr().out
+
+
+def test_the_last_format_asked_for_counts(feed, capsys):
+    feed(MISTYPED)
+
+    assert main(["lint", "--format", "sarif", "--json", "-"]) == 1
+    assert json.loads(capsys.readouterr().out)["code"] == "X7"

@@ -12,6 +12,7 @@ from polite.cli.main import main
         (["check"], "standard input"),
         (["explain"], "the delay"),
         (["lint"], "a URL of the site"),
+        (["diff"], "decide differently"),
         (["demo"], "sixteen virtual hosts"),
     ],
 )
@@ -23,7 +24,7 @@ def test_each_command_has_help(command, says, capsys):
     assert says in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("command", ["check", "explain", "lint"])
+@pytest.mark.parametrize("command", ["check", "explain", "lint", "diff"])
 def test_help_names_the_exit_statuses(command, capsys):
     with pytest.raises(SystemExit):
         main([command, "--help"])
@@ -54,6 +55,9 @@ def test_the_version_is_printed(capsys):
         (["check", "/x", "--timeout", "nan"], "number of seconds"),
         (["check", "/x", "--timeout", "-1"], "number of seconds"),
         (["lint", "x", "--dialect", "latin"], "the dialects are classic"),
+        (["lint", "x", "--format", "xml"], "invalid choice"),
+        (["diff", "a", "b"], "--urls"),
+        (["diff", "a", "b", "--urls", "-", "--agent", "1.0"], "no product"),
     ],
 )
 def test_wrong_usage_is_one_line_and_status_2(arguments, says, capsys):

@@ -226,6 +226,15 @@ def test_with_concurrency_a_grant_arms_a_rest_of_its_own() -> None:
     assert third.state is TurnState.WAITING
 
 
+def test_a_request_may_ask_for_a_longer_rest_at_its_narrowest_scope_and_never_for_a_shorter() -> None:
+    turnstile = Turnstile(concurrency=2, provisional_s=1.0)
+
+    turnstile.request((A, IP), 0.0, provisional_s=5.0)
+    turnstile.request((B,), 0.0, provisional_s=0.5)
+
+    assert [turnstile.outlook((key,), 0.0).ready_at for key in (A, IP, B)] == [5.0, 1.0, 1.0]
+
+
 def test_with_concurrency_a_place_that_becomes_free_goes_to_the_next() -> None:
     turnstile = Turnstile(concurrency=2, provisional_s=0.0)
     first, _ = turnstile.request((A,), 0.0), turnstile.request((A,), 0.0)

@@ -116,6 +116,13 @@ def test_where_all_dialects_agree_no_field_matters():
     assert parse("User-agent: *\nDisallow: /a\n").explain("x", "/ab").sensitive_to == ()
 
 
+def test_of_very_many_rules_the_first_are_told():
+    told = str(parse("User-agent: *\n" + "Disallow: /\n" * 100).explain("x", "/"))
+
+    assert "overruled: 80 more" in told
+    assert len(told.splitlines()) == 23
+
+
 def test_a_url_must_be_one():
     with pytest.raises(InvalidURL):
         parse("").explain("x", "nowhere")

@@ -1,11 +1,14 @@
 """What the lint says, mistake by mistake; the rows X1 to X8 are in tests/documents."""
 
+import time
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
-from polite.robots.lint import Finding, lint
+from polite.robots.lint import CODES, Finding, lint
+from polite.robots.parse import parse
 
 DIALECTS = [CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE]
 FLAWLESS = "# ours\nUser-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\nDisallow:\n\nSitemap: https://example.com/s.xml\n"
@@ -52,7 +55,128 @@ def test_a_missing_colon_is_a_typing_error() -> None:
 
 
 def test_html_is_no_typing_error() -> None:
-    assert lint("<!doctype html>\n<html><p style='color: red'>Hello: world</p></html>") == []
+    assert codes(lint("\n<!doctype html>\n<html><p style='color: red'>Hello: world</p></html>")) == [
+        (2, "D4")
+    ]
+
+
+@pytest.mark.parametrize(
+    "page", ["<html>", " \r\n<HEAD>", "<!-- x -->", '<?xml version="1.0"?>', "\ufeff<body>"]
+)
+def test_a_page_is_no_robots_txt(page: str) -> None:
+    assert "D4" in [finding.code for finding in lint(page)]
+
+
+@pytest.mark.parametrize("text", ["# <html>\n", "< p\n", "User-agent: *\nDisallow: /<html>\n"])
+def test_a_bracket_does_not_make_a_page(text: str) -> None:
+    assert lint(text) == []
+
+
+def test_a_byte_order_mark_is_found() -> None:
+    assert codes(lint(b"\xef\xbb\xbf" + FLAWLESS.encode())) == [(1, "D2")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+def test_a_file_in_wide_characters_is_that_and_nothing_else(encoding: str) -> None:
+    assert codes(lint(FLAWLESS.encode(encoding))) == [(1, "D3")]
+
+
+def test_a_stray_nul_does_not_make_wide_characters() -> None:
+    assert lint(FLAWLESS.encode() + b"\0\n") == []
+
+
+@pytest.mark.parametrize("path", ["fish/", "https://example.com/fish", ".js", "$"])
+def test_a_path_without_its_slash_is_found(path: str) -> None:
+    assert codes(lint(f"User-agent: *\nDisallow: {path}\n")) == [(2, "D5")]
+
+
+def test_a_slash_that_the_dialect_supplies_is_not_missed() -> None:
+    assert lint("User-agent: *\nDisallow: fish/\n", dialect=GOOGLE_2010) == []
+
+
+@pytest.mark.parametrize("path", ["", "/", "*.js", "/fish"])
+def test_a_path_from_the_root_is_none(path: str) -> None:
+    assert lint(f"User-agent: *\nDisallow: {path}\n") == []
+
+
+@pytest.mark.parametrize("url", ["/sitemap.xml", "sitemap.xml", "//example.com/s.xml", ""])
+def test_a_relative_sitemap_is_found(url: str) -> None:
+    assert codes(lint(f"{FLAWLESS}Sitemap: {url}\n")) == [(9, "D6")]
+
+
+@pytest.mark.parametrize(
+    ("rules", "found"),
+    [
+        (["Disallow: /a", "Disallow: /a"], [3]),
+        (["Allow: /a", "Disallow: /a"], [3]),
+        (["Disallow: /a", "Allow: /a"], [2]),
+        (["Disallow: /x/b", "Allow: /*x*/b"], [2]),
+        (["Disallow: /a", "Disallow: /a*"], [2]),
+        (["Disallow: *.doc", "Disallow: /*.doc"], [2]),
+        (["Disallow: /%C3%BC", "Allow: /ü"], [2]),
+        (["Disallow: /x$", "Allow: /*x"], [2]),
+        (["Disallow: /x", "Allow: /*x$"], []),
+        (["Disallow: /", "Disallow: /a", "Allow: /a/b"], []),
+        (["Disallow: /*b", "Disallow: /a*"], []),
+        (["Disallow:", "Disallow:"], []),
+        (["Disallow: /robots.txt$", "Allow: /"], []),
+    ],
+)
+def test_a_rule_that_never_decides_is_found(rules: list[str], found: list[int]) -> None:
+    body = "\n".join(["User-agent: *", *rules, "User-agent: b", "Disallow: /a"])
+
+    findings = [finding for finding in lint(body) if finding.code == "D7"]
+
+    assert [finding.line for finding in findings] == found
+
+
+def test_a_rule_written_twice_is_told_from_one_that_loses() -> None:
+    twice, loses = lint("User-agent: *\nDisallow: /a\nDisallow: /a\nAllow: /b\nDisallow: /b\n")
+
+    assert "Disallow: /a (line 3) is written twice: Disallow: /a (line 2)" in twice.message
+    assert "Disallow: /b (line 5) never decides" in loses.message
+
+
+def test_a_second_group_for_a_crawler_is_found() -> None:
+    body = "User-agent: a\nDisallow: /x\nUser-agent: b\nUser-agent: A/2\nDisallow: /y\nUser-agent: b\nDisallow:\n"
+
+    both, one = lint(body, dialect=RFC9309), lint(body, dialect=GOOGLE_2010)
+
+    assert codes(both) == codes(one) == [(4, "D8"), (6, "D8")]
+    assert "the two hold together" in both[0].message
+    assert "the first alone counts" in one[0].message
+
+
+def test_a_name_twice_in_one_group_is_no_second_group() -> None:
+    assert lint("User-agent: a\nUser-agent: a\nDisallow: /x\n") == []
+
+
+@pytest.mark.parametrize("name", ["", "123", "*bot", "(compatible)", "+bot", "_-_", "Mozilla/5.0 (X11)"])
+def test_a_name_that_no_crawler_has_is_found(name: str) -> None:
+    assert codes(lint(f"User-agent: {name}\nDisallow: /x\n")) == [(1, "D9")]
+
+
+@pytest.mark.parametrize("name", ["*", "* all", "ExampleBot/1.0 (+https://example.com)", "a_b-c", "4bot"])
+def test_a_name_that_a_crawler_may_have_is_none(name: str) -> None:
+    assert lint(f"User-agent: {name}\nDisallow: /x\n") == []
+
+
+def test_a_name_that_one_dialect_cuts_short_is_found_there() -> None:
+    body = "User-agent: MJ12bot\nDisallow: /x\n"
+
+    assert lint(body) == []
+    assert codes(lint(body, dialect=GOOGLE)) == [(1, "D9")]
+
+
+@pytest.mark.parametrize("field", ["Crawl-delay: 1", "Request-rate: 1/5", "Visit-time: 0600-0800"])
+def test_a_pace_between_user_agent_lines_is_found(field: str) -> None:
+    assert codes(lint(f"User-agent: a\n{field}\nUser-agent: b\nDisallow: /x\n")) == [(2, "D10")]
+    assert lint(f"User-agent: a\n{field}\nDisallow: /x\n\nUser-agent: b\nDisallow: /x\n") == []
+
+
+def test_every_code_has_a_title_and_a_level() -> None:
+    assert {code.level for code in CODES.values()} == {"error", "warning", "note"}
+    assert all(len(code.title) > 10 for code in CODES.values())
 
 
 def test_a_file_full_of_mistakes_is_reported_in_part() -> None:
@@ -75,3 +199,48 @@ def test_bytes_and_text_are_alike() -> None:
 def test_no_content_makes_it_raise(body: bytes, dialect: Dialect) -> None:
     for finding in lint(body, dialect=dialect):
         assert 1 <= finding.line <= body.count(b"\n") + body.count(b"\r") + 1
+        assert finding.code in CODES
+
+
+HOSTILE = {
+    "wildcards": "Disallow: /*a*b*c\n",
+    "numbered": "".join(f"Disallow: /*{number}*x\n" for number in range(30_000)),
+    "groups": "User-agent: a\nDisallow: /*b*c*d*e*f\nDisallow: /\n",
+    "agents": "".join(f"User-agent: a{number}\n" for number in range(30_000)),
+    "paces": "User-agent: a\nCrawl-delay: 1\n",
+    "long paths": "Disallow: /" + "*a" * 2_000 + "\n",
+    "line ends": "\n",
+    "mark-up": " <",
+}
+
+
+@pytest.mark.parametrize("block", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("dialect", [CLASSIC, RFC9309, GOOGLE], ids=lambda dialect: dialect.name)
+def test_a_hostile_file_costs_a_bounded_search(block: str, dialect: Dialect) -> None:
+    body = "User-agent: *\n" + block * (512_000 // len(block))
+
+    started = time.process_time()
+    lint(body, dialect=dialect)
+
+    # 1 s at most where this was written; anything quadratic needs minutes.
+    assert time.process_time() - started < 15.0
+
+
+paths = st.text("/ab*$", max_size=6)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.tuples(st.sampled_from(["Allow", "Disallow"]), paths), max_size=6),
+    st.sampled_from(DIALECTS),
+    st.lists(st.text("/ab$x", max_size=6).map("/{}".format), max_size=20),
+)
+def test_a_rule_that_is_said_never_to_decide_never_does(
+    rules: list[tuple[str, str]], dialect: Dialect, asked: list[str]
+) -> None:
+    body = "\n".join(["User-agent: *", *(f"{field}: {path}" for field, path in rules)])
+    idle = {finding.line for finding in lint(body, dialect=dialect) if finding.code == "D7"}
+
+    bound = parse(body, dialect).rules_for("x")
+
+    assert idle.isdisjoint({decision.rule.line for path in asked if (decision := bound.decide(path)).rule})

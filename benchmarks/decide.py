@@ -1,0 +1,157 @@
+"""`python -m benchmarks.decide`: how long a question takes, beside other engines, in one process and one run."""
+
+import time
+from collections.abc import Callable
+
+from benchmarks.corpus import HEADER, Case, corpus, large
+from benchmarks.peers import Peer, peers, questions
+from benchmarks.stopwatch import race, row
+from polite.robots.parse import parse
+from polite.robots.rules import RuleSet
+
+_ROUNDS = 7
+_BODY = 512_000
+
+
+def main() -> None:
+    """Print the tables."""
+    beside = peers()
+    what, cases = corpus()
+    print(f"\n{what}: us a question, medians of {_ROUNDS} interleaved rounds; every file known, its index made")
+    _compare(cases, beside, {"allows": 5.0, "decide with rule and line": 2.5, "robots.decide(agent, url)": 1.0})
+    for rules, wild, target in ((1_000, 0.1, 25.0), (10_000, 0.1, 100.0), (10_000, 0.0, 250.0)):
+        print(f"\n{rules:,} rules, {wild:.0%} with wildcards, a tenth Allow (made by benchmarks/corpus.py)")
+        _compare([large(rules, wild=wild)], beside[:1], {"allows": target})
+    _growth()
+    _worst(beside[0])
+
+
+def _compare(cases: list[Case], beside: list[Peer], targets: dict[str, float]) -> None:
+    count = sum(len(case.questions) for case in cases)
+    runners = _ours(cases) | {peer.name: _asking(peer, cases) for peer in beside}
+    taken = race(runners, _ROUNDS)
+    for name, seconds in taken.items():
+        print(f"  {name:32} {seconds / count * 1e6:8.3f} us")
+    for name, target in targets.items():
+        print("  " + row(f"{name}, against {beside[0].name}", taken[beside[0].name] / taken[name], target))
+
+
+def _ours(cases: list[Case]) -> dict[str, Callable[[], None]]:
+    files = [(parse(case.body), case.questions) for case in cases]
+    bound = [(file.rules_for(agent), path) for file, asked in files for agent, path in asked]
+    urls = [(file, agent, f"https://example.com{path}") for file, asked in files for agent, path in asked]
+
+    def allows() -> None:
+        for rules, path in bound:
+            rules.allows(path)
+
+    def decide() -> None:
+        for rules, path in bound:
+            rule = rules.decide(path).rule
+            if rule is not None:
+                rule.line  # noqa: B018 - what is read is what is measured
+
+    def decide_url() -> None:
+        for file, agent, url in urls:
+            file.decide(agent, url)
+
+    return {"allows": allows, "decide with rule and line": decide, "robots.decide(agent, url)": decide_url}
+
+
+def _asking(peer: Peer, cases: list[Case]) -> Callable[[], None]:
+    files = [(peer.read(case.body.decode("utf-8", "replace")), questions(case)) for case in cases]
+
+    def ask() -> None:
+        for file, asked in files:
+            peer.asks(file, asked)
+
+    return ask
+
+
+def _growth() -> None:
+    sizes = (100, 1_000, 10_000)
+    cases = {size: large(size, wild=0.0) for size in sizes}
+    taken = race({str(size): _ours([case])["allows"] for size, case in cases.items()}, 31)
+    each = {size: taken[str(size)] / len(cases[size].questions) * 1e6 for size in sizes}
+    print("\nGrowth of allows, literal rules: " + ", ".join(f"{n:,}: {us:.3f} us" for n, us in each.items()))
+    growth = each[10_000] / each[100]
+    print(f"  from 100 to 10,000: {growth:.2f} times (target at most 3: {'held' if growth <= 3 else 'NOT HELD'})")
+
+
+def _filled(rows: Callable[[int], str]) -> bytes:
+    """500 KiB of rules that allow.. or forbid, one after the other."""
+    found, size, number = ["user-agent: *"], 13, 0
+    while size < _BODY - 40:
+        found.append(rows(number))
+        size += len(found[-1]) + 1
+        number += 1
+    return "\n".join(found).encode()
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+
+
+def _digits(number: int, places: int) -> str:
+    """A number as letters, the first of them changing fastest."""
+    text = ""
+    for _ in range(places):
+        number, digit = divmod(number, len(_LETTERS))
+        text += _LETTERS[digit]
+    return text
+
+
+# Files of 500 KiB that hold nothing but wildcard rules, made to be slow: no two rules are equal, and each
+# path below holds what they all look for, in the wrong order.
+WORST = {
+    "single letters": lambda n: "allow:/*" + "*".join(_digits(n, 3)),
+    "single letters, headed": lambda n: "allow:/-*" + "*".join(_digits(n, 3)),
+    "one key in all": lambda n: f"allow:/*?aaa*{_digits(n, 3)}",
+    "many stars": lambda n: "allow:/*" + "*a" * 60 + f"*{_digits(n, 3)}$",
+    "distinct words": lambda n: f"allow:/*{_digits(n, 3)}word",
+    "heads of one another": lambda n: f"allow:/{'a' * (n % 900)}*{_digits(n, 2)}",
+}
+
+
+def worst_paths(length: int) -> list[str]:
+    """Paths of a length that give hostile rules the most to do."""
+    backwards = (_LETTERS[::-1] * (length // len(_LETTERS) + 1))[: length - 2]
+    return [
+        f"/-{backwards}",
+        ("/?aaa" + backwards)[:length],
+        "/" + "a" * (length - 1),
+        ("/" + "?aaaword" * length)[:length],
+    ]
+
+
+def _worst(protego: Peer) -> None:
+    print("\nThe worst 500 KiB: nothing but wildcard rules, and paths made for them (ms; the slowest path)")
+    print(f"  {'':26}{'parse, bind, index':>20}{'100 chars':>12}{'2,000 chars':>12}{'Protego: parse':>16}{'2,000':>8}")
+    slowest = {0: 0.0, 100: 0.0, 2_000: 0.0}
+    for name, make in WORST.items():
+        body = _filled(make)
+        text = body.decode()
+        ready = min(_ms(lambda: parse(body).rules_for(HEADER).prepare()) for _ in range(3))
+        rules = parse(body).rules_for(HEADER).prepare()
+        ours = {length: max(_asked_ms(rules, path) for path in worst_paths(length)) for length in (100, 2_000)}
+        read = _ms(lambda: protego.read(text))
+        file = protego.read(text)
+        theirs = max(_ms(lambda: protego.asks(file, [("x", f"https://e.com{p}")])) for p in worst_paths(2_000))
+        print(f"  {name:26}{ready:20.1f}{ours[100]:12.2f}{ours[2_000]:12.2f}{read:16.1f}{theirs:8.1f}")
+        for size, ms in ((0, ready), *ours.items()):
+            slowest[size] = max(slowest[size], ms)
+    for what, size, limit in (("parse", 0, 70), ("100 characters", 100, 10), ("2,000 characters", 2_000, 181)):
+        print(f"  slowest, {what}: {slowest[size]:.2f} ms (target {limit}: {'held' if slowest[size] <= limit else 'NOT HELD'})")
+
+
+def _asked_ms(rules: RuleSet, path: str) -> float:
+    return min(_ms(lambda: rules.allows(path)) for _ in range(3))
+
+
+def _ms(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return (time.perf_counter() - started) * 1e3
+
+
+if __name__ == "__main__":
+    main()

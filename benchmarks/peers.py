@@ -1,0 +1,71 @@
+"""The engines beside us: each reads a file and is asked about it in its own way, when it is installed."""
+
+import importlib
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.robotparser import RobotFileParser
+
+from protego import Protego
+
+from benchmarks.corpus import Case
+
+# What answers a question: the crawler's name, the path and the URL are all prepared.
+Answers = Callable[[], None]
+
+
+class Peer(NamedTuple):
+    """`read`: from text to a parsed file. `asks`: a function that asks a file all prepared (agent, URL) questions."""
+
+    name: str
+    read: Callable[[str], object]
+    asks: Callable[[object, list[tuple[str, str]]], None]
+
+
+def peers() -> list[Peer]:
+    """Those that are installed; Protego, against which the targets are set, first. Says which are not."""
+    found = [Peer("Protego", Protego.parse, _ask_protego), Peer("robotparser", _robotparser, _ask_url_last)]
+    for name, module, make in (("robotspy", "robots", _robotspy), ("reppy", "reppy.robots", _reppy)):
+        try:
+            found.append(make(importlib.import_module(module)))
+        except ImportError:
+            print(f"{name}: not installed")
+    return found
+
+
+def questions(case: Case) -> list[tuple[str, str]]:
+    return [(agent.tokens[0], f"https://example.com{path}") for agent, path in case.questions]
+
+
+def _ask_protego(file, questions) -> None:
+    ask = file.can_fetch
+    for agent, url in questions:
+        ask(url, agent)
+
+
+def _ask_url_last(file, questions) -> None:
+    ask = file.can_fetch
+    for agent, url in questions:
+        ask(agent, url)
+
+
+def _robotparser(text: str) -> RobotFileParser:
+    file = RobotFileParser()
+    file.parse(text.splitlines())
+    file.modified()
+    return file
+
+
+def _robotspy(module) -> Peer:
+    def read(text: str):
+        file = module.RobotsParser.from_string(text)
+        return file
+
+    return Peer("robotspy", read, _ask_url_last)
+
+
+def _reppy(module) -> Peer:
+    def ask(file, questions) -> None:
+        for agent, url in questions:
+            file.allowed(url, agent)
+
+    return Peer("reppy", lambda text: module.Robots.parse("https://example.com/robots.txt", text), ask)

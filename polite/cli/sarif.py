@@ -1,0 +1,48 @@
+"""Findings as SARIF 2.1.0 (OASIS), which code hosts and editors show beside the lines."""
+
+from collections.abc import Iterable
+from urllib.parse import quote
+
+from polite.origin import Origin
+from polite.robots.finding import CODES, Finding
+from polite.version import __version__
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def sarif(findings: Iterable[Finding], source: str) -> dict[str, object]:
+    """One run of one tool over one file. `source`: a file, `-`, or a URL of the site, as the command takes it."""
+    rules = [
+        {"id": code, "shortDescription": {"text": each.title}, "defaultConfiguration": {"level": each.level}}
+        for code, each in CODES.items()
+    ]
+    driver = {"name": "polite", "version": __version__, "rules": rules}
+    place = _place(source)
+    results = [_result(finding, place) for finding in findings]
+    return {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }
+
+
+def _result(finding: Finding, place: str) -> dict[str, object]:
+    return {
+        "ruleId": finding.code,
+        "level": CODES[finding.code].level,
+        "message": {"text": f"{finding.message}. {finding.hint}."},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": place},
+                    "region": {"startLine": finding.line},
+                }
+            }
+        ],
+    }
+
+
+def _place(source: str) -> str:
+    if source == "-":
+        return "robots.txt"
+    return Origin.of(source).robots_url if "://" in source else quote(source)

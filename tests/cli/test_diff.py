@@ -1,0 +1,123 @@
+"""`polite diff`: verdicts that change, for whom; what only looks different is none."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from polite.cli.main import main
+
+OLD = b"User-agent: *\nDisallow: /a\n\nUser-agent: ABot/2\nDisallow: /\n"
+
+
+@pytest.fixture
+def compare(tmp_path: Path, capsys):
+    """Compares OLD with a new file at some URLs; gives the status and what was printed."""
+
+    def compare(new: bytes, urls: bytes, *options: str, old: bytes = OLD):
+        for name, body in {"old": old, "new": new, "urls": urls}.items():
+            (tmp_path / name).write_bytes(body)
+        paths = [str(tmp_path / name) for name in ("old", "new", "urls")]
+        status = main(["diff", paths[0], paths[1], "--urls", paths[2], *options])
+        return status, *capsys.readouterr()
+
+    return compare
+
+
+def test_a_change_names_the_agent_the_url_and_both_reasons(compare):
+    status, out, _ = compare(OLD.replace(b"/a", b"/b"), b"https://example.com/a\n/c\n")
+
+    assert status == 1
+    assert out.splitlines() == [
+        "disallowed -> allowed  *  https://example.com/a",
+        "    was disallowed by Disallow: /a (line 2)",
+        "    now allowed: no rule of the group matches",
+    ]
+
+
+def test_every_agent_that_one_of_the_files_names_is_compared(compare):
+    new = OLD.replace(b"ABot/2\nDisallow: /\n", b"NewBot\nDisallow: /a\nDisallow: /c\n")
+
+    status, out, _ = compare(new, b"/c\n")
+
+    assert status == 1
+    assert [line.split("  ")[:2] for line in out.splitlines() if " -> " in line] == [
+        ["disallowed -> allowed", "abot"],
+        ["allowed -> disallowed", "newbot"],
+    ]
+
+
+def test_the_same_effect_in_other_words_is_no_change(compare):
+    new = b"\xef\xbb\xbf# new\r\nuser-agent:abot\r\nallow:\ndisallow:/*\nuser-agent: *\ndisallow: /%61\n"
+
+    assert compare(new, b"/\n/a\n/b\n/ab\n") == (0, "", "")
+
+
+def test_agents_that_are_asked_for_are_the_only_ones(compare):
+    status, out, _ = compare(b"", b"/c\n", "--agent", "ABot/3", "--agent", "QBot")
+
+    assert status == 1
+    assert [line for line in out.splitlines() if " -> " in line] == ["disallowed -> allowed  ABot/3  /c"]
+
+
+def test_the_dialect_decides(compare):
+    new = b"User-agent: *\nDisallow: /*b\n"
+
+    assert compare(new, b"/ab\n", "--dialect", "classic", old=b"")[0] == 0
+    assert compare(new, b"/ab\n", old=b"")[0] == 1
+
+
+def test_changes_are_objects_for_programs(compare):
+    _, out, _ = compare(b"", b"HTTPS://me:secret@EXAMPLE.com/a\n", "--json", "--agent", "QBot")
+
+    change = json.loads(out)
+    assert (change["url"], change["agent"]) == ("https://example.com/a", "QBot")
+    assert change["before"] == {
+        "allowed": False,
+        "reason": "RULE",
+        "cause": None,
+        "rule": "Disallow: /a",
+        "line": 2,
+        "undefined": False,
+    }
+    assert change["after"]["reason"] == "NO_GROUP"
+
+
+def test_a_line_that_is_no_url_spoils_itself_only(compare):
+    status, out, err = compare(b"", b"nonsense\n\n\xff\n/a\n")
+
+    assert status == 2
+    assert "disallowed -> allowed  *  /a" in out
+    assert [line.split(":")[0] for line in err.splitlines()] == ["polite", "polite"]
+
+
+def test_standard_input_lists_urls_too(tmp_path, feed, capsys):
+    (tmp_path / "old").write_bytes(OLD)
+    (tmp_path / "new").write_bytes(b"")
+    feed(b"/a\n/b")
+
+    assert main(["diff", str(tmp_path / "old"), str(tmp_path / "new"), "--urls", "-"]) == 1
+    assert capsys.readouterr().out.count("abot") == 2
+
+
+@pytest.mark.parametrize("missing", ["old", "new", "urls"])
+def test_a_file_that_is_missing_is_one_line(missing: str, tmp_path, capsys):
+    for name in {"old", "new", "urls"} - {missing}:
+        (tmp_path / name).touch()
+
+    assert (
+        main(["diff", *(str(tmp_path / name) for name in ("old", "new")), "--urls", str(tmp_path / "urls")])
+        == 2
+    )
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_of_very_many_agents_the_first_are_compared(compare):
+    many = "".join(f"User-agent: bot{number}\n" for number in range(1_200)).encode()
+    endless = b"User-agent: " + b"x" * 5_000 + b"\n"
+
+    status, out, err = compare(many + endless + b"Disallow: /\n", b"/c\n", old=b"")
+
+    assert status == 1
+    assert out.count(" -> ") == 1_000
+    assert err == "polite: 1200 agents are named: the first 1000 are compared\n"
