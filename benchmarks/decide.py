@@ -79,7 +79,7 @@ def _growth() -> None:
 
 
 def _filled(rows: Callable[[int], str]) -> bytes:
-    """500 KiB of rules that allow.. or forbid, one after the other."""
+    """500 KiB of such rules."""
     found, size, number = ["user-agent: *"], 13, 0
     while size < _BODY - 40:
         found.append(rows(number))
@@ -88,11 +88,12 @@ def _filled(rows: Callable[[int], str]) -> bytes:
     return "\n".join(found).encode()
 
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_FIGURES = "0123456789"
 
 
-def _digits(number: int, places: int) -> str:
-    """A number as letters, the first of them changing fastest."""
+def _letters(number: int, places: int = 2) -> str:
+    """A number written in letters, another one each time."""
     text = ""
     for _ in range(places):
         number, digit = divmod(number, len(_LETTERS))
@@ -100,26 +101,36 @@ def _digits(number: int, places: int) -> str:
     return text
 
 
-# Files of 500 KiB that hold nothing but wildcard rules, made to be slow: no two rules are equal, and each
-# path below holds what they all look for, in the wrong order.
+def _word(number: int) -> str:
+    """Two letters and then figures: in the paths below the figures all stand before the letters."""
+    number, figure = divmod(number, len(_FIGURES))
+    return _letters(number) + _FIGURES[figure]
+
+
+# Files of 500 KiB that hold nothing but wildcard rules, made to be slow: hardly two are equal, and for each there
+# is a path below that holds all they look for, but in the wrong order.
 WORST = {
-    "single letters": lambda n: "allow:/*" + "*".join(_digits(n, 3)),
-    "single letters, headed": lambda n: "allow:/-*" + "*".join(_digits(n, 3)),
-    "one key in all": lambda n: f"allow:/*?aaa*{_digits(n, 3)}",
-    "many stars": lambda n: "allow:/*" + "*a" * 60 + f"*{_digits(n, 3)}$",
-    "distinct words": lambda n: f"allow:/*{_digits(n, 3)}word",
-    "heads of one another": lambda n: f"allow:/{'a' * (n % 900)}*{_digits(n, 2)}",
+    "single letters": lambda n: "allow:/*" + "*".join(_word(n)),
+    "single letters, headed": lambda n: "allow:/-*" + "*".join(_word(n)),
+    "one key in all": lambda n: "allow:/*?aaa*" + "*".join(_word(n)),
+    "many stars": lambda n: "allow:/" + "*a" * 30 + "*" + "*".join(_word(n)),
+    "many stars, anchored": lambda n: "allow:/" + "*a" * 60 + f"*{_word(n)}$",
+    "distinct words": lambda n: f"allow:/*{_letters(n, 3)}word",
+    "heads of one another": lambda n: f"allow:/{'a' * (n % 900)}*{_word(n)}",
+    "real-like": lambda n: f"Disallow: /*/folder{n}/*?page=",
 }
 
 
 def worst_paths(length: int) -> list[str]:
     """Paths of a length that give hostile rules the most to do."""
-    backwards = (_LETTERS[::-1] * (length // len(_LETTERS) + 1))[: length - 2]
+    letters = (_LETTERS * (length // len(_LETTERS) + 1))[: length - 30]
     return [
-        f"/-{backwards}",
-        ("/?aaa" + backwards)[:length],
+        f"/-{_FIGURES}{letters}",
+        f"/-{_FIGURES}?aaa{letters}",
+        f"/-{_FIGURES}{'a' * (length - 12 - len(_LETTERS))}{_LETTERS}",
         "/" + "a" * (length - 1),
         ("/" + "?aaaword" * length)[:length],
+        ("/" + "folder1/?page=" * length)[:length],
     ]
 
 

@@ -186,3 +186,12 @@ async def test_without_a_timer_the_loop_waits_for_threads() -> None:
 
 def test_what_is_public_is_there() -> None:
     assert all(hasattr(polite.testing, name) for name in polite.testing.__all__)
+
+
+def test_a_year_away_from_zero_a_timer_is_still_due() -> None:
+    async def sleep() -> float:
+        await asyncio.sleep(365 * 86_400)
+        return asyncio.get_running_loop().time()
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        assert runner.run(sleep()) == pytest.approx(365 * 86_400)

@@ -2,7 +2,7 @@
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from polite.robots.pattern import Matcher, Pattern
 from polite.robots.thicket import Thicket
@@ -24,13 +24,13 @@ class Index:
         """`matchers`: one for each rule, the strongest rule first; its place is its rank. `none`: the rank of no rule."""
         self.none = len(matchers)
         literal: dict[str, int] = {"/": self.none}
-        wild: dict[str, list[tuple[int, Pattern]]] = {}
+        wild: dict[str, list[int]] = {}
         for rank, matcher in enumerate(matchers):
             # A path starts with a slash: a head that is empty starts it too, and any other never does.
             if isinstance(matcher, Pattern):
                 head = matcher.head or "/"
                 if head[0] == "/":
-                    wild.setdefault(head, []).append((rank, matcher))
+                    wild.setdefault(head, []).append(rank)
                     literal.setdefault(head, self.none)
             else:
                 head = matcher or "/"
@@ -41,7 +41,7 @@ class Index:
         self._ranks = array("i", [literal[head] for head in self._heads])
         self._wild = array("i", [_NOWHERE]) * len(self._heads) if wild else array("i")
         self._thickets: dict[int, Thicket] = {}
-        self._fold(wild)
+        self._fold({head: _thicket(ranks, matchers) for head, ranks in wild.items()})
 
     def strongest(self, path: str, *, any_will_do: bool = False) -> int:
         """The rank of the strongest rule that matches a path in normal form, or `none`; or of any that does."""
@@ -60,16 +60,20 @@ class Index:
             at = self._wild[self._parents[at]] if at else _NOWHERE
         return rank
 
-    def _fold(self, wild: dict[str, list[tuple[int, Pattern]]]) -> None:
+    def _fold(self, wild: Mapping[str, Thicket]) -> None:
         """Hand down to each head what its ancestors know; a parent stands before its children."""
         for at, (head, parent) in enumerate(zip(self._heads, self._parents, strict=True)):
             if self._ranks[parent] < self._ranks[at]:
                 self._ranks[at] = self._ranks[parent]
             if head in wild:
-                self._thickets[at] = Thicket(wild[head])
+                self._thickets[at] = wild[head]
                 self._wild[at] = at
             elif wild:
                 self._wild[at] = self._wild[parent]
+
+
+def _thicket(ranks: list[int], matchers: Sequence[Matcher]) -> Thicket:
+    return Thicket(ranks, [each for each in map(matchers.__getitem__, ranks) if isinstance(each, Pattern)])
 
 
 def _parents(heads: Sequence[str]) -> list[int]:

@@ -23,7 +23,7 @@ class Pattern:
         self.head = head
         # Behind a last `*` comes anything: nothing is tied to the end then.
         self.anchored = anchored and (not after_stars or after_stars[-1] != "")
-        self.pieces = [piece for piece in after_stars if piece]
+        self.pieces = [piece for piece in after_stars if piece] if "" in after_stars else after_stars
 
     @property
     def has_wildcard(self) -> bool:
@@ -80,11 +80,9 @@ class Grammar:
         if "*" in raw or raw[-1:] == "$":
             pattern = self.pattern(raw)
             return pattern.octets, pattern.head if pattern.literal else pattern
-        normal = raw
-        if "%" in raw or not raw.isascii() or raw[:1] != "/" or not self.plain_stays:
-            normal = self._normal(raw)
-            if self._dialect.specials_equal_escapes:
-                return len(normal), plain_specials(normal)
+        normal = self._normal(raw)
+        if self._dialect.specials_equal_escapes and "%2" in normal:
+            return len(normal), plain_specials(normal)
         return len(normal), normal
 
     def pattern(self, raw: str) -> Pattern:
@@ -107,9 +105,9 @@ class Grammar:
         return self._url_spelling(url_path)
 
     def _normal(self, raw: str) -> str:
-        if self._dialect.supplies_slash and not raw.startswith("/"):
+        if raw[:1] != "/" and self._dialect.supplies_slash:
             raw = "/" + raw
-        return self._rule_spelling(raw)
+        return self._rule_spelling(raw) if "%" in raw or not raw.isascii() or not self.plain_stays else raw
 
 
 @lru_cache(maxsize=16)

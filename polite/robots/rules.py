@@ -2,7 +2,6 @@
 
 from array import array
 from collections.abc import Sequence
-from operator import itemgetter
 
 from polite.errors import InvalidURL
 from polite.robots.access import Access
@@ -220,32 +219,38 @@ class RuleSet:
         return screen((self._grammar.matcher(path)[1] for path in forbidding), certain=self._alike)
 
     def _indexed(self) -> Index:
-        ready = self._ready()
-        self._order = array("I", [place for _, _, place in ready])
-        self._index = index = Index([matcher for _, matcher, _ in ready])
+        matchers, places, _ = self._ranked()
+        self._order = array("I", places)
+        self._index = index = Index(matchers)
         return index
 
-    def _ready(self) -> list[_Ready]:
-        """The rules that have a path, by precedence: the longest first, then Allow, then the file's order.
+    def _ranked(self) -> tuple[list[Matcher], list[int], list[int]]:
+        """What the rules with a path match, their places in the file and their precedences, the strongest first.
 
-        P1, P2 and RFC 9309, 2.2.2.
+        The longest first, then Allow, then the file's order: P1, P2 and RFC 9309, 2.2.2.
         """
         matcher, index_is_folder = self._grammar.matcher, self.dialect.index_is_folder
-        ready: list[_Ready] = []
-        for place, (path, mark) in enumerate(zip(self._paths, self._marks, strict=True)):
-            if not path:
-                continue
-            octets, matches = matcher(path)
-            ready.append((2 * octets + (mark & 1), matches, place))
-            if index_is_folder and mark & 1 and (folder := _index_folder(path)):
-                octets, matches = matcher(folder)
-                ready.append((2 * octets + 1, matches, place))
-        ready.sort(key=itemgetter(0), reverse=True)  # stable, so the file's order stays
-        return ready
+        found: list[Matcher] = []
+        places: list[int] = []
+        precedences: list[int] = []
+        for place, path in enumerate(self._paths):
+            if path:
+                allows = self._marks[place] & 1
+                for raw in _readings(path) if index_is_folder and allows else (path,):
+                    octets, matches = matcher(raw)
+                    found.append(matches)
+                    places.append(place)
+                    precedences.append(2 * octets + allows)
+        # A stable sort, so the file's order stays.
+        order = sorted(range(len(found)), key=precedences.__getitem__, reverse=True)
+        return [found[at] for at in order], [places[at] for at in order], [precedences[at] for at in order]
 
     def _matching(self, path: str) -> list[_Ready]:
         normal = self._normal(path)
-        return [each for each in self._ready() if _matches(each[1], normal)]
+        matchers, places, precedences = self._ranked()
+        return [
+            each for each in zip(precedences, matchers, places, strict=True) if _matches(each[1], normal)
+        ]
 
     def _ruling(self, rank: int) -> Rule:
         """The rule of a rank; each is made once, of the few that ever decide."""
@@ -259,10 +264,10 @@ class RuleSet:
         return Rule(mark & 1 == 1, readable(self._paths[place]), mark >> 1)
 
 
-def _index_folder(path: str) -> str | None:
-    """Of an index page its folder, and that alone."""
+def _readings(path: str) -> tuple[str, ...]:
+    """An allowed path as written; and of an index page its folder, and that alone."""
     folder, slash, page = path.rpartition("/")
-    return f"{folder}/$" if slash and page.startswith("index.htm") else None
+    return (path, f"{folder}/$") if slash and page.startswith("index.htm") else (path,)
 
 
 def _matches(matcher: Matcher, path: str) -> bool:
