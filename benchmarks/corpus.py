@@ -11,8 +11,30 @@ from polite.robots.agent import UserAgent
 
 _REAL = Path(__file__).resolve().parents[1].parent / "shared" / "corpus"
 _AGENTS = ("bingbot", "gptbot", "ahrefsbot", "mj-bot", "semrushbot", "yandex", "baiduspider", "applebot")
-_FOLDERS = ("wp-admin", "cgi-bin", "search", "cart", "user", "login", "tmp", "print", "tag", "feed", "api", "img")
-_WILD = ("/*?sort=", "/*.pdf$", "/*/feed/", "/*?*session=", "/*&print=1", "/search*/page/", "/*.php?id=", "/$")
+_FOLDERS = (
+    "wp-admin",
+    "cgi-bin",
+    "search",
+    "cart",
+    "user",
+    "login",
+    "tmp",
+    "print",
+    "tag",
+    "feed",
+    "api",
+    "img",
+)
+_WILD = (
+    "/*?sort=",
+    "/*.pdf$",
+    "/*/feed/",
+    "/*?*session=",
+    "/*&print=1",
+    "/search*/page/",
+    "/*.php?id=",
+    "/$",
+)
 HEADER = "ExampleBot/1.0 (+https://example.com/bot)"
 
 
@@ -29,7 +51,10 @@ def corpus() -> tuple[str, list[Case]]:
         cases = _real()
         return f"{len(cases):,} real files ({_REAL})", cases
     cases = made()
-    return f"NOT real: {len(cases):,} files made by benchmarks/corpus.py (the real corpus is not beside the project)", cases
+    return (
+        f"NOT real: {len(cases):,} files made by benchmarks/corpus.py (the real corpus is not beside the project)",
+        cases,
+    )
 
 
 def _real() -> list[Case]:
@@ -52,7 +77,9 @@ def made(files: int = 1_000, seed: int = 9309) -> list[Case]:
 
 def _made(rng: random.Random) -> Case:
     if rng.random() < 0.1:
-        return Case(b"<!DOCTYPE html>\n" + b'<p class="x">text: more</p>\n' * rng.randrange(50, 2_000), _asked(rng))
+        return Case(
+            b"<!DOCTYPE html>\n" + b'<p class="x">text: more</p>\n' * rng.randrange(50, 2_000), _asked(rng)
+        )
     rows = []
     for agent in [*rng.sample(_AGENTS, rng.randrange(4)), "*"]:
         rows += ["", f"User-agent: {agent}"]

@@ -9,9 +9,6 @@ from protego import Protego
 
 from benchmarks.corpus import Case
 
-# What answers a question: the crawler's name, the path and the URL are all prepared.
-Answers = Callable[[], None]
-
 
 class Peer(NamedTuple):
     """`read`: from text to a parsed file. `asks`: a function that asks a file all prepared (agent, URL) questions."""
@@ -56,11 +53,7 @@ def _robotparser(text: str) -> RobotFileParser:
 
 
 def _robotspy(module) -> Peer:
-    def read(text: str):
-        file = module.RobotsParser.from_string(text)
-        return file
-
-    return Peer("robotspy", read, _ask_url_last)
+    return Peer("robotspy", module.RobotsParser.from_string, _ask_url_last)
 
 
 def _reppy(module) -> Peer:

@@ -1,0 +1,41 @@
+"""A crawler on polite and aiohttp: a task a URL, each awaiting its permit."""
+
+import asyncio
+import sys
+
+import aiohttp
+from yarl import URL
+
+import polite
+from benchmarks.hosts import urls
+
+AGENT = "politebench/1.0"
+
+
+async def main(hosts: int, pages: int, delay: float, port: int) -> None:
+    pacing = polite.PacingPolicy(min_delay=delay)
+    fetching = polite.FetchPolicy(allow_private=True, connections=1_000)
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
+    async with (
+        polite.open_gate(AGENT, pacing=pacing, fetching=fetching) as gate,
+        aiohttp.ClientSession(connector=connector, headers={"User-Agent": AGENT}) as session,
+    ):
+
+        async def fetch(url: str) -> None:
+            try:
+                async with (
+                    gate.permit(url) as permit,
+                    session.get(URL(permit.url, encoded=True), allow_redirects=False) as response,
+                ):
+                    permit.report(status=response.status, headers=response.headers)
+                    await response.read()
+            except polite.Disallowed:
+                pass
+
+        async with asyncio.TaskGroup() as tasks:
+            for url in urls(hosts, pages, port):
+                tasks.create_task(fetch(url))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])))

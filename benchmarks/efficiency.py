@@ -1,0 +1,102 @@
+"""How close a crawl comes to the time that politeness demands, and how often it is rude, by the server's log alone.
+
+Efficiency is (pages - 1) x delay, over the time between the first and the last page that the server saw: 1.0 is the physical
+limit for equal hosts. A gap is short when two pages of a host, or its robots.txt and a page, came closer than the delay by more
+than 1 ms. Scrapy and crawlee run beside us when they are installed (`uv pip install scrapy crawlee`).
+
+`python -m benchmarks.efficiency [all]`: the first run of the table, or all of them.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
+
+RUNS = ((100, 10, 0.5, 0.97), (300, 5, 1.0, 0.97), (500, 10, 0.5, 0.94))
+CRAWLERS = ("polite", "scrapy", "crawlee")
+TOLERANCE_S, LIMIT_S = 0.001, 150.0
+
+
+def crawl(crawler: str, hosts: int, pages: int, delay: float) -> tuple[list[list], float]:
+    """The server's log, and the client's CPU seconds."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        serving = [sys.executable, "-m", "benchmarks.hosts", "--hosts", str(hosts), "--log", str(log)]
+        with subprocess.Popen(serving, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            port = server.stdout.readline().strip()
+            command = [
+                sys.executable,
+                "-m",
+                f"benchmarks.crawlers.with_{crawler}",
+                str(hosts),
+                str(pages),
+                str(delay),
+                port,
+            ]
+            cpu = run(command)
+            server.terminate()
+        return [json.loads(line) for line in log.read_text().splitlines()], cpu
+
+
+def run(command: list[str]) -> float:
+    """CPU seconds of the whole process, as the system counts them; it is ended when it takes too long."""
+    client = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    started = time.monotonic()
+    while True:
+        pid, _, used = os.wait4(client.pid, os.WNOHANG)
+        if pid:
+            client.returncode = 0
+            return used.ru_utime + used.ru_stime
+        if time.monotonic() - started > LIMIT_S:
+            client.kill()
+        time.sleep(0.02)
+
+
+def judge(log: list[list], hosts: int, pages: int, delay: float) -> dict[str, float]:
+    by_host = defaultdict(list)
+    for hit in sorted(log):
+        by_host[hit[1]].append(hit)
+    fetched = [hit for hit in log if hit[2].startswith("/p/")]
+    gaps = [after[0] - before[0] for hits in by_host.values() for before, after in pairwise(hits)]
+    span = max(hit[0] for hit in fetched) - min(hit[0] for hit in fetched) if fetched else float("nan")
+    robots = [sum(hit[2] == "/robots.txt" for hit in hits) for hits in by_host.values()]
+    return {
+        "eta": (pages - 1) * delay / span,
+        "missing": hosts * pages - len({(hit[1], hit[2]) for hit in fetched}),
+        "short": sum(gap < delay - TOLERANCE_S for gap in gaps),
+        "shortest": min(gaps, default=float("nan")),
+        "rude": sum(hit[2].startswith("/private") for hit in log),
+        "robots": max(robots, default=0),
+    }
+
+
+def main() -> None:
+    runs = RUNS if "all" in sys.argv[1:] else RUNS[:1]
+    print(
+        f"{'':31} {'eta':>6} {'short gaps':>10} {'shortest':>9} {'disallowed':>10} {'robots':>6} {'missing':>7} CPU s/1000"
+    )
+    for hosts, pages, delay, least in runs:
+        for crawler in CRAWLERS:
+            if crawler != "polite" and find_spec(crawler) is None:
+                print(f"{hosts} x {pages}, {delay:g} s{'':8} {crawler:8} not installed")
+                continue
+            log, cpu = crawl(crawler, hosts, pages, delay)
+            seen = judge(log, hosts, pages, delay)
+            target = f"  (at least {least}, no short gap)" if crawler == "polite" else ""
+            print(
+                f"{f'{hosts} x {pages}, {delay:g} s':22} {crawler:8} {seen['eta']:6.3f} {seen['short']:10} "
+                f"{seen['shortest'] * 1e3:6.0f} ms {seen['rude']:10} {seen['robots']:6} {seen['missing']:7} "
+                f"{cpu / max(1, len(log)) * 1e3:10.2f}{target}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Many hosts on loopback, played by one server process that stamps each request as its bytes arrive.
+
+`python -m benchmarks.hosts --hosts N --log FILE`: prints the port when it listens; at SIGTERM it writes its log, a JSON list
+[seconds of CLOCK_MONOTONIC, host number, path, status] a line. Each host is an address of its own, 127.10.x.y.
+"""
+
+import argparse
+import asyncio
+import json
+import signal
+import time
+from functools import partial
+
+ROBOTS = b"User-agent: *\nDisallow: /private/\n"
+PAGE = b"<html><body>" + b"lorem ipsum " * 80 + b"</body></html>"
+
+
+def address(number: int) -> str:
+    return f"127.10.{number // 250}.{number % 250 + 1}"
+
+
+def urls(hosts: int, pages: int, port: int) -> list[str]:
+    """All pages, host by turns, and last one disallowed URL a host: nobody may ever ask for it."""
+    paths = [*(f"/p/{page}" for page in range(pages)), "/private/x"]
+    return [f"http://{address(host)}:{port}{path}" for path in paths for host in range(hosts)]
+
+
+class Host(asyncio.Protocol):
+    """HTTP/1.1 as far as a crawler's GET needs it."""
+
+    def __init__(
+        self, number: int, log: list[tuple[float, int, str, int]], options: argparse.Namespace
+    ) -> None:
+        self.number, self.log, self.options = number, log, options
+        self.buffer = b""
+
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        arrived = time.monotonic()
+        self.buffer += data
+        while b"\r\n\r\n" in self.buffer:
+            head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
+            path = head.split(b" ", 2)[1].decode("latin-1")
+            status, body, delay = self.answer(path)
+            self.log.append((arrived, self.number, path, status))
+            asyncio.get_running_loop().call_later(delay, self.send, status, body)
+
+    def answer(self, path: str) -> tuple[int, bytes, float]:
+        options = self.options
+        if path == "/robots.txt":
+            delay = f"Crawl-delay: {options.crawl_delay}\n".encode() if options.crawl_delay else b""
+            return 200, ROBOTS + delay, options.robots_latency
+        return 200, PAGE, options.latency
+
+    def send(self, status: int, body: bytes) -> None:
+        head = f"HTTP/1.1 {status} OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
+        self.transport.write(head.encode() + body)
+
+
+async def serve(options: argparse.Namespace) -> None:
+    loop = asyncio.get_running_loop()
+    log: list[tuple[float, int, str, int]] = []
+    port = options.port
+    servers = []
+    for number in range(options.hosts):
+        made = partial(Host, number, log, options)
+        server = await loop.create_server(made, address(number), port, backlog=64)
+        port = server.sockets[0].getsockname()[1]
+        servers.append(server)
+    stop = asyncio.Event()
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    print(port, flush=True)
+    await stop.wait()
+    with open(options.log, "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(hit) + "\n" for hit in log)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hosts", type=int, required=True)
+    parser.add_argument("--log", required=True)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--crawl-delay", default="")
+    parser.add_argument("--latency", type=float, default=0.0)
+    parser.add_argument("--robots-latency", type=float, default=0.0)
+    asyncio.run(serve(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""`python -m benchmarks.memory`: octets that a file costs while it is kept, beside other engines (tracemalloc)."""
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+
+from benchmarks.corpus import Case, corpus
+from benchmarks.peers import Peer, peers, questions
+from benchmarks.stopwatch import row
+from polite.robots.parse import parse
+
+_TARGET = 3.0
+
+
+def main() -> None:
+    """Print the table."""
+    beside = peers()
+    what, cases = corpus()
+    kept = {
+        "the rules that bind one crawler": _size(cases, _rules),
+        "the same, all questions asked": _size(cases, _rules_asked),
+        "the whole file with its octets, all questions asked": _size(cases, _file_asked),
+    }
+    for peer in beside:
+        kept[peer.name] = _size(cases, lambda case, peer=peer: peer.read(_text(case)))
+        kept[f"{peer.name}, all questions asked"] = _size(cases, lambda case, peer=peer: _asked(peer, case))
+    print(
+        f"\n{what}: octets kept for a file, on the average ({sum(len(c.body) for c in cases) // len(cases):,} octets long)"
+    )
+    for name, size in kept.items():
+        print(f"  {name:56}{size:10,.0f}")
+    protego = kept[f"{beside[0].name}, all questions asked"]
+    for name in list(kept)[:3]:
+        against = kept[beside[0].name] if name == "the rules that bind one crawler" else protego
+        print("  " + row(name, against / kept[name], _TARGET))
+
+
+def _size(cases: list[Case], make: Callable[[Case], object]) -> float:
+    make(cases[0])
+    gc.collect()
+    tracemalloc.start()
+    files = [make(case) for case in cases]
+    gc.collect()
+    size = tracemalloc.get_traced_memory()[0] / len(files)
+    tracemalloc.stop()
+    return size
+
+
+def _rules(case: Case) -> object:
+    return parse(_copy(case)).rules_for(case.questions[0][0])
+
+
+def _rules_asked(case: Case) -> object:
+    agent = case.questions[0][0]
+    rules = parse(_copy(case)).rules_for(agent)
+    for _, path in case.questions:
+        rules.allows(path)
+    return rules
+
+
+def _file_asked(case: Case) -> object:
+    file = parse(_copy(case))
+    for agent, path in case.questions:
+        file.rules_for(agent).allows(path)
+    return file
+
+
+def _asked(peer: Peer, case: Case) -> object:
+    file = peer.read(_text(case))
+    peer.asks(file, questions(case))
+    return file
+
+
+def _copy(case: Case) -> bytes:
+    """The octets as they come from a server: counted, if they are kept."""
+    return bytes(bytearray(case.body))
+
+
+def _text(case: Case) -> str:
+    return case.body.decode("utf-8", "replace")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""`python -m benchmarks.parse`: how fast files are read and bound to one crawler, beside other engines, in one run."""
+
+from collections.abc import Callable
+
+from benchmarks.corpus import Case, corpus
+from benchmarks.peers import peers, questions
+from benchmarks.stopwatch import race, row
+from polite.robots.parse import parse
+
+_ROUNDS = 7
+_TARGET = 4.0
+
+
+def main() -> None:
+    """Print the table."""
+    beside = peers()
+    what, cases = corpus()
+    texts = [case.body.decode("utf-8", "replace") for case in cases]
+    octets = sum(len(case.body) for case in cases)
+    runners = _ours(cases)
+    for peer in beside:
+        runners[peer.name] = lambda peer=peer: [peer.read(text) for text in texts]
+        runners[f"{peer.name}, and one question"] = lambda peer=peer: [
+            peer.asks(peer.read(text), questions(case)[:1]) for text, case in zip(texts, cases, strict=True)
+        ]
+    taken = race(runners, _ROUNDS)
+    print(
+        f"\n{what}, {octets / 1e6:.1f} MB: medians of {_ROUNDS} interleaved rounds; peers are given decoded text"
+    )
+    for name, seconds in taken.items():
+        print(f"  {name:48}{octets / seconds / 1e6:8.1f} MB/s {seconds / len(cases) * 1e6:8.1f} us a file")
+    ours, first = list(runners)[:2]
+    protego = beside[0].name
+    print("  " + row(f"{ours}, against {protego}", taken[protego] / taken[ours], _TARGET))
+    question = f"{protego}, and one question"
+    print(f"  {'with one question each:':56} {taken[question] / taken[first]:8.2f}x  (no target)")
+
+
+def _ours(cases: list[Case]) -> dict[str, Callable[[], object]]:
+    asked = [(case.body, *case.questions[0]) for case in cases]
+    return {
+        "parse and bind": lambda: [parse(body).rules_for(agent) for body, agent, _ in asked],
+        "parse and bind, and one question": lambda: [
+            parse(body).rules_for(agent).allows(path) for body, agent, path in asked
+        ],
+        "parse and bind, index made": lambda: [
+            parse(body).rules_for(agent).prepare() for body, agent, _ in asked
+        ],
+        "parse and bind, sitemaps and all groups too": lambda: [
+            (file := parse(body)).rules_for(agent) and (file.sitemaps, file.groups)
+            for body, agent, _ in asked
+        ],
+    }
+
+
+if __name__ == "__main__":
+    main()
