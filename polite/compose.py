@@ -1,20 +1,22 @@
 """Puts a gate together; the only file that chooses implementations."""
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from polite.clock import SystemClock
-from polite.errors import InvalidOption
+from polite.errors import InvalidOption, StoreFailed, shown
 from polite.events import Event
 from polite.fetch import RobotsFetcher
 from polite.gate import Gate
+from polite.origin import Origin
 from polite.origins import OriginManager
 from polite.pacers.local import LocalPacer
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.throttle import DelayThrottle
-from polite.ports import Clock, Listener, RobotsStore, Throttle, Transport
+from polite.ports import Clock, Hold, HoldStore, Listener, RobotsStore, Throttle, Transport
 from polite.robots.agent import UserAgent
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.turns import Turns
@@ -53,7 +55,7 @@ async def open_gate(
     robots: RobotsPolicy | None = None,
     pacing: PacingPolicy | None = None,
     fetching: FetchPolicy | None = None,
-    store: RobotsStore | None = None,
+    store: RobotsStore | str | os.PathLike[str] | None = None,
     throttle: Throttle | None = None,
     listener: Listener | None = None,
     clock: Clock | None = None,
@@ -62,17 +64,14 @@ async def open_gate(
     """A gate for one crawler, closed when the block is left: `async with polite.open_gate("ExampleBot/1.0 (+url)") as gate:`.
 
     `agent` is the User-Agent header that is sent, and names the product token that files are searched for. `transports`, by
-    scheme, are spoken beside http and https, or instead of them (L9); the gate closes them, and the store. `listener` is told
-    of each event. Raises InvalidUserAgent, InvalidOption.
+    scheme, are spoken beside http, https and ftp, or instead of them (L9); the gate closes them, and the store. `store` keeps what
+    is known: a RobotsStore, or the name of a file for a SqliteStore, which keeps it between runs. `listener` is told of each
+    event. Raises InvalidUserAgent, InvalidOption, StoreFailed.
     """
     agent = agent if isinstance(agent, UserAgent) else UserAgent(agent)
     robots = _checked("robots", robots, RobotsPolicy)
     pacing = _checked("pacing", pacing, PacingPolicy)
     fetching = _checked("fetching", fetching, FetchPolicy)
-    if isinstance(store, str):
-        raise InvalidOption(
-            f"store={store!r}: a RobotsStore is needed, such as polite.stores.memory.MemoryStore()"
-        )
     clock = clock or SystemClock()
     spoken = _transports(agent, fetching, transports or {})
     tell = _told(listener)
@@ -82,7 +81,8 @@ async def open_gate(
         provisional_s=pacing.min_delay,
         max_waiting=pacing.max_waiting,
     )
-    turns = Turns(pacer, throttle or _throttle(pacing), pacing, tell)
+    store = await _kept(store, clock)
+    turns = Turns(pacer, throttle or _throttle(pacing), pacing, tell, keep_rest=_keep_rest(store, clock))
     fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots)
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=store)
     gate = Gate(origins, turns, clock, tell if listener else None)
@@ -94,14 +94,53 @@ async def open_gate(
             await transport.close()
 
 
+async def _kept(store: RobotsStore | str | os.PathLike[str] | None, clock: Clock) -> RobotsStore | None:
+    """The store that is meant; a file that cannot be used is known now, and not at the first question."""
+    if store is None or isinstance(store, RobotsStore):
+        return store
+    if not isinstance(store, str | os.PathLike):
+        raise InvalidOption(f"store={store!r}: a RobotsStore or the name of a file is needed")
+    if "://" in str(store):
+        raise InvalidOption(
+            f"store={shown(str(store))!r}: not yet; a RobotsStore or the name of a file is needed"
+        )
+    # Imported here: a crawler that keeps nothing loads no database.
+    from polite.stores.sqlite import SqliteStore
+
+    file = SqliteStore(store, wall=clock.wall)
+    try:
+        await file.open()
+    except StoreFailed:
+        await file.close()
+        raise
+    return file
+
+
+def _keep_rest(store: RobotsStore | None, clock: Clock) -> Callable[[Origin, float, str], None] | None:
+    """Writes a rest through to the store, where it keeps such."""
+    if not isinstance(store, HoldStore):
+        return None
+
+    def keep(origin: Origin, rest_s: float, because: str) -> None:
+        now = clock.wall()
+        store.hold(origin, Hold(now, now + rest_s, because))
+
+    return keep
+
+
 def _transports(
     agent: UserAgent, fetching: FetchPolicy, given: Mapping[str, Transport]
 ) -> dict[str, Transport]:
     # Imported here, so that `import polite` costs a crawler that only reads rules no HTTP client.
+    from polite.transports.ftp import FtpTransport
     from polite.transports.http import HttpTransport
 
     http = HttpTransport(agent.header, fetching)
-    return {"http": http, "https": http, **given}
+    ours: dict[str, Transport] = {"http": http, "https": http}
+    if fetching.proxy is None:
+        # Whoever sends all through a proxy wants nothing to go past it.
+        ours["ftp"] = FtpTransport(agent.header, fetching)
+    return ours | dict(given)
 
 
 def _throttle(pacing: PacingPolicy) -> DelayThrottle:

@@ -83,3 +83,7 @@ class PermitMisused(PoliteError, RuntimeError):
 
 class Overloaded(PoliteError):
     """A bound was reached (waiting requests, origins in back-off); the message names the option that moves it."""
+
+
+class StoreFailed(PoliteError):
+    """What is kept between runs could not be read or written; the message names the file, what is wrong, and what to change."""

@@ -43,4 +43,32 @@ class Slowed:
     because: str
 
 
-Event = RobotsFetched | Refused | Granted | Slowed
+@dataclass(frozen=True, slots=True)
+class PutOff:
+    """A frontier asks an origin again in `for_s`: its robots.txt could not be had; `tasks` of it wait meanwhile."""
+
+    origin: str
+    tasks: int
+    for_s: float
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """A task of a frontier comes back in `after_s`; it was given out `tries` times."""
+
+    url: str
+    tries: int
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A frontier gives a task up, after it was given out `tries` times; `because` says why."""
+
+    url: str
+    because: str
+    tries: int
+
+
+Event = RobotsFetched | Refused | Granted | Slowed | PutOff | Retried | Dropped

@@ -33,7 +33,7 @@ class RobotsFetcher:
         self._turns = turns
         self._clock = clock
         self._policy = fetching
-        self._denied = robots.denied_statuses | robots.dialect.denied_statuses
+        self._robots = robots
         self._connections = asyncio.Semaphore(fetching.connections)
 
     async def fetch(self, origin: Origin, *, crawl_delay: float | None = None) -> Access:
@@ -41,13 +41,8 @@ class RobotsFetcher:
 
         `crawl_delay` is what the origin's last known file asked for (seconds).
         """
-        step: Exchange | Access = Exchange.begin(
-            origin,
-            max_redirects=self._policy.max_redirects,
-            max_bytes=self._policy.max_bytes,
-            schemes=frozenset(self._transports),
-            denied_statuses=self._denied,
-        )
+        schemes = frozenset(self._transports)
+        step: Exchange | Access = Exchange.begin(origin, self._robots, self._policy, schemes=schemes)
         spent = 0.0
         while isinstance(step, Exchange):
             own_delay = crawl_delay if step.ask.target.origin == origin else None
@@ -55,6 +50,8 @@ class RobotsFetcher:
             spent += elapsed
             retry_after = self._retry_after(answer)
             step = step.next(answer, retry_after_s=retry_after)
+        if step.reason.hostile:
+            log.warning("%s tried to lead us to %s: %s", origin, step.url, step.reason.value)
         return replace(step, elapsed_s=spent)
 
     async def _hop(self, ask: Ask, left_s: float, crawl_delay: float | None) -> tuple[Reply | Failed, float]:

@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Mapping
 from functools import lru_cache
 from types import TracebackType
+from typing import Protocol
+from weakref import WeakSet
 
 from polite.errors import GateClosed, PermitMisused
 from polite.events import Granted, Refused
@@ -21,6 +23,12 @@ from polite.standings import Standing
 from polite.turns import Turns
 
 
+class Guest(Protocol):
+    """What waits at a gate in its own way, and is told when the gate closes."""
+
+    def gate_closed(self) -> None: ...
+
+
 class Gate:
     """Two questions about a URL, answered in order: robots.txt (`check`), and a turn at its origin (`permit`).
 
@@ -33,6 +41,7 @@ class Gate:
         self._clock = clock
         self._listener = listener
         self._closed = False
+        self._guests: WeakSet[Guest] = WeakSet()
 
     async def check(self, url: str) -> Decision:
         """Whether the URL may be fetched by robots.txt, asking for the file if need be; no turn is taken.
@@ -71,6 +80,8 @@ class Gate:
     async def close(self) -> None:
         """Close: who waits inside gets GateClosed, permits already given may be finished. May be called twice."""
         self._closed = True
+        for guest in list(self._guests):
+            guest.gate_closed()
         await self._turns.close()
         await self._origins.close()
 

@@ -233,7 +233,5 @@ class _Metas(HTMLParser):
                 self.found.append((name.strip().lower(), content))
 
     def parse_html_declaration(self, i: int) -> int:
-        """As HTML has it: what is no comment and no doctype is a bogus comment, `<![if` too, where the parser would raise."""
-        if self.rawdata.startswith("<!--", i):
-            return self.parse_comment(i)
+        """What starts with `<!` and is no comment: as HTML has it, `<![if` is passed over too, where the parser would raise."""
         return self.parse_bogus_comment(i)

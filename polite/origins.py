@@ -9,7 +9,7 @@ from polite.events import RobotsFetched
 from polite.fetch import RobotsFetcher
 from polite.flight import Flight
 from polite.origin import Origin, Target
-from polite.ports import Clock, Listener, RobotsStore
+from polite.ports import Clock, HoldStore, Listener, RobotsStore
 from polite.robots.access import Found, Unavailable, Unreachable
 from polite.robots.agent import UserAgent
 from polite.robots.parse import parse
@@ -110,12 +110,10 @@ class OriginManager:
         """The store first, then the origin itself."""
         before = self._known.get(origin)
         if before is None and self._store is not None:
-            stored = await self._store.load(origin)
-            if stored is not None:
-                before = await self._standing_of(stored)
-                if stored.fresh(self._clock.wall()):
-                    self._known.put(origin, before, self._clock.wall())
-                    return before
+            before = await self._recalled(origin, self._store)
+            if before is not None and before.fresh(self._clock.wall()):
+                self._known.put(origin, before, self._clock.wall())
+                return before
         crawl_delay = None if before is None else before.crawl_delay
         access = await self._fetcher.fetch(origin, crawl_delay=crawl_delay)
         last = None if before is None else before.snapshot
@@ -126,6 +124,20 @@ class OriginManager:
         self._tell(origin, snapshot)
         if self._store is not None:
             await self._store.save(origin, snapshot)
+        return standing
+
+    async def _recalled(self, origin: Origin, store: RobotsStore) -> Standing | None:
+        """What the store knows. Somebody may have asked the origin a moment ago: it rests first, and while a back-off runs."""
+        stored = await store.load(origin)
+        hold = await store.held(origin) if isinstance(store, HoldStore) else None
+        target = Target.of(origin.robots_url)
+        if hold is not None:
+            self._turns.hold(target, hold.left_s(self._clock.wall()), hold.because)
+        if stored is None:
+            return None
+        standing = await self._standing_of(stored)
+        pause = self._turns.pause(standing.crawl_delay)
+        self._turns.hold(target, pause.seconds, pause.because)
         return standing
 
     def _rest_as_asked(self, origin: Origin, crawl_delay: float | None) -> None:

@@ -1,7 +1,8 @@
 """The seams: what the gate needs of the world outside, each as a Protocol of a few methods."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from polite.events import Event
 from polite.origin import Origin
@@ -10,6 +11,7 @@ from polite.pacing.throttle import Pause
 from polite.pacing.turnstile import Outlook, Turn
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.snapshot import Snapshot
+from polite.tasks import Task
 
 
 class Timer(Protocol):
@@ -45,6 +47,7 @@ class Transport(Protocol):
         ...
 
 
+@runtime_checkable
 class RobotsStore(Protocol):
     """Where what is known of each origin's robots.txt is kept between questions, and perhaps between runs."""
 
@@ -54,6 +57,35 @@ class RobotsStore(Protocol):
 
     async def close(self) -> None:
         """Give everything back. May be called twice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """An origin rests from `since` until `until` (wall seconds), because of what `because` says."""
+
+    since: float
+    until: float
+    because: str
+
+    def left_s(self, now: float) -> float:
+        """Seconds still to rest at wall time `now`; never more than it was, however far back a clock was set."""
+        return max(0.0, min(self.until - now, self.until - self.since))
+
+
+@runtime_checkable
+class HoldStore(RobotsStore, Protocol):
+    """A RobotsStore that keeps long back-offs too, so that they outlive the process."""
+
+    def hold(self, origin: Origin, hold: Hold) -> None:
+        """Keep it, unless one that ends later is kept already. Returns at once, and never raises.
+
+        It is kept for good when a `save` that was called later, or `close`, returns.
+        """
+        ...
+
+    async def held(self, origin: Origin) -> Hold | None:
+        """The hold kept for the origin, over or not."""
         ...
 
 
@@ -115,6 +147,29 @@ class Pacer(Protocol):
 
     async def close(self) -> None:
         """Everyone who waits gets GateClosed. May be called twice."""
+        ...
+
+
+class Scheduler(Protocol):
+    """Decides the order of a frontier's tasks, never the time: it is asked only when something may go, and which.
+
+    Called from one event loop, never twice at a time; each call should cost O(log n). What it raises, and a wrong answer, stops the
+    frontier with SchedulerFailed.
+    """
+
+    def add(self, task: Task) -> None:
+        """The task may be chosen, once its origin is ready. It may have been chosen before, and come back."""
+        ...
+
+    def ready(self, origin: Origin) -> None:
+        """The origin's turn has come: one of its tasks (there is at least one) may be chosen."""
+        ...
+
+    def next(self) -> Task:
+        """Choose: a task that was added, of an origin that is ready. From now on it is neither added nor its origin ready.
+
+        Called only while some origin is ready.
+        """
         ...
 
 

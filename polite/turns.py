@@ -1,20 +1,34 @@
 """A turn at an origin: its scopes, the pacer that gives it, and the throttle that says how long the origin rests."""
 
-from collections.abc import Awaitable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 
 from polite.events import Slowed
-from polite.origin import Target
+from polite.origin import Origin, Target
 from polite.pacing.outcome import Outcome
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.throttle import REFUSALS, Pause
 from polite.pacing.turnstile import Outlook, Turn
 from polite.ports import Listener, Pacer, Throttle
 
+# A rest of so many seconds is worth a write, where it is longer than what the origin rests for anyway.
+LONG_REST_S = 10.0
+
 
 class Turns:
-    """Pages and robots.txt take their turns here alike, so that both count as hits."""
+    """Pages and robots.txt take their turns here alike, so that both count as hits.
 
-    def __init__(self, pacer: Pacer, throttle: Throttle, policy: PacingPolicy, listener: Listener) -> None:
+    `keep_rest(origin, seconds, because)` is told of each long back-off as it begins, so that it may outlive the process.
+    """
+
+    def __init__(
+        self,
+        pacer: Pacer,
+        throttle: Throttle,
+        policy: PacingPolicy,
+        listener: Listener,
+        *,
+        keep_rest: Callable[[Origin, float, str], None] | None = None,
+    ) -> None:
         self._pacer = pacer
         self._throttle = throttle
         self._listener = listener
@@ -22,6 +36,7 @@ class Turns:
         self._scopes = policy.scopes
         self._min_delay = policy.min_delay
         self._concurrent = policy.concurrency > 1
+        self._keep_rest = keep_rest
 
     def take(
         self, target: Target, *, crawl_delay: float | None = None, urgent: bool = False
@@ -46,6 +61,12 @@ class Turns:
         if len(scopes) > 1:
             rests = dict.fromkeys(scopes, self._min_delay) | {scopes[0]: pause.seconds}
         self._pacer.settle(turn, rests, strike=pause.strike, because=pause.because)
+        if (
+            pause.seconds >= LONG_REST_S
+            and self._keep_rest
+            and pause.seconds > self.pause(crawl_delay).seconds
+        ):
+            self._keep_rest(target.origin, pause.seconds, pause.because)
         if pause.strike:
             status = outcome.status or 0
             self._listener(Slowed(str(target.origin), status, pause.seconds, pause.because))

@@ -23,7 +23,6 @@ real_files = pytest.mark.skipif(
 CAUSES = {
     "decodes_unreserved",
     "specials_equal_escapes",
-    "excluded_equal_escapes",
     "normalises_urls",
     "exempts_robots_txt",
     "lettered_names_only",

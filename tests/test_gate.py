@@ -412,7 +412,13 @@ async def test_an_agent_that_cannot_be_sent_or_names_nobody_is_refused(agent: st
 @pytest.mark.parametrize("option", ["robots", "pacing", "fetching", "store"])
 async def test_an_option_of_the_wrong_kind_is_refused(option: str) -> None:
     with pytest.raises(polite.InvalidOption, match=option):
-        async with polite.open_gate(AGENT, **{option: "x"}):  # type: ignore[arg-type]
+        async with polite.open_gate(AGENT, **{option: 3}):  # type: ignore[arg-type]
+            pass
+
+
+async def test_a_store_on_a_network_is_refused_until_there_is_one() -> None:
+    with pytest.raises(polite.InvalidOption, match="store='redis://localhost': not yet"):
+        async with polite.open_gate(AGENT, store="redis://localhost"):
             pass
 
 

@@ -54,6 +54,34 @@ def test_what_asks_for_nothing_is_the_default(directive: str):
     assert indexing(header(directive), meta(directive)) == Indexing() == indexing()
 
 
+def test_a_page_that_asks_for_nothing_may_be_kept_and_shown_without_limits():
+    asked = indexing()
+
+    switches = (asked.index, asked.follow, asked.archive, asked.snippet, asked.translate)
+    assert all((*switches, asked.image_index, asked.sitelinks_searchbox))
+    assert asked.index_if_embedded is False
+    assert (
+        asked.max_snippet
+        is asked.max_video_preview
+        is asked.max_image_preview
+        is asked.unavailable_after
+        is None
+    )
+
+
+def test_names_and_directives_may_be_spelt_in_any_case_with_white_space_around():
+    asked = indexing(
+        header(" GoogleBot :  NoFollow , Unavailable_After : Fri, 25 Jun 2010 15:00:00 GMT"),
+        agent="googlebot",
+    )
+
+    assert asked == Indexing(follow=False, unavailable_after=datetime(2010, 6, 25, 15, tzinfo=UTC))
+
+
+def test_octets_that_are_not_utf_8_spoil_nothing():
+    assert indexing(html=b"\xff\x80<meta name=robots content=noindex>").index is False
+
+
 def test_none_is_both():
     assert indexing(header("none")) == Indexing(index=False, follow=False)
 

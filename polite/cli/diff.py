@@ -79,12 +79,11 @@ def _agents(options: argparse.Namespace, old: Robots, new: Robots) -> Iterator[t
         return
     written = (value for robots in (old, new) for group in robots.groups for value in group.agents)
     names = dict.fromkeys(found[0].lower() for value in written if (found := _NAME.match(value)))
-    if len(names) > _MOST_AGENTS:
-        print(
-            f"polite: {len(names)} agents are named: the first {_MOST_AGENTS} are compared", file=sys.stderr
-        )
-    for name in list(names)[:_MOST_AGENTS]:
-        yield name, UserAgent(name)
+    honest = [name for name in names if len(name) <= _LONGEST_NAME]
+    if len(honest) > _MOST_AGENTS:
+        said = f"{len(honest)} agents are named: the first {_MOST_AGENTS} are compared"
+        print(f"polite: {said}", file=sys.stderr)
+    yield from ((name, UserAgent(name)) for name in honest[:_MOST_AGENTS])
     yield "*", UserAgent("nobody", tokens=(_unnamed(names),))
 
 

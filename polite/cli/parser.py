@@ -36,6 +36,7 @@ def parser() -> argparse.ArgumentParser:
     _explain(commands)
     _lint(commands)
     _diff(commands)
+    _store(commands)
     _demo(commands)
     return command
 
@@ -98,6 +99,32 @@ def _diff(commands: _Commands) -> None:
     _dialect(diff)
     diff.add_argument("--json", action="store_true", help="one JSON object a line")
     diff.set_defaults(run=_run_diff)
+
+
+def _store(commands: _Commands) -> None:
+    text = "look into the file in which a crawler keeps what it knows between runs"
+    epilog = (
+        "exit status: 0 done, 1 the file knows nothing of the origin, 2 usage, or a file that cannot be used"
+    )
+    store = commands.add_parser("store", help=text, description=text, epilog=epilog)
+    store.add_argument(
+        "action",
+        choices=("ls", "show", "purge"),
+        metavar="ls|show|purge",
+        help="list the origins, show all that is known of one, or forget",
+    )
+    store.add_argument(
+        "origin", nargs="?", metavar="ORIGIN", help="any URL of it; for show, and for purge of one"
+    )
+    store.add_argument("file", metavar="FILE", help="the store")
+    store.add_argument(
+        "--expired", action="store_true", help="purge only what would be asked for again anyway"
+    )
+    store.add_argument(
+        "--back-offs", action="store_true", help="purge back-offs that still run, too: they are kept else"
+    )
+    store.add_argument("--json", action="store_true", help="one JSON object a line")
+    store.set_defaults(run=_run_store)
 
 
 def _demo(commands: _Commands) -> None:
@@ -178,6 +205,12 @@ def _run_diff(options: argparse.Namespace) -> int:
     from polite.cli.diff import diff
 
     return diff(options)
+
+
+def _run_store(options: argparse.Namespace) -> int:
+    from polite.cli.store import store
+
+    return store(options)
 
 
 def _run_demo(_: argparse.Namespace) -> int:

@@ -7,7 +7,10 @@ from polite.robots.reason import Reason
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """2xx: the file's rules decide (H1). `body` is decoded and capped; `capped` says that more was there (H9)."""
+    """2xx: the file's rules decide (H1). `body` is decoded and capped; `capped` says that more was there (H9).
+
+    `downgraded`: on the way there, a redirect led from https to a scheme that nothing protects.
+    """
 
     body: bytes
     status: int
@@ -16,6 +19,7 @@ class Found:
     capped: bool = False
     elapsed_s: float = 0.0
     max_age_s: float | None = None
+    downgraded: bool = False
 
     @property
     def reason(self) -> Reason:
@@ -36,7 +40,11 @@ class Unavailable:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """5xx, a network failure, or an answer nobody can rely on: all is disallowed for now (H5, H8)."""
+    """5xx, a network failure, or an answer nobody can rely on: all is disallowed for now (H5, H8).
+
+    `reason` is to switch on, `detail` for people. `status` is the last answer's, where there was one; FTP's codes count as well.
+    `hops`: redirects followed; `elapsed_s`: seconds on the network; `option`: what changes it, such as "FetchPolicy.timeout".
+    """
 
     reason: Reason
     url: str
@@ -45,6 +53,10 @@ class Unreachable:
     hops: int = 0
     elapsed_s: float = 0.0
     retry_after_s: float | None = None
+
+    @property
+    def option(self) -> str:
+        return self.reason.option
 
 
 Access = Found | Unavailable | Unreachable

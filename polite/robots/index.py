@@ -4,7 +4,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from polite.robots.pattern import Matcher, Pattern
+from polite.robots.pattern import Matcher, Shape
 from polite.robots.thicket import Thicket
 
 _NOWHERE = -1
@@ -25,12 +25,14 @@ class Index:
         self.none = len(matchers)
         literal: dict[str, int] = {"/": self.none}
         wild: dict[str, list[int]] = {}
+        shapes: dict[int, Shape] = {}
         for rank, matcher in enumerate(matchers):
             # A path starts with a slash: a head that is empty starts it too, and any other never does.
-            if isinstance(matcher, Pattern):
-                head = matcher.head or "/"
+            if isinstance(matcher, tuple):
+                head = matcher[0] or "/"
                 if head[0] == "/":
                     wild.setdefault(head, []).append(rank)
+                    shapes[rank] = matcher
                     literal.setdefault(head, self.none)
             else:
                 head = matcher or "/"
@@ -41,7 +43,7 @@ class Index:
         self._ranks = array("i", [literal[head] for head in self._heads])
         self._wild = array("i", [_NOWHERE]) * len(self._heads) if wild else array("i")
         self._thickets: dict[int, Thicket] = {}
-        self._fold({head: _thicket(ranks, matchers) for head, ranks in wild.items()})
+        self._fold({head: Thicket(ranks, shapes) for head, ranks in wild.items()})
 
     def strongest(self, path: str, *, any_will_do: bool = False) -> int:
         """The rank of the strongest rule that matches a path in normal form, or `none`; or of any that does."""
@@ -70,10 +72,6 @@ class Index:
                 self._wild[at] = at
             elif wild:
                 self._wild[at] = self._wild[parent]
-
-
-def _thicket(ranks: list[int], matchers: Sequence[Matcher]) -> Thicket:
-    return Thicket(ranks, [each for each in map(matchers.__getitem__, ranks) if isinstance(each, Pattern)])
 
 
 def _parents(heads: Sequence[str]) -> list[int]:

@@ -85,6 +85,7 @@ class _Check:
         self._agents: list[Line] = []
         self._forbids = False
         self._in_rules = False
+        self._inverted = False
         self._pace: Line | None = None
         self._names = Names(dialect)
         self._spellings: dict[str, str | None] = {}
@@ -126,7 +127,7 @@ class _Check:
     def _agent(self, line: Line) -> Iterator[Finding]:
         if self._in_rules:
             yield from self._group_end()
-            self._agents, self._in_rules, self._forbids = [], False, False
+            self._agents, self._in_rules, self._forbids, self._inverted = [], False, False, False
         elif self._pace is not None:
             yield Finding(
                 self._pace.number,
@@ -137,6 +138,7 @@ class _Check:
             )
         self._pace = None
         self._agents.append(line)
+        self._inverted = self._inverted or line.value.startswith("/")
         yield from self._names.line(line, self._agents[0].number)
 
     def _paced(self, line: Line) -> Iterator[Finding]:
@@ -168,7 +170,8 @@ class _Check:
                 f"several paths in one line: {quoted(line.value)} is taken as one",
                 f"Write a {field} line for each path",
             )
-        if line.value[:1] not in ("", "/", "*") and not self._dialect.supplies_slash:
+        supplied = self._dialect.supplies_slash or self._inverted
+        if line.value[:1] not in ("", "/", "*") and not supplied:
             yield Finding(
                 line.number,
                 "D5",

@@ -17,6 +17,11 @@ from polite.robots.signals import CleanParam, Signals, SignalSet, SiteSignals, b
 from polite.robots.text import to_text
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
+# A file of more octets may take longer than 5 ms to be read, bound and made ready to be asked (`RuleSet.prepare`), if it
+# holds nothing but wildcard rules: 4.6 ms at this size, 90 ms at 500 KiB (`python -m benchmarks.decide`). An event loop
+# leaves such a file to a thread. An ordinary file of this size takes 1 ms.
+PARSE_SIZE_FOR_THREAD = 24_576
+
 # Of the agents that ask one file so many are remembered: a crawler has one, a tester a handful.
 _MOST_BOUND = 32
 _OF_SITE = (Field.SITEMAP, Field.HOST, Field.NONE)

@@ -6,54 +6,53 @@ from polite.robots.dialect import Dialect
 from polite.robots.lines import octets
 from polite.robots.percent import NON_ASCII_ONLY, plain_specials, spelling
 
+# A pattern as a plain tuple of its head, its pieces and whether it is anchored: a file may hold 30,000 of these, and what
+# holds nothing but texts is nothing that the garbage collector has to look into again and again.
+Shape = tuple[str, tuple[str, ...], bool]
+# What a rule matches: every path that starts with a text, or what a shape tells.
+Matcher = str | Shape
+
+
+def fits(shape: Shape, path: str) -> bool:
+    """Whether a path in normal form is matched. To find each piece as far left as it goes is exact, and linear."""
+    head, pieces, anchored = shape
+    if not path.startswith(head):
+        return False
+    position = start = len(head)
+    for piece in pieces:
+        start = position
+        position = path.find(piece, start)
+        if position < 0:
+            return False
+        position += len(piece)
+    if not anchored or position == len(path):
+        return True
+    # The last piece has to stand at the end; it may be there again, behind where it was found first.
+    return bool(pieces) and path.endswith(pieces[-1], start)
+
 
 class Pattern:
     """The path of one rule, taken apart at its wildcards (RFC 9309, 2.2.2 and 2.2.3; M1 to M4).
 
-    `head`: what every path that matches starts with. `pieces`: what must follow, in this order, anything between them.
     `octets`: the length in normal form, which decides precedence (P1); `*`, `$` and escapes count as they stand there.
-    `anchored`: the path must end where the pattern does; a `*` at the end takes that away.
+    `shape`: its head, which what it matches starts with; its pieces, which must follow in this order, anything between
+    them; and whether it is anchored, so that the path must end where it does.
     """
 
-    __slots__ = ("anchored", "head", "octets", "pieces")
+    __slots__ = ("octets", "shape")
 
-    def __init__(self, length: int, head: str, after_stars: list[str], *, anchored: bool) -> None:
-        """`after_stars`: the literal text after each `*`. `anchored`: a `$` stands at the end."""
-        self.octets = length
-        self.head = head
-        # Behind a last `*` comes anything: nothing is tied to the end then.
-        self.anchored = anchored and (not after_stars or after_stars[-1] != "")
-        self.pieces = [piece for piece in after_stars if piece] if "" in after_stars else after_stars
+    def __init__(self, octets: int, shape: Shape) -> None:
+        self.octets = octets
+        self.shape = shape
 
     @property
     def has_wildcard(self) -> bool:
         """Whether there is a `*` that matters, which one at the end does not."""
-        return bool(self.pieces)
-
-    @property
-    def literal(self) -> bool:
-        """Whether every path that starts with the head matches."""
-        return not self.pieces and not self.anchored
+        return bool(self.shape[1])
 
     def matches(self, path: str) -> bool:
-        """Whether it matches a path in normal form. To find each piece as far left as it goes is exact."""
-        if not path.startswith(self.head):
-            return False
-        position = len(self.head)
-        for piece in self.pieces:
-            start = position
-            position = path.find(piece, start)
-            if position < 0:
-                return False
-            position += len(piece)
-        if not self.anchored or position == len(path):
-            return True
-        # The last piece has to stand at the end; it may be there again, behind where it was found first.
-        return bool(self.pieces) and path.endswith(self.pieces[-1], start)
-
-
-# What a rule matches: every path that starts with a text, or a pattern.
-Matcher = str | Pattern
+        """Whether it matches a path in normal form, in time linear in its length."""
+        return fits(self.shape, path)
 
 
 class Grammar:
@@ -76,10 +75,10 @@ class Grammar:
             self._url_spelling = spelling(unreserved=decodes, specials=specials, excluded=excluded)
 
     def matcher(self, raw: str) -> tuple[int, Matcher]:
-        """The octets of a rule's path, and what it matches: paths that start with a text, or a pattern of more."""
+        """The octets of a rule's path, and what it matches. `raw`: as the file has it, one character per octet."""
         if "*" in raw or raw[-1:] == "$":
-            pattern = self.pattern(raw)
-            return pattern.octets, pattern.head if pattern.literal else pattern
+            octets, shape = self._taken_apart(raw)
+            return octets, shape if shape[1] or shape[2] else shape[0]
         normal = self._normal(raw)
         if self._dialect.specials_equal_escapes and "%2" in normal:
             return len(normal), plain_specials(normal)
@@ -87,6 +86,9 @@ class Grammar:
 
     def pattern(self, raw: str) -> Pattern:
         """`raw`: a rule's path as the file has it, one character per octet."""
+        return Pattern(*self._taken_apart(raw))
+
+    def _taken_apart(self, raw: str) -> tuple[int, Shape]:
         normal = self._normal(raw)
         parts, anchored = [normal], False
         if self._dialect.has_wildcards:
@@ -94,7 +96,12 @@ class Grammar:
             parts = (normal[:-1] if anchored else normal).split("*")
         if self._dialect.specials_equal_escapes and "%2" in normal:
             parts = [plain_specials(part) for part in parts]
-        return Pattern(len(normal), parts[0], parts[1:], anchored=anchored)
+        head = parts.pop(0)
+        if "" in parts:
+            # Behind a last `*` comes anything: nothing is tied to the end then.
+            anchored = anchored and parts[-1] != ""
+            parts = [part for part in parts if part]
+        return len(normal), (head, tuple(parts), anchored)
 
     def path(self, url_path: str) -> str:
         """The normal form of a URL's path and query. A fragment is dropped; non-ASCII stands for its UTF-8."""

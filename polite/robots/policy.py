@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
-from polite.errors import InvalidOption
+from polite.errors import InvalidOption, InvalidURL, shown
+from polite.origin import Origin
 from polite.robots.dialect import RFC9309, Dialect
 
 Network = IPv4Network | IPv6Network
@@ -31,15 +32,22 @@ class RobotsPolicy:
     """What a robots.txt means, and for how long. Durations are in seconds of the wall clock.
 
     `dialect`: how the file is read. `denied_statuses`: the 4xx answers that count as a server error instead of
-    "no restriction" (H4), beyond those of the dialect. `default_ttl`: how long an answer is good (K1); a max-age moves
-    it within `min_ttl` and `max_ttl` (K2). `keep_stale`: while a refresh fails, the last good copy goes on deciding (K3);
-    without it all is denied meanwhile. `unreachable_limit`: after so long without an answer the last copy decides, or, with
-    none, all is allowed (H6). A failed fetch is tried again after `retry_min`, doubling up to `retry_max`, or up to
-    `busy_retry_max` after a 503 (H5); a Retry-After is obeyed up to `max_retry_after`. `max_origins` bounds what is remembered.
+    "no restriction" (H4), beyond those of the dialect. `allowed_statuses`: answers that say nothing about the file and count as
+    "no restriction" all the same (206, 304, 407, 600, FTP's 530; not 5xx by HTTP). `retry_once_statuses`: are asked once more,
+    since they speak of the request and not of the file. `deny_bad_redirects`: a redirect that leads nowhere is no answer; without
+    it it is a 404. `default_ttl`: how long an answer is good (K1); a max-age moves it within `min_ttl` and `max_ttl` (K2).
+    `keep_stale`: while a refresh fails, the last good copy goes on deciding (K3); without it all is denied meanwhile.
+    `unreachable_limit`: after so long without an answer the last copy decides, or, with none, all is allowed (H6). A failed fetch
+    is tried again after `retry_min`, doubling up to `retry_max`, or up to `busy_retry_max` after a 503 (H5), and not before
+    `nxdomain_retry` when the name does not exist; a Retry-After is obeyed up to `max_retry_after`. `max_origins` bounds what is
+    remembered.
     """
 
     dialect: Dialect = RFC9309
     denied_statuses: frozenset[int] = frozenset()
+    allowed_statuses: frozenset[int] = frozenset()
+    retry_once_statuses: frozenset[int] = frozenset({408, 421, 425})
+    deny_bad_redirects: bool = True
     default_ttl: float = 86_400.0
     min_ttl: float = 300.0
     max_ttl: float = 7 * 86_400.0
@@ -48,6 +56,7 @@ class RobotsPolicy:
     retry_min: float = 5.0
     retry_max: float = 3_600.0
     busy_retry_max: float = 300.0
+    nxdomain_retry: float = 600.0
     max_retry_after: float = 86_400.0
     max_origins: int = 100_000
 
@@ -59,10 +68,15 @@ class RobotsPolicy:
         seconds("RobotsPolicy.retry_min", self.retry_min, least=0.1)
         seconds("RobotsPolicy.retry_max", self.retry_max, least=self.retry_min)
         seconds("RobotsPolicy.busy_retry_max", self.busy_retry_max, least=self.retry_min)
+        seconds("RobotsPolicy.nxdomain_retry", self.nxdomain_retry)
         seconds("RobotsPolicy.max_retry_after", self.max_retry_after)
         count("RobotsPolicy.max_origins", self.max_origins, least=1, most=100_000_000)
         for status in self.denied_statuses:
             count("RobotsPolicy.denied_statuses", status, least=400, most=499)
+        for status in self.allowed_statuses:
+            count("RobotsPolicy.allowed_statuses", status, least=0, most=999)
+        for status in self.retry_once_statuses:
+            count("RobotsPolicy.retry_once_statuses", status, least=400, most=499)
         if not isinstance(self.dialect, Dialect):
             raise InvalidOption(
                 f"RobotsPolicy.dialect={self.dialect!r}: a Dialect is needed, see polite.dialect(name)"
@@ -76,6 +90,16 @@ def _networks(option: str, values: Sequence[str]) -> tuple[Network, ...]:
         raise InvalidOption(f"{option}={values!r}: {error}") from error
 
 
+def _http_url(option: str, url: str) -> None:
+    """Refuse what is no URL of an HTTP server; the error shows no credentials."""
+    try:
+        spoken = Origin.of(url).scheme in {"http", "https"}
+    except (InvalidURL, TypeError) as error:
+        raise InvalidOption(f"{option}: {error}") from error
+    if not spoken:
+        raise InvalidOption(f"{option}={shown(url)!r}: a URL that starts with http:// or https:// is needed")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchPolicy:
     """How robots.txt is asked for.
@@ -84,7 +108,11 @@ class FetchPolicy:
     `max_redirects`: hops followed (H2). `max_bytes`: octets of the decoded body that count (H9). `allow_private`: whether
     addresses that are not public may be dialled; `allowed_networks` and `denied_networks` (CIDR) say so for some, and a
     denied network wins. `nameservers`: asked instead of the system's, as "address" or "address:port".
-    `connections`: robots fetches on the network at one time.
+    `connections`: robots fetches on the network at one time. `allow_downgrade`: whether a redirect from https to http or ftp is
+    followed. `first_location`: of several Location fields the first counts; without it, several that differ are no answer.
+    `transfer_codings`: those that are read. `junk_after_gzip`: what follows a whole gzip stream is passed over; without it the body
+    is corrupt. `ca_file`: a PEM file of authorities that are trusted beside the system's. `proxy`: the URL of an HTTP proxy, which
+    then sees all and decides where names lead; the environment's proxies are never used.
     """
 
     timeout: float = 30.0
@@ -95,6 +123,12 @@ class FetchPolicy:
     denied_networks: Sequence[str] = ()
     nameservers: Sequence[str] = ()
     connections: int = 100
+    allow_downgrade: bool = True
+    first_location: bool = True
+    transfer_codings: frozenset[str] = frozenset({"chunked"})
+    junk_after_gzip: bool = True
+    ca_file: str | None = None
+    proxy: str | None = field(default=None, repr=False)
     allowed: tuple[Network, ...] = field(init=False, repr=False)
     denied: tuple[Network, ...] = field(init=False, repr=False)
 
@@ -103,5 +137,7 @@ class FetchPolicy:
         count("FetchPolicy.max_redirects", self.max_redirects, least=0, most=20)
         count("FetchPolicy.max_bytes", self.max_bytes, least=1, most=64 * 1024 * 1024)
         count("FetchPolicy.connections", self.connections, least=1, most=100_000)
+        if self.proxy is not None:
+            _http_url("FetchPolicy.proxy", self.proxy)
         object.__setattr__(self, "allowed", _networks("FetchPolicy.allowed_networks", self.allowed_networks))
         object.__setattr__(self, "denied", _networks("FetchPolicy.denied_networks", self.denied_networks))

@@ -10,7 +10,7 @@ from polite.robots.dialect import RFC9309, Dialect, WildcardConflict
 from polite.robots.index import Index
 from polite.robots.lines import readable
 from polite.robots.pace import RequestRate, VisitTime
-from polite.robots.pattern import Matcher, Pattern, grammar
+from polite.robots.pattern import Matcher, fits, grammar
 from polite.robots.reason import Reason
 from polite.robots.screen import ALL_ALLOWED, ALL_DENIED, IMPASSABLE, MOST_RULES, UNDECIDED, Screen, screen
 
@@ -38,11 +38,11 @@ class RuleSet:
         "_index",
         "_made",
         "_marks",
-        "_patterns",
         "_order",
         "_otherwise",
         "_paths",
         "_reason",
+        "_shapes",
         "_starts",
         "access",
         "cause",
@@ -137,8 +137,8 @@ class RuleSet:
             path = self._grammar.path(path)
         if path.startswith(self._starts):
             return path == self._exempt if self._certain else self._settled(path)
-        for needle, pattern in self._patterns:
-            if needle in path and pattern.matches(path):
+        for needle, shape in self._shapes:
+            if needle in path and fits(shape, path):
                 return path == self._exempt if self._certain else self._settled(path)
         return True
 
@@ -204,11 +204,11 @@ class RuleSet:
     def _first_asked(self, path: str) -> bool:
         """The answer to the first question; many files are read and never asked."""
         self._put(self._screen())
-        passes = not path.startswith(self._starts) and not any(each.matches(path) for _, each in self._patterns)
+        passes = not path.startswith(self._starts) and not any(fits(shape, path) for _, shape in self._shapes)
         return passes or (not self._certain and self._settled(path))
 
     def _put(self, made: Screen) -> None:
-        self._starts, self._patterns, self._certain = made
+        self._starts, self._shapes, self._certain = made
 
     def _screen(self) -> Screen:
         forbidding = [p for p, mark in zip(self._paths, self._marks, strict=True) if p and not mark & 1]
@@ -248,9 +248,7 @@ class RuleSet:
     def _matching(self, path: str) -> list[_Ready]:
         normal = self._normal(path)
         matchers, places, precedences = self._ranked()
-        return [
-            each for each in zip(precedences, matchers, places, strict=True) if _matches(each[1], normal)
-        ]
+        return [each for each in zip(precedences, matchers, places, strict=True) if _matches(each[1], normal)]
 
     def _ruling(self, rank: int) -> Rule:
         """The rule of a rank; each is made once, of the few that ever decide."""
@@ -271,11 +269,11 @@ def _readings(path: str) -> tuple[str, ...]:
 
 
 def _matches(matcher: Matcher, path: str) -> bool:
-    return path.startswith(matcher) if isinstance(matcher, str) else matcher.matches(path)
+    return path.startswith(matcher) if isinstance(matcher, str) else fits(matcher, path)
 
 
 def _has_wildcard(matcher: Matcher) -> bool:
-    return isinstance(matcher, Pattern) and matcher.has_wildcard
+    return isinstance(matcher, tuple) and bool(matcher[1])
 
 
 _decision = tuple.__new__

@@ -3,19 +3,19 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from polite.robots.pattern import Matcher, Pattern
+from polite.robots.pattern import Matcher, Shape
 from polite.robots.thicket import needle
 
 
 class Screen(NamedTuple):
-    """A path that starts with none of `starts` and is matched by none of `patterns` is matched by no Disallow.
+    """A path that starts with none of `starts` and is matched by none of `shapes` is matched by no Disallow.
 
-    With each pattern goes a text that what it matches holds. `certain`: any other path is disallowed, since no Allow
+    With each shape goes a text that what it matches holds. `certain`: any other path is disallowed, since no Allow
     can say otherwise.
     """
 
     starts: tuple[str, ...]
-    patterns: tuple[tuple[str, Pattern], ...]
+    shapes: tuple[tuple[str, Shape], ...]
     certain: bool
 
 
@@ -32,11 +32,11 @@ UNDECIDED = Screen(("",), (), certain=False)
 def screen(disallowed: Iterable[Matcher], *, certain: bool) -> Screen:
     """The screen before a few Disallow rules. `certain`: whether there is no Allow beside them."""
     starts: dict[str, None] = {}
-    patterns: list[tuple[str, Pattern]] = []
+    shapes: list[tuple[str, Shape]] = []
     for each in disallowed:
         if isinstance(each, str):
             starts[each] = None
         else:
             # `/*?sort=` starts like every path, and what follows the star tells more; so it does mostly.
-            patterns.append((max(needle(each), each.head, key=len), each))
-    return Screen(tuple(starts), tuple(patterns), certain)
+            shapes.append((max(needle(each), each[0], key=len), each))
+    return Screen(tuple(starts), tuple(shapes), certain)

@@ -146,7 +146,7 @@ def _read(rows: list[str], number: int, fields: Fields, dialect: Dialect, below:
     for line, row in enumerate(rows, number):
         name, colon, value = row.partition(":")
         field = fields[name] if colon else none
-        if field is none and forgiving:
+        if field is none and forgiving and (" " in row or "\t" in row):
             field, value = fields.read(row)
         if field is disallow or field is allow:
             if "#" in value:

@@ -62,6 +62,9 @@ def renewed(
     before: Snapshot | None, access: Access, policy: RobotsPolicy, now: float, *, jitter: float = 0.0
 ) -> Snapshot:
     """What is known after one more answer. `jitter` is a draw from [0, 1): it only ever makes a retry later."""
+    if before is not None and before.good is not None and access.status == 304:
+        # Nobody asked on a condition, but "not modified" has one meaning when there is a copy.
+        access = before.good
     if isinstance(access, Unreachable):
         return _failed(before, access, policy, now, jitter)
     asked = policy.default_ttl if access.max_age_s is None else access.max_age_s
@@ -89,6 +92,9 @@ def _retry_delay(access: Unreachable, policy: RobotsPolicy, failures: int, jitte
     """H5: growing, and for a 503, by which a site pauses crawling, never growing far."""
     most = policy.busy_retry_max if access.status == 503 else policy.retry_max
     delay = min(policy.retry_min * 2.0 ** min(failures - 1, _MOST_DOUBLINGS), most)
+    if access.reason is Reason.DNS_NXDOMAIN:
+        # A name that does not exist seldom comes into being within seconds (RFC 2308, 5).
+        delay = max(delay, policy.nxdomain_retry)
     if access.retry_after_s is not None:
         delay = max(delay, min(access.retry_after_s, policy.max_retry_after))
     return delay * (1.0 + 0.25 * jitter)

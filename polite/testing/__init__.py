@@ -1,7 +1,8 @@
-"""For tests of crawlers: clocks that a test moves, an event loop in virtual time, a transport without a network."""
+"""For tests of crawlers: clocks that a test moves, an event loop in virtual time, a transport without a network, a server that lies."""
 
 from polite.testing.clock import LoopClock, ManualClock
+from polite.testing.lying import LyingServer, lying_server
 from polite.testing.loop import VirtualTimeLoop
 from polite.testing.transport import ScriptedTransport
 
-__all__ = ["LoopClock", "ManualClock", "ScriptedTransport", "VirtualTimeLoop"]
+__all__ = ["LoopClock", "LyingServer", "ManualClock", "ScriptedTransport", "VirtualTimeLoop", "lying_server"]

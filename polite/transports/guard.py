@@ -4,10 +4,13 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Any
 
 from polite.robots.policy import FetchPolicy
+from polite.url.host import parse_host
+from polite.url.refusal import Refusal
 
 Address = IPv4Address | IPv6Address
 
@@ -83,6 +86,28 @@ def refusals() -> Iterator[list[str]]:
         _refused.reset(token)
 
 
+# Set while the connection is one to the proxy that the policy names: its address was chosen by the user.
+_to_proxy: ContextVar[bool] = ContextVar("to_proxy", default=False)
+
+
+@contextmanager
+def dialling_the_proxy() -> Iterator[None]:
+    """Inside the block private addresses may be dialled: it is the policy's own proxy; a denied network still is not."""
+    token = _to_proxy.set(True)
+    try:
+        yield
+    finally:
+        _to_proxy.reset(token)
+
+
+def literal(host: str) -> Address | None:
+    """The address that a host stands for when it is one, in whatever spelling; None for a name."""
+    try:
+        return ip_address(parse_host(host, special=True).strip("[]"))
+    except (Refusal, ValueError):
+        return None
+
+
 class AddressGuard:
     """A socket factory for aiohttp's connector: it sees each real address just before the connection is made.
 
@@ -91,6 +116,7 @@ class AddressGuard:
 
     def __init__(self, policy: FetchPolicy) -> None:
         self._policy = policy
+        self._for_proxy = replace(policy, allow_private=True)
 
     def __call__(self, addr_info: tuple[Any, ...]) -> socket.socket:
         """Raises AddressRefused before any socket exists."""
@@ -100,9 +126,15 @@ class AddressGuard:
             address = ip_address(host.partition("%")[0])
         except ValueError:
             raise self._refusal(host, "it is no IP address") from None
-        if not permitted(address, self._policy):
+        if not permitted(address, self._for_proxy if _to_proxy.get() else self._policy):
             raise self._refusal(host, "see FetchPolicy.allow_private and allowed_networks")
         return socket.socket(family, kind, protocol)
+
+    def check(self, host: str) -> None:
+        """For a host that somebody else will dial: raises AddressRefused when it is an address that we would not."""
+        address = literal(host)
+        if address is not None and not permitted(address, self._policy):
+            raise self._refusal(str(address), "see FetchPolicy.allow_private and allowed_networks")
 
     def _refusal(self, host: str, why: str) -> AddressRefused:
         seen = _refused.get()

@@ -1,21 +1,39 @@
 """robots.txt over http and https, on aiohttp: one unconditional GET a call, no redirect followed, no cookie kept."""
 
+import ssl
+from functools import partial
+
 import aiohttp
 from aiohttp import ClientConnectorDNSError, ClientHandlerType, ClientRequest, ClientResponse
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 from yarl import URL
 
+from polite.errors import InvalidOption
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-from polite.transports.guard import AddressGuard, refusals
+from polite.transports.guard import refusals
+from polite.transports.guarded import GuardedConnector
 from polite.transports.inflate import Inflater
-from polite.transports.resolver import NameNotResolved, Resolver
+from polite.transports.reached import reason_of
+from polite.transports.resolver import NameNotResolved
+from polite.transports.wire import WatchedResponse
 
-_TLS_ERRORS = (
-    aiohttp.ClientConnectorCertificateError,
-    aiohttp.ClientConnectorSSLError,
-    aiohttp.ClientSSLError,
-)
+# X509_V_ERR_...: what OpenSSL found wrong with a certificate (x509_vfy.h).
+_CERTIFICATE_REASONS = {
+    9: Reason.TLS_NOT_YET_VALID,
+    10: Reason.TLS_EXPIRED,
+    18: Reason.TLS_UNTRUSTED,
+    19: Reason.TLS_UNTRUSTED,
+    20: Reason.TLS_UNTRUSTED,
+    21: Reason.TLS_UNTRUSTED,
+    62: Reason.TLS_WRONG_HOST,
+    64: Reason.TLS_WRONG_HOST,
+}
+
+# Digits of a Content-Length; more are not even an exabyte-sized file, and the parsers differ on them.
+_LONGEST_LENGTH = 18
 
 
 class ConnectionLost(aiohttp.ClientError):
@@ -32,12 +50,25 @@ async def _ask_once(request: ClientRequest, handler: ClientHandlerType) -> Clien
         raise ConnectionLost(str(error) or type(error).__name__) from error
 
 
+class _Connector(GuardedConnector):
+    """The guarded connector, with our own reader of responses."""
+
+    def __init__(self, policy: FetchPolicy, **options: object) -> None:
+        super().__init__(policy, **options)
+        reader: type[ResponseHandler] = WatchedResponse
+        self._factory = partial(reader, loop=self._loop)
+
+
 class HttpTransport:
-    """A session of its own, made at the first request. `user_agent` is sent as it is."""
+    """A session of its own, made at the first request. `user_agent` is sent as it is.
+
+    Raises InvalidOption when `policy.ca_file` cannot be read.
+    """
 
     def __init__(self, user_agent: str, policy: FetchPolicy) -> None:
         self._user_agent = user_agent
         self._policy = policy
+        self._tls = _trusting(policy.ca_file)
         self._session: aiohttp.ClientSession | None = None
 
     async def get(self, ask: Ask) -> Reply | Failed:
@@ -58,22 +89,28 @@ class HttpTransport:
             self._session = self._open()
         # `encoded`: the URL is canonical already, and must be sent exactly as it is.
         url = URL(ask.target.url, encoded=True)
-        async with self._session.get(url, allow_redirects=False) as response:
-            coding = response.headers.get("Transfer-Encoding", "chunked").strip().lower()
-            if coding != "chunked":
+        async with self._session.get(url, allow_redirects=False, proxy=self._policy.proxy) as response:
+            try:
+                return _refused(response, self._policy) or await self._answer(response, ask)
+            finally:
+                # What is not read must not wait in the connection for us.
                 response.close()
-                return Failed(Reason.PROTOCOL_ERROR, f"Transfer-Encoding: {coding[:100]!r}")
-            body, end = b"", BodyEnd.COMPLETE
-            if 200 <= response.status < 300:
-                body, end = await _read(response, ask.max_bytes)
-            # What is not read must not wait in the connection for us.
-            response.close()
-            return _reply(response, body, end)
+
+    async def _answer(self, response: ClientResponse, ask: Ask) -> Reply | Failed:
+        if not 200 <= response.status < 300:
+            return _reply(response)
+        # Repeated, they are one list (RFC 9110, 5.3).
+        coding = ",".join(response.headers.getall("Content-Encoding", []))
+        inflater = Inflater(coding, ask.max_bytes, junk_allowed=self._policy.junk_after_gzip)
+        broken = await _read(response, inflater)
+        if broken not in {None, Reason.BODY_CUT_SHORT}:
+            return Failed(broken, "after a part of the body", response.status)
+        return _reply(response, inflater.body, inflater.end(cut_short=broken is not None))
 
     def _open(self) -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(
-            resolver=Resolver(tuple(self._policy.nameservers)),
-            socket_factory=AddressGuard(self._policy),
+        connector = _Connector(
+            self._policy,
+            ssl=self._tls,
             # An origin is asked once a day: a connection kept would only be one that breaks.
             force_close=True,
             limit=self._policy.connections,
@@ -96,19 +133,47 @@ class HttpTransport:
         )
 
 
-async def _read(response: ClientResponse, limit: int) -> tuple[bytes, BodyEnd]:
-    """The decoded body up to the limit; what lies beyond is not read (H9)."""
-    codings = response.headers.getall("Content-Encoding", [])
-    inflater = Inflater(",".join(codings), limit)
+def _trusting(ca_file: str | None) -> ssl.SSLContext | bool:
+    """The authorities of the system, and those of the file."""
+    if ca_file is None:
+        return True
+    context = ssl.create_default_context()
+    try:
+        context.load_verify_locations(ca_file)
+    except OSError as error:
+        raise InvalidOption(f"FetchPolicy.ca_file={ca_file!r}: {error}") from error
+    return context
+
+
+def _refused(response: ClientResponse, policy: FetchPolicy) -> Failed | None:
+    """A head that leaves open what the body is, or where to go."""
+    coding = response.headers.get("Transfer-Encoding", "").strip().lower()
+    if coding and coding not in policy.transfer_codings:
+        return Failed(Reason.TRANSFER_CODING_UNKNOWN, f"Transfer-Encoding: {coding[:100]!r}", response.status)
+    lengths = response.headers.getall("Content-Length", [])
+    if len(lengths) > 1 or any(len(length) > _LONGEST_LENGTH for length in lengths):
+        return Failed(Reason.PROTOCOL_ERROR, "Content-Length twice, or beyond any file", response.status)
+    locations = set(response.headers.getall("Location", []))
+    if len(locations) > 1 and not policy.first_location:
+        return Failed(Reason.REDIRECT_AMBIGUOUS, "Location fields that differ", response.status)
+    return None
+
+
+async def _read(response: ClientResponse, inflater: Inflater) -> Reason | None:
+    """The decoded body up to the inflater's limit; what lies beyond is not read (H9). Why it broke off, when it did."""
     try:
         while not inflater.full and (chunk := await response.content.readany()):
             inflater.feed(chunk)
-    except (aiohttp.ClientPayloadError, aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
-        return inflater.body, inflater.end(cut_short=True)
-    return inflater.body, inflater.end()
+    except aiohttp.ClientPayloadError as error:
+        # The message tells an end too early, which has the same causes, from octets that make no sense.
+        early = str(error).startswith("Response payload is not completed")
+        return Reason.BODY_CUT_SHORT if early else _unreadable(error)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
+        return Reason.BODY_CUT_SHORT
+    return None
 
 
-def _reply(response: ClientResponse, body: bytes, end: BodyEnd) -> Reply:
+def _reply(response: ClientResponse, body: bytes = b"", end: BodyEnd = BodyEnd.COMPLETE) -> Reply:
     headers = response.headers
     return Reply(
         status=response.status,
@@ -124,22 +189,38 @@ def _reply(response: ClientResponse, body: bytes, end: BodyEnd) -> Reply:
 
 def _failure(error: aiohttp.ClientError, refused: list[str]) -> Failed:
     """RFC 9309, 2.3.1.4: each of these is "unreachable"; the reason says which it was."""
-    detail = f"{type(error).__name__}: {error}"[:500]
+    if refused and isinstance(error, aiohttp.ClientConnectorError):
+        addresses = ", ".join(refused)[:300]
+        detail = f"{addresses} is not dialled: see FetchPolicy.allow_private and allowed_networks"
+        return Failed(Reason.ADDRESS_REFUSED, detail)
+    return Failed(_reason(error), f"{type(error).__name__}: {error}"[:500])
+
+
+def _reason(error: aiohttp.ClientError) -> Reason:
     match error:
+        case aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
+            return Reason.PROXY_FAILED
         case ClientConnectorDNSError():
             cause = error.os_error
-            reason = cause.reason if isinstance(cause, NameNotResolved) else Reason.DNS_FAILURE
-            return Failed(reason, detail)
-        case _ if isinstance(error, _TLS_ERRORS):
-            return Failed(Reason.TLS_FAILURE, detail)
-        case aiohttp.ClientConnectorError() if refused:
-            return Failed(
-                Reason.ADDRESS_REFUSED,
-                f"{', '.join(refused)[:300]} is not dialled: see FetchPolicy.allow_private and allowed_networks",
-            )
-        case aiohttp.ClientConnectorError() | ConnectionLost():
-            return Failed(Reason.CONNECT_FAILED, detail)
-        case aiohttp.ClientPayloadError():
-            return Failed(Reason.BODY_CUT_SHORT, detail)
+            return cause.reason if isinstance(cause, NameNotResolved) else Reason.DNS_FAILURE
+        case aiohttp.ClientConnectorCertificateError():
+            code = getattr(error.certificate_error, "verify_code", 0)
+            return _CERTIFICATE_REASONS.get(code, Reason.TLS_FAILURE)
+        case aiohttp.ClientConnectorSSLError():
+            return Reason.TLS_PROTOCOL
+        case aiohttp.ClientConnectorError():
+            return reason_of(error.os_error)
+        case ConnectionLost():
+            return Reason.CONNECTION_LOST
         case _:
-            return Failed(Reason.PROTOCOL_ERROR, detail)
+            return _unreadable(error)
+
+
+def _unreadable(error: BaseException) -> Reason:
+    """What aiohttp's parsers give up on: too much of it, or nonsense."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, LineTooLong) or (type(cause) is BadHttpMessage and "Too many" in str(cause)):
+            return Reason.HEAD_TOO_LARGE
+        cause = cause.__cause__
+    return Reason.PROTOCOL_ERROR

@@ -12,13 +12,17 @@ _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
 
 class Inflater:
-    """Feed it chunks until `full`, then ask for `end`. It never holds more than `limit` octets of decoded body."""
+    """Feed it chunks until `full`, then ask for `end`. It never holds more than `limit` octets of decoded body.
 
-    def __init__(self, coding: str, limit: int) -> None:
+    `junk_allowed`: what follows the coded body's end is passed over, as it is by the large crawlers; else the body is corrupt.
+    """
+
+    def __init__(self, coding: str, limit: int, *, junk_allowed: bool = True) -> None:
         name = coding.strip().lower()
         self._known = name in {"", "identity"} | _GZIP
         self._member = zlib.decompressobj(_GZIP_WINDOW) if name in _GZIP else None
         self._members = 1
+        self._junk_allowed = junk_allowed
         self._limit = limit
         self._body = bytearray()
         self._corrupt = False
@@ -49,6 +53,8 @@ class Inflater:
         if self.full and len(self._body) >= self._limit:
             return BodyEnd.CAPPED
         inside_member = self._member is not None and not self._member.eof and self._started
+        if self._split_magic and not self._junk_allowed:
+            return BodyEnd.CORRUPT
         return BodyEnd.CUT_SHORT if cut_short or inside_member else BodyEnd.COMPLETE
 
     def _keep(self, data: bytes) -> None:
@@ -78,6 +84,7 @@ class Inflater:
             return False
         if not rest.startswith(_MAGIC):
             self.full = True
+            self._corrupt = not self._junk_allowed
             return False
         self._members += 1
         if self._members > _MOST_MEMBERS:

@@ -1,16 +1,33 @@
 """Names to addresses through aiodns, with an error that tells a name that does not exist from a resolver that fails."""
 
+import asyncio
 import socket
 
 import aiodns
-import aiodns.error
+from aiodns import error as ares
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 
-# Seconds for one try, and how many tries at each nameserver; the fetch's own deadline is above both.
-_TIMEOUT_S = 3.0
+# c-ares asks each nameserver so often, and waits twice as long the second time, so a try has a third of the time.
 _TRIES = 2
+# Seconds in all: a nameserver that takes longer is no use to a crawl. And less than the whole fetch may take, so that the
+# reason of its failure is the true one.
+_LONGEST_S = 9.0
+_SHARE_OF_DEADLINE = 0.6
+# Questions under way at one time: beyond that, nameservers drop what they are asked.
+_CONCURRENT = 64
+
+_REASONS = {
+    ares.ARES_ENOTFOUND: Reason.DNS_NXDOMAIN,
+    ares.ARES_ENODATA: Reason.DNS_NODATA,
+    ares.ARES_ESERVFAIL: Reason.DNS_SERVFAIL,
+    ares.ARES_ETIMEOUT: Reason.DNS_TIMEOUT,
+    ares.ARES_EREFUSED: Reason.DNS_REFUSED,
+    ares.ARES_EBADRESP: Reason.DNS_BAD_ANSWER,
+    ares.ARES_EFORMERR: Reason.DNS_BAD_ANSWER,
+}
 
 
 class NameNotResolved(OSError):
@@ -21,18 +38,29 @@ class NameNotResolved(OSError):
         self.reason = reason
 
 
-class Resolver(AbstractResolver):
-    """One aiodns channel of our own. `nameservers` are asked instead of the system's when there are any."""
+def resolver_for(policy: FetchPolicy) -> "Resolver":
+    """One that asks the policy's nameservers, and is done before the policy's deadline."""
+    timeout_s = min(_LONGEST_S, policy.timeout * _SHARE_OF_DEADLINE)
+    return Resolver(tuple(policy.nameservers), timeout_s=timeout_s)
 
-    def __init__(self, nameservers: tuple[str, ...] = ()) -> None:
+
+class Resolver(AbstractResolver):
+    """One aiodns channel of our own. `nameservers` are asked instead of the system's when there are any.
+
+    `timeout_s`: seconds for one name, all tries together.
+    """
+
+    def __init__(self, nameservers: tuple[str, ...] = (), *, timeout_s: float = _LONGEST_S) -> None:
         self._nameservers = list(nameservers) or None
+        self._timeout_s = timeout_s
+        self._turns = asyncio.Semaphore(_CONCURRENT)
         self._opened: aiodns.DNSResolver | None = None
 
     @property
     def _dns(self) -> aiodns.DNSResolver:
         """Opened at the first name: a crawl of addresses needs none."""
         if self._opened is None:
-            self._opened = aiodns.DNSResolver(self._nameservers, timeout=_TIMEOUT_S, tries=_TRIES)
+            self._opened = aiodns.DNSResolver(self._nameservers, timeout=self._timeout_s / 3, tries=_TRIES)
         return self._opened
 
     async def resolve(
@@ -43,13 +71,15 @@ class Resolver(AbstractResolver):
             # c-ares takes an empty name for the local host.
             raise NameNotResolved(host, Reason.DNS_FAILURE, "an empty name")
         try:
-            found = await self._dns.getaddrinfo(host, port=port, type=socket.SOCK_STREAM, family=family)
-        except aiodns.error.DNSError as error:
-            code, detail = (*error.args, "", "")[:2]
-            missing = code == aiodns.error.ARES_ENOTFOUND
-            raise NameNotResolved(
-                host, Reason.DNS_NXDOMAIN if missing else Reason.DNS_FAILURE, str(detail)
-            ) from error
+            # c-ares never waits for less than 250 ms a try, whatever it is told.
+            async with self._turns, asyncio.timeout(self._timeout_s):
+                found = await self._dns.getaddrinfo(host, port=port, type=socket.SOCK_STREAM, family=family)
+        except TimeoutError as error:
+            detail = f"no answer within {self._timeout_s:g} s"
+            raise NameNotResolved(host, Reason.DNS_TIMEOUT, detail) from error
+        except ares.DNSError as error:
+            code, detail = (*error.args, None, "")[:2]
+            raise NameNotResolved(host, _REASONS.get(code, Reason.DNS_FAILURE), str(detail)) from error
         results = [
             ResolveResult(
                 hostname=host,
@@ -62,7 +92,7 @@ class Resolver(AbstractResolver):
             for node in found.nodes
         ]
         if not results:
-            raise NameNotResolved(host, Reason.DNS_FAILURE, "no address")
+            raise NameNotResolved(host, Reason.DNS_NODATA, "no address")
         return results
 
     async def close(self) -> None:

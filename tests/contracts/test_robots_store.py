@@ -1,6 +1,7 @@
 """What every RobotsStore does; a new one joins with a line."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,45 +13,64 @@ from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.snapshot import renewed
 from polite.stores.memory import MemoryStore
+from polite.stores.sqlite import SqliteStore
 
 SITE, OTHER = Origin.of("https://site.test/"), Origin.of("http://site.test/")
 POLICY = RobotsPolicy()
 FIRST = renewed(None, Found(b"User-agent: *", 200, SITE.robots_url), POLICY, 1.0)
 SECOND = renewed(FIRST, Unreachable(Reason.TIMEOUT, SITE.robots_url), POLICY, 2.0)
 
-stores = pytest.mark.parametrize("make", [MemoryStore])
+
+@pytest.fixture(params=["memory", "sqlite", "sqlite, with memory to fall back on"])
+async def store(request: pytest.FixtureRequest, tmp_path) -> AsyncIterator[RobotsStore]:
+    stores = {
+        "memory": MemoryStore,
+        "sqlite": lambda: SqliteStore(tmp_path / "crawl.sqlite"),
+        "sqlite, with memory to fall back on": lambda: SqliteStore(tmp_path, on_failure="memory"),
+    }
+    made = stores[request.param]()
+    yield made
+    await made.close()
 
 
-@stores
-async def test_what_was_never_saved_is_not_there(make: Callable[[], RobotsStore]) -> None:
-    assert await make().load(SITE) is None
+async def test_what_was_never_saved_is_not_there(store: RobotsStore) -> None:
+    assert await store.load(SITE) is None
 
 
-@stores
-async def test_the_latest_snapshot_comes_back_whole(make: Callable[[], RobotsStore]) -> None:
-    store = make()
-
+async def test_the_latest_snapshot_comes_back_whole(store: RobotsStore) -> None:
     await store.save(SITE, FIRST)
     await store.save(SITE, SECOND)
 
     assert await store.load(SITE) == SECOND
 
 
-@stores
-async def test_origins_are_kept_apart(make: Callable[[], RobotsStore]) -> None:
-    store = make()
-
+async def test_origins_are_kept_apart(store: RobotsStore) -> None:
     await store.save(SITE, FIRST)
 
     assert await store.load(OTHER) is None
 
 
-@stores
-async def test_closing_twice_is_harmless(make: Callable[[], RobotsStore]) -> None:
-    store = make()
+async def test_many_at_one_time_do_not_disturb_each_other(store: RobotsStore) -> None:
+    origins = [Origin.of(f"https://host{number}.test/") for number in range(200)]
+    snapshots = [
+        renewed(None, Found(b"Disallow: /%d" % number, 200, ""), POLICY, 1.0) for number in range(200)
+    ]
 
+    await asyncio.gather(*map(store.save, origins, snapshots))
+
+    assert await asyncio.gather(*map(store.load, origins)) == snapshots
+
+
+async def test_closing_twice_is_harmless(store: RobotsStore) -> None:
     await store.close()
     await store.close()
+
+
+async def test_what_is_kept_stays_for_the_next_gate(store: RobotsStore) -> None:
+    await store.save(SITE, FIRST)
+    await store.close()
+
+    assert await store.load(SITE) == FIRST
 
 
 async def test_a_memory_store_is_bounded_and_drops_what_was_used_longest_ago() -> None:

@@ -1,7 +1,10 @@
 """RFC 9309, 2.2.2: how rules are compared with a URL, octet by octet."""
 
+from dataclasses import replace
+
 import pytest
 
+from polite.robots.dialect import RFC9309
 from polite.robots.parse import parse
 from polite.robots.reason import Reason
 
@@ -15,11 +18,16 @@ SAME = [
     ("/foo/bar/%E3%83%84", "/foo/bar/%e3%83%84"),
     ("/foo/bar/%62%61%7A", "/foo/bar/baz"),
     ("/~%2d%2E%5f%7E", "/%7E-._~"),
+    ("/a b", "/a b"),
+    ("/it's", "/it's"),
+    ("/100%", "/100%"),
+    ("/%zz%4", "/%zz%4"),
+]
+# What RFC 3986 excludes from URLs is not named there: it does not equal its escape, unless a dialect of your own says so.
+EXCLUDED = [
     ("/a b", "/a%20b"),
     ('/"<>^`{|}\\', "/%22%3C%3E%5E%60%7B%7C%7D%5C"),
     ("/it's", "/it%27s"),
-    ("/100%", "/100%"),
-    ("/%zz%4", "/%zz%4"),
 ]
 DIFFERENT = [
     ("/%2F", "//"),
@@ -36,6 +44,16 @@ def test_spellings_of_the_same_octets_match(one: str, other: str):
     robots = parse(f"user-agent: *\ndisallow: {one}")
 
     assert not robots.decide("ExampleBot", other)
+
+
+@pytest.mark.parametrize(("one", "other"), [*EXCLUDED, *((other, one) for one, other in EXCLUDED)])
+def test_excluded_characters_equal_their_escapes_only_where_a_dialect_says_so(one: str, other: str):
+    body = f"user-agent: *\ndisallow: {one}"
+    own = replace(RFC9309, name="mine", excluded_equal_escapes=True)
+
+    assert parse(body).decide("ExampleBot", other)
+    assert not parse(body, own).decide("ExampleBot", other)
+    assert not parse(body, own).rules_for("ExampleBot").allows(other)
 
 
 @pytest.mark.parametrize(("one", "other"), [*DIFFERENT, *((other, one) for one, other in DIFFERENT)])

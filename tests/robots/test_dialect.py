@@ -24,6 +24,12 @@ def test_every_dialect_counts_the_first_500_kib():
     assert {each.max_bytes for each in (CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE)} == {512_000}
 
 
+def test_no_dialect_takes_excluded_characters_for_their_escapes():
+    assert not any(
+        each.excluded_equal_escapes for each in (CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE)
+    )
+
+
 def test_a_dialect_is_frozen_and_hashable():
     with pytest.raises(FrozenInstanceError):
         RFC9309.has_allow = False
@@ -74,7 +80,7 @@ def test_an_index_page_that_matches_in_both_ways_is_one_rule():
 
 
 @pytest.mark.parametrize(
-    ("rule", "path"), [("/%62", "/b"), ("/%2A", "/*"), ("/a b", "/a%20b"), ("/b", "/%62"), ("/%aa", "/%aa")]
+    ("rule", "path"), [("/%62", "/b"), ("/%2A", "/*"), ("/%24", "/$"), ("/b", "/%62"), ("/%aa", "/%aa")]
 )
 def test_google_decodes_nothing_and_takes_a_url_as_it_is(rule: str, path: str):
     body = f"user-agent: *\ndisallow: {rule}"

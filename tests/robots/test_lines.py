@@ -3,7 +3,7 @@
 import pytest
 
 from polite.robots.dialect import CLASSIC, GOOGLE, RFC9309
-from polite.robots.lines import Field, lines, octets, readable
+from polite.robots.lines import Field, Fields, lines, octets, readable
 
 
 def test_each_line_has_its_number_field_name_and_value():
@@ -82,3 +82,15 @@ def test_octets_read_back_as_the_text_they_came_from(text: str):
     expected = "\\xed\\xa0\\x80" if text == "\ud800" else text
 
     assert readable(octets(text).decode("latin-1")) == expected
+
+
+def test_the_spellings_that_are_remembered_are_bounded_in_number_and_length():
+    fields = Fields(RFC9309)
+
+    found = [fields[f"{' ' * blanks}disallow"] for blanks in range(3_000)]
+
+    assert set(found) == {Field.DISALLOW}
+    assert len(fields) <= 1_000
+    assert max(map(len, fields)) <= 40
+    assert len({fields[f"x{number}"] for number in range(3_000)}) == 1
+    assert len(fields) == 1_000

@@ -67,6 +67,10 @@ def test_a_page_is_no_robots_txt(page: str) -> None:
     assert "D4" in [finding.code for finding in lint(page)]
 
 
+def test_every_line_end_counts_for_the_line_of_a_page() -> None:
+    assert [finding.line for finding in lint("\r\r\n\n<html>") if finding.code == "D4"] == [4]
+
+
 @pytest.mark.parametrize("text", ["# <html>\n", "< p\n", "User-agent: *\nDisallow: /<html>\n"])
 def test_a_bracket_does_not_make_a_page(text: str) -> None:
     assert lint(text) == []
@@ -92,6 +96,13 @@ def test_a_path_without_its_slash_is_found(path: str) -> None:
 
 def test_a_slash_that_the_dialect_supplies_is_not_missed() -> None:
     assert lint("User-agent: *\nDisallow: fish/\n", dialect=GOOGLE_2010) == []
+
+
+def test_an_inverted_record_is_one_mistake_and_not_two() -> None:
+    assert codes(lint("User-agent: /\nDisallow: bot\nUser-agent: *\nDisallow: fish\n")) == [
+        (1, "X1"),
+        (4, "D5"),
+    ]
 
 
 @pytest.mark.parametrize("path", ["", "/", "*.js", "/fish"])
@@ -174,6 +185,10 @@ def test_a_pace_between_user_agent_lines_is_found(field: str) -> None:
     assert lint(f"User-agent: a\n{field}\nDisallow: /x\n\nUser-agent: b\nDisallow: /x\n") == []
 
 
+def test_a_pace_above_all_groups_stands_between_none() -> None:
+    assert lint("Crawl-delay: 1\nUser-agent: a\nDisallow: /x\n") == []
+
+
 def test_every_code_has_a_title_and_a_level() -> None:
     assert {code.level for code in CODES.values()} == {"error", "warning", "note"}
     assert all(len(code.title) > 10 for code in CODES.values())
@@ -187,6 +202,14 @@ def test_many_strange_fields_cost_a_bounded_search() -> None:
     body = "".join(f"disalloz{number}: /\n" for number in range(40_000))
 
     assert len(lint(body)) <= 1_000
+
+
+def test_a_mistake_made_twice_is_found_twice() -> None:
+    assert codes(lint("User-agent: *\nDisallow:\nDisalow: /a\nDisalow: /b\n")) == [(3, "X7"), (4, "X7")]
+
+
+def test_a_very_long_field_is_not_looked_up() -> None:
+    assert lint("User-agent: *\nDisallow: /x\n" + "disallow" * 10 + ": /y\n") == []
 
 
 def test_bytes_and_text_are_alike() -> None:

@@ -95,7 +95,7 @@ def test_an_agent_that_names_nobody_is_refused(agent: str):
 
 
 def test_a_path_of_two_slashes_is_a_path_and_a_url_is_canonicalised():
-    robots = parse("user-agent: *\ndisallow: //x\ndisallow: /b c/d")
+    robots = parse("user-agent: *\ndisallow: //x\ndisallow: /b%20c/d")
 
     assert not robots.decide("ExampleBot", "//x/y")
     assert not robots.decide("ExampleBot", "https://example.com//x")

@@ -78,6 +78,8 @@ def test_decisions_are_frozen_values_that_compare_by_what_they_say():
     again = parse("User-agent: *\nDisallow: /a\nAllow: /a/b\n").rules_for("OtherBot")
 
     assert RULES.decide("/a") == again.decide("/a")
+    assert RULES.decide("/a") != again.decide("/a/b")
+    assert RULES.decide("/a") != ("/a", False)
     assert len({RULES.decide("/a"), again.decide("/a"), again.decide("/a/b")}) == 2
     with pytest.raises(FrozenInstanceError):
         RULES.decide("/a").allowed = True
@@ -121,3 +123,10 @@ def test_a_cause_may_be_given_without_an_access():
         None,
         (),
     )
+
+
+def test_rules_made_ready_answer_as_rules_that_are_not():
+    ready = parse("User-agent: *\nDisallow: /a\nAllow: /a/b").rules_for("x").prepare()
+
+    assert [ready.allows(path) for path in ("/a", "/a/b", "/b")] == [False, True, True]
+    assert RuleSet.deny_all(Reason.UNREACHABLE).prepare().decide("/a").allowed is False

@@ -94,6 +94,13 @@ def test_a_line_between_two_user_agent_lines_belongs_to_both():
     assert robots.signals("b", "/").search is False
 
 
+def test_paths_and_parameters_are_given_as_people_read_them():
+    robots = parse("User-agent: *\nContent-Usage: /ü train-ai=n\nClean-param: ü&b /ö\n")
+
+    assert robots.signals_for("x").statements[0].path == "/ü"
+    assert robots.clean_params == (CleanParam(("ü", "b"), "/ö", 3),)
+
+
 def test_licences_are_absolute_urls_and_bind_everybody():
     robots = parse(
         "License: https://example.com/l.xml\nUser-agent: a\nLICENSE: /l.xml\nlicense: http://b.example/ü\n"

@@ -1,0 +1,1 @@
+"""Fuzz targets, run by `./dev fuzz`; the tests give them a short run too."""

@@ -1,0 +1,218 @@
+"""How a lane comes to its turn: its origin's rules first, then a turn, and allowed still; or it is put off, or given up."""
+
+import asyncio
+import logging
+from collections import deque
+from typing import Protocol
+
+from polite.agenda import Agenda
+from polite.errors import GateClosed, Overloaded
+from polite.events import Dropped, Event, PutOff
+from polite.gate import Gate
+from polite.lane import Lane
+from polite.origin import Origin
+from polite.pacing.turn import Turn
+from polite.referee import Referee, SchedulerFailed
+from polite.robots.reason import Reason
+from polite.standings import Standing
+from polite.tasks import Task
+
+log = logging.getLogger("polite")
+
+# After so many tasks checked against new rules, others run.
+_AT_A_TIME = 500
+# Too many wait already, here or in the gate: ask again after so long (seconds).
+_OVERLOADED_S = 5.0
+# What fails without saying for how long is put off so long, and twice as long each time, up to an hour (seconds).
+_FIRST_S, _LONGEST_S = 5.0, 3_600.0
+
+
+class Outlet(Protocol):
+    """Where tasks go that get no permit."""
+
+    def refused(self, task: Task, standing: Standing) -> None:
+        """The rules do not allow it: it is done."""
+        ...
+
+    def dropped(self, task: Task, event: Dropped) -> None:
+        """It is given up."""
+        ...
+
+    def tell(self, event: Event) -> None: ...
+
+    def fail(self, error: Exception) -> None:
+        """Nothing more can be given out."""
+        ...
+
+
+class Hall(Protocol):
+    """Where lanes arrive."""
+
+    def granted(self, lane: Lane, turn: Turn) -> None:
+        """The lane has its turn."""
+        ...
+
+    def doomed(self, lane: Lane) -> None:
+        """All tasks of the lane that are at the scheduler are to be dropped (`lane.doomed` says why)."""
+        ...
+
+    def emptied(self, lane: Lane) -> None:
+        """The lane has no tasks any more."""
+        ...
+
+
+class Approach:
+    """One request for each lane: never more of an origin wait in the pacer, however many tasks it has."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        referee: Referee,
+        agenda: Agenda,
+        outlet: Outlet,
+        hall: Hall,
+        *,
+        max_opening: int,
+        max_robots_tries: int,
+    ) -> None:
+        self._origins = gate._origins
+        self._turns = gate._turns
+        self._clock = gate._clock
+        self._referee = referee
+        self._agenda = agenda
+        self._outlet = outlet
+        self._hall = hall
+        self._max_opening = max_opening
+        self._max_robots_tries = max_robots_tries
+        self._opening = 0  # lanes that wait for their origin's rules
+        self._unopened: deque[Lane] = deque()  # and those for which there is no room among them
+
+    def start(self, lane: Lane) -> None:
+        """Ask for what the lane needs next: rules, if there is room to ask for them, and a turn."""
+        if self.known(lane.origin, lane) is None:
+            if self._opening >= self._max_opening:
+                self._unopened.append(lane)
+                return
+            self._opening += 1
+            lane.opening = True
+        lane.runner = asyncio.create_task(self._bring(lane))
+
+    def schedule(self, lane: Lane, task: Task) -> None:
+        """The task is allowed, and may be chosen when its origin is ready."""
+        lane.scheduled += 1
+        self._referee.add(task)
+
+    def unchoose(self, lane: Lane) -> None:
+        """What was chosen goes back to the scheduler: it did not go at once."""
+        task, lane.chosen = lane.chosen, None
+        if task is not None:
+            self._referee.add(task)
+
+    def stop(self) -> None:
+        """Start no more. Those under way are their lanes' runners."""
+        self._unopened.clear()
+
+    def known(self, origin: Origin, lane: Lane | None) -> Standing | None:
+        """The rules that hold, without waiting. Those a lane waits with are good although the gate has forgotten them."""
+        known = self._origins.current(origin)
+        if known is None and lane is not None and lane.standing is not None:
+            return lane.standing if self._origins.holds(origin, lane.standing) else None
+        return known
+
+    async def _bring(self, lane: Lane) -> None:
+        try:
+            turn = await self._turn(lane)
+            if turn is not None:
+                self._hall.granted(lane, turn)
+        except (GateClosed, SchedulerFailed) as error:
+            self._outlet.fail(error)
+        except Overloaded as error:
+            self._put_off(lane, _OVERLOADED_S, str(error))
+        except Exception as error:
+            # A store that fails, a scope that cannot be worked out: denied for now, as anything that is not understood.
+            log.exception("no turn could be asked for at %s", lane.origin)
+            seconds = min(_FIRST_S * 2.0 ** min(lane.failures, 20), _LONGEST_S)
+            self._missed(lane, seconds, type(error).__name__)
+
+    async def _turn(self, lane: Lane) -> Turn | None:
+        """Allowed first, then the turn, and allowed still: as Gate._enter has it. None when the lane is put off, or empty."""
+        while True:
+            standing = await self._standing(lane)
+            if out_of_reach(standing):
+                # The same answer, met once more a moment too early, is no second failure.
+                again = standing is lane.standing
+                lane.standing = standing
+                lane.failures -= again
+                seconds = max(1.0, standing.fresh_until - self._clock.wall())
+                self._missed(lane, seconds, standing.snapshot.access.reason.name)
+                return None
+            lane.standing, lane.failures = standing, 0
+            await self._check(lane, standing)
+            if not lane.scheduled:
+                self._hall.emptied(lane)
+                return None
+            lane.asked_for = lane.sample if lane.chosen is None else lane.chosen.target
+            turn = await self._turns.take(lane.asked_for, crawl_delay=standing.crawl_delay)
+            if self._origins.holds(lane.origin, standing):
+                return turn
+            self._turns.give_back(turn)
+
+    async def _standing(self, lane: Lane) -> Standing:
+        """The rules that hold; when they are there, or cannot be had, the next lane may ask for its own."""
+        try:
+            return self.known(lane.origin, lane) or await self._origins.standing(lane.origin)
+        finally:
+            if lane.opening:
+                lane.opening = False
+                self._opening -= 1
+                if self._unopened:
+                    self.start(self._unopened.popleft())
+
+    async def _check(self, lane: Lane, standing: Standing) -> None:
+        """What was put before the rules were known, and what was chosen by older ones."""
+        allows = standing.rules.allows
+        if lane.chosen is not None and not allows(lane.chosen.target.path):
+            task, lane.chosen = lane.chosen, None
+            lane.scheduled -= 1
+            self._outlet.refused(task, standing)
+        checked = 0
+        while lane.unchecked:
+            task = lane.unchecked.popleft()
+            if allows(task.target.path):
+                self.schedule(lane, task)
+            else:
+                self._outlet.refused(task, standing)
+            checked += 1
+            if not checked % _AT_A_TIME:
+                await asyncio.sleep(0)
+
+    # What could not be had.
+
+    def _missed(self, lane: Lane, seconds: float, because: str) -> None:
+        """Once more without rules: later, or, when it was the last time, never."""
+        lane.failures += 1
+        if lane.failures < self._max_robots_tries:
+            self._put_off(lane, seconds, because)
+            return
+        self.unchoose(lane)
+        while lane.unchecked:
+            self._drop(lane.unchecked.popleft(), because)
+        if lane.scheduled:
+            lane.doomed = because
+            self._hall.doomed(lane)
+        else:
+            self._hall.emptied(lane)
+
+    def _put_off(self, lane: Lane, seconds: float, because: str) -> None:
+        self.unchoose(lane)
+        self._agenda.at(self._clock.monotonic() + seconds, lambda: self.start(lane))
+        self._outlet.tell(PutOff(str(lane.origin), lane.waiting, seconds, because))
+
+    def _drop(self, task: Task, because: str) -> None:
+        self._outlet.dropped(task, Dropped(task.url, because, task.tries))
+
+
+def out_of_reach(standing: Standing) -> bool:
+    """Whether all is denied because robots.txt could not be had, which may pass."""
+    rules = standing.rules
+    return not rules.allows("/") and rules.decide("/").reason is Reason.UNREACHABLE

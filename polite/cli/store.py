@@ -1,0 +1,114 @@
+"""`polite store`: what a crawler has kept between runs, and forgetting it."""
+
+import argparse
+import json
+import sys
+import time
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+
+from polite.cli.exits import Exit
+from polite.errors import InvalidOption
+from polite.origin import Origin
+from polite.stores.inside import Inside
+
+_TIMES = ("fetched_at", "expires_at", "unreachable_since", "good_at", "back_off_until")
+
+
+def store(options: argparse.Namespace) -> Exit:
+    """List, show or forget. Raises InvalidOption, InvalidURL, StoreFailed."""
+    match options.action:
+        case "ls":
+            return _ls(options)
+        case "show":
+            return _show(options)
+        case _:
+            return _purge(options)
+
+
+def _ls(options: argparse.Namespace) -> Exit:
+    _refuse(options, "origin", "expired", "back_offs")
+    now = time.time()
+    with closing(Inside(options.file)) as inside:
+        for known in inside.origins():
+            print(json.dumps(known) if options.json else _line(known, now))
+    return Exit.ALLOWED
+
+
+def _show(options: argparse.Namespace) -> Exit:
+    _refuse(options, "expired", "back_offs")
+    if options.origin is None:
+        raise InvalidOption("store show: of which origin? polite store show ORIGIN FILE")
+    origin = str(Origin.of(options.origin))
+    with closing(Inside(options.file)) as inside:
+        known = inside.origin(origin)
+    if known is None:
+        print(f"polite: {options.file} knows nothing of {origin}", file=sys.stderr)
+        return Exit.DISALLOWED
+    body = known["body"]
+    text = None if body is None else body.decode("utf-8", "replace")
+    print(json.dumps({**known, "body": text}) if options.json else _page(known, text))
+    return Exit.ALLOWED
+
+
+def _purge(options: argparse.Namespace) -> Exit:
+    name = None if options.origin is None else str(Origin.of(options.origin))
+    with closing(Inside(options.file, to_change=True)) as inside:
+        copies, rests = inside.forget(name, time.time(), expired=options.expired, back_offs=options.back_offs)
+    print(
+        json.dumps({"robots": copies, "back_offs": rests})
+        if options.json
+        else f"forgotten: {copies} robots.txt, {rests} back-offs"
+    )
+    return Exit.ALLOWED
+
+
+def _refuse(options: argparse.Namespace, *names: str) -> None:
+    """What says nothing to an action was meant for another."""
+    for name in names:
+        if getattr(options, name):
+            shown = "ORIGIN" if name == "origin" else f"--{name.replace('_', '-')}"
+            raise InvalidOption(f"store {options.action} takes no {shown}")
+
+
+def _line(known: dict[str, Any], now: float) -> str:
+    """One origin: what is known, for how long, and until when it rests."""
+    parts = [known["origin"], _outcome(known)]
+    if known["expires_at"] is not None:
+        left = known["expires_at"] - now
+        parts.append(f"good for {left:.0f} s" if left > 0 else f"old by {-left:.0f} s")
+    if known["back_off_until"] is not None and known["back_off_until"] > now:
+        parts.append(f"rests for {known['back_off_until'] - now:.0f} s")
+    return _printable("  ".join(parts))
+
+
+def _outcome(known: dict[str, Any]) -> str:
+    if known["outcome"] is None:
+        return "not asked yet"
+    status = "" if known["status"] is None else f" {known['status']}"
+    octets = "" if known["octets"] is None else f", {known['octets']} octets"
+    return f"{known['outcome']}{status} {known['reason']}{octets}"
+
+
+def _page(known: dict[str, Any], body: str | None) -> str:
+    """All that is known, a line each, and the file below."""
+    lines = [known["origin"]]
+    for name, value in known.items():
+        if value is not None and name not in ("origin", "body"):
+            lines.append(_printable(f"  {name}: {_when(value) if name in _TIMES else value}"))
+    if body is not None:
+        lines += ["", *map(_printable, body.splitlines())]
+    return "\n".join(lines)
+
+
+def _when(wall: float) -> str:
+    try:
+        return datetime.fromtimestamp(wall, UTC).isoformat(" ", "seconds")
+    except (OverflowError, ValueError, OSError):
+        return str(wall)  # a policy may say "for ever"
+
+
+def _printable(text: str) -> str:
+    """A site's octets must not steer the terminal."""
+    return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in text)

@@ -1,0 +1,254 @@
+"""The desk where tasks of a frontier leave: those who came for permits, what is out, how often it may come back, and the counts."""
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass, fields, replace
+from types import TracebackType
+
+from polite.agenda import Agenda
+from polite.errors import InvalidOption
+from polite.events import Dropped, Event, Granted, Retried
+from polite.gate import Gate
+from polite.lanes import Lanes
+from polite.pacing.turn import Turn
+from polite.ports import Scheduler
+from polite.referee import Referee, SchedulerFailed
+from polite.room import Room
+from polite.seen import Seen
+from polite.standings import Standing
+from polite.task_permit import TaskPermit
+from polite.tasks import Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The bounds of a frontier; see Frontier for what each is."""
+
+    max_waiting: int
+    max_done: int
+    max_tries: int
+    max_robots_tries: int
+    max_opening: int
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if type(value) is not int or value < 1:
+                raise InvalidOption(f"Frontier.{field.name}={value!r}: a whole number of 1 or more is needed")
+
+
+@dataclass(slots=True)
+class Counts:
+    """How many tasks came to which end, from the beginning: done, refused by robots.txt, or given up."""
+
+    done: int = 0
+    refused: int = 0
+    dropped: int = 0
+
+
+class Desk:
+    """Matches tasks that may go with workers, who wait in line.
+
+    When `stopped`, nothing is given out any more; what waits, and what comes back, stays in `left`.
+    """
+
+    def __init__(self, gate: Gate, scheduler: Scheduler, limits: Limits) -> None:
+        self._gate = gate
+        self._now = gate._clock.monotonic
+        self._max_tries = limits.max_tries
+        self.room = Room(limits.max_waiting)
+        self.seen = Seen(limits.max_done)
+        self._agenda = Agenda(gate._clock)
+        self._lanes = Lanes(
+            gate,
+            Referee(scheduler),
+            self._agenda,
+            self,
+            max_opening=limits.max_opening,
+            max_robots_tries=limits.max_robots_tries,
+        )
+        self._later: dict[int, Task] = {}  # not before their time
+        self.out: dict[int, Task] = {}
+        self._workers: OrderedDict[asyncio.Future[TaskPermit | None], None] = OrderedDict()
+        self.nothing_left, self.nothing_out = asyncio.Event(), asyncio.Event()
+        self.nothing_left.set()
+        self.nothing_out.set()
+        self.counts = Counts()
+        self.closed = False  # nothing new comes: when all is done, the workers can go
+        self.stopped = False
+        self.paused = False
+        self.failure: Exception | None = None
+        self._trace: TracebackType | None = None
+
+    # Tasks come.
+
+    def enqueue(self, task: Task, due_at: float | None = None) -> bool:
+        """A task that has its place in the room waits, from `due_at` (monotonic) for its turn. False: refused by robots.txt."""
+        if self.stopped:
+            self._later[task.number] = task
+            return True
+        self.nothing_left.clear()
+        if due_at is not None:
+            self._later[task.number] = task
+            self._agenda.at(due_at, lambda: self._due(task))
+            return True
+        try:
+            return self._lanes.add(task)
+        except SchedulerFailed as error:
+            self.fail(error)
+            return True
+
+    def _due(self, task: Task) -> None:
+        del self._later[task.number]
+        self.enqueue(task)
+
+    # Workers come.
+
+    async def wait(self) -> TaskPermit | None:
+        """The next permit, or None when there will be none any more."""
+        if self.over:
+            return None
+        worker: asyncio.Future[TaskPermit | None] = asyncio.get_running_loop().create_future()
+        self._workers[worker] = None
+        self.stir()
+        try:
+            return await worker
+        except BaseException:
+            # What was about to be given goes to the next.
+            self._workers.pop(worker, None)
+            if worker.done() and not worker.cancelled() and (missed := worker.result()) is not None:
+                missed.unused()
+            raise
+
+    def stir(self) -> None:
+        """Look whether something may go."""
+        self._lanes.stir()
+
+    # What a permit tells (task_permit.Owner).
+
+    def settled(self, task: Task, *, again_in: float | None) -> None:
+        """The block was left."""
+        self._take_back(task)
+        if again_in is None:
+            self.counts.done += 1
+            self._finish(task)
+        elif not self.may_retry(task):
+            self.counts.dropped += 1
+            self.tell(Dropped(task.url, f"max_tries={self._max_tries}", task.tries + 1))
+            self._finish(task)
+        else:
+            now = self._now()
+            self.tell(Retried(task.url, task.tries + 1, again_in))
+            self.room.press_in()
+            self.enqueue(
+                replace(task, tries=task.tries + 1, asked_at=now), now + again_in if again_in else None
+            )
+
+    def unused(self, task: Task, turn: Turn) -> None:
+        """The permit was never entered."""
+        self._take_back(task)
+        self._gate._turns.give_back(turn)
+        self.room.press_in()
+        self.enqueue(task)
+
+    def may_retry(self, task: Task) -> bool:
+        """Whether the task has tries left after this one."""
+        return task.tries + 1 < self._max_tries
+
+    # What the lanes tell (lanes.Counter).
+
+    @property
+    def seats(self) -> int:
+        """How many permits would be taken at once, at most: a worker may have been cancelled in this very step."""
+        return 0 if self.paused or self.stopped else len(self._workers)
+
+    def serve(self, task: Task, turn: Turn, standing: Standing) -> bool:
+        """Give it to the worker that waits longest."""
+        while self.seats:
+            worker, _ = self._workers.popitem(last=False)
+            if not worker.done():
+                break
+        else:
+            return False
+        self.out[task.number] = task
+        self.nothing_out.clear()
+        self.room.leave()
+        if self._gate._listener is not None:
+            self.tell(Granted(task.url, self._now() - task.asked_at))
+        worker.set_result(TaskPermit(self._gate, task, turn, standing, self))
+        return True
+
+    def refused(self, task: Task, standing: Standing) -> None:
+        """robots.txt says no."""
+        self.counts.refused += 1
+        self._gate._refusal(task.target, standing)
+        self.room.leave()
+        self._finish(task)
+
+    def dropped(self, task: Task, event: Dropped) -> None:
+        """It is given up where it waited."""
+        self.counts.dropped += 1
+        self.tell(event)
+        self.room.leave()
+        self._finish(task)
+
+    def tell(self, event: Event) -> None:
+        """To the gate's listener."""
+        if self._gate._listener is not None:
+            self._gate._listener(event)
+
+    def fail(self, error: Exception) -> None:
+        """Nothing is given out any more; everyone who waits gets the error."""
+        if not self.stopped:
+            self.failure, self._trace = error, error.__traceback__
+            self.stop(error)
+
+    # The end.
+
+    @property
+    def over(self) -> bool:
+        """Whether no permit will be given any more."""
+        return self.stopped or (self.closed and not self.room.taken and not self.out)
+
+    @property
+    def left(self) -> list[Task]:
+        """What waits, in the order in which it was put."""
+        return sorted([*self._lanes.tasks, *self._later.values()], key=lambda task: task.number)
+
+    def end_if_over(self) -> None:
+        """When all is done, nobody needs to wait."""
+        if not self.room.taken and not self.out:
+            self.nothing_left.set()
+            if self.closed:
+                self._end_workers()
+
+    def stop(self, no_more: Exception) -> None:
+        """Give out nothing more, and ask for nothing; who waits for room gets the error. May be called twice."""
+        if self.stopped:
+            return
+        self.closed = self.stopped = True
+        self._lanes.stop()
+        self._agenda.clear()
+        self.room.shut(no_more)
+        self._end_workers()
+        self.nothing_left.set()
+
+    def raise_failure(self) -> None:
+        """With its own trace each time: that would grow with each raising."""
+        if self.failure is not None:
+            raise self.failure.with_traceback(self._trace)
+
+    def _end_workers(self) -> None:
+        while self._workers:
+            worker, _ = self._workers.popitem(last=False)
+            if not worker.done():
+                worker.set_result(None)
+
+    def _take_back(self, task: Task) -> None:
+        del self.out[task.number]
+        if not self.out:
+            self.nothing_out.set()
+
+    def _finish(self, task: Task) -> None:
+        self.seen.finish(task.url)
+        self.end_if_over()

@@ -1,0 +1,254 @@
+"""The queue of a crawl: tasks are put in any order, and permits come out, each allowed and in its turn."""
+
+import asyncio
+import math
+from collections.abc import Iterable
+from typing import Self, TypedDict, Unpack
+
+from polite.desk import Desk, Limits
+from polite.errors import GateClosed, InvalidOption, InvalidURL, Overloaded, PoliteError, shown
+from polite.events import Dropped
+from polite.gate import Gate
+from polite.origin import Target
+from polite.ports import Scheduler
+from polite.schedulers import Fifo
+from polite.task_permit import TaskPermit
+from polite.tasks import Admission, Task
+
+# `put_many` lets others run after so many.
+_AT_A_TIME = 500
+
+
+class FrontierClosed(PoliteError):
+    """A URL was put into a frontier that takes no more: it was closed, or drained."""
+
+
+class PutOptions(TypedDict, total=False):
+    """The options of `Frontier.put`."""
+
+    priority: float
+    depth: int
+    not_before: float | None
+    deadline: float | None
+    payload: object
+    again: bool
+    wait: bool
+
+
+class Frontier:
+    """`await put(url)`, then `async for permit in frontier:`, in as many tasks as you like; one event loop.
+
+    `scheduler` decides which of the tasks goes whose origins' turns have come: a ports.Scheduler, by default `schedulers.Fifo()`.
+    `max_waiting`: tasks that may wait; beyond it `put` waits for room. `max_done`: URLs that are remembered as done, so that none
+    is fetched twice. `max_tries`: how often a task is given out before it is dropped. `max_robots_tries`: how often in a row an
+    origin's robots.txt may be out of reach before its tasks are dropped. `max_opening`: origins asked for robots.txt at one time.
+    Closing the gate ends it with GateClosed. Raises InvalidOption.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        *,
+        scheduler: Scheduler | None = None,
+        max_waiting: int = 1_000_000,
+        max_done: int = 10_000_000,
+        max_tries: int = 3,
+        max_robots_tries: int = 10,
+        max_opening: int = 1_000,
+    ) -> None:
+        self._gate = gate
+        self._clock = gate._clock
+        self._limits = Limits(
+            max_waiting=max_waiting,
+            max_done=max_done,
+            max_tries=max_tries,
+            max_robots_tries=max_robots_tries,
+            max_opening=max_opening,
+        )
+        self._desk = Desk(gate, Fifo() if scheduler is None else scheduler, self._limits)
+        self._number = 0
+        gate._guests.add(self)
+        if gate._closed:
+            self.gate_closed()
+
+    # Plain counters, always on.
+
+    @property
+    def waiting(self) -> int:
+        """Tasks that wait: for rules, for their turn, for their time."""
+        return self._desk.room.taken
+
+    @property
+    def out(self) -> int:
+        """Tasks that were given out, and whose block was not left yet."""
+        return len(self._desk.out)
+
+    @property
+    def done(self) -> int:
+        """Tasks whose block was left, and which do not come back."""
+        return self._desk.counts.done
+
+    @property
+    def refused(self) -> int:
+        """Tasks that robots.txt did not allow: each with a Refused event."""
+        return self._desk.counts.refused
+
+    @property
+    def dropped(self) -> int:
+        """Tasks that were given up: each with a Dropped event."""
+        return self._desk.counts.dropped
+
+    # Putting.
+
+    async def put(
+        self,
+        url: str,
+        *,
+        priority: float = 0,
+        depth: int = 0,
+        not_before: float | None = None,
+        deadline: float | None = None,
+        payload: object = None,
+        again: bool = False,
+        wait: bool = True,
+    ) -> Admission:
+        """A URL that is to be fetched; the answer says whether it waits now (see Task for the options' meaning).
+
+        `again`: although it was done before. When `max_waiting` tasks wait, it waits for room, or, with `wait=False`, raises
+        Overloaded; a crawler whose only workers wait here for room would wait for ever. Raises InvalidURL, InvalidOption,
+        FrontierClosed, GateClosed, SchedulerFailed.
+        """
+        for name, value in (("priority", priority), ("depth", depth)):
+            _finite(name, value)
+        for name, when in (("not_before", not_before), ("deadline", deadline)):
+            if when is not None:
+                _finite(name, when)
+        target = Target.of(url)
+        self._require_open(target)
+        if not await self._take_place(target, again=again, wait=wait):
+            return Admission.DUPLICATE
+        self._number += 1
+        now = self._clock.monotonic()
+        task = Task(
+            target=target,
+            number=self._number,
+            priority=priority,
+            depth=depth,
+            deadline=deadline,
+            not_before=not_before,
+            payload=payload,
+            asked_at=now,
+        )
+        after = 0.0 if not_before is None else not_before - self._clock.wall()
+        admitted = self._desk.enqueue(task, now + after if after > 0 else None)
+        self._desk.raise_failure()
+        return Admission.WAITING if admitted else Admission.REFUSED
+
+    async def put_many(self, urls: Iterable[str], **options: Unpack[PutOptions]) -> list[Admission]:
+        """Put them one after the other, with the options of `put`, and say what came of each.
+
+        What is no URL is told as a Dropped event, and hinders none of the others. Raises what `put` raises else; those before are
+        in by then, and would be duplicates the next time.
+        """
+        admissions = []
+        for count, url in enumerate(urls, 1):
+            try:
+                admissions.append(await self.put(url, **options))
+            except InvalidURL as error:
+                self._desk.tell(Dropped(shown(url), str(error), 0))
+                admissions.append(Admission.INVALID)
+            if not count % _AT_A_TIME:
+                await asyncio.sleep(0)
+        return admissions
+
+    def close(self) -> None:
+        """No more is put; the iteration ends when all that was put is done. May be called twice."""
+        self._desk.closed = True
+        self._desk.room.shut(_no_more())
+        self._desk.end_if_over()
+
+    # Taking.
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> TaskPermit:
+        """The next permit: allowed, and its turn is there. Raises SchedulerFailed, GateClosed.
+
+        A worker that is cancelled here loses nothing: what was about to be given to it goes to another.
+        """
+        permit = await self._desk.wait()
+        if permit is None:
+            self._desk.raise_failure()
+            raise StopAsyncIteration
+        return permit
+
+    def pause(self) -> None:
+        """Give out nothing until `resume`; what is out may be finished, and robots.txt is asked for still."""
+        self._desk.paused = True
+
+    def resume(self) -> None:
+        """Give out again."""
+        self._desk.paused = False
+        self._desk.stir()
+
+    async def join(self) -> None:
+        """Wait until all that was put is done, refused or dropped, or the frontier is drained.
+
+        Raises SchedulerFailed, GateClosed.
+        """
+        await self._desk.nothing_left.wait()
+        self._desk.raise_failure()
+
+    async def drain(self) -> list[Task]:
+        """End early: take no more, give out no more, wait for what is out, and give back what waits, as it was put.
+
+        The iterations end. Not to be awaited inside a permit's block. May be called twice, and after a failure.
+        """
+        self._desk.stop(_no_more())
+        await self._desk.nothing_out.wait()
+        return self._desk.left
+
+    def gate_closed(self) -> None:
+        """The gate closes, and with it the frontier (gate.Guest)."""
+        self._desk.fail(GateClosed(f"the gate was closed while {self.waiting} tasks of the frontier waited"))
+
+    async def _take_place(self, target: Target, *, again: bool, wait: bool) -> bool:
+        """A place for a URL that is met for the first time. The place comes first: who waits for one can be cancelled."""
+        url, room, seen = target.url, self._desk.room, self._desk.seen
+        if not room.full:
+            if seen.hold(url, again=again):
+                room.press_in()
+                return True
+            return False
+        if seen.met(url, again=again):
+            return False
+        if not wait:
+            limit = self._limits.max_waiting
+            raise Overloaded(f"Frontier.max_waiting={limit} tasks wait already: no room for {url}", url=url)
+        try:
+            await room.enter()
+            if not self._desk.closed and seen.hold(url, again=again):
+                return True
+            room.leave()
+        except asyncio.CancelledError:
+            self._desk.end_if_over()
+            raise
+        self._desk.end_if_over()
+        self._require_open(target)
+        return False
+
+    def _require_open(self, target: Target) -> None:
+        self._desk.raise_failure()
+        if self._desk.closed:
+            raise FrontierClosed(f"the frontier is closed: {target.url} is not put", url=target.url)
+        self._gate._require_open(target)
+
+
+def _no_more() -> FrontierClosed:
+    return FrontierClosed("the frontier was closed: no more is put")
+
+
+def _finite(name: str, value: float) -> None:
+    if type(value) not in (int, float) or not -math.inf < value < math.inf:
+        raise InvalidOption(f"{name}={value!r}: a finite number is needed")

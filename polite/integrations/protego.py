@@ -1,0 +1,91 @@
+"""Protego: the interface of the package of that name, on polite's rules; what differs is in docs/how-to/replace-protego.md."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import time
+from typing import NamedTuple
+
+from polite.integrations import lenient
+from polite.robots import pace
+from polite.robots.dialect import GOOGLE, RFC9309, Dialect
+from polite.robots.parse import Robots, parse
+
+_DAY_MIN = 24 * 60
+
+# RFC 9309 with the leniencies of Protego, so that as few verdicts as possible change: give RFC9309 to leave them out.
+PROTEGO = replace(
+    RFC9309,
+    name="protego",
+    misspellings=GOOGLE.misspellings,
+    colon_optional=True,
+    any_field_ends_agents=True,
+    index_is_folder=True,
+    excluded_equal_escapes=True,
+)
+
+
+class RequestRate(NamedTuple):
+    """So many requests in so many seconds; the times, in UTC, are None where the file names none."""
+
+    requests: int
+    seconds: int
+    start_time: time | None
+    end_time: time | None
+
+
+class VisitTime(NamedTuple):
+    """When the site likes to be visited, in UTC."""
+
+    start_time: time
+    end_time: time
+
+
+class Protego:
+    """A robots.txt that was read. `robots` is what polite knows of it, decisions with their reasons among it."""
+
+    def __init__(self, robots: Robots | None = None) -> None:
+        self.robots = parse("", PROTEGO) if robots is None else robots
+
+    @classmethod
+    def parse(cls, content: str, *, dialect: Dialect = PROTEGO) -> "Protego":
+        """Read a file. Never raises on content; anything but a str raises TypeError."""
+        if not isinstance(content, str):
+            raise TypeError(f"Protego.parse expects str, got {type(content).__name__}")
+        return cls(parse(content, dialect))
+
+    def can_fetch(self, url: str, user_agent: str) -> bool:
+        """Whether the agent may fetch the URL. Never raises: what is no URL may not be fetched."""
+        return lenient.allows(self.robots, user_agent, url)
+
+    def crawl_delay(self, user_agent: str) -> float | None:
+        """Seconds, or None."""
+        return lenient.rules_for(self.robots, user_agent).crawl_delay
+
+    def request_rate(self, user_agent: str) -> RequestRate | None:
+        """The rate, with its window of time if it has one."""
+        rate = lenient.rules_for(self.robots, user_agent).request_rate
+        if rate is None:
+            return None
+        start, end = (None, None) if rate.window is None else _times(rate.window)
+        return RequestRate(rate.requests, int(rate.seconds), start, end)
+
+    def visit_time(self, user_agent: str) -> VisitTime | None:
+        """The window of time, or None."""
+        window = lenient.rules_for(self.robots, user_agent).visit_time
+        return None if window is None else _times(window)
+
+    @property
+    def sitemaps(self) -> Iterator[str]:
+        """The absolute URLs of the Sitemap lines."""
+        return iter(self.robots.sitemaps)
+
+    @property
+    def preferred_host(self) -> str | None:
+        """The value of the first Host line."""
+        return self.robots.host
+
+
+def _times(window: pace.VisitTime) -> VisitTime:
+    """24:00 is midnight, which a `time` has as 00:00."""
+    start, end = (time(*divmod(minute % _DAY_MIN, 60)) for minute in (window.start_min, window.end_min))
+    return VisitTime(start, end)

@@ -1,0 +1,243 @@
+"""Brings origins to their turns, one request per origin in the pacer, and lets the scheduler choose once the turn is there.
+
+Each origin with tasks has a lane. A lane asks for the origin's rules, then for a turn; only then is its origin ready, and the
+scheduler, asked with all others that are ready at that moment, names the task. When nobody is there to fetch, the turn goes
+back at once, and the origin stays ready: it holds nothing. A task chosen of such an origin asks for its turn again, which is
+given at once nearly always; when it is not, the task goes back to the scheduler, and the next is chosen.
+"""
+
+import asyncio
+import logging
+from typing import Protocol
+
+from polite.agenda import Agenda
+from polite.approach import Approach, Outlet, out_of_reach
+from polite.events import Dropped
+from polite.gate import Gate
+from polite.lane import Lane
+from polite.origin import Origin
+from polite.pacing.turn import Turn
+from polite.referee import Referee, SchedulerFailed
+from polite.standings import Standing
+from polite.tasks import Task
+
+log = logging.getLogger("polite")
+
+
+class Counter(Outlet, Protocol):
+    """Where tasks leave the lanes."""
+
+    @property
+    def seats(self) -> int:
+        """How many permits would be taken at once, at most."""
+        ...
+
+    def serve(self, task: Task, turn: Turn, standing: Standing) -> bool:
+        """Give the task out. False when nobody is there any more."""
+        ...
+
+
+class Lanes:
+    """The tasks that may go as soon as their origin's turn comes. After `stop` nothing moves, and `tasks` has all that waits."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        referee: Referee,
+        agenda: Agenda,
+        desk: Counter,
+        *,
+        max_opening: int,
+        max_robots_tries: int,
+    ) -> None:
+        self._turns = gate._turns
+        self._clock = gate._clock
+        self._referee = referee
+        self._agenda = agenda
+        self._desk = desk
+        self._approach = Approach(
+            gate, referee, agenda, desk, self, max_opening=max_opening, max_robots_tries=max_robots_tries
+        )
+        self._lanes: dict[Origin, Lane] = {}
+        self._woken: list[Lane] = []  # of the last step: it will be seen whether they have their turn at once
+        self._holding: list[Lane] = []  # turns given in this step
+        self._stirred = False
+
+    def __len__(self) -> int:
+        """How many origins have tasks."""
+        return len(self._lanes)
+
+    @property
+    def tasks(self) -> list[Task]:
+        """All that waits."""
+        tasks = self._referee.tasks
+        for lane in self._lanes.values():
+            tasks.extend(lane.unchecked or ())
+            if lane.chosen is not None:
+                tasks.append(lane.chosen)
+        return tasks
+
+    def add(self, task: Task) -> bool:
+        """The task waits, or (False) is refused by the rules, where they are known. Raises SchedulerFailed."""
+        origin = task.origin
+        lane = self._lanes.get(origin)
+        standing = self._approach.known(origin, lane)
+        allowed = standing is not None and standing.rules.allows(task.target.path)
+        if standing is not None and not allowed and not out_of_reach(standing):
+            self._desk.refused(task, standing)
+            return False
+        fresh = lane is None
+        if lane is None:
+            lane = self._lanes[origin] = Lane(origin, task.target)
+        lane.sample = task.target
+        if allowed:
+            lane.doomed = None
+            self._approach.schedule(lane, task)
+        else:
+            lane.put_unchecked(task)
+        if fresh:
+            self._approach.start(lane)
+        return True
+
+    def stir(self) -> None:
+        """Something may go now: look at it when all that happens at this moment has happened."""
+        if not self._stirred and (self._referee or self._woken):
+            self._stirred = True
+            asyncio.get_running_loop().call_soon(self._dispatch)
+
+    def stop(self) -> None:
+        """Ask for nothing any more, and hold nothing."""
+        self._approach.stop()
+        self._woken.clear()
+        self._return_held()
+        for lane in self._lanes.values():
+            if lane.runner is not None:
+                lane.runner.cancel()
+
+    def granted(self, lane: Lane, turn: Turn) -> None:
+        """The lane has its turn (approach.Hall)."""
+        if lane.chosen is not None and self._give(lane, lane.chosen, turn):
+            return
+        self._approach.unchoose(lane)
+        if self._desk.seats:
+            lane.turn = turn
+            self._holding.append(lane)
+            self._ready(lane)
+            return
+        # Nobody is there: a turn that is not used must not stand in anybody's way.
+        self._turns.give_back(turn)
+        self._ready_when_rested(lane)
+
+    def doomed(self, lane: Lane) -> None:
+        """Its tasks are at the scheduler, which gives them out one by one, to be dropped (approach.Hall)."""
+        self._ready(lane)
+
+    def emptied(self, lane: Lane) -> None:
+        """Forget the lane (approach.Hall)."""
+        del self._lanes[lane.origin]
+
+    def _ready_when_rested(self, lane: Lane) -> None:
+        """With a concurrency above 1 the grant itself makes the origin rest, used or not."""
+        ready_at = self._turns.outlook(lane.asked_for or lane.sample).ready_at
+        if ready_at > self._clock.monotonic():
+            self._agenda.at(ready_at, lambda: self._rested(lane))
+        else:
+            self._ready(lane)
+
+    def _rested(self, lane: Lane) -> None:
+        try:
+            self._ready(lane)
+        except SchedulerFailed as error:
+            self._desk.fail(error)
+
+    def _ready(self, lane: Lane) -> None:
+        self._referee.ready(lane.origin)
+        self.stir()
+
+    def _dispatch(self) -> None:
+        """Match those who came for permits with the origins whose turn has come."""
+        try:
+            self._match()
+        except SchedulerFailed as error:
+            self._desk.fail(error)
+        except Exception as error:
+            log.exception("the frontier failed")
+            self._desk.fail(error)
+        finally:
+            self._return_held()
+            self._stirred = False
+        if self._woken:
+            # They run before this is called: whoever has no turn by then waits for one.
+            self.stir()
+
+    def _match(self) -> None:
+        woken, self._woken = self._woken, []
+        for lane in woken:
+            self._approach.unchoose(lane)
+        seats = self._desk.seats
+        while seats and self._referee:
+            task = self._referee.next()
+            seats -= self._seat(self._lanes[task.origin], task)
+
+    def _seat(self, lane: Lane, task: Task) -> int:
+        """The task goes, or will in the next step. How many permits that takes: none when the task is at its end."""
+        if lane.doomed is not None:
+            self._desk.dropped(task, Dropped(task.url, lane.doomed, task.tries))
+            self._ended(lane)
+            return 0
+        lane.chosen = task
+        if lane.turn is not None and lane.standing is not None:
+            if not lane.standing.rules.allows(task.target.path):
+                lane.chosen = None
+                self._desk.refused(task, lane.standing)
+                self._ended(lane)
+                return 0
+            if self._fits(lane, task, lane.turn) and self._give(lane, task, lane.turn):
+                return 1
+            self._return_turn(lane)
+        self._woken.append(lane)
+        self._approach.start(lane)
+        return 1
+
+    def _fits(self, lane: Lane, task: Task, turn: Turn) -> bool:
+        """Whether the turn is one at the task's own scopes: those may differ from URL to URL."""
+        return (
+            task.target is lane.asked_for
+            or tuple(dict.fromkeys(self._turns._scopes(task.target))) == turn.scopes
+        )
+
+    def _give(self, lane: Lane, task: Task, turn: Turn) -> bool:
+        if lane.standing is None or not self._desk.serve(task, turn, lane.standing):
+            return False
+        lane.turn = lane.chosen = None
+        lane.scheduled -= 1
+        self._go_on(lane)
+        return True
+
+    def _ended(self, lane: Lane) -> None:
+        """A task of a ready lane is done without a permit: the next one, while the turn lasts."""
+        lane.scheduled -= 1
+        if lane.scheduled:
+            self._referee.ready(lane.origin)
+            return
+        lane.doomed = None
+        lane.failures = 0
+        self._return_turn(lane)
+        self._go_on(lane)
+
+    def _go_on(self, lane: Lane) -> None:
+        if lane.waiting:
+            self._approach.start(lane)
+        else:
+            del self._lanes[lane.origin]
+
+    def _return_held(self) -> None:
+        """Turns that found no task or no taker in their step."""
+        holding, self._holding = self._holding, []
+        for lane in holding:
+            self._return_turn(lane)
+
+    def _return_turn(self, lane: Lane) -> None:
+        turn, lane.turn = lane.turn, None
+        if turn is not None:
+            self._turns.give_back(turn)

@@ -1,0 +1,71 @@
+"""The tables of a robots store's file, and the steps that make an older file into one of today's."""
+
+import sqlite3
+
+# "poli": by it a file is known as ours, whatever it is called.
+APPLICATION_ID = 0x706F6C69
+
+# Step n makes a file of version n into one of version n + 1; an empty file has version 0, and takes them all.
+# `saved` counts up with each save, so that what was saved longest ago is what lies first.
+STEPS = (
+    """
+    CREATE TABLE robots (
+        saved INTEGER PRIMARY KEY,
+        origin TEXT NOT NULL UNIQUE,
+        outcome TEXT NOT NULL, reason TEXT NOT NULL, url TEXT NOT NULL, status INTEGER, detail TEXT,
+        hops INTEGER, elapsed_s REAL, max_age_s REAL, retry_after_s REAL, capped INTEGER, octets INTEGER, body BLOB,
+        fetched_at REAL NOT NULL, expires_at REAL NOT NULL, unreachable_since REAL, failures INTEGER NOT NULL,
+        good_at REAL,
+        good_outcome TEXT, good_reason TEXT, good_url TEXT, good_status INTEGER, good_detail TEXT,
+        good_hops INTEGER, good_elapsed_s REAL, good_max_age_s REAL, good_retry_after_s REAL, good_capped INTEGER,
+        good_octets INTEGER, good_body BLOB
+    )
+    """,
+    """
+    CREATE TABLE back_offs (
+        origin TEXT PRIMARY KEY, since REAL NOT NULL, until REAL NOT NULL, because TEXT NOT NULL
+    ) WITHOUT ROWID;
+    ALTER TABLE robots ADD COLUMN more TEXT;
+    ALTER TABLE robots ADD COLUMN good_more TEXT
+    """,
+)
+VERSION = len(STEPS)
+
+
+class WrongFile(Exception):
+    """A sound database that is not ours to write to; the message says why."""
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The file's version, 0 for an empty one. Raises WrongFile for another program's, and for one newer than we know."""
+    version, application = (_pragma(connection, name) for name in ("user_version", "application_id"))
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if application != APPLICATION_ID and (application or version or tables):
+        raise WrongFile("is the database of another program: name another file")
+    if version > VERSION:
+        raise WrongFile(
+            f"was written by a newer polite (schema {version}, this one knows {VERSION}): "
+            "use that one, or name another file"
+        )
+    return version
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Take the steps that are missing, all or none; of several processes one does it. Raises WrongFile, sqlite3.Error."""
+    if version_of(connection) == VERSION:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for step in STEPS[version_of(connection) :]:
+            for statement in step.split(";"):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.rollback()
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])

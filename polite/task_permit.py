@@ -1,0 +1,96 @@
+"""The right to fetch a frontier's task, now: a permit that carries its task and can send it back."""
+
+import asyncio
+import contextlib
+import math
+from types import TracebackType
+from typing import Protocol, Self
+
+from polite.errors import InvalidOption, PermitMisused
+from polite.gate import Gate, Permit
+from polite.pacing.turn import Turn
+from polite.standings import Standing
+from polite.tasks import Task
+
+
+class Owner(Protocol):
+    """Who is told how a permit ended."""
+
+    def settled(self, task: Task, *, again_in: float | None) -> None:
+        """The block was left. `again_in`: the task is to come back, after so many seconds."""
+        ...
+
+    def unused(self, task: Task, turn: Turn) -> None:
+        """The permit was never entered: nothing was asked."""
+        ...
+
+    def may_retry(self, task: Task) -> bool:
+        """Whether the task has tries left after this one."""
+        ...
+
+
+class TaskPermit(Permit):
+    """Given out by a Frontier: `async with permit:` fetch `permit.url` inside and report; `permit.task` is what was put.
+
+    A block left by an exception (a cancellation too) sends its task back, as `retry` does. A permit that is dropped without being
+    entered gives turn and task back.
+    """
+
+    __slots__ = ("_again_in", "_granted", "_loop", "_owner", "_task")
+
+    def __init__(self, gate: Gate, task: Task, turn: Turn, standing: Standing, owner: Owner) -> None:
+        super().__init__(gate, task.target)
+        self._granted: Turn | None = turn
+        self._standing = standing
+        self._task = task
+        self._owner = owner
+        self._again_in: float | None = None
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def task(self) -> Task:
+        """What was put: url, priority, depth, payload, and how often it was tried before."""
+        return self._task
+
+    def retry(self, *, after: float = 0.0) -> bool:
+        """The task shall come back: not before `after` seconds from the block's end, and in its origin's turn as ever.
+
+        False when it has no tries left: then it is dropped, with an event. Raises PermitMisused outside the block, InvalidOption.
+        """
+        if self._turn is None:
+            raise PermitMisused(f"retry outside the permit's block: {self.url}", url=self.url)
+        if not 0 <= after < math.inf:
+            raise InvalidOption(
+                f"after={after!r}: a finite number of seconds, 0 or more, is needed", url=self.url
+            )
+        self._again_in = after
+        return self._owner.may_retry(self._task)
+
+    async def __aenter__(self) -> Self:
+        turn, self._granted = self._granted, None
+        if turn is None:
+            raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
+        self._turn = turn
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await super().__aexit__(kind, error, trace)
+        finally:
+            if error is not None and self._again_in is None:
+                self._again_in = 0.0
+            self._owner.settled(self._task, again_in=self._again_in)
+
+    def unused(self) -> None:
+        """It will not be entered: turn and task go back, for the next who comes."""
+        turn, self._granted = self._granted, None
+        if turn is not None:
+            self._owner.unused(self._task, turn)
+
+    def __del__(self) -> None:
+        if self._granted is not None:
+            # Perhaps in another thread, and in the middle of anything: only noted here. A loop that is closed has no next.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._owner.unused, self._task, self._granted)

@@ -1,0 +1,167 @@
+"""robots.txt over FTP: anonymous login, extended passive mode only, everything that a server sends bounded (L8; RFC 959, 2428)."""
+
+import asyncio
+import re
+from urllib.parse import unquote_to_bytes
+
+from polite.origin import Target
+from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.policy import FetchPolicy
+from polite.robots.reason import Reason
+from polite.transports.ftp_line import FtpLine, FtpReply, NotFtp, dial
+from polite.transports.guard import AddressGuard, AddressRefused, literal
+from polite.transports.reached import reason_of
+from polite.transports.resolver import NameNotResolved, resolver_for
+
+_PORT = 21
+# Addresses of one name that are tried, each for its share of the deadline.
+_MOST_ADDRESSES = 4
+_CHUNK = 16_384
+# RFC 2428, 3: three delimiters, nothing between the first two pairs, and a port.
+_EPSV = re.compile(rb"\(([!-~])\1\1([0-9]{1,5})\1\)")
+_EPSV_WITH_ADDRESS = re.compile(rb"\(\|[12]?\|[^|)]{1,50}\|[0-9]{1,5}\|\)")
+# Line ends would begin another command, 0xFF a telnet one.
+_UNSENDABLE = re.compile(rb"[\x00-\x1f\x7f\xff]")
+_NO_FILE = frozenset({550, 551, 553})
+_NO_LOGIN = frozenset({332, 530, 532})
+_NOT_SPOKEN = frozenset({500, 501, 502, 504, 522})
+
+
+class _Refused(Exception):
+    """The dialogue ends here; `failed` says why."""
+
+    def __init__(self, reason: Reason, detail: str, status: int | None = None) -> None:
+        super().__init__(detail)
+        self.failed = Failed(reason, detail[:500], status)
+
+
+class FtpTransport:
+    """One control connection a request. `user_agent` is sent as the password: who asks is said, as RFC 1635 wishes."""
+
+    def __init__(self, user_agent: str, policy: FetchPolicy) -> None:
+        self._password = _UNSENDABLE.sub(b"", user_agent.encode())
+        self._timeout_s = policy.timeout
+        self._guard = AddressGuard(policy)
+        self._resolver = resolver_for(policy)
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        """One RETR (see ports.Transport). 200 stands for a file, 404 for FTP's 550; other refusals are Failed, with FTP's code."""
+        try:
+            path = _path(ask.target)
+            control = await self._connect(ask.target)
+            try:
+                return await self._retrieve(control, path, ask.max_bytes)
+            finally:
+                control.close()
+        except _Refused as refused:
+            return refused.failed
+        except (NameNotResolved, NotFtp) as error:
+            return Failed(error.reason, str(error)[:500])
+        except AddressRefused as error:
+            return Failed(Reason.ADDRESS_REFUSED, str(error))
+        except OSError as error:
+            return Failed(reason_of(error), f"{type(error).__name__}: {error}"[:500])
+
+    async def close(self) -> None:
+        """Ask no more nameservers. May be called twice."""
+        await self._resolver.close()
+
+    async def _connect(self, target: Target) -> FtpLine:
+        """To the first address that may be dialled and answers. Raises what the last of them came to; a refusal comes first."""
+        address = literal(target.origin.host)
+        hosts = [str(address)] if address is not None else await self._addresses(target.origin.host)
+        share_s = self._timeout_s / (len(hosts) + 1)
+        failed: OSError = OSError("no address")
+        for host in hosts:
+            try:
+                async with asyncio.timeout(share_s if len(hosts) > 1 else None):
+                    return await dial(self._guard, host, target.origin.port or _PORT)
+            except OSError as error:
+                failed = failed if isinstance(failed, AddressRefused) else error
+        raise failed
+
+    async def _addresses(self, host: str) -> list[str]:
+        return [found["host"] for found in await self._resolver.resolve(host)][:_MOST_ADDRESSES]
+
+    async def _retrieve(self, control: FtpLine, path: bytes, limit: int) -> Reply | Failed:
+        """RFC 959, 5.4: greeting, login, image type, passive mode, the file."""
+        _expect(await control.final_reply(), 220)
+        await self._log_in(control)
+        _expect(await control.ask(b"TYPE I"), 200)
+        data = await dial(self._guard, control.peer, _data_port(await control.ask(b"EPSV")))
+        try:
+            begun = await control.ask(b"RETR " + path)
+            if begun.code in _NO_FILE:
+                return Reply(404)
+            _expect(begun, 125, 150)
+            body, end = await _read(data, limit)
+        finally:
+            data.close()
+        if end is BodyEnd.COMPLETE:
+            # The end of the data is also how a broken transfer ends: only the control connection knows.
+            end = await _confirmed(control)
+        return Reply(200, body, end)
+
+    async def _log_in(self, control: FtpLine) -> None:
+        reply = await control.ask(b"USER anonymous")
+        if reply.code == 331:
+            reply = await control.ask(b"PASS " + self._password)
+        if reply.code in _NO_LOGIN:
+            raise _Refused(Reason.FTP_LOGIN_REFUSED, str(reply), reply.code)
+        _expect(reply, 202, 230)
+
+
+def _path(target: Target) -> bytes:
+    """The octets of a path below the login directory (RFC 1738, 3.2.2). A command in it is refused."""
+    path = unquote_to_bytes(target.path.removeprefix("/"))
+    if _UNSENDABLE.search(path):
+        raise _Refused(Reason.REDIRECT_UNSAFE, "a path that would end the command")
+    return path
+
+
+def _expect(reply: FtpReply, *codes: int) -> None:
+    """Go on with one of these codes only."""
+    if reply.code in codes:
+        return
+    match reply.code // 100:
+        case 4:
+            reason = Reason.FTP_BUSY
+        case 5:
+            reason = Reason.FTP_LOGIN_REFUSED if reply.code in _NO_LOGIN else Reason.SERVER_ERROR
+        case _:
+            reason = Reason.PROTOCOL_ERROR
+    raise _Refused(reason, str(reply), reply.code)
+
+
+def _data_port(reply: FtpReply) -> int:
+    """RFC 2428, 3: a port and no address: the data come from where the replies come from, or from nowhere."""
+    if reply.code in _NOT_SPOKEN:
+        raise _Refused(Reason.FTP_NO_PASSIVE, str(reply), reply.code)
+    if reply.code in {227, 228} or _EPSV_WITH_ADDRESS.search(reply.text):
+        raise _Refused(Reason.ADDRESS_REFUSED, f"data from another address: {reply}", reply.code)
+    _expect(reply, 229)
+    found = _EPSV.search(reply.text)
+    if found is None or not 0 < int(found[2]) < 65_536:
+        raise _Refused(Reason.PROTOCOL_ERROR, f"no port: {reply}", reply.code)
+    return int(found[2])
+
+
+async def _read(data: FtpLine, limit: int) -> tuple[bytes, BodyEnd]:
+    """The file up to the limit; what lies beyond is not read (H9)."""
+    body = bytearray()
+    try:
+        while chunk := await data.read(_CHUNK):
+            body += chunk
+            if len(body) > limit:
+                return bytes(body[:limit]), BodyEnd.CAPPED
+    except OSError:
+        return bytes(body), BodyEnd.CUT_SHORT
+    return bytes(body), BodyEnd.COMPLETE
+
+
+async def _confirmed(control: FtpLine) -> BodyEnd:
+    try:
+        reply = await control.reply()
+    except (NotFtp, OSError):
+        return BodyEnd.CUT_SHORT
+    return BodyEnd.COMPLETE if reply.code in {226, 250} else BodyEnd.CUT_SHORT

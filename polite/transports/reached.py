@@ -1,0 +1,23 @@
+"""Why an address was not reached, or the way to it broke: what an operating system's error means."""
+
+import errno
+
+from polite.robots.reason import Reason
+
+_REASONS = {
+    errno.ECONNREFUSED: Reason.CONNECTION_REFUSED,
+    errno.ECONNRESET: Reason.CONNECTION_LOST,
+    errno.ECONNABORTED: Reason.CONNECTION_LOST,
+    errno.EPIPE: Reason.CONNECTION_LOST,
+    errno.ETIMEDOUT: Reason.TIMEOUT,
+} | dict.fromkeys(
+    (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN, errno.EADDRNOTAVAIL),
+    Reason.HOST_UNREACHABLE,
+)
+
+
+def reason_of(error: OSError) -> Reason:
+    """The reason of a connection that failed; CONNECT_FAILED where the error does not say more."""
+    if isinstance(error, TimeoutError):
+        return Reason.TIMEOUT
+    return _REASONS.get(error.errno or 0, Reason.CONNECT_FAILED)

@@ -1,0 +1,79 @@
+"""aiohttp's reader of responses, made to see the lies on which its two parsers differ."""
+
+import re
+from asyncio import AbstractEventLoop
+
+from aiohttp.client_proto import ResponseHandler
+
+# Octets of heads that are looked at; aiohttp's own limits end an honest one long before.
+_LONGEST_HEAD = 65_536
+_END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
+_INTERIM = re.compile(rb"HTTP/1\.[01] 1(?!01)")
+_LENGTH = re.compile(rb"^content-length[ \t]*:[ \t]*(\d{1,18})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
+_HTTP = b"HTTP/1."
+
+
+def _begins_like_http(data: bytes | bytearray) -> bool:
+    # Empty lines before a head are old servers' habit.
+    start = bytes(data[: len(_HTTP) + 4]).lstrip(b"\r\n")[: len(_HTTP)]
+    return _HTTP.startswith(start)
+
+
+class WatchedResponse(ResponseHandler):
+    """What does not begin like HTTP is refused at once, not when it ends. Interim responses (1xx) are dropped unread.
+
+    When more octets come with a body than its Content-Length says, the rules in it are not whole: the connection is cut
+    instead. aiohttp's C parser reports the first and the last in most cases, the pure-Python one in none, and both queue each
+    interim response, of which a server may send millions.
+    """
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+        self._heads = bytearray()
+        self._reading_heads = True
+        # Octets of the body still to come; None: nothing to hold it to.
+        self._left: int | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """Hand on what came, without its last octets when they show that the length was wrong."""
+        if self._reading_heads:
+            data = self._final_response(data)
+        if not data:
+            return
+        excess = self._excess(data)
+        # Another response behind the first is a server's eager way of reusing the connection, and no part of the body.
+        if not excess or _begins_like_http(excess):
+            super().data_received(data)
+            return
+        super().data_received(data[: -len(excess) - 1])
+        if self.transport is not None:
+            self.transport.close()
+
+    def _excess(self, data: bytes) -> bytes:
+        """The octets of `data` that lie behind the end of the body; what was left of it includes its head."""
+        if self._left is None:
+            return b""
+        excess = data[self._left :]
+        self._left = None if excess else self._left - len(data)
+        return excess
+
+    def _final_response(self, data: bytes) -> bytes:
+        """What came since the last interim response, once its head is whole, or so long that aiohttp shall refuse it."""
+        self._heads += data
+        if not _begins_like_http(self._heads):
+            self._reading_heads = False
+            # An empty line makes either parser read, and refuse, what it has.
+            return bytes(self._heads) + b"\r\n\r\n"
+        start = 0
+        while (end := _END_OF_HEAD.search(self._heads, start)) and _INTERIM.match(self._heads, start):
+            start = end.end()
+        del self._heads[:start]
+        if end is None and len(self._heads) <= _LONGEST_HEAD:
+            return b""
+        self._reading_heads = False
+        found = None if end is None else _LENGTH.search(self._heads, 0, end.end() - start)
+        if found is not None and end is not None:
+            self._left = end.end() - start + int(found[1])
+        response = bytes(self._heads)
+        self._heads.clear()
+        return response

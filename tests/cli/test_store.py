@@ -1,0 +1,202 @@
+"""`polite store`: what is in the file, in text and as objects, and forgetting it."""
+
+import asyncio
+import json
+import time
+
+import pytest
+
+from polite.cli.main import main
+from polite.origin import Origin
+from polite.ports import Hold
+from polite.robots.access import Found, Unavailable, Unreachable
+from polite.robots.policy import RobotsPolicy
+from polite.robots.reason import Reason
+from polite.robots.snapshot import Snapshot, renewed
+from polite.stores.sqlite import SqliteStore
+
+POLICY = RobotsPolicy()
+FILE, NONE, DOWN, OLD, HELD, EVER = (
+    Origin.of(f"https://{name}.test") for name in ("file", "none", "down", "old", "held", "zever")
+)
+
+
+@pytest.fixture
+def crawl(tmp_path):
+    """A store as a crawl leaves it."""
+    path, now = tmp_path / "crawl.sqlite", time.time()
+    rules = Found(b"User-agent: *\nDisallow: /\x1b[31m" + b"#" * 9_000, 200, FILE.robots_url)
+    found = renewed(None, rules, POLICY, now)
+    known = {
+        FILE: found,
+        NONE: renewed(None, Unavailable(Reason.CLIENT_ERROR, NONE.robots_url, 404), POLICY, now),
+        DOWN: renewed(
+            found, Unreachable(Reason.TIMEOUT, "", detail="too\nslow", retry_after_s=900.0), POLICY, now
+        ),
+        OLD: renewed(None, Unavailable(Reason.CLIENT_ERROR, OLD.robots_url, 404), POLICY, now - 100_000),
+        EVER: Snapshot(Unavailable(Reason.CLIENT_ERROR, "", 404), now, float("inf")),
+    }
+
+    async def fill():
+        store = SqliteStore(path)
+        for origin, snapshot in known.items():
+            await store.save(origin, snapshot)
+        store.hold(FILE, Hold(now, now + 5_000.0, "status 429, Retry-After 5000 s"))
+        store.hold(HELD, Hold(now, now + 5_000.0, "status 503"))
+        store.hold(OLD, Hold(now - 900.0, now - 600.0, "over"))
+        await store.close()
+
+    asyncio.run(fill())
+    return str(path)
+
+
+def listed(crawl, capsys):
+    capsys.readouterr()
+    assert main(["store", "ls", "--json", crawl]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def names(crawl, capsys):
+    return [known["origin"].removeprefix("https://").removesuffix(".test") for known in listed(crawl, capsys)]
+
+
+def test_ls_has_a_line_for_each_origin(crawl, capsys):
+    assert main(["store", "ls", crawl]) == 0
+    lines = capsys.readouterr().out.splitlines()
+
+    assert [line.partition("  good for ")[0].partition("  old by ")[0] for line in lines] == [
+        "https://down.test  unreachable TIMEOUT",
+        "https://file.test  found 200 OK, 9031 octets",
+        "https://held.test  not asked yet  rests for 5000 s",
+        "https://none.test  unavailable 404 CLIENT_ERROR",
+        "https://old.test  unavailable 404 CLIENT_ERROR",
+        "https://zever.test  unavailable 404 CLIENT_ERROR",
+    ]
+    assert lines[1].endswith("s  rests for 5000 s")
+    assert "old by 136" in lines[4]
+
+
+def test_ls_gives_objects_for_programs(crawl, capsys):
+    down, file, held, *_ = listed(crawl, capsys)
+
+    assert (down["outcome"], down["failures"], down["detail"]) == ("unreachable", 1, "too\nslow")
+    assert file["back_off_until"] - file["fetched_at"] == 5_000.0
+    assert (held["outcome"], held["back_off_because"]) == (None, "status 503")
+
+
+def test_show_has_all_that_is_known_and_the_file(crawl, capsys):
+    assert main(["store", "show", "https://FILE.test:443/some/page", crawl]) == 0
+    out = capsys.readouterr().out
+
+    assert out.startswith("https://file.test\n  outcome: found\n  reason: OK\n")
+    assert "  back_off_because: status 429, Retry-After 5000 s\n" in out
+    assert "\n\nUser-agent: *\nDisallow: /" in out
+    assert out.count("20") > 2  # the years
+
+
+def test_show_lets_no_site_steer_the_terminal(crawl, capsys):
+    for origin in (FILE, DOWN):
+        main(["store", "show", str(origin), crawl])
+        out = capsys.readouterr().out
+        assert "\x1b" not in out
+        assert r"\x1b[31m" in out
+
+    assert r"  detail: too\nslow" in out
+
+
+def test_show_gives_an_object_with_the_body(crawl, capsys):
+    assert main(["store", "show", "--json", str(DOWN), crawl]) == 0
+    known = json.loads(capsys.readouterr().out)
+
+    # The server is down; the last good copy is what there is.
+    assert known["body"].startswith("User-agent: *\nDisallow: /")
+    assert len(known["body"]) == 9_031
+
+
+@pytest.mark.parametrize("origin", [NONE, HELD, EVER])
+def test_show_of_an_origin_without_a_file_has_no_body(crawl, origin, capsys):
+    assert main(["store", "show", str(origin), crawl]) == 0
+    text = capsys.readouterr().out
+    assert main(["store", "show", "--json", str(origin), crawl]) == 0
+
+    assert "\n\n" not in text
+    assert json.loads(capsys.readouterr().out)["body"] is None
+
+
+def test_show_of_an_unknown_origin_has_status_1(crawl, capsys):
+    assert main(["store", "show", "https://other.test", crawl]) == 1
+    out, err = capsys.readouterr()
+
+    assert out == ""
+    assert err == f"polite: {crawl} knows nothing of https://other.test\n"
+
+
+def test_purge_forgets_all_but_the_back_offs_that_run(crawl, capsys):
+    assert main(["store", "purge", crawl]) == 0
+    said = capsys.readouterr().out
+
+    assert said == "forgotten: 4 robots.txt, 1 back-offs\n"
+    assert names(crawl, capsys) == ["down", "file", "held"]
+    assert main(["store", "purge", "--back-offs", "--json", crawl]) == 0
+    assert json.loads(capsys.readouterr().out) == {"robots": 1, "back_offs": 2}
+    assert names(crawl, capsys) == []
+
+
+def test_purge_of_what_is_expired_leaves_the_rest(crawl, capsys):
+    assert main(["store", "purge", "--expired", "--back-offs", crawl]) == 0
+
+    assert capsys.readouterr().out == "forgotten: 1 robots.txt, 1 back-offs\n"
+    assert names(crawl, capsys) == ["down", "file", "held", "none", "zever"]
+
+
+def test_purge_of_one_origin_leaves_the_others(crawl, capsys):
+    assert main(["store", "purge", "https://none.test/page", crawl]) == 0
+
+    assert names(crawl, capsys) == ["down", "file", "held", "old", "zever"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ls", "https://file.test"], "takes no ORIGIN"),
+        (["ls", "--expired"], "takes no --expired"),
+        (["show", str(FILE), "--back-offs"], "takes no --back-offs"),
+        (["show"], "of which origin?"),
+        (["show", "http:///"], "no URL"),
+    ],
+)
+def test_what_an_action_does_not_take_is_a_usage_error(crawl, arguments, said, capsys):
+    assert main(["store", *arguments, crawl]) == 2
+
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("action", ["ls", "purge"])
+@pytest.mark.parametrize(
+    ("octets", "said"),
+    [(None, "no such file"), (b"plain text " * 99, "corrupt"), (b"", "is empty|forgotten")],
+)
+def test_a_file_that_is_no_store_is_left_as_it_is(tmp_path, action, octets, said, capsys):
+    path = tmp_path / "crawl.sqlite"
+    if octets is not None:
+        path.write_bytes(octets)
+
+    status = main(["store", action, str(path)])
+
+    out, err = capsys.readouterr()
+    assert any(word in out + err for word in said.split("|"))
+    assert status == (2 if err else 0)
+    assert [file.name for file in tmp_path.glob("*corrupt*")] == []
+    assert octets is None or b"plain" not in octets or path.read_bytes() == octets
+
+
+def test_a_copy_that_was_changed_is_one_line(crawl, capsys):
+    import sqlite3
+
+    connection = sqlite3.connect(crawl)
+    with connection:
+        connection.execute("UPDATE robots SET body = 'x'")
+    connection.close()
+
+    assert main(["store", "show", str(FILE), crawl]) == 2
+    assert "the copy of https://file.test cannot be read" in capsys.readouterr().err

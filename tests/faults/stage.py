@@ -1,0 +1,191 @@
+"""Where a fault is played: one lying server, or several, and the name or address under which the crawler finds it."""
+
+import asyncio
+import datetime
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import trustme
+
+from polite.testing import LyingServer, lying_server
+from polite.testing.lying import Lie
+from tests.faults.names import A, telling
+
+RULES = b"User-agent: *\nDisallow: /private\n"
+OK = b"HTTP/1.1 200 OK\r\n"
+AUTHORITY = trustme.CA()
+
+
+@dataclass
+class Stage:
+    """What the crawler asks, who counts the hits, and the options that this fault needs."""
+
+    origin: str
+    servers: tuple[LyingServer, ...] = ()
+    fetching: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def hits(self) -> int:
+        return sum(server.hits for server in self.servers)
+
+    @property
+    def requests(self) -> list[bytes]:
+        return [request for server in self.servers for request in server.requests]
+
+
+Scene = Callable[[], AbstractAsyncContextManager[Stage]]
+
+
+def ok(body: bytes = RULES, *headers: bytes, status: bytes = b"200 OK") -> bytes:
+    """An honest response."""
+    head = [b"HTTP/1.1 " + status, b"Content-Length: %d" % len(body), *headers]
+    return b"\r\n".join(head) + b"\r\n\r\n" + body
+
+
+def answered(status: bytes, *headers: bytes) -> bytes:
+    return ok(b"", *headers, status=status)
+
+
+def moved(location: bytes | None, *headers: bytes, status: bytes = b"302 Found") -> bytes:
+    """A redirect; in it `{here}` is the server's host and port."""
+    where = () if location is None else (b"Location: " + location,)
+    return answered(status, *where, *headers)
+
+
+def chunked(body: bytes) -> bytes:
+    return OK + b"Transfer-Encoding: chunked\r\n\r\n" + body
+
+
+async def silence(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+    await asyncio.Event().wait()
+
+
+def endless(start: bytes, more: bytes) -> Lie:
+    """Goes on for as long as somebody listens."""
+
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(start)
+        while True:
+            writer.write(more)
+            await writer.drain()
+            # An endless talker must not be the only one who talks: all of this runs in one process.
+            await asyncio.sleep(0)
+
+    return talk
+
+
+def slowly(text: bytes) -> Lie:
+    """One octet after another, each long before any time-out between two reads."""
+
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for octet in text:
+            writer.write(bytes([octet]))
+            await writer.drain()
+            await asyncio.sleep(0.02)
+
+    return talk
+
+
+def reset_after(text: bytes) -> Lie:
+    """Then RST: no farewell."""
+
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(text)
+        await writer.drain()
+        if text:
+            # So that the other side has read it: RST throws away what has not been read.
+            await asyncio.sleep(0.05)
+        connection = writer.get_extra_info("socket")
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+
+    return talk
+
+
+def _placed(lie: Lie, here: Callable[[], bytes]) -> Lie:
+    if not isinstance(lie, bytes) or b"{" not in lie:
+        return lie
+
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(lie.replace(b"{here}", here()).replace(b"{port}", here().rpartition(b":")[2]))
+        await writer.drain()
+
+    return talk
+
+
+def http(*lies: Lie, **options: Any) -> Scene:
+    """One server, by its address. `says` in the options are lying_server's, `fetching` FetchPolicy's."""
+    fetching = options.pop("fetching", {})
+    names = options.pop("names", None)
+    host = options.pop("name", None)
+
+    @asynccontextmanager
+    async def scene() -> AsyncIterator[Stage]:
+        servers: list[LyingServer] = []
+        placed = [_placed(lie, lambda: servers[0].url("").partition("//")[2].encode()) for lie in lies]
+        async with lying_server(*placed, **options) as server, telling(names or {}) as nameserver:
+            servers.append(server)
+            yield Stage(server.url("", host=host), (server,), {"nameservers": [nameserver], **fetching})
+
+    return scene
+
+
+def named(names: Mapping[Any, Any], *lies: Lie, name: str = "site.test", **options: Any) -> Scene:
+    """One server, found by the name that a nameserver says this about."""
+    return http(*(lies or (ok(),)), names=names, name=name, **options)
+
+
+@cache
+def _certified(identity: str, years: tuple[int, int] | None, *, trusted: bool) -> ssl.SSLContext:
+    between = {}
+    if years is not None:
+        first, last = (datetime.datetime(year, 1, 1, tzinfo=datetime.UTC) for year in years)
+        between = {"not_before": first, "not_after": last}
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority = AUTHORITY if trusted else trustme.CA()
+    authority.issue_cert(identity, **between).configure_cert(context)
+    return context
+
+
+def tls(
+    *lies: Lie,
+    identity: str = "127.0.0.1",
+    years: tuple[int, int] | None = None,
+    trusted: bool = True,
+    name: str | None = None,
+    **fetching: Any,
+) -> Scene:
+    """One server with such a certificate; our authority is trusted."""
+
+    @asynccontextmanager
+    async def scene() -> AsyncIterator[Stage]:
+        context = _certified(identity, years, trusted=trusted)
+        names = {} if name is None else {(name, A): ("127.0.0.1",)}
+        with AUTHORITY.cert_pem.tempfile() as ca_file:
+            trusting = {"ca_file": ca_file, **fetching}
+            secure = http(
+                *(lies or (ok(),)), scheme="https", tls=context, names=names, name=name, fetching=trusting
+            )
+            async with secure() as stage:
+                yield stage
+
+    return scene
+
+
+def led_on(first: Callable[[str], Scene], then: Scene) -> Scene:
+    """Two servers; the first is told where the second is (`host:port`), to send the crawler there."""
+
+    @asynccontextmanager
+    async def scene() -> AsyncIterator[Stage]:
+        async with then() as second, first(second.origin.partition("//")[2])() as stage:
+            yield Stage(
+                stage.origin, (*stage.servers, *second.servers), {**second.fetching, **stage.fetching}
+            )
+
+    return scene

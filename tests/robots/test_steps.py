@@ -1,0 +1,105 @@
+"""Files made to be slow, measured in steps and not in seconds: as many calls, Python's and C's, on every machine."""
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from polite.robots.dialect import CLASSIC, GOOGLE, RFC9309, Dialect
+from polite.robots.parse import parse
+from polite.robots.rules import RuleSet
+
+AGENT = "User-agent: *\n"
+FULL = 512_000
+
+HOSTILE = {
+    "thirty stars": AGENT + "Disallow: /" + "a*" * 30 + "b$",
+    "ten thousand rules on one prefix": AGENT + "".join(f"Disallow: /shop/item{n}\n" for n in range(10_000)),
+    "ten thousand wildcards on one prefix": AGENT
+    + "".join(f"Allow: /shop/*/item{n}$\n" for n in range(10_000)),
+    "each rule starts the next": AGENT + "".join(f"Disallow: /{'a' * n}\n" for n in range(900)),
+    "two thousand user-agent lines": "User-agent: examplebot-x\n" * 2_000
+    + "User-agent: examplebot\nDisallow: /a",
+    "two thousand groups": "User-agent: examplebot\nDisallow: /a\n" * 2_000,
+    "user-agent lines far apart": ("User-agent: a\n" + "#\n" * 200) * 1_000,
+    "one long line": AGENT + "Disallow: /" + "a" * FULL,
+    "one long line of names": "user-agent" * (FULL // 10),
+    "one long line of colons": ":" * FULL,
+    "nothing but NULs": "\0" * FULL,
+    "nothing but line ends": AGENT + "\r\n\n\r" * (FULL // 8),
+    "nothing but comments": AGENT + "#\n" * (FULL // 2),
+    "nothing but stars": AGENT + "Disallow: /" + "*" * FULL,
+}
+PATHS = ["/", "/" + "a" * 1_999, "/shop/" + "item1/" * 300, "/" + "?a=*%2A%61" * 200]
+
+
+def steps(work: Callable[[], object]) -> int:
+    """The calls that the work makes."""
+    counted = 0
+
+    def count(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal counted
+        counted += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return counted
+
+
+def ready(body: bytes, dialect: Dialect) -> RuleSet:
+    return parse(body, dialect).rules_for("ExampleBot-News/1.0").prepare()
+
+
+@pytest.fixture(params=[CLASSIC, RFC9309, GOOGLE], ids=lambda dialect: dialect.name)
+def dialect(request: pytest.FixtureRequest) -> Dialect:
+    return request.param
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_reading_a_file_takes_steps_by_its_size(body: str, dialect: Dialect):
+    octets = body.encode()
+    ready(b"", dialect)  # what is made once for a dialect
+
+    taken = steps(lambda: ready(octets, dialect))
+
+    # A blank line, one octet, takes three calls at most; all other lines have more octets for each of theirs.
+    assert taken <= 300 + 3 * len(octets)
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_twice_the_file_takes_twice_the_steps(body: str):
+    half = body[: len(body) // 2].encode()
+
+    ready(b"", RFC9309)  # what is made once for a dialect
+
+    whole = steps(lambda: ready(body.encode(), RFC9309))
+
+    assert whole <= 2.5 * steps(lambda: ready(half, RFC9309)) + 500
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path[:9])
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_a_question_takes_steps_by_the_length_of_the_path_and_not_of_the_file(
+    body: str, path: str, dialect: Dialect
+):
+    rules = ready(body.encode(), dialect)
+
+    asked = steps(lambda: (rules.allows(path), rules.decide(path)))
+
+    assert asked <= 100 + 4 * len(path)
+
+
+def test_what_no_index_can_shorten_takes_a_few_steps_for_each_rule():
+    # Each rule looks for what the path holds, in another order: all have to be tried, and each only once.
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    tried = [f"Disallow: /*{a}*{b}*0" for a in letters for b in letters]
+    rules = ready((AGENT + "\n".join(tried)).encode(), RFC9309)
+
+    asked = steps(lambda: rules.allows("/0" + 2 * letters))
+
+    assert len(tried) < asked <= 5 * len(tried)

@@ -1,0 +1,201 @@
+"""A crawler that ends and begins again: the first request keeps the gap, and a long back-off is waited out."""
+
+import asyncio
+
+import pytest
+
+import polite
+from polite.pacing.policy import PacingPolicy
+from polite.ports import Hold
+from polite.robots.exchange import Reply
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+SITE = "https://site.test"
+PAGE = f"{SITE}/page"
+
+
+class Run:
+    """One run of a crawler: `visit` says how long after the run's start the turn came."""
+
+    def __init__(self, store, robots=b"User-agent: *\nDisallow: /private\n", clock=None, **options):
+        answers = robots if isinstance(robots, list) else [Reply(200, robots)]
+        self.transport = ScriptedTransport({f"{SITE}/robots.txt": answers})
+        spoken = {"https": self.transport}
+        clock = clock or LoopClock()
+        self.opening = polite.open_gate("TestBot/1.0", store=store, transports=spoken, clock=clock, **options)
+
+    async def __aenter__(self):
+        self.gate = await self.opening.__aenter__()
+        self.started = asyncio.get_running_loop().time()
+        return self
+
+    async def __aexit__(self, *error):
+        await self.opening.__aexit__(*error)
+
+    async def visit(self, url=PAGE, **answer):
+        async with self.gate.permit(url) as permit:
+            waited = asyncio.get_running_loop().time() - self.started
+            permit.report(**{"status": 200, **answer})
+        return waited
+
+
+async def test_the_rules_of_the_last_run_hold_without_asking_again(path):
+    async with Run(str(path)) as first:
+        await first.visit()
+    async with Run(path) as second:
+        decision = await second.gate.check(f"{SITE}/private")
+
+    assert not decision.allowed
+    assert (len(first.transport.asked), len(second.transport.asked)) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("robots", "gap"), [(b"", 1.0), (b"User-agent: *\nCrawl-delay: 60", 60.0), (b"x" * 40_000, 1.0)]
+)
+async def test_the_first_request_after_a_restart_keeps_the_delay(path, robots, gap):
+    async with Run(path, robots) as first:
+        await first.visit()
+    async with Run(path, robots) as second:
+        waited = await second.visit()
+
+    assert waited == pytest.approx(gap, abs=1e-6)
+
+
+async def test_a_robots_txt_that_is_old_is_asked_for_again_after_the_delay_too(path):
+    clock = LoopClock()
+    async with Run(path, clock=clock, pacing=PacingPolicy(min_delay=5.0)) as first:
+        await first.visit()
+    clock.set_wall(clock.wall() + 2 * 86_400)
+    async with Run(path, clock=clock, pacing=PacingPolicy(min_delay=5.0)) as second:
+        waited = await second.visit()
+
+    assert len(second.transport.asked) == 1
+    assert waited == pytest.approx(10.0, abs=1e-6)
+
+
+async def test_a_long_retry_after_outlives_the_process(path):
+    async with Run(path) as first:
+        await first.visit(status=429, headers={"Retry-After": "3600"})
+        await asyncio.sleep(600)
+    async with Run(path) as second:
+        explained = str(await second.gate.explain(PAGE))
+        waited = await second.visit()
+
+    assert "Retry-After 3600 s" in explained
+    assert waited == pytest.approx(3_000.0, abs=1e-6)
+
+
+async def test_a_back_off_of_a_run_that_never_closed_is_kept_too(path):
+    async with Run(path) as first:
+        await first.visit(status=429, headers={"Retry-After": "3600"})
+        await first.gate.check("https://another.test/")
+        async with Run(path) as second:
+            waited = await second.visit()
+
+    assert waited == pytest.approx(3_600.0, abs=1e-3)
+
+
+async def test_a_back_off_of_robots_txt_itself_is_kept_too(path):
+    async with Run(path, [Reply(503, retry_after="600"), Reply(200)]) as first:
+        await first.gate.check(PAGE)
+    async with Run(path) as second:
+        with pytest.raises(polite.Unreachable) as refusal:
+            await second.visit()
+        await asyncio.sleep(refusal.value.retry_after_s)
+        await second.visit()
+
+    assert refusal.value.retry_after_s >= 599.0
+    assert len(second.transport.asked) == 1
+
+
+@pytest.mark.parametrize("step", [-3_600.0, -30 * 86_400.0])
+async def test_a_clock_set_back_makes_a_back_off_no_longer_than_it_was(path, step):
+    clock = LoopClock()
+    async with Run(path, clock=clock) as first:
+        await first.visit(status=429, headers={"Retry-After": "60"})
+    clock.set_wall(clock.wall() + step)
+    async with Run(path, clock=clock) as second:
+        waited = await second.visit()
+
+    # And robots.txt is asked for again: by this clock it is from the future.
+    assert 60.0 <= waited <= 61.1
+
+
+async def test_a_short_rest_is_not_written(path):
+    kept = []
+    async with Run(path) as run:
+        store = run.gate._origins._store
+        store.hold = lambda *hold: kept.append(hold)
+        for answer in ({}, {"status": 429, "headers": {"Retry-After": "9"}}, {"status": 500}):
+            await run.visit(**answer)
+        assert kept == []
+        await run.visit(status=429, headers={"Retry-After": "11"})
+
+    assert [hold.until - hold.since for _, hold in kept] == pytest.approx([11.0])
+
+
+async def test_a_long_crawl_delay_is_the_files_and_not_written_at_each_page(path):
+    kept = []
+    async with Run(path, b"User-agent: *\nCrawl-delay: 60") as run:
+        run.gate._origins._store.hold = lambda *hold: kept.append(hold)
+        for _ in range(3):
+            await run.visit()
+
+    assert kept == []
+
+
+async def test_a_store_of_three_methods_still_serves(path):
+    class Three:
+        saved = None
+
+        async def load(self, _):
+            return self.saved
+
+        async def save(self, _, snapshot):
+            self.saved = snapshot
+
+        async def close(self):
+            pass
+
+    store = Three()
+    async with Run(store) as first:
+        await first.visit(status=429, headers={"Retry-After": "3600"})
+    async with Run(store) as second:
+        waited = await second.visit()
+
+    assert waited == pytest.approx(1.0)
+
+
+async def test_a_hold_without_a_snapshot_is_waited_out_before_robots_txt_is_asked_for(path):
+    clock = LoopClock()
+    async with Run(path, clock=clock) as run:
+        now = clock.wall()
+        run.gate._origins._store.hold(polite.Origin.of(SITE), Hold(now, now + 100.0, "a redirect met 429"))
+        await run.gate.check("https://another.test/")
+        started = asyncio.get_running_loop().time()
+        await run.gate.check(PAGE)
+
+        assert asyncio.get_running_loop().time() - started == pytest.approx(100.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("store", [3, b"x", ["a"], object()])
+async def test_what_is_neither_a_store_nor_a_file_is_refused(store):
+    with pytest.raises(polite.InvalidOption, match="store="):
+        async with Run(store):
+            pass
+
+
+async def test_a_password_of_a_store_on_a_network_is_not_shown():
+    with pytest.raises(polite.InvalidOption, match="not yet") as refusal:
+        async with Run("redis://me:secret@localhost"):
+            pass
+
+    assert "secret" not in str(refusal.value)
+
+
+async def test_a_file_that_cannot_be_used_is_known_when_the_gate_opens(path):
+    with pytest.raises(polite.PoliteError, match="cannot be opened"):
+        async with Run(path.parent):
+            pass

@@ -1,0 +1,121 @@
+"""The file stays within its bounds: what was saved longest ago goes first, a back-off that still runs never."""
+
+import asyncio
+
+from polite.origin import Origin
+from polite.ports import Hold
+from polite.robots.access import Found, Unreachable
+from polite.robots.policy import RobotsPolicy
+from polite.robots.reason import Reason
+from polite.robots.snapshot import renewed
+
+MIB = 1 << 20
+DAY = 86_400.0
+POLICY = RobotsPolicy()
+
+
+def site(number):
+    return Origin.of(f"https://h{number}.test")
+
+
+def found(octets=10):
+    """Nothing that packs."""
+    body = b"".join(hash((octets, n)).to_bytes(8, "big", signed=True) for n in range(octets // 8 + 1))
+    return renewed(None, Found(body, 200, ""), POLICY, 15.0)
+
+
+async def known(store, numbers):
+    return [number for number in numbers if await store.load(site(number)) is not None]
+
+
+async def test_beyond_max_origins_what_was_saved_longest_ago_goes(opened):
+    store = opened(max_origins=3)
+
+    for number in (1, 2, 3, 1, 4):
+        await store.save(site(number), found())
+
+    assert await known(store, range(1, 5)) == [1, 3, 4]
+
+
+async def test_a_batch_that_is_larger_than_the_bound_does_not_break_it(opened):
+    store = opened(max_origins=100)
+
+    await asyncio.gather(*(store.save(site(n), found()) for n in range(1_000)))
+
+    assert await known(store, range(1_000)) == list(range(905, 1_000))
+
+
+async def test_the_bound_holds_whatever_was_there_before(opened):
+    first = opened()
+    await asyncio.gather(*(first.save(site(n), found()) for n in range(50)))
+    await first.close()
+
+    store = opened(max_origins=10)
+    await store.save(site(50), found())
+
+    assert await known(store, range(51)) == list(range(41, 51))
+
+
+async def test_a_server_that_failed_is_not_forgotten_while_it_may_not_be_asked_again(opened):
+    now = 20.0
+    store = opened(max_origins=2, wall=lambda: now)
+    failed = renewed(None, Unreachable(Reason.TIMEOUT, "", retry_after_s=600.0), POLICY, 20.0)
+
+    await store.save(site(0), failed)
+    for number in range(1, 5):
+        await store.save(site(number), found())
+    while_it_runs = await known(store, range(5))
+    now = failed.expires_at
+    await store.save(site(5), found())
+
+    assert while_it_runs == [0, 4]
+    assert await known(store, range(6)) == [4, 5]
+
+
+async def test_max_bytes_bounds_what_the_file_holds(opened, path):
+    store = opened(max_bytes=MIB)
+
+    for number in range(200):
+        await store.save(site(number), found(40_000))
+    kept = await known(store, range(200))
+    await store.close()
+
+    assert kept == list(range(200 - len(kept), 200))
+    assert 10 < len(kept) <= MIB / 40_000
+    assert path.stat().st_size < 1.5 * MIB
+
+
+async def test_back_offs_that_run_stay_when_all_else_has_gone(opened):
+    store = opened(max_bytes=MIB, max_origins=1)
+    for number in range(5_000):
+        store.hold(site(number), Hold(0.0, 4_000.0, "status 429, Retry-After 4000 s"))
+
+    await asyncio.gather(*(store.save(site(n), found(200_000)) for n in range(3)))
+
+    assert all([await store.held(site(number)) for number in range(0, 5_000, 99)])
+
+
+async def test_what_only_back_offs_fill_is_left_to_the_hard_limit(opened):
+    store = opened(max_bytes=MIB)
+
+    for number in range(2_000):
+        store.hold(site(number), Hold(0.0, 4_000.0, "x" * 1_000))
+    await store.open()
+
+    assert all([await store.held(site(number)) for number in range(0, 2_000, 99)])
+    assert (await store.held(site(0))).because == "x" * 500
+
+
+async def test_back_offs_are_forgotten_a_day_after_their_end(opened):
+    now = 4_000.0
+    store = opened(wall=lambda: now)
+    store.hold(site(1), Hold(0.0, 3_600.0, "over"))
+    await store.save(site(1), found())
+    over_for_a_moment = await store.held(site(1))
+
+    now += DAY
+    store._written._room._left = 0
+    await store.save(site(2), found())
+
+    assert over_for_a_moment is not None
+    assert await store.held(site(1)) is None
