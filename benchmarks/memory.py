@@ -3,6 +3,7 @@
 import gc
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 
 from benchmarks.corpus import Case, corpus
 from benchmarks.peers import Peer, peers, questions
@@ -22,8 +23,8 @@ def main() -> None:
         "the whole file with its octets, all questions asked": _size(cases, _file_asked),
     }
     for peer in beside:
-        kept[peer.name] = _size(cases, lambda case, peer=peer: peer.read(_text(case)))
-        kept[f"{peer.name}, all questions asked"] = _size(cases, lambda case, peer=peer: _asked(peer, case))
+        kept[peer.name] = _size(cases, partial(_read, peer))
+        kept[f"{peer.name}, all questions asked"] = _size(cases, partial(_asked, peer))
     print(
         f"\n{what}: octets kept for a file, on the average ({sum(len(c.body) for c in cases) // len(cases):,} octets long)"
     )
@@ -63,6 +64,10 @@ def _file_asked(case: Case) -> object:
     for agent, path in case.questions:
         file.rules_for(agent).allows(path)
     return file
+
+
+def _read(peer: Peer, case: Case) -> object:
+    return peer.read(_text(case))
 
 
 def _asked(peer: Peer, case: Case) -> object:

@@ -1,5 +1,6 @@
 """polite: may I fetch this URL, and now? robots.txt and pacing for asyncio crawlers."""
 
+from polite import schedulers
 from polite.compose import open_gate
 from polite.errors import (
     GateClosed,
@@ -9,20 +10,28 @@ from polite.errors import (
     Overloaded,
     PermitMisused,
     PoliteError,
+    StoreFailed,
     shown,
 )
 from polite.explanation import Explanation
+from polite.frontier import Frontier, FrontierClosed
 from polite.gate import Gate, Permit
+from polite.indexing import ImagePreview, Indexing, indexing
 from polite.origin import Origin, Target
 from polite.pacing.policy import Anchor, PacingPolicy
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect, dialect
+from polite.robots.explained import Explained, Match, Sensitivity
 from polite.robots.lint import Finding, lint
+from polite.robots.packed import CorruptRobots
 from polite.robots.parse import Robots, parse
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.refusal import Disallowed, Unreachable
 from polite.robots.rules import Decision, Rule, RuleSet
+from polite.robots.signals import CleanParam, Signals, SignalSet
+from polite.tasks import Task
+from polite.transports.connector import guarded_connector
 from polite.version import __version__
 
 __all__ = [
@@ -32,17 +41,25 @@ __all__ = [
     "GOOGLE_2019",
     "RFC9309",
     "Anchor",
+    "CleanParam",
+    "CorruptRobots",
     "Decision",
     "Dialect",
     "Disallowed",
+    "Explained",
     "Explanation",
     "FetchPolicy",
     "Finding",
+    "Frontier",
+    "FrontierClosed",
     "Gate",
     "GateClosed",
+    "ImagePreview",
+    "Indexing",
     "InvalidOption",
     "InvalidURL",
     "InvalidUserAgent",
+    "Match",
     "Origin",
     "Overloaded",
     "PacingPolicy",
@@ -54,13 +71,21 @@ __all__ = [
     "RobotsPolicy",
     "Rule",
     "RuleSet",
+    "Sensitivity",
+    "SignalSet",
+    "Signals",
+    "StoreFailed",
     "Target",
+    "Task",
     "Unreachable",
     "UserAgent",
     "__version__",
     "dialect",
+    "guarded_connector",
+    "indexing",
     "lint",
     "open_gate",
     "parse",
+    "schedulers",
     "shown",
 ]

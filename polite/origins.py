@@ -12,15 +12,12 @@ from polite.origin import Origin, Target
 from polite.ports import Clock, HoldStore, Listener, RobotsStore
 from polite.robots.access import Found, Unavailable, Unreachable
 from polite.robots.agent import UserAgent
-from polite.robots.parse import parse
+from polite.robots.parse import PARSE_SIZE_FOR_THREAD, parse
 from polite.robots.policy import RobotsPolicy
 from polite.robots.rules import RuleSet
 from polite.robots.snapshot import Snapshot, renewed
 from polite.standings import Standing, Standings
 from polite.turns import Turns
-
-# A file of more octets is read in a thread: it could hold the loop for longer than a few milliseconds.
-READ_OFF_THE_LOOP = 32_768
 
 
 class OriginManager:
@@ -52,6 +49,7 @@ class OriginManager:
         self._jitter = jitter
         self._known = Standings(policy.max_origins)
         self._flights: dict[Origin, Flight[Standing]] = {}
+        self._reading = asyncio.Semaphore(1)
         self._closed = False
 
     def current(self, origin: Origin) -> Standing | None:
@@ -149,8 +147,10 @@ class OriginManager:
     async def _standing_of(self, snapshot: Snapshot) -> Standing:
         access, reason = snapshot.standing(self._policy, self._clock.wall())
         match access:
-            case Found() if len(access.body) > READ_OFF_THE_LOOP:
-                rules = await asyncio.to_thread(self._read, access)
+            case Found() if len(access.body) > PARSE_SIZE_FOR_THREAD:
+                # One at a time: threads that compute take turns of 5 ms with the loop, and it would wait for each of them.
+                async with self._reading:
+                    rules = await asyncio.to_thread(self._read, access)
             case Found():
                 rules = self._read(access)
             case Unavailable():
@@ -161,8 +161,8 @@ class OriginManager:
 
     def _read(self, access: Found) -> RuleSet:
         rules = parse(access.body, dialect=self._policy.dialect).rules_for(self._agent)
-        # Asked once here, so that whatever is made at the first question is not made on the loop.
-        rules.allows("/")
+        # What is made at the first question is made here already: it would hold the loop else.
+        rules.prepare()
         return rules
 
     def _tell(self, origin: Origin, snapshot: Snapshot) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -233,7 +234,7 @@ async def test_t4_refusals_in_a_row_are_waited_for_ever_longer() -> None:
     async with opened() as (gate, _):
         times = [await visit(gate, status=429) for _ in range(4)]
 
-    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(times)]
     assert gaps[1] > gaps[0] * 1.5
     assert gaps[2] > gaps[1] * 1.5
 
@@ -541,6 +542,6 @@ async def test_t3_with_concurrency_grants_keep_the_delay_too(
     async with opened(transport, pacing=polite.PacingPolicy(min_delay=min_delay, concurrency=3)) as (gate, _):
         await asyncio.gather(*(slow_visit(gate) for _ in range(6)))
 
-    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(times)]
     assert min(gaps) >= gap - 1e-6
     assert times[1] - times[0] == pytest.approx(gap)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import sys
 import time
 from contextlib import closing
@@ -32,7 +33,7 @@ def _ls(options: argparse.Namespace) -> Exit:
     now = time.time()
     with closing(Inside(options.file)) as inside:
         for known in inside.origins():
-            print(json.dumps(known) if options.json else _line(known, now))
+            print(_json(known) if options.json else _line(known, now))
     return Exit.ALLOWED
 
 
@@ -48,7 +49,7 @@ def _show(options: argparse.Namespace) -> Exit:
         return Exit.DISALLOWED
     body = known["body"]
     text = None if body is None else body.decode("utf-8", "replace")
-    print(json.dumps({**known, "body": text}) if options.json else _page(known, text))
+    print(_json({**known, "body": text}) if options.json else _page(known, text))
     return Exit.ALLOWED
 
 
@@ -70,6 +71,11 @@ def _refuse(options: argparse.Namespace, *names: str) -> None:
         if getattr(options, name):
             shown = "ORIGIN" if name == "origin" else f"--{name.replace('_', '-')}"
             raise InvalidOption(f"store {options.action} takes no {shown}")
+
+
+def _json(known: dict[str, Any]) -> str:
+    """What stands for ever has no time that JSON knows."""
+    return json.dumps({name: None if value == math.inf else value for name, value in known.items()})
 
 
 def _line(known: dict[str, Any], now: float) -> str:

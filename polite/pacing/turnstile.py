@@ -88,7 +88,8 @@ class Turnstile:
     ) -> Turn:
         """Ask for a turn at all the scopes (narrowest first); it is open at once when all are free, else it waits.
 
-        `provisional_s`: the narrowest scope's own, where it is longer than the turnstile's. Raises Overloaded when it must wait and `max_waiting` do, ValueError without a scope.
+        `provisional_s`: the narrowest scope's own, where it is longer than the turnstile's. Raises Overloaded when it
+        must wait and `max_waiting` do, ValueError without a scope.
         """
         self._asked = asked = self._asked + 1
         if now > self._latest:

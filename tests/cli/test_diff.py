@@ -84,11 +84,19 @@ def test_changes_are_objects_for_programs(compare):
 
 
 def test_a_line_that_is_no_url_spoils_itself_only(compare):
-    status, out, err = compare(b"", b"nonsense\n\n\xff\n/a\n")
+    status, out, err = compare(b"", b"nonsense\n \t\n\xff\n /a \r\n")
 
     assert status == 2
     assert "disallowed -> allowed  *  /a" in out
     assert [line.split(":")[0] for line in err.splitlines()] == ["polite", "polite"]
+
+
+def test_somebody_whom_no_file_names_is_really_named_by_none(compare):
+    new = b"User-agent: x\nUser-agent: xx\nUser-agent: y\nDisallow: /\n"
+
+    _, out, _ = compare(new, b"/q\n", old=b"")
+
+    assert [line.split("  ")[1] for line in out.splitlines() if " -> " in line] == ["x", "xx", "y"]
 
 
 def test_standard_input_lists_urls_too(tmp_path, feed, capsys):

@@ -1,7 +1,8 @@
 """Where a fault is played: one lying server, or several, and the name or address under which the crawler finds it."""
 
 import asyncio
-import datetime
+import datetime as dt
+import errno
 import socket
 import ssl
 import struct
@@ -10,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 import trustme
 
@@ -128,7 +130,11 @@ def http(*lies: Lie, **options: Any) -> Scene:
     @asynccontextmanager
     async def scene() -> AsyncIterator[Stage]:
         servers: list[LyingServer] = []
-        placed = [_placed(lie, lambda: servers[0].url("").partition("//")[2].encode()) for lie in lies]
+
+        def here() -> bytes:
+            return servers[0].url("").partition("//")[2].encode()
+
+        placed = [_placed(lie, here) for lie in lies]
         async with lying_server(*placed, **options) as server, telling(names or {}) as nameserver:
             servers.append(server)
             yield Stage(server.url("", host=host), (server,), {"nameservers": [nameserver], **fetching})
@@ -145,7 +151,7 @@ def named(names: Mapping[Any, Any], *lies: Lie, name: str = "site.test", **optio
 def _certified(identity: str, years: tuple[int, int] | None, *, trusted: bool) -> ssl.SSLContext:
     between = {}
     if years is not None:
-        first, last = (datetime.datetime(year, 1, 1, tzinfo=datetime.UTC) for year in years)
+        first, last = (dt.datetime(year, 1, 1, tzinfo=dt.UTC) for year in years)
         between = {"not_before": first, "not_after": last}
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority = AUTHORITY if trusted else trustme.CA()
@@ -176,6 +182,23 @@ def tls(
                 yield stage
 
     return scene
+
+
+@asynccontextmanager
+async def nobody() -> AsyncIterator[Stage]:
+    """An address of this machine at which nothing listens any more."""
+    async with lying_server(b"") as server:
+        pass
+    yield Stage(server.url(""), (server,), {"nameservers": ["127.0.0.1:1"]})
+
+
+@asynccontextmanager
+async def nowhere() -> AsyncIterator[Stage]:
+    """No way leads there, as the system says of an address beyond a network that is down."""
+    gone = OSError(errno.EHOSTUNREACH, "No route to host")
+    with patch.object(asyncio.get_running_loop(), "sock_connect", side_effect=gone):
+        async with nobody() as stage:
+            yield stage
 
 
 def led_on(first: Callable[[str], Scene], then: Scene) -> Scene:

@@ -1,17 +1,24 @@
 """The robots exchange step by step: what each answer leads to, without a socket."""
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from polite.origin import Origin
 from polite.robots.access import Found, Unavailable, Unreachable
 from polite.robots.exchange import BodyEnd, Exchange, Failed, Reply
+from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 
 ORIGIN = Origin.of("https://example.com/")
 
 
-def begun(**options: object) -> Exchange:
-    exchange = Exchange.begin(ORIGIN, **options)  # type: ignore[arg-type]
+def begun(
+    robots: RobotsPolicy | None = None, fetching: FetchPolicy | None = None, *, of: Origin = ORIGIN
+) -> Exchange:
+    exchange = Exchange.begin(of, robots, fetching)
     assert isinstance(exchange, Exchange)
     return exchange
 
@@ -92,7 +99,7 @@ def test_a_backslash_redirect_goes_where_browsers_go() -> None:
         ("", Reason.REDIRECT_WITHOUT_TARGET),
         ("http://", Reason.REDIRECT_INVALID),
         ("https://example.com:99999/", Reason.REDIRECT_INVALID),
-        ("ftp://example.com/robots.txt", Reason.REDIRECT_SCHEME),
+        ("gopher://example.com/robots.txt", Reason.REDIRECT_SCHEME),
     ],
 )
 def test_a_redirect_that_leads_nowhere_denies(location: str | None, reason: Reason) -> None:
@@ -102,20 +109,86 @@ def test_a_redirect_that_leads_nowhere_denies(location: str | None, reason: Reas
     assert access.reason is reason
 
 
-@pytest.mark.parametrize("location", ["javascript:alert(1)", "data:text/plain,Allow:/", "file:///etc/passwd"])
-def test_a_redirect_to_what_is_no_server_denies(location: str) -> None:
-    access = begun().next(Reply(302, location=location))
+@pytest.mark.parametrize(
+    "location",
+    [
+        "javascript:alert(1)",
+        "data:text/plain,Allow:/",
+        "file:///etc/passwd",
+        " \x01FILE://host/x",
+        "java\tscript:x",
+        "blob:https://example.com/1",
+    ],
+)
+def test_a_redirect_to_what_is_no_server_denies_whatever_the_policy(location: str) -> None:
+    lenient = RobotsPolicy(deny_bad_redirects=False)
+
+    access = begun(lenient).next(Reply(302, location=location))
 
     assert isinstance(access, Unreachable)
-    assert access.reason in {Reason.REDIRECT_SCHEME, Reason.REDIRECT_INVALID}
+    assert access.reason is Reason.REDIRECT_UNSAFE
+    assert access.reason.hostile
+
+
+@pytest.mark.parametrize("location", [None, "", "http://", "https://example.com:99999/", "gopher://x/"])
+def test_a_redirect_that_leads_nowhere_is_a_404_where_the_policy_says_so(location: str | None) -> None:
+    access = begun(RobotsPolicy(deny_bad_redirects=False)).next(Reply(302, location=location))
+
+    assert isinstance(access, Unavailable)
+    assert access.status == 302
 
 
 def test_an_ftp_redirect_is_followed_where_ftp_is_spoken() -> None:
-    following = begun(schemes=frozenset({"https", "ftp"})).next(
-        Reply(302, location="ftp://example.com/robots.txt")
-    )
+    redirect = Reply(302, location="ftp://example.com/robots.txt")
 
-    assert isinstance(following, Exchange)
+    spoken = begun().next(redirect)
+    unspoken = replace(begun(), schemes=frozenset({"https"})).next(redirect)
+
+    assert isinstance(spoken, Exchange)
+    assert isinstance(unspoken, Unreachable)
+    assert unspoken.reason is Reason.REDIRECT_SCHEME
+
+
+def test_octets_that_are_no_text_are_sent_on_as_they_are() -> None:
+    location = b"/\xff\xc3\xbc".decode("utf-8", "surrogateescape")
+
+    assert redirected(begun(), location).ask.target.path == "/%FF%C3%BC"
+
+
+def test_a_downgrade_is_recorded_through_all_that_follows() -> None:
+    there = redirected(begun(), "http://other.example/a", "https://other.example/b")
+
+    found = there.next(Reply(200))
+
+    assert isinstance(found, Found)
+    assert found.downgraded
+
+
+def test_no_downgrade_is_none() -> None:
+    plain = redirected(begun(of=Origin.of("http://example.com/")), "/a", "https://example.com/b")
+
+    found = plain.next(Reply(200))
+
+    assert isinstance(found, Found)
+    assert not found.downgraded
+
+
+@pytest.mark.parametrize("location", ["http://example.com/a", "ftp://example.com/a"])
+def test_a_downgrade_that_the_policy_forbids_denies(location: str) -> None:
+    access = begun(fetching=FetchPolicy(allow_downgrade=False)).next(Reply(301, location=location))
+
+    assert isinstance(access, Unreachable)
+    assert (access.reason, access.option) == (Reason.REDIRECT_DOWNGRADE, "FetchPolicy.allow_downgrade")
+
+
+@given(st.text(max_size=60) | st.binary(max_size=60).map(lambda b: b.decode("utf-8", "surrogateescape")))
+def test_no_location_makes_it_raise_or_leave_the_schemes_that_are_spoken(location: str) -> None:
+    following = begun().next(Reply(302, location=location))
+
+    if isinstance(following, Exchange):
+        assert following.ask.target.origin.scheme in {"http", "https", "ftp"}
+        assert following.ask.target.url.isascii()
+        assert not set("\r\n \0") & set(following.ask.target.url)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 418, 429, 451, 499])
@@ -127,13 +200,52 @@ def test_h4_a_client_error_is_no_restriction(status: int) -> None:
 
 
 def test_a_client_error_that_the_policy_names_denies() -> None:
-    access = begun(denied_statuses=frozenset({403})).next(Reply(403), retry_after_s=7.0)
+    access = begun(RobotsPolicy(denied_statuses=frozenset({403}))).next(Reply(403), retry_after_s=7.0)
 
     assert access == Unreachable(Reason.CLIENT_ERROR, ORIGIN.robots_url, 403, retry_after_s=7.0)
 
 
 def test_our_own_proxys_refusal_is_not_the_sites_word() -> None:
-    assert isinstance(begun().next(Reply(407)), Unreachable)
+    access = begun().next(Reply(407))
+
+    assert access == Unreachable(Reason.PROXY_FAILED, ORIGIN.robots_url, 407)
+
+
+@pytest.mark.parametrize("status", [408, 421, 425])
+def test_what_speaks_of_the_request_is_asked_once_more_on_each_hop(status: int) -> None:
+    again = begun().next(Reply(status))
+
+    assert isinstance(again, Exchange)
+    assert (again.ask, again.hops) == (begun().ask, 0)
+    assert isinstance(again.next(Reply(status)), Unavailable)
+    assert isinstance(redirected(again, "/a").next(Reply(status)), Exchange)
+
+
+def test_nothing_is_asked_again_where_the_policy_names_no_status() -> None:
+    access = begun(RobotsPolicy(retry_once_statuses=frozenset())).next(Reply(408))
+
+    assert isinstance(access, Unavailable)
+
+
+@pytest.mark.parametrize("status", [206, 304, 407, 600])
+def test_a_status_that_says_nothing_can_be_said_to_mean_no_file(status: int) -> None:
+    access = begun(RobotsPolicy(allowed_statuses=frozenset({status, 500}))).next(Reply(status))
+
+    assert isinstance(access, Unavailable)
+    assert access.status == status
+
+
+def test_h5_a_server_error_never_means_no_file() -> None:
+    assert isinstance(begun(RobotsPolicy(allowed_statuses=frozenset({503}))).next(Reply(503)), Unreachable)
+
+
+def test_a_protocols_own_code_can_be_said_to_mean_no_file() -> None:
+    refused = Failed(Reason.FTP_LOGIN_REFUSED, "530 no", 530)
+
+    assert isinstance(begun().next(refused), Unreachable)
+    assert begun(RobotsPolicy(allowed_statuses=frozenset({530}))).next(refused) == Unavailable(
+        Reason.FTP_LOGIN_REFUSED, ORIGIN.robots_url, 530
+    )
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 599])
@@ -170,11 +282,49 @@ def test_h8_a_network_failure_is_a_server_error(reason: Reason) -> None:
     assert begun().next(Failed(reason, "detail")) == Unreachable(reason, ORIGIN.robots_url, None, "detail")
 
 
-def test_h9_a_capped_body_is_the_file_as_far_as_it_counts() -> None:
-    access = begun().next(Reply(200, b"x", BodyEnd.CAPPED))
+START = b"User-agent: *\nAllow: /public\n"
+
+
+@pytest.mark.parametrize(
+    ("cut", "counts"),
+    [
+        (b"", b""),
+        (b"Disallow: /pri", b"Disallow: /pri"),
+        (b" disALLOW : /pri", b" disALLOW : /pri"),
+        (b"Disallow: /a%", b"Disallow: /a"),
+        (b"Disallow: /a%4", b"Disallow: /a"),
+        (b"Disallow: /a\xe2\x82", b"Disallow: /a"),
+        (b"Disallow: ", b""),
+        (b"Disallow: # all", b""),
+        (b"Disall", b""),
+        (b"Allow: /public/bu", b""),
+        (b"User-agent: Goo", b""),
+        (b"Crawl-delay: 1", b""),
+    ],
+)
+def test_h9_of_the_line_at_the_cap_only_a_disallow_counts_which_then_forbids_more(
+    cut: bytes, counts: bytes
+) -> None:
+    access = begun().next(Reply(200, START + cut, BodyEnd.CAPPED))
 
     assert isinstance(access, Found)
     assert access.capped
+    assert access.body == START + counts
+
+
+def test_h9_the_last_line_of_a_file_that_is_whole_counts() -> None:
+    access = begun().next(Reply(200, START + b"Allow: /public/bu"))
+
+    assert isinstance(access, Found)
+    assert access.body.endswith(b"/bu")
+
+
+@pytest.mark.parametrize("end", [b"\r", b"\n", b"\r\n"])
+def test_h9_a_line_that_ends_at_the_cap_is_whole(end: bytes) -> None:
+    access = begun().next(Reply(200, b"Allow: /" + end, BodyEnd.CAPPED))
+
+    assert isinstance(access, Found)
+    assert access.body == b"Allow: /" + end
 
 
 @pytest.mark.parametrize(
@@ -190,7 +340,7 @@ def test_a_part_nobody_asked_for_counts_only_when_it_is_the_whole(
 
 
 def test_a_scheme_that_nothing_speaks_denies() -> None:
-    access = Exchange.begin(Origin.of("ftp://example.com/"))
+    access = Exchange.begin(Origin.of("gopher://example.com/"))
 
     assert isinstance(access, Unreachable)
     assert access.reason is Reason.SCHEME_UNKNOWN

@@ -51,6 +51,6 @@ def test_keys_of_any_length_are_found_under_one_character():
 
     short = thicket(*dict.fromkeys([("ax",), ("a1x",), ("a12x",), ("a",), *lengths]))
 
-    assert short.strongest("/ax", 99) == 0
-    assert short.strongest("/a1x", 99) == 1
-    assert short.strongest("/a", 99) == 3
+    assert short.strongest("/ax/and/more", 99) == 0
+    assert short.strongest("/a1x/and/more", 99) == 1
+    assert short.strongest("/a/more", 99) == 3

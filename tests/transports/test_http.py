@@ -168,7 +168,7 @@ async def test_h8_a_server_that_hangs_up_is_asked_once(transport: HttpTransport)
         failed = await transport.get(server.ask)
 
     assert isinstance(failed, Failed)
-    assert failed.reason is Reason.CONNECT_FAILED
+    assert failed.reason is Reason.CONNECTION_LOST
     assert len(server.requests) == 1
 
 
@@ -179,7 +179,7 @@ async def test_a_refused_connection_is_no_answer(transport: HttpTransport) -> No
     failed = await transport.get(gone)
 
     assert isinstance(failed, Failed)
-    assert failed.reason is Reason.CONNECT_FAILED
+    assert failed.reason is Reason.CONNECTION_REFUSED
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ async def test_a_certificate_nobody_vouches_for_is_no_secure_connection(transpor
         failed = await transport.get(Ask(Target.of(f"https://127.0.0.1:{server.port}/robots.txt")))
 
     assert isinstance(failed, Failed)
-    assert failed.reason is Reason.TLS_FAILURE
+    assert failed.reason is Reason.TLS_UNTRUSTED
 
 
 async def test_the_environments_proxy_is_not_used(

@@ -1,0 +1,35 @@
+"""Reasons: each says which option changes it, and each such option is there."""
+
+import inspect
+from dataclasses import fields
+
+import pytest
+
+import polite
+from polite.robots.access import Unreachable
+from polite.robots.reason import Reason
+
+POLICIES = {policy.__name__: policy for policy in (polite.RobotsPolicy, polite.FetchPolicy)}
+
+
+@pytest.mark.parametrize("reason", Reason, ids=lambda reason: reason.name)
+def test_the_option_of_a_reason_is_an_option_there_is(reason: Reason) -> None:
+    policy, _, field = reason.option.partition(".")
+
+    if policy in POLICIES:
+        assert field in {each.name for each in fields(POLICIES[policy])}
+    else:
+        assert reason.option == "open_gate(transports=...)"
+        assert "transports" in inspect.signature(polite.open_gate).parameters
+
+
+def test_what_could_not_be_had_carries_the_option_that_changes_it() -> None:
+    assert Unreachable(Reason.ADDRESS_REFUSED, "http://x/").option == "FetchPolicy.allow_private"
+    assert Unreachable(Reason.BODY_CUT_SHORT, "http://x/").option == "RobotsPolicy.unreachable_limit"
+
+
+def test_an_alarm_is_only_for_who_was_led_astray() -> None:
+    assert {reason for reason in Reason if reason.hostile} == {
+        Reason.ADDRESS_REFUSED,
+        Reason.REDIRECT_UNSAFE,
+    }
