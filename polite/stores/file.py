@@ -1,7 +1,6 @@
 """The file of a robots store: one connection of one thread, opened when it is needed, and what each failure means."""
 
 import logging
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -72,11 +71,6 @@ class StoreFile:
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
 
-    def open(self) -> None:
-        """Open it now, and bring it up to date, instead of when it is first needed."""
-        with self._connected():
-            pass
-
     def write(self, snapshots: Mapping[str, Snapshot], holds: Mapping[str, Hold]) -> None:
         """All in one transaction: when this returns, the end of the process does not undo it."""
         rows = [form.row(origin, snapshot) for origin, snapshot in snapshots.items()]
@@ -136,13 +130,8 @@ class StoreFile:
             raise self._failure(error) from error
         finally:
             if self._connection is not None and self._connection.in_transaction:
-                self._roll_back(self._connection)
-
-    def _roll_back(self, connection: sqlite3.Connection) -> None:
-        try:
-            connection.rollback()
-        except sqlite3.Error:
-            self.close()
+                with suppress(sqlite3.Error):
+                    self._connection.rollback()
 
     def _connect(self) -> sqlite3.Connection:
         where = f"{self.path.absolute().as_uri()}?mode={self._mode}"
@@ -161,6 +150,7 @@ class StoreFile:
         connection.execute(f"PRAGMA max_page_count = {_HARD_LIMIT * self._max_bytes // page_size}")
         connection.execute(f"PRAGMA journal_size_limit = {self._max_bytes // 4}")
         migrate(connection)
+        self._identity = _identity(self.path)
         return connection
 
     def _write_ahead(self, connection: sqlite3.Connection) -> None:
@@ -213,7 +203,7 @@ def _hold_row(origin: str, hold: Hold) -> tuple[str, float, float, str]:
 
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)  # noqa: PTH116
+        found = path.stat()
     except OSError:
         return None
     return found.st_dev, found.st_ino
