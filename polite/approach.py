@@ -86,9 +86,12 @@ class Approach:
         self._max_robots_tries = max_robots_tries
         self._opening = 0  # lanes that wait for their origin's rules
         self._unopened: deque[Lane] = deque()  # and those for which there is no room among them
+        self._stopped = False
 
     def start(self, lane: Lane) -> None:
         """Ask for what the lane needs next: rules, if there is room to ask for them, and a turn."""
+        if self._stopped:
+            return
         if self.known(lane.origin, lane) is None:
             if self._opening >= self._max_opening:
                 self._unopened.append(lane)
@@ -110,6 +113,7 @@ class Approach:
 
     def stop(self) -> None:
         """Start no more. Those under way are their lanes' runners."""
+        self._stopped = True
         self._unopened.clear()
 
     def known(self, origin: Origin, lane: Lane | None) -> Standing | None:

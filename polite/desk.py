@@ -173,9 +173,9 @@ class Desk:
         self.out[task.number] = task
         self.nothing_out.clear()
         self.room.leave()
+        worker.set_result(TaskPermit(self._gate, task, turn, standing, self))
         if self._gate._listener is not None:
             self.tell(Granted(task.url, self._now() - task.asked_at))
-        worker.set_result(TaskPermit(self._gate, task, turn, standing, self))
         return True
 
     def refused(self, task: Task, standing: Standing) -> None:

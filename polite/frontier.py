@@ -211,7 +211,10 @@ class Frontier:
 
     def gate_closed(self) -> None:
         """The gate closes, and with it the frontier (gate.Guest)."""
-        self._desk.fail(GateClosed(f"the gate was closed while {self.waiting} tasks of the frontier waited"))
+        if not self._desk.over:
+            self._desk.fail(
+                GateClosed(f"the gate was closed while {self.waiting} tasks of the frontier waited")
+            )
 
     async def _take_place(self, target: Target, *, again: bool, wait: bool) -> bool:
         """A place for a URL that is met for the first time. The place comes first: who waits for one can be cancelled."""

@@ -192,8 +192,11 @@ class Lanes:
                 self._desk.refused(task, lane.standing)
                 self._ended(lane)
                 return 0
-            if self._fits(lane, task, lane.turn) and self._give(lane, task, lane.turn):
-                return 1
+            if self._fits(lane, task, lane.turn):
+                turn, lane.turn = lane.turn, None
+                if self._give(lane, task, turn):
+                    return 1
+                lane.turn = turn
             self._return_turn(lane)
         self._woken.append(lane)
         self._approach.start(lane)
@@ -209,7 +212,7 @@ class Lanes:
     def _give(self, lane: Lane, task: Task, turn: Turn) -> bool:
         if lane.standing is None or not self._desk.serve(task, turn, lane.standing):
             return False
-        lane.turn = lane.chosen = None
+        lane.chosen = None
         lane.scheduled -= 1
         self._go_on(lane)
         return True

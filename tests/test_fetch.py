@@ -158,6 +158,30 @@ async def test_retry_after_is_handed_on_in_seconds() -> None:
     assert access.retry_after_s == 77.0
 
 
+async def test_who_tries_to_lead_us_astray_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    transport = TimedTransport(lambda _: Reply(302, location="file:///etc/passwd"))
+
+    access = await fetcher(transport).fetch(SITE)
+
+    assert access.reason.hostile
+    assert "https://site.test tried to lead us" in caplog.text
+
+
+async def test_an_ordinary_failure_is_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    await fetcher(TimedTransport(lambda _: Reply(503))).fetch(SITE)
+
+    assert caplog.text == ""
+
+
+async def test_what_is_asked_once_more_takes_another_turn() -> None:
+    transport = TimedTransport(lambda _: Reply(408))
+
+    access = await fetcher(transport).fetch(SITE)
+
+    assert isinstance(access, Unavailable)
+    assert [at for at, _ in transport.asked] == pytest.approx([0, 1])
+
+
 async def test_a_scheme_without_transport_is_asked_of_nobody() -> None:
     transport = TimedTransport(lambda _: Reply(200))
 

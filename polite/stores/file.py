@@ -136,13 +136,21 @@ class StoreFile:
     def _connect(self) -> sqlite3.Connection:
         where = f"{self.path.absolute().as_uri()}?mode={self._mode}"
         connection = sqlite3.connect(where, uri=True, timeout=self._busy_timeout, isolation_level=None)
+        try:
+            self._identity = _identity(self.path)
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
         self._connection = connection
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        version = version_of(connection)
         if self._mode == "ro":
-            if not version_of(connection):
+            if not version:
                 raise WrongFile("is empty: no store has written it")
-            return connection
-        self._identity = _identity(self.path)
-        version_of(connection)
+            return
         self._write_ahead(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
@@ -150,8 +158,6 @@ class StoreFile:
         connection.execute(f"PRAGMA max_page_count = {_HARD_LIMIT * self._max_bytes // page_size}")
         connection.execute(f"PRAGMA journal_size_limit = {self._max_bytes // 4}")
         migrate(connection)
-        self._identity = _identity(self.path)
-        return connection
 
     def _write_ahead(self, connection: sqlite3.Connection) -> None:
         """Of several processes that open a new file, one may turn it over; SQLite lets the others fail at once, not wait."""
@@ -179,11 +185,11 @@ class StoreFile:
         return StoreFailed(f"{self.path}: {_WORDS.get(code, 'SQLite failed')} ({error})")
 
     def _set_aside(self) -> str:
-        """Rename it, with its log, unless another process has put a new file in its place."""
+        """Rename it, with its log, unless what has its name by now is another file."""
         if self._mode != "rwc":
             return "it was left as it is"
         if self._identity is not None and _identity(self.path) != self._identity:
-            return "another process has put a new one in its place"
+            return "another process has set it aside already"
         aside = Path(f"{self.path}.corrupt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(self._wall()))}")
         while aside.exists():
             aside = Path(f"{aside}x")

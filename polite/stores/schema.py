@@ -31,6 +31,12 @@ STEPS = (
 )
 VERSION = len(STEPS)
 
+# One statement, and so one moment: another process may be making the file just now.
+_MARKS = """
+    SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
+           (SELECT count(*) FROM sqlite_master)
+"""
+
 
 class WrongFile(Exception):
     """A sound database that is not ours to write to; the message says why."""
@@ -38,8 +44,7 @@ class WrongFile(Exception):
 
 def version_of(connection: sqlite3.Connection) -> int:
     """The file's version, 0 for an empty one. Raises WrongFile for another program's, and for one newer than we know."""
-    version, application = (_pragma(connection, name) for name in ("user_version", "application_id"))
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    version, application, tables = connection.execute(_MARKS).fetchone()
     if application != APPLICATION_ID and (application or version or tables):
         raise WrongFile("is the database of another program: name another file")
     if version > VERSION:
@@ -47,7 +52,7 @@ def version_of(connection: sqlite3.Connection) -> int:
             f"was written by a newer polite (schema {version}, this one knows {VERSION}): "
             "use that one, or name another file"
         )
-    return version
+    return int(version)
 
 
 def migrate(connection: sqlite3.Connection) -> None:
@@ -65,7 +70,3 @@ def migrate(connection: sqlite3.Connection) -> None:
     finally:
         if connection.in_transaction:
             connection.rollback()
-
-
-def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])

@@ -1,8 +1,9 @@
 """The addresses that are never dialled unless the user says so, checked on the real address of each connection."""
 
+import errno
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
@@ -35,7 +36,13 @@ _COMPATIBLE = ip_network("::/96")
 
 
 class AddressRefused(OSError):
-    """An address that the policy does not let us dial."""
+    """An address that the policy does not let us dial; aiohttp shows its `strerror`, and keeps it as `os_error`."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(errno.EACCES, detail)
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 def _carried(address: Address) -> IPv4Address | None:
@@ -101,9 +108,11 @@ def dialling_the_proxy() -> Iterator[None]:
 
 
 def literal(host: str) -> Address | None:
-    """The address that a host stands for when it is one, in whatever spelling; None for a name."""
+    """The address that a host stands for when it is one, in whatever spelling, brackets or not; None for a name."""
+    with suppress(ValueError):
+        return ip_address(host.strip("[]").partition("%25")[0])
     try:
-        return ip_address(parse_host(host, special=True).strip("[]"))
+        return ip_address(parse_host(host, special=True))
     except (Refusal, ValueError):
         return None
 

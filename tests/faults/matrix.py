@@ -339,7 +339,7 @@ REDIRECTS = [
     ),
     denied(
         "39b",
-        "the same where the policy does not allow it",
+        "a redirect from https to http where the policy does not allow it",
         Reason.REDIRECT_DOWNGRADE,
         led_on(
             lambda there: tls(moved(b"http://" + there.encode() + b"/there"), allow_downgrade=False),
@@ -356,7 +356,7 @@ REDIRECTS = [
     ),
     denied(
         "40b",
-        "the same where the policy does not let the first count",
+        "two Location fields where the policy does not let the first count",
         Reason.REDIRECT_AMBIGUOUS,
         http(moved(b"/there", b"Location: /elsewhere"), fetching={"first_location": False}),
         option="FetchPolicy.first_location",
@@ -567,7 +567,7 @@ FRAMING = [
     ),
     parsed(
         "63b",
-        "one that the policy names",
+        "a Transfer-Encoding that the policy names",
         http(
             OK + b"Transfer-Encoding: identity\r\nConnection: close\r\n\r\n" + RULES,
             fetching={"transfer_codings": frozenset({"identity"})},
@@ -605,7 +605,7 @@ CODINGS = [
     ),
     denied(
         "66b",
-        "the same where the policy does not allow it",
+        "junk behind the gzip stream where the policy does not allow it",
         Reason.BODY_CORRUPT,
         http(ok(PACKED + b"junk", GZIP), fetching={"junk_after_gzip": False}),
     ),

@@ -19,18 +19,70 @@ from polite.transports.resolver import Resolver
 from tests.faults.names import AAAA, A, telling
 from tests.faults.stage import answered, ok
 
-V4 = """
-0.0.0.0 0.0.0.1 10.0.0.1 10.255.255.255 100.64.0.1 100.127.255.254 127.0.0.2 127.1.2.3 127.255.255.254
-169.254.0.1 169.254.169.254 169.254.170.2 172.16.0.1 172.31.255.255 192.0.0.1 192.0.0.170 192.0.2.1 192.88.99.1
-192.168.0.1 192.168.255.255 198.18.0.1 198.19.255.255 198.51.100.7 203.0.113.9 224.0.0.1 233.252.0.1 239.255.255.250
-240.0.0.1 255.255.255.255
-""".split()
-V6 = """
-:: ::1 ::7f00:1 ::ffff:127.0.0.2 ::ffff:10.0.0.1 ::ffff:169.254.169.254 ::ffff:0.0.0.0 64:ff9b::7f00:1
-64:ff9b::a9fe:a9fe 64:ff9b::a00:1 64:ff9b:1::1 100::1 2001::1 2001:2::1 2001:db8::1 2001:0:4136:e378:8000:63bf:f5ff:fffe
-2002:7f00:1:: 2002:a00:1::1 2002:a9fe:a9fe::1 2002:c0a8:101::1 3fff::1 5f00::1 fc00::1 fd00:ec2::254 fd12:3456:789a::1
-fe80::1 fe80::a9fe:a9fe febf::1 fec0::1 ff02::1 ff0e::1
-""".split()
+V4 = [
+    "0.0.0.0",
+    "0.0.0.1",
+    "10.0.0.1",
+    "10.255.255.255",
+    "100.64.0.1",
+    "100.127.255.254",
+    "127.0.0.2",
+    "127.1.2.3",
+    "127.255.255.254",
+    "169.254.0.1",
+    "169.254.169.254",
+    "169.254.170.2",
+    "172.16.0.1",
+    "172.31.255.255",
+    "192.0.0.1",
+    "192.0.0.170",
+    "192.0.2.1",
+    "192.88.99.1",
+    "192.168.0.1",
+    "192.168.255.255",
+    "198.18.0.1",
+    "198.19.255.255",
+    "198.51.100.7",
+    "203.0.113.9",
+    "224.0.0.1",
+    "233.252.0.1",
+    "239.255.255.250",
+    "240.0.0.1",
+    "255.255.255.255",
+]
+V6 = [
+    "::",
+    "::1",
+    "::7f00:1",
+    "::ffff:127.0.0.2",
+    "::ffff:10.0.0.1",
+    "::ffff:169.254.169.254",
+    "::ffff:0.0.0.0",
+    "64:ff9b::7f00:1",
+    "64:ff9b::a9fe:a9fe",
+    "64:ff9b::a00:1",
+    "64:ff9b:1::1",
+    "100::1",
+    "2001::1",
+    "2001:2::1",
+    "2001:db8::1",
+    "2001:0:4136:e378:8000:63bf:f5ff:fffe",
+    "2002:7f00:1::",
+    "2002:a00:1::1",
+    "2002:a9fe:a9fe::1",
+    "2002:c0a8:101::1",
+    "3fff::1",
+    "5f00::1",
+    "fc00::1",
+    "fd00:ec2::254",
+    "fd12:3456:789a::1",
+    "fe80::1",
+    "fe80::a9fe:a9fe",
+    "febf::1",
+    "fec0::1",
+    "ff02::1",
+    "ff0e::1",
+]
 BAD = [ip_address(each) for each in V4 + V6]
 # Where the honest server of these tests is; nothing else of this machine may be dialled.
 HOME = ["127.0.0.1/32"]
@@ -181,6 +233,15 @@ async def test_a_sitemap_that_a_robots_txt_names(made: list[object]) -> None:
     assert len(made) == 1
 
 
+async def said(session: aiohttp.ClientSession, url: str) -> str:
+    """Why the session does not get the page; nothing when it does."""
+    try:
+        await session.get(url)
+    except aiohttp.ClientConnectorError as error:
+        return str(error)
+    return ""
+
+
 @pytest.mark.parametrize("route", ["address", "name"])
 async def test_the_crawlers_own_session_is_led_to_none(made: list[object], route: str) -> None:
     let_through = []
@@ -190,11 +251,8 @@ async def test_the_crawlers_own_session_is_led_to_none(made: list[object], route
         async with aiohttp.ClientSession(connector=connector) as session:
             for number, each in enumerate(BAD):
                 url = f"http://{host(each) if route == 'address' else f'n{number}.test'}/"
-                try:
-                    await session.get(url)
+                if "allow_private" not in await said(session, url):
                     let_through.append(each)
-                except aiohttp.ClientConnectorError as error:
-                    assert "allow_private" in str(error)
 
     assert let_through == []
     assert made == []
@@ -208,11 +266,8 @@ async def test_the_crawlers_own_session_is_redirected_to_none(made: list[object]
         for each in BAD:
             location = f"Location: http://{host(each)}/".encode()
             async with lying_server(answered(b"302 Found", location)) as server:
-                try:
-                    await session.get(server.url("/"))
+                if "allow_private" not in await said(session, server.url("/")):
                     let_through.append(each)
-                except aiohttp.ClientConnectorError as error:
-                    assert "allow_private" in str(error)
 
     assert let_through == []
     assert len(made) == len(BAD)

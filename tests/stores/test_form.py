@@ -1,5 +1,6 @@
 """A snapshot comes back from its row as it went in, whatever it holds; a row that was changed does not come back."""
 
+import tracemalloc
 import zlib
 from dataclasses import MISSING, fields, replace
 
@@ -140,8 +141,15 @@ def test_a_failure_is_no_good_copy():
 
 
 def test_a_bomb_inflates_no_further_than_its_row_says():
+    bomb = zlib.compress(bytes(50_000_000))
+    tracemalloc.start()
+
     with pytest.raises(ValueError, match="100 octets"):
-        form.inflated(zlib.compress(bytes(50_000_000)), 100)
+        form.inflated(bomb, 100)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 1_000_000
 
 
 def test_what_a_newer_polite_knows_besides_is_passed_over():

@@ -1,6 +1,7 @@
 """A crawler that ends and begins again: the first request keeps the gap, and a long back-off is waited out."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -199,3 +200,5 @@ async def test_a_file_that_cannot_be_used_is_known_when_the_gate_opens(path):
     with pytest.raises(polite.PoliteError, match="cannot be opened"):
         async with Run(path.parent):
             pass
+
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("polite")]

@@ -63,6 +63,12 @@ async def test_what_was_saved_is_there_for_another_process_at_once(opened, path)
     ]
 
 
+async def test_the_file_is_written_ahead_so_that_a_reader_never_waits(opened, path):
+    await opened().save(SITE, FIRST)
+
+    assert raw(path, "PRAGMA journal_mode") == [("wal",)]
+
+
 async def test_saves_that_come_together_are_one_transaction(opened, monkeypatch):
     store, batches = opened(), []
     write = store._written.write
@@ -176,9 +182,9 @@ def test_processes_that_open_a_new_file_at_once_all_succeed(path):
         "    await store.close()\n"
         "asyncio.run(main())\n"
     )
-    processes = [subprocess.Popen([sys.executable, "-c", program, str(path)], cwd=ROOT) for _ in range(4)]
+    processes = [subprocess.Popen([sys.executable, "-c", program, str(path)], cwd=ROOT) for _ in range(6)]
 
-    assert [process.wait(60) for process in processes] == [0] * 4
+    assert [process.wait(60) for process in processes] == [0] * 6
 
 
 # What can be wrong with a file, and the word by which the error is known.
@@ -285,20 +291,22 @@ async def test_what_was_set_aside_before_is_not_overwritten(path):
     assert sorted(file.read_bytes()[:6] for file in path.parent.glob("*.corrupt-*")) == [b"first ", b"second"]
 
 
-async def test_a_corrupt_file_that_another_process_has_replaced_leaves_the_new_one_alone(path):
+@pytest.mark.parametrize("new", [b"the new one", None])
+async def test_a_corrupt_file_that_another_process_has_set_aside_leaves_the_new_one_alone(path, new):
     await filled(path)
     store = SqliteStore(path)
     await store.load(SITE)
     path.rename(path.parent / "elsewhere")
-    path.write_bytes(b"the new one")
+    if new is not None:
+        path.write_bytes(new)
     error = sqlite3.DatabaseError("malformed")
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
     said = store._read._failure(error)
     await store.close()
 
-    assert "another process has put a new one in its place" in str(said)
-    assert path.read_bytes() == b"the new one"
+    assert "another process has set it aside already" in str(said)
+    assert [file.read_bytes() for file in path.parent.glob("crawl.sqlite")] == ([] if new is None else [new])
 
 
 async def test_a_corrupt_file_that_cannot_be_set_aside_stays(path, monkeypatch):
@@ -360,29 +368,31 @@ def noise(octets):
 
 def test_a_file_that_may_not_grow_is_an_error_too(path):
     """The kernel refuses, as it does when the disk is full or a quota is reached."""
-    program = (
-        "import asyncio, resource, sys\n"
-        "from polite.errors import StoreFailed\n"
-        "from polite.stores.sqlite import SqliteStore\n"
-        "from polite.origin import Origin\n"
-        "from polite.ports import Hold\n"
-        "async def main():\n"
-        "    store = SqliteStore(sys.argv[1])\n"
-        "    await store.open()\n"
-        "    least, most = resource.getrlimit(resource.RLIMIT_FSIZE)\n"
-        "    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, most))\n"
-        "    for n in range(1000):\n"
-        "        store.hold(Origin.of(f'https://h{n}.test'), Hold(0.0, 1.0, 'x' * 500))\n"
-        "    try:\n"
-        "        await store.open()\n"
-        "    except StoreFailed as error:\n"
-        "        print(error)\n"
-        "    resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))\n"
-        "    await store.open()\n"
-        "    print('works again')\n"
-        "    await store.close()\n"
-        "asyncio.run(main())\n"
-    )
+    program = """
+import asyncio, os, resource, sys
+from polite.errors import StoreFailed
+from polite.origin import Origin
+from polite.robots.access import Found
+from polite.robots.snapshot import Snapshot
+from polite.stores.sqlite import SqliteStore
+
+async def main():
+    store, site = SqliteStore(sys.argv[1]), Origin.of("https://site.test")
+    await store.open()
+    least, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65536, most))
+    snapshot = Snapshot(Found(os.urandom(200_000), 200, ""), 1.0, 2.0)
+    try:
+        await store.save(site, snapshot)
+    except StoreFailed as error:
+        print(error)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (least, most))
+    await store.save(site, snapshot)
+    print("works again" if await store.load(site) == snapshot else "lost")
+    await store.close()
+
+asyncio.run(main())
+"""
     done = subprocess.run(
         [sys.executable, "-c", program, str(path)],
         check=False,
@@ -407,11 +417,13 @@ async def test_what_memory_kept_goes_into_the_file_when_it_works_again(opened, p
         store.hold(SITE, HOUR)
         await store.save(SITE, SECOND)
     await store.save(OTHER, FIRST)
-    await store.close()
-
     again = opened()
-    assert [await again.load(origin) for origin in (SITE, OTHER)] == [SECOND, FIRST]
+    written = [await again.load(origin) for origin in (SITE, OTHER)]
+    await again.save(SITE, FIRST)
+
+    assert written == [SECOND, FIRST]
     assert await again.held(SITE) == HOUR
+    assert await store.load(SITE) == FIRST
     assert [r.getMessage() for r in caplog.records][-1] == f"writing {path} works again"
 
 

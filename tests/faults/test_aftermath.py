@@ -1,0 +1,128 @@
+"""What a fault leaves behind: how soon the origin is asked again, what the copy is worth, and what an alarm says."""
+
+import pytest
+
+import polite
+from polite.events import Event, RobotsFetched
+from polite.robots.access import Found, Unreachable
+from polite.robots.policy import RobotsPolicy
+from polite.robots.reason import Reason
+from polite.robots.snapshot import Snapshot, renewed
+from polite.testing import lying_server
+from tests.faults.stage import answered, moved, ok
+
+URL = "https://site.test/robots.txt"
+GOOD = Found(b"User-agent: *", 200, URL)
+
+
+def failed(reason: Reason, *, status: int | None = None, before: Snapshot | None = None) -> Snapshot:
+    return renewed(before, Unreachable(reason, URL, status), RobotsPolicy(), 1_000.0)
+
+
+def test_a_name_that_does_not_exist_is_asked_for_again_later_than_other_failures() -> None:
+    missing, broken = failed(Reason.DNS_NXDOMAIN), failed(Reason.DNS_SERVFAIL)
+
+    assert missing.expires_at == 1_600.0
+    assert broken.expires_at == 1_005.0
+
+
+def test_not_modified_renews_a_copy_that_is_there() -> None:
+    before = renewed(None, GOOD, RobotsPolicy(), 0.0)
+
+    after = failed(Reason.ODD_STATUS, status=304, before=before)
+
+    assert after.access == GOOD
+    assert (after.failures, after.unreachable_since) == (0, None)
+    assert after.expires_at == 1_000.0 + 86_400.0
+
+
+def test_not_modified_renews_nothing_where_there_is_no_copy() -> None:
+    after = failed(Reason.ODD_STATUS, status=304, before=failed(Reason.TIMEOUT))
+
+    assert isinstance(after.access, Unreachable)
+    assert after.failures == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "wait_s"),
+    [
+        (b"77", 77.0),
+        (b"Fri, 31 Dec 2999 23:59:59 GMT", 86_400.0),
+        (b"9" * 40, 86_400.0),
+        (b"soon", 5.0),
+        (b"-5", 5.0),
+        (b"\xff\xfe", 5.0),
+        (b"1e999", 5.0),
+    ],
+)
+async def test_retry_after_is_obeyed_within_limits_and_never_believed(value: bytes, wait_s: float) -> None:
+    busy = answered(b"503 Service Unavailable", b"Retry-After: " + value)
+
+    async with (
+        lying_server(busy) as server,
+        polite.open_gate("FaultBot/1.0", fetching=polite.FetchPolicy(allow_private=True)) as gate,
+    ):
+        explanation = await gate.explain(server.url("/"))
+
+    left = explanation.snapshot.expires_at - explanation.snapshot.fetched_at
+    assert wait_s <= left <= wait_s * 1.25
+
+
+async def test_a_429_allows_and_the_origin_rests_as_it_asks() -> None:
+    async with (
+        lying_server(answered(b"429 Too Many Requests", b"Retry-After: 77")) as server,
+        polite.open_gate("FaultBot/1.0", fetching=polite.FetchPolicy(allow_private=True)) as gate,
+    ):
+        explanation = await gate.explain(server.url("/"))
+
+    assert explanation.decision.allowed
+    assert 76.0 < explanation.wait_s <= 77.0
+
+
+async def test_an_alarm_reaches_the_listener_with_its_reason() -> None:
+    events: list[Event] = []
+    fetching = polite.FetchPolicy(allowed_networks=["127.0.0.0/8"])
+
+    async with (
+        lying_server(moved(b"http://169.254.169.254/")) as server,
+        polite.open_gate("FaultBot/1.0", fetching=fetching, listener=events.append) as gate,
+    ):
+        await gate.check(server.url("/"))
+
+    (event,) = [event for event in events if isinstance(event, RobotsFetched)]
+    assert Reason[event.reason].hostile
+    assert event.hops == 1
+
+
+async def test_cookies_are_never_kept() -> None:
+    async with (
+        lying_server(moved(b"/there", b"Set-Cookie: track=1"), ok()) as server,
+        polite.open_gate(
+            "FaultBot/1.0",
+            pacing=polite.PacingPolicy(min_delay=0),
+            fetching=polite.FetchPolicy(allow_private=True),
+        ) as gate,
+    ):
+        await gate.check(server.url("/"))
+
+    assert len(server.requests) == 2
+    assert b"track" not in b"".join(server.requests)
+
+
+@pytest.mark.parametrize(
+    ("policy", "options"),
+    [
+        (polite.RobotsPolicy, {"allowed_statuses": frozenset({1000})}),
+        (polite.RobotsPolicy, {"retry_once_statuses": frozenset({503})}),
+        (polite.RobotsPolicy, {"nxdomain_retry": -1.0}),
+    ],
+)
+def test_an_option_outside_its_limits_is_refused_by_name(policy: type, options: dict[str, object]) -> None:
+    with pytest.raises(polite.InvalidOption, match=next(iter(options))):
+        policy(**options)
+
+
+async def test_authorities_that_cannot_be_read_are_refused_when_the_gate_opens() -> None:
+    with pytest.raises(polite.InvalidOption, match=r"ca_file.*nowhere\.pem"):
+        async with polite.open_gate("FaultBot/1.0", fetching=polite.FetchPolicy(ca_file="nowhere.pem")):
+            pass

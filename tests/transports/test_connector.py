@@ -1,0 +1,208 @@
+"""The guard for the crawler's own sessions: what it dials, which proxy it uses, and what it leaves to aiohttp."""
+
+import asyncio
+import subprocess
+import sys
+
+import aiohttp
+import pytest
+
+import polite
+from polite.origin import Target
+from polite.robots.exchange import Ask, Failed, Reply
+from polite.robots.reason import Reason
+from polite.testing import lying_server
+from polite.transports.connector import guarded_connector
+from polite.transports.guarded import GuardedConnector, ProxyRefused
+from polite.transports.http import HttpTransport
+
+HOME = {"allowed_networks": ["127.0.0.0/8"]}
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
+
+
+async def test_a_page_of_a_permitted_address_is_fetched() -> None:
+    connector = guarded_connector(polite.FetchPolicy(**HOME), limit_per_host=1)
+
+    async with lying_server(PAGE) as server, aiohttp.ClientSession(connector=connector) as session:
+        response = await session.get(server.url("/"))
+        assert await response.text() == "page"
+
+    assert connector.limit_per_host == 1
+
+
+async def test_by_default_no_private_address_is_dialled() -> None:
+    async with lying_server(PAGE) as server, aiohttp.ClientSession(connector=guarded_connector()) as session:
+        with pytest.raises(aiohttp.ClientConnectorError, match="allow_private"):
+            await session.get(server.url("/"))
+
+    assert server.hits == 0
+
+
+async def test_a_denied_network_wins() -> None:
+    policy = polite.FetchPolicy(allow_private=True, denied_networks=["127.0.0.0/8"])
+
+    async with aiohttp.ClientSession(connector=guarded_connector(policy)) as session:
+        with pytest.raises(aiohttp.ClientConnectorError, match="allow_private"):
+            await session.get("http://127.0.0.1:9/")
+
+
+async def test_a_proxy_nobody_asked_for_is_refused_and_says_why() -> None:
+    connector = guarded_connector(polite.FetchPolicy(**HOME))
+
+    async with lying_server(PAGE) as proxy, aiohttp.ClientSession(connector=connector) as session:
+        with pytest.raises(ProxyRefused, match=r"FetchPolicy\.proxy") as refused:
+            await session.get("http://example.com/", proxy=proxy.url("").replace("//", "//user:s3cret@"))
+
+    assert refused.value.reason is Reason.PROXY_REFUSED
+    assert "s3cret" not in str(refused.value)
+    assert proxy.hits == 0
+
+
+async def test_another_proxy_than_the_one_asked_for_is_refused() -> None:
+    connector = guarded_connector(polite.FetchPolicy(**HOME, proxy="http://127.0.0.1:3128"))
+
+    async with lying_server(PAGE) as proxy, aiohttp.ClientSession(connector=connector) as session:
+        with pytest.raises(ProxyRefused):
+            await session.get("http://example.com/", proxy=proxy.url(""))
+
+    assert proxy.hits == 0
+
+
+async def test_the_environments_proxy_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with lying_server(PAGE) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url(""))
+        connector = guarded_connector(polite.FetchPolicy(**HOME))
+        async with aiohttp.ClientSession(connector=connector, trust_env=True) as session:
+            with pytest.raises(ProxyRefused):
+                await session.get("http://example.com/")
+
+    assert proxy.hits == 0
+
+
+async def test_the_proxy_that_was_asked_for_is_used_though_its_address_is_private() -> None:
+    async with lying_server(PAGE) as proxy:
+        connector = guarded_connector(polite.FetchPolicy(proxy=proxy.url("")))
+        async with aiohttp.ClientSession(connector=connector) as session:
+            response = await session.get("http://example.com/page", proxy=proxy.url(""))
+            assert await response.text() == "page"
+
+    assert proxy.requests[0].startswith(b"GET http://example.com/page HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "0x7f.1", "[::ffff:10.0.0.1]"])
+async def test_a_proxy_is_not_asked_for_an_address_that_we_would_not_dial(host: str) -> None:
+    async with lying_server(PAGE) as proxy:
+        connector = guarded_connector(polite.FetchPolicy(proxy=proxy.url("")))
+        async with aiohttp.ClientSession(connector=connector) as session:
+            with pytest.raises(aiohttp.ClientConnectorError, match="allow_private"):
+                await session.get(f"http://{host}/", proxy=proxy.url(""))
+
+    assert proxy.hits == 0
+
+
+async def test_being_behind_a_proxy_opens_no_private_address_to_other_requests() -> None:
+    async with lying_server(PAGE) as proxy:
+        connector = guarded_connector(polite.FetchPolicy(proxy=proxy.url("")))
+        async with aiohttp.ClientSession(connector=connector) as session:
+            with pytest.raises(aiohttp.ClientConnectorError, match="allow_private"):
+                await session.get(proxy.url("/"))
+
+    assert proxy.hits == 0
+
+
+async def asked_through(proxy: str, url: str) -> Reply | Failed:
+    transport = HttpTransport("TestBot/1.0", polite.FetchPolicy(proxy=proxy))
+    try:
+        return await transport.get(Ask(Target.of(url)))
+    finally:
+        await transport.close()
+
+
+async def test_robots_txt_comes_through_the_proxy_that_was_asked_for() -> None:
+    async with lying_server(PAGE) as proxy:
+        reply = await asked_through(proxy.url(""), "http://example.com/robots.txt")
+
+    assert reply == Reply(200, b"page")
+    assert proxy.requests[0].startswith(b"GET http://example.com/robots.txt HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize("status", [b"407 No", b"502 No", b"403 No"])
+async def test_a_proxy_that_lets_nobody_through_is_no_word_of_the_sites(status: bytes) -> None:
+    async with lying_server(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n") as proxy:
+        failed = await asked_through(proxy.url(""), "https://example.com/robots.txt")
+
+    assert isinstance(failed, Failed)
+    assert failed.reason is Reason.PROXY_FAILED
+
+
+async def test_a_proxy_that_is_not_there_is_named_as_such() -> None:
+    async with lying_server(b"") as gone:
+        pass
+
+    failed = await asked_through(gone.url(""), "http://example.com/robots.txt")
+
+    assert isinstance(failed, Failed)
+    assert failed.reason is Reason.PROXY_FAILED
+
+
+async def test_a_robots_fetch_through_a_proxy_asks_for_no_private_address() -> None:
+    async with lying_server(PAGE) as proxy:
+        failed = await asked_through(proxy.url(""), "http://10.0.0.1/robots.txt")
+
+    assert isinstance(failed, Failed)
+    assert failed.reason is Reason.ADDRESS_REFUSED
+    assert proxy.hits == 0
+
+
+async def test_nothing_goes_past_a_proxy_over_ftp() -> None:
+    fetching = polite.FetchPolicy(proxy="http://127.0.0.1:9")
+
+    async with polite.open_gate("TestBot/1.0", fetching=fetching) as gate:
+        decision = await gate.check("ftp://127.0.0.1:9/")
+
+    assert decision.cause is Reason.SCHEME_UNKNOWN
+
+
+async def test_the_guard_cannot_be_replaced() -> None:
+    with pytest.raises(polite.InvalidOption, match="socket_factory"):
+        guarded_connector(socket_factory=lambda info: None)
+
+
+async def test_a_resolver_of_ones_own_is_used_and_left_open() -> None:
+    resolver = aiohttp.ThreadedResolver()
+    connector = guarded_connector(resolver=resolver)
+
+    await connector.close()
+
+    assert isinstance(connector, GuardedConnector)
+    assert connector._resolver is resolver
+
+
+async def test_closing_the_session_closes_our_resolver() -> None:
+    connector = guarded_connector(polite.FetchPolicy(nameservers=["127.0.0.1:1"]))
+    async with aiohttp.ClientSession(connector=connector) as session:
+        with pytest.raises(aiohttp.ClientConnectorDNSError):
+            await session.get("http://site.test/")
+        opened = connector._resolver._opened  # type: ignore[attr-defined]
+    await asyncio.sleep(0)
+
+    assert opened is not None
+    assert opened._closed
+
+
+@pytest.mark.parametrize("proxy", ["127.0.0.1:3128", "socks5://127.0.0.1:1080", "", "http://", 7])
+def test_what_is_no_proxy_is_refused_by_name(proxy: object) -> None:
+    with pytest.raises(polite.InvalidOption, match=r"FetchPolicy\.proxy"):
+        polite.FetchPolicy(proxy=proxy)  # type: ignore[arg-type]
+
+
+def test_a_proxys_password_is_not_shown() -> None:
+    assert "s3cret" not in repr(polite.FetchPolicy(proxy="http://user:s3cret@127.0.0.1:3128"))
+
+
+def test_naming_it_loads_no_http_client() -> None:
+    program = "import sys, polite.transports.connector; print('aiohttp' in sys.modules)"
+
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert printed.stdout == "False\n"

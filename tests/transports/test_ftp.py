@@ -1,0 +1,296 @@
+"""robots.txt over FTP: an honest server, what is sent to it, and how little a dishonest one gets."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aioftp
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polite
+from polite.origin import Origin, Target
+from polite.robots.access import Found, Unavailable
+from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.policy import FetchPolicy
+from polite.robots.reason import Reason
+from polite.testing import LyingServer, lying_server
+from polite.testing.lying import Lie
+from polite.transports.ftp import FtpTransport
+from polite.transports.ftp_line import LONGEST_LINE, MOST_LINES, NotFtp, read_reply
+from tests.faults.ftp import ftp
+from tests.faults.names import AAAA, A, telling
+
+RULES = b"User-agent: *\nDisallow: /private\n"
+HOME = {"allowed_networks": ["127.0.0.0/8", "::1/128"]}
+
+
+@asynccontextmanager
+async def honest(folder: Path) -> AsyncIterator[int]:
+    """aioftp's server, with a folder for anybody."""
+    user = aioftp.User(base_path=folder, permissions=[aioftp.Permission("/", writable=False)])
+    server = aioftp.Server([user])
+    await server.start("127.0.0.1", 0)
+    try:
+        yield server.server_port
+    finally:
+        await server.close()
+
+
+@asynccontextmanager
+async def gated() -> AsyncIterator[polite.Gate]:
+    fetching = FetchPolicy(timeout=2.0, **HOME)
+    async with polite.open_gate("TestBot/1.0", fetching=fetching) as gate:
+        yield gate
+
+
+async def asked(url: str, *, max_bytes: int = 1_000, **fetching: object) -> Reply | Failed:
+    transport = FtpTransport("TestBot/1.0", FetchPolicy(timeout=2.0, **{**HOME, **fetching}))  # type: ignore[arg-type]
+    try:
+        return await transport.get(Ask(Target.of(url), max_bytes))
+    finally:
+        await transport.close()
+
+
+@asynccontextmanager
+async def lying(lie: Lie) -> AsyncIterator[LyingServer]:
+    async with lying_server(lie, scheme="ftp", hears=b"") as server:
+        yield server
+
+
+async def test_l8_the_file_is_fetched_over_ftp_with_anonymous_login(tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_bytes(RULES)
+
+    async with honest(tmp_path) as port, gated() as gate:
+        explanation = await gate.explain(f"ftp://127.0.0.1:{port}/private/x")
+        other = await gate.check(f"ftp://127.0.0.1:{port}/public")
+
+    assert isinstance(explanation.snapshot.access, Found)
+    assert explanation.snapshot.access.body == RULES
+    assert not explanation.decision.allowed
+    assert other.allowed
+
+
+async def test_l8_no_file_is_no_restriction(tmp_path: Path) -> None:
+    async with honest(tmp_path) as port, gated() as gate:
+        explanation = await gate.explain(f"ftp://127.0.0.1:{port}/private/x")
+
+    assert isinstance(explanation.snapshot.access, Unavailable)
+    assert explanation.snapshot.access.status == 404
+    assert explanation.decision.allowed
+
+
+def test_l8_it_covers_ftp_at_that_host_and_port_and_not_http() -> None:
+    origin = Origin.of("ftp://example.com/pub/file")
+
+    assert origin.robots_url == "ftp://example.com/robots.txt"
+    assert origin == Origin.of("ftp://example.com:21/")
+    assert origin not in {Origin.of("http://example.com/"), Origin.of("ftp://example.com:2121/")}
+
+
+async def test_l8_what_is_said_to_the_server_is_this_and_no_more() -> None:
+    said: list[bytes] = []
+
+    def heard(name: str, answer: bytes) -> Lie:
+        async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            said.append(name.encode())
+            writer.write(answer)
+
+        return talk
+
+    says = {"USER": heard("USER", b"331 go on\r\n"), "TYPE": heard("TYPE", b"200 ok\r\n")}
+    async with lying(ftp({**says, "PASS": heard("PASS", b"230 in\r\n")})) as server:
+        reply = await asked(server.url())
+
+    assert reply == Reply(200, RULES)
+    assert said == [b"USER", b"PASS", b"TYPE"]
+
+
+async def test_a_server_that_wants_no_password_gets_none() -> None:
+    async with lying(ftp({"USER": b"230 come in\r\n", "PASS": b"503 what for?\r\n"})) as server:
+        assert await asked(server.url()) == Reply(200, RULES)
+
+
+async def test_a_greeting_that_asks_for_patience_is_waited_for() -> None:
+    async with lying(ftp({"": b"120 soon\r\n220-welcome\r\n to this\r\n220 server\r\n"})) as server:
+        assert await asked(server.url()) == Reply(200, RULES)
+
+
+@pytest.mark.parametrize(
+    ("size", "end"), [(1_000, BodyEnd.COMPLETE), (1_001, BodyEnd.CAPPED), (0, BodyEnd.COMPLETE)]
+)
+async def test_the_first_octets_count(size: int, end: BodyEnd) -> None:
+    async with lying(ftp(data=b"x" * size)) as server:
+        reply = await asked(server.url())
+
+    assert reply == Reply(200, b"x" * min(size, 1_000), end)
+
+
+@pytest.mark.parametrize(
+    "path", ["/a%0d%0aDELE%20robots.txt", "/a%0aQUIT", "/a%00b", "/%ff%f4", "/a%7f", "/%0D"]
+)
+async def test_a_path_with_a_command_in_it_is_not_sent(path: str) -> None:
+    async with lying(ftp()) as server:
+        failed = await asked(server.url(path))
+
+    assert isinstance(failed, Failed)
+    assert failed.reason is Reason.REDIRECT_UNSAFE
+    assert server.hits == 0
+
+
+async def test_a_path_is_sent_below_the_login_directory() -> None:
+    asked_for: list[bytes] = []
+
+    async def retrieve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 hello\r\n")
+        for answer in (b"331 x", b"230 x", b"200 x", b"229 (|||9|)"):
+            asked_for.append(await reader.readline())
+            writer.write(answer + b"\r\n")
+
+    async with lying(retrieve) as server:
+        failed = await asked(server.url("/pub/b%C3%BC%20cher?x"))
+
+    assert isinstance(failed, Failed)
+    assert failed.reason is Reason.CONNECTION_REFUSED
+    assert asked_for == [b"USER anonymous\r\n", b"PASS TestBot/1.0\r\n", b"TYPE I\r\n", b"EPSV\r\n"]
+
+
+@pytest.mark.parametrize(
+    ("says", "reason", "status"),
+    [
+        ({"": b"120 a\r\n120 b\r\n120 c\r\n120 d\r\n"}, Reason.HEAD_TOO_LARGE, None),
+        ({"": b"330 odd\r\n"}, Reason.PROTOCOL_ERROR, 330),
+        ({"PASS": b"332 and an account\r\n"}, Reason.FTP_LOGIN_REFUSED, 332),
+        ({"PASS": b"421 closing\r\n"}, Reason.FTP_BUSY, 421),
+        ({"TYPE": b"530 log in first\r\n"}, Reason.FTP_LOGIN_REFUSED, 530),
+        ({"EPSV": b"229 no port here\r\n"}, Reason.PROTOCOL_ERROR, 229),
+        ({"EPSV": b"229 (|||65536|)\r\n"}, Reason.PROTOCOL_ERROR, 229),
+        ({"EPSV": b"228 (127,0,0,1,9,9)\r\n"}, Reason.ADDRESS_REFUSED, 228),
+        ({"EPSV": b"229 (|2|fe80::1|999|)\r\n"}, Reason.ADDRESS_REFUSED, 229),
+        ({"RETR": b"450 busy\r\n"}, Reason.FTP_BUSY, 450),
+        ({"RETR": b"425 no data connection\r\n"}, Reason.FTP_BUSY, 425),
+        ({"RETR": b"226 already\r\n"}, Reason.PROTOCOL_ERROR, 226),
+        ({"RETR": b"500 what?\r\n"}, Reason.SERVER_ERROR, 500),
+    ],
+)
+async def test_what_a_server_refuses_has_its_reason_and_code(
+    says: dict[str, bytes], reason: Reason, status: int | None
+) -> None:
+    async with lying(ftp(says)) as server:
+        failed = await asked(server.url())
+
+    assert isinstance(failed, Failed)
+    assert (failed.reason, failed.status) == (reason, status)
+
+
+@pytest.mark.parametrize("code", [b"550", b"551", b"553"])
+async def test_a_file_that_cannot_be_had_is_none(code: bytes) -> None:
+    async with lying(ftp({"RETR": code + b" no\r\n"})) as server:
+        assert await asked(server.url()) == Reply(404)
+
+
+async def test_a_name_is_asked_for_and_its_addresses_tried_in_turn() -> None:
+    names = {("site.test", A): ("127.0.0.9", "127.0.0.1"), ("site.test", AAAA): ()}
+
+    async with lying(ftp()) as server, telling(names) as nameserver:
+        reply = await asked(server.url(host="site.test"), nameservers=[nameserver])
+
+    assert reply == Reply(200, RULES)
+
+
+async def test_a_name_that_does_not_exist_is_named_as_such() -> None:
+    async with telling({}) as nameserver:
+        failed = await asked("ftp://site.test/robots.txt", nameservers=[nameserver])
+
+    assert isinstance(failed, Failed)
+    assert failed.reason is Reason.DNS_NXDOMAIN
+
+
+async def test_an_address_that_is_refused_is_the_reason_though_another_failed_too() -> None:
+    names = {("site.test", A): ("10.0.0.1", "127.0.0.1"), ("site.test", AAAA): ()}
+
+    async with telling(names) as nameserver:
+        failed = await asked("ftp://site.test:9/robots.txt", nameservers=[nameserver])
+
+    assert isinstance(failed, Failed)
+    assert failed.reason is Reason.ADDRESS_REFUSED
+
+
+async def test_an_ipv6_address_is_dialled() -> None:
+    async with lying_server(b"421 later\r\n", host="::1", scheme="ftp", hears=b"") as server:
+        failed = await asked(server.url())
+
+    assert isinstance(failed, Failed)
+    assert failed.reason is Reason.FTP_BUSY
+
+
+async def test_a_cancelled_fetch_leaves_no_connection() -> None:
+    async def silence(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.read()
+        gone.set()
+
+    gone = asyncio.Event()
+    async with lying(silence) as server:
+        fetch = asyncio.create_task(asked(server.url()))
+        while not server.hits:
+            await asyncio.sleep(0)
+        fetch.cancel()
+        async with asyncio.timeout(1.0):
+            await gone.wait()
+
+    assert fetch.cancelled()
+
+
+async def replied(data: bytes) -> object:
+    reader = asyncio.StreamReader(limit=LONGEST_LINE)
+    reader.feed_data(data)
+    reader.feed_eof()
+    try:
+        return await read_reply(reader)
+    except NotFtp as error:
+        return error.reason
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"220 hi\r\n", 220),
+        (b"220\r\n", 220),
+        (b"220 hi\n", 220),
+        (b"220-a\r\n221 b\r\n220-c\r\n220 d\r\n", 220),
+        (b"230-\r\n" * MOST_LINES + b"230 \r\n", 230),
+    ],
+)
+async def test_a_reply_is_read_to_its_end(data: bytes, code: int) -> None:
+    assert (await replied(data)).code == code  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", Reason.CONNECTION_LOST),
+        (b"220 hi", Reason.CONNECTION_LOST),
+        (b"220-a\r\n220-b\r\n", Reason.CONNECTION_LOST),
+        (b"999 hi\r\n", Reason.PROTOCOL_ERROR),
+        (b"22 hi\r\n", Reason.PROTOCOL_ERROR),
+        (b"220hi\r\n", Reason.PROTOCOL_ERROR),
+        (b"220 " + b"x" * LONGEST_LINE + b"\r\n", Reason.HEAD_TOO_LARGE),
+        (b"220-\r\n" * (MOST_LINES + 1) + b"220 \r\n", Reason.HEAD_TOO_LARGE),
+    ],
+)
+async def test_a_reply_without_end_or_sense_is_none(data: bytes, reason: Reason) -> None:
+    assert await replied(data) is reason
+
+
+_LINES = st.sampled_from(
+    [b"220 ok", b"220-more", b"331", b"5", b"\xff\xf4", b" 220 x", b"229 (|||1|)", b"\r", b""]
+)
+
+
+@given(st.lists(_LINES | st.binary(max_size=30), max_size=120).map(b"\r\n".join))
+def test_no_octets_make_a_reply_raise_or_run_on(data: bytes) -> None:
+    result = asyncio.run(replied(data))
+
+    assert isinstance(result, Reason) or 100 <= result.code < 600  # type: ignore[attr-defined]
