@@ -142,7 +142,7 @@ class Approach:
         """Allowed first, then the turn, and allowed still: as Gate._enter has it. None when the lane is put off, or empty."""
         while True:
             standing = await self._standing(lane)
-            if out_of_reach(standing):
+            if (standing is not lane.standing or lane.failures) and out_of_reach(standing):
                 # The same answer, met once more a moment too early, is no second failure.
                 again = standing is lane.standing
                 lane.standing = standing

@@ -47,11 +47,15 @@ class Explanation:
     def _failures(self) -> str:
         since = self.snapshot.unreachable_since
         days = 0.0 if since is None else (self.now - since) / 86_400
-        detail = self.snapshot.access.detail if isinstance(self.snapshot.access, Unreachable) else ""
         copy = "the last good copy decides" if self.snapshot.good is not None else "there is no earlier copy"
-        return f"failed {self.snapshot.failures} times in {days:.1f} days; {copy}" + (
-            f" ({detail})" if detail else ""
-        )
+        return f"failed {self.snapshot.failures} times in {days:.1f} days; {copy}{self._what_failed()}"
+
+    def _what_failed(self) -> str:
+        access = self.snapshot.access
+        if not isinstance(access, Unreachable):
+            return ""
+        detail = f" ({access.detail})" if access.detail else ""
+        return f"{detail}; after {access.elapsed_s:.1f} s on the network; {access.option} changes it"
 
     def _turn(self) -> str:
         ahead = f", {self.outlook.waiting} waiting ahead" if self.outlook.waiting else ""

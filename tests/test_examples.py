@@ -16,6 +16,17 @@ from polite.testing import LoopClock, VirtualTimeLoop
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 PRINTED = {
+    "custom_scheduler.py": """\
+0.5 s https://one.example/news/today
+0.5 s https://two.example/news/today
+1.0 s https://one.example/news/archive/1999
+1.0 s https://two.example/news/archive/1999
+1.5 s https://one.example/a
+1.5 s https://two.example/a
+2.0 s https://one.example/about-us-and-our-history
+2.0 s https://two.example/about-us-and-our-history
+8 done, 2 refused by robots.txt
+""",
     "embed_in_aiohttp.py": """\
 200 /
 200 /news

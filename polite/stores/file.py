@@ -18,7 +18,7 @@ from polite.stores.schema import WrongFile, migrate, version_of
 log = logging.getLogger("polite")
 
 _COLUMNS = ", ".join(form.COLUMNS)
-_SAVE = f"INSERT OR REPLACE INTO robots ({_COLUMNS}) VALUES ({', '.join('?' * len(form.COLUMNS))})"  # noqa: S608
+_SAVE = f"INSERT OR REPLACE INTO robots ({_COLUMNS}) VALUES ({', '.join('?' * len(form.COLUMNS))})"  # noqa: S608 - and so are these
 _LOAD = f"SELECT {_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608 - its columns' names are ours
 _HOLD = """
     INSERT INTO back_offs (origin, since, until, because) VALUES (?, ?, ?, ?)

@@ -10,8 +10,8 @@ _START = """\
 # What servers do wrong, and what it comes to
 
 Each row is a test: a server that lies in just this way, on real sockets, through a whole gate. The answer is there within
-`FetchPolicy.timeout`, a heavy one is held in less than 8 MiB, and the server sees exactly so many hits. Both the tests and this page are made
-from the table in `tests/faults/matrix.py`; each row is run with aiohttp's C parser and with its pure-Python one.
+`FetchPolicy.timeout`, a heavy one is held in less than 8 MiB, and the server sees exactly so many hits. Both the tests and this
+page are made from the table in `tests/faults/matrix.py`; each row is run with aiohttp's C parser and with its pure-Python one.
 
 | verdict | what it means (RFC 9309, 2.3.1) |
 |---|---|

@@ -1,0 +1,144 @@
+"""The contract of a Scheduler, as checks for users' own: each takes a function that makes one, and raises AssertionError.
+
+@pytest.mark.parametrize("check", SCHEDULER_CONTRACT, ids=lambda check: check.__name__)
+def test_my_scheduler(check):
+    check(MyScheduler)
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from polite.origin import Target
+from polite.ports import Scheduler
+from polite.referee import Referee
+from polite.tasks import Task
+
+Make = Callable[[], Scheduler]
+Check = Callable[[Make], None]
+
+
+def _tasks(count: int, origins: int) -> list[Task]:
+    """Tasks of several origins, alike in nothing."""
+    chance = random.Random(count)
+    return [
+        Task(
+            target=Target.of(f"https://host{number % origins}.example/{number}"),
+            number=number,
+            priority=chance.randrange(5),
+            depth=chance.randrange(5),
+            deadline=chance.choice([None, chance.random()]),
+        )
+        for number in range(1, count + 1)
+    ]
+
+
+def _require(message: str, *, that: bool) -> None:
+    if not that:
+        raise AssertionError(message)
+
+
+def gives_what_was_added(make: Make) -> None:
+    """One task, one origin: it is what is chosen."""
+    (task,) = _tasks(1, 1)
+    scheduler = make()
+    scheduler.add(task)
+    scheduler.ready(task.origin)
+    _require("the only task that waits must be chosen", that=scheduler.next() is task)
+
+
+def gives_each_task_once(make: Make) -> None:
+    """All that was added comes, each once, when its origin is ready again and again."""
+    referee, tasks = Referee(make()), _tasks(200, 7)
+    for task in tasks:
+        referee.add(task)
+    chosen: list[int] = []
+    while len(chosen) < len(tasks):
+        # The first of those that still wait has its turn.
+        referee.ready(referee.tasks[0].origin)
+        chosen.append(referee.next().number)
+    _require("each task must be chosen once", that=len(set(chosen)) == len(tasks))
+
+
+def chooses_of_ready_origins_only(make: Make) -> None:
+    """The others must wait, whatever their tasks are."""
+    tasks = _tasks(60, 6)
+    for ready in {task.origin for task in tasks}:
+        referee = Referee(make())
+        for task in tasks:
+            referee.add(task)
+        referee.ready(ready)
+        _require("the task must be one of the origin that is ready", that=referee.next().origin == ready)
+
+
+def an_origin_is_ready_for_one_task(make: Make) -> None:
+    """With the choice the origin's turn is gone, although it has more tasks."""
+    tasks = _tasks(40, 4)
+    referee = Referee(make())
+    for task in tasks:
+        referee.add(task)
+    for origin in {task.origin for task in tasks}:
+        referee.ready(origin)
+    chosen = {referee.next().origin for _ in range(4)}
+    _require("four origins were ready, so each must be chosen once", that=len(chosen) == 4)
+
+
+def a_task_may_be_added_while_its_origin_is_ready(make: Make) -> None:
+    """It waits like the others."""
+    first, second, third = _tasks(3, 1)
+    referee = Referee(make())
+    referee.add(first)
+    referee.ready(first.origin)
+    referee.add(second)
+    chosen = [referee.next()]
+    referee.add(third)
+    for _ in range(2):
+        referee.ready(first.origin)
+        chosen.append(referee.next())
+    _require("all three must be chosen", that={task.number for task in chosen} == {1, 2, 3})
+
+
+def a_chosen_task_may_come_back(make: Make) -> None:
+    """As it was, when its turn was gone again, or tried once more."""
+    (task,) = _tasks(1, 1)
+    referee = Referee(make())
+    for each in (task, task, replace(task, tries=1)):
+        referee.add(each)
+        referee.ready(task.origin)
+        _require("a task that comes back must be chosen like any other", that=referee.next() is each)
+
+
+def holds_in_any_mixture(make: Make) -> None:
+    """Adding, readiness and choice in any order, thousands of times."""
+    chance, referee = random.Random(9), Referee(make())
+    waiting: dict[object, int] = {}
+    ready: set[object] = set()
+    for task in _tasks(3_000, 40):
+        referee.add(task)
+        waiting[task.origin] = waiting.get(task.origin, 0) + 1
+        if task.origin not in ready and chance.random() < 0.7:
+            referee.ready(task.origin)
+            ready.add(task.origin)
+        while ready and chance.random() < 0.6:
+            chosen = referee.next()
+            ready.discard(chosen.origin)
+            waiting[chosen.origin] -= 1
+            if chance.random() < 0.1:
+                referee.add(chosen)
+                waiting[chosen.origin] += 1
+            if waiting[chosen.origin] and chance.random() < 0.5:
+                referee.ready(chosen.origin)
+                ready.add(chosen.origin)
+    left = sum(waiting.values())
+    _require(f"{left} tasks must be left, not {len(referee.tasks)}", that=len(referee.tasks) == left)
+
+
+SCHEDULER_CONTRACT: tuple[Check, ...] = (
+    gives_what_was_added,
+    gives_each_task_once,
+    chooses_of_ready_origins_only,
+    an_origin_is_ready_for_one_task,
+    a_task_may_be_added_while_its_origin_is_ready,
+    a_chosen_task_may_come_back,
+    holds_in_any_mixture,
+)
