@@ -13,6 +13,7 @@ from polite.ports import Clock, Listener, RobotsStore, Throttle, Timer, Transpor
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.snapshot import Snapshot
 from polite.stores.memory import MemoryStore
+from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ManualClock, ScriptedTransport, VirtualTimeLoop
 
 AGENT = polite.UserAgent(
@@ -236,6 +237,10 @@ async def every_option() -> None:
         transports={"archive": transport},
     ):
         pass
+    async with polite.open_gate(AGENT, store="crawl.sqlite"):
+        pass
+    async with polite.open_gate(AGENT, store=SqliteStore("crawl.sqlite", on_failure="memory")):
+        pass
     async with polite.open_gate(AGENT, store=MemoryStore(), throttle=DelayThrottle(min_delay=2.0)):
         pass
 
@@ -255,3 +260,16 @@ async def in_tests() -> None:
 def in_virtual_time() -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(in_tests())
+
+
+def everything_else_about_rules(robots: polite.Robots, html: bytes) -> None:
+    explained: polite.Explained = robots.explain("ExampleBot/1.0", "https://example.com/a?b")
+    print(explained)
+    signals: polite.Signals = robots.signals("ExampleBot/1.0", "/a")
+    print(signals.search, signals.ai_input, signals.ai_train, signals.content_usage)
+    bound: polite.SignalSet = robots.signals_for("ExampleBot/1.0")
+    print(bound.at("/a"), robots.licenses, robots.clean_params)
+    again: polite.Robots = polite.Robots.from_bytes(robots.to_bytes())
+    print(again.to_text(), again.rules_for("ExampleBot/1.0").prepare())
+    found: polite.Indexing = polite.indexing({"X-Robots-Tag": "noindex"}, html, agent="ExampleBot")
+    print(found)
