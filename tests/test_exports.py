@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,9 +18,12 @@ HEAVY = ("aiohttp", "aiodns", "yarl", "rich", "sqlite3")
 
 
 def run(program: str) -> str:
-    """What a fresh interpreter prints."""
+    """What a fresh interpreter prints; not one that measures coverage, which imports things of its own."""
     command = [sys.executable, "-c", program]
-    return subprocess.run(command, capture_output=True, text=True, check=True, cwd=INIT.parents[1]).stdout
+    unmeasured = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=INIT.parents[1], env=unmeasured
+    ).stdout
 
 
 def imported_names() -> list[str]:

@@ -8,6 +8,8 @@ from polite.robots.pattern import Matcher, Shape
 from polite.robots.thicket import Thicket
 
 _NOWHERE = -1
+# Stands for a literal rule among the shapes; nobody asks for it.
+_NO_SHAPE: Shape = ("", (), False)
 
 
 class Index:
@@ -25,25 +27,31 @@ class Index:
         self.none = len(matchers)
         literal: dict[str, int] = {"/": self.none}
         wild: dict[str, list[int]] = {}
-        shapes: dict[int, Shape] = {}
+        shapes: list[Shape] = []
         for rank, matcher in enumerate(matchers):
             # A path starts with a slash: a head that is empty starts it too, and any other never does.
             if isinstance(matcher, tuple):
+                shapes.append(matcher)
                 head = matcher[0] or "/"
-                if head[0] == "/":
-                    wild.setdefault(head, []).append(rank)
-                    shapes[rank] = matcher
+                if head in wild:
+                    wild[head].append(rank)
+                elif head[0] == "/":
+                    wild[head] = [rank]
                     literal.setdefault(head, self.none)
             else:
+                shapes.append(_NO_SHAPE)
                 head = matcher or "/"
                 if head[0] == "/":
                     literal[head] = min(rank, literal.get(head, rank))
-        self._heads = sorted(literal)
+        # The garbage collector visits what a list holds, again and again, and the loop waits for it; of a tuple of texts
+        # it learns once that there is nothing to see.
+        self._heads = tuple(sorted(literal))
         self._parents = array("i", _parents(self._heads))
         self._ranks = array("i", [literal[head] for head in self._heads])
         self._wild = array("i", [_NOWHERE]) * len(self._heads) if wild else array("i")
         self._thickets: dict[int, Thicket] = {}
-        self._fold({head: Thicket(ranks, shapes) for head, ranks in wild.items()})
+        by_rank = tuple(shapes)
+        self._fold({head: Thicket(ranks, by_rank) for head, ranks in wild.items()})
 
     def strongest(self, path: str, *, any_will_do: bool = False) -> int:
         """The rank of the strongest rule that matches a path in normal form, or `none`; or of any that does."""

@@ -72,7 +72,8 @@ class RuleSet:
         self.visit_time = visit_time
         self.access: Access | None = None
         self.cause: Reason | None = None
-        self._paths = paths
+        # A tuple of texts is nothing that the garbage collector visits again and again, as it does a list.
+        self._paths = tuple(paths)
         self._marks = marks
         self._otherwise = True
         self._reason = Reason.NO_GROUP if group is None else Reason.NO_RULE

@@ -168,8 +168,6 @@ async def _read(response: ClientResponse, inflater: Inflater) -> Reason | None:
         # The message tells an end too early, which has the same causes, from octets that make no sense.
         early = str(error).startswith("Response payload is not completed")
         return Reason.BODY_CUT_SHORT if early else _unreadable(error)
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
-        return Reason.BODY_CUT_SHORT
     return None
 
 

@@ -3,6 +3,7 @@
 import re
 from asyncio import AbstractEventLoop
 
+from aiohttp import ClientPayloadError
 from aiohttp.client_proto import ResponseHandler
 
 # Octets of heads that are looked at; aiohttp's own limits end an honest one long before.
@@ -48,6 +49,12 @@ class WatchedResponse(ResponseHandler):
         super().data_received(data[: -len(excess) - 1])
         if self.transport is not None:
             self.transport.close()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """A body that only the connection's end ends is whole after a farewell, not after a reset; aiohttp takes both alike."""
+        if exc is not None and self._payload is not None and not self._payload.is_eof():
+            self._payload.set_exception(ClientPayloadError(f"Response payload is not completed: {exc!r}"))
+        super().connection_lost(exc)
 
     def _excess(self, data: bytes) -> bytes:
         """The octets of `data` that lie behind the end of the body; what was left of it includes its head."""

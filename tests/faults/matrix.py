@@ -713,6 +713,12 @@ CONNECTIONS = [
         Reason.BODY_CUT_SHORT,
         http(reset_after(OK + b"Content-Length: 100\r\n\r\n" + RULES)),
     ),
+    denied(
+        "85b",
+        "reset within a body that the end of the connection ends",
+        Reason.BODY_CUT_SHORT,
+        http(reset_after(OK + b"\r\n" + RULES)),
+    ),
     parsed("86", "a second response behind the first", http(ok() + ok(b"User-agent: *\nAllow: /\n"))),
     parsed(
         "87",

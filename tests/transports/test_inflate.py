@@ -96,6 +96,15 @@ def test_junk_behind_the_stream_is_dropped(junk: bytes) -> None:
     assert (inflater.body, inflater.end()) == (TEXT, BodyEnd.COMPLETE)
 
 
+@pytest.mark.parametrize("junk", [b"\0\0\0", b"junk", b"\x1f", b"\x1fjunk"])
+def test_junk_behind_the_stream_corrupts_it_where_it_is_not_allowed(junk: bytes) -> None:
+    inflater = Inflater("gzip", 10_000, junk_allowed=False)
+    for octet in PACKED + junk:
+        inflater.feed(bytes([octet]))
+
+    assert inflater.end() is BodyEnd.CORRUPT
+
+
 def test_an_empty_body_is_complete_whatever_its_coding() -> None:
     assert Inflater("gzip", 10).end() is BodyEnd.COMPLETE
 

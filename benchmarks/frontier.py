@@ -1,0 +1,123 @@
+"""What a task costs in the frontier, in CPU and memory, as the origins grow to 100,000.
+
+In virtual time: nothing is waited for and nothing fetched, so that what is counted is the frontier, the gate, the
+pacer, the event loop, and the worker's own steps. A task is put, waits for its origin's turn, is chosen, and its
+permit entered, reported and left; each origin rests for a second between two. Run with plenty of workers (each origin
+finds one in its turn) and with few (each is busy for 10 ms at a time, and always finds origins that are ready).
+Beside it in the same run: as many tasks of a bare loop that do `async with gate.permit(url)` each. Memory is what
+`tracemalloc` counts of tasks that wait, one for each origin, known rules included, and ten.
+"""
+
+import asyncio
+import gc
+import time
+import tracemalloc
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import polite
+from polite.frontier import Frontier
+from polite.schedulers import Priority
+from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
+
+ORIGINS = (1_000, 10_000, 100_000)
+TASKS = 200_000
+MANY, FEW = 2_000, 100
+BUSY_S = 0.01
+
+
+@asynccontextmanager
+async def opened() -> AsyncIterator[polite.Gate]:
+    robots = ScriptedTransport()
+    async with polite.open_gate("BenchBot/1.0", transports={"https": robots}, clock=LoopClock()) as gate:
+        yield gate
+
+
+def urls(count: int, origins: int) -> Iterator[str]:
+    return (f"https://www.host-{n % origins}.example/page/{n}" for n in range(count))
+
+
+async def know(gate: polite.Gate, origins: int) -> None:
+    """Ask each origin's robots.txt before anything is measured."""
+    for start in range(0, origins, 1_000):
+        some = [f"https://www.host-{n}.example/" for n in range(start, min(start + 1_000, origins))]
+        await asyncio.gather(*(gate.check(url) for url in some))
+    await asyncio.sleep(10)
+
+
+async def through_the_frontier(origins: int, workers: int) -> tuple[float, float]:
+    """Microseconds of CPU a task: to put it, and all the rest."""
+    async with opened() as gate:
+        await know(gate, origins)
+        frontier = Frontier(gate, scheduler=Priority())
+        gc.collect()
+        start = time.process_time()
+        for number, url in enumerate(urls(TASKS, origins)):
+            await frontier.put(url, priority=number * 7_919 % 1_000)
+        frontier.close()
+        put = time.process_time() - start
+
+        async def worker() -> None:
+            async for permit in frontier:
+                async with permit:
+                    if workers < origins:
+                        await asyncio.sleep(BUSY_S)
+                    permit.report(status=200)
+
+        await asyncio.gather(*(worker() for _ in range(workers)))
+        rest = time.process_time() - start - put
+        assert frontier.done == TASKS
+    return put / TASKS * 1e6, rest / TASKS * 1e6
+
+
+async def through_the_gate(origins: int) -> float:
+    """Microseconds of CPU a permit, each asked for by a task of its own that waits for its turn."""
+    async with opened() as gate:
+        await know(gate, origins)
+        gc.collect()
+
+        async def visit(url: str) -> None:
+            async with gate.permit(url) as permit:
+                permit.report(status=200)
+
+        start = time.process_time()
+        await asyncio.gather(*(visit(url) for url in urls(TASKS, origins)))
+        return (time.process_time() - start) / TASKS * 1e6
+
+
+async def memory(origins: int, each: int) -> float:
+    """Bytes a task that waits, URL included."""
+    async with opened() as gate:
+        await know(gate, origins)
+        gc.collect()
+        tracemalloc.start()
+        frontier = Frontier(gate)
+        await frontier.put_many(urls(origins * each, origins))
+        await asyncio.sleep(0)
+        used, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert frontier.waiting == origins * each
+        await frontier.drain()
+    return used / (origins * each)
+
+
+def main() -> None:
+    """Print the table: microseconds of CPU a task, bytes a task."""
+    print(f"{TASKS:,} tasks, Priority; us of CPU a task (put + the rest), bytes a task that waits")
+    print(
+        f"{'origins':>8}  {f'{MANY} workers':>14}  {f'{FEW} workers':>14}  {'bare permits':>12}  {'1 each':>8}  {'10 each':>8}"
+    )
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        for origins in ORIGINS:
+            many, few = [runner.run(through_the_frontier(origins, workers)) for workers in (MANY, FEW)]
+            bare = runner.run(through_the_gate(origins))
+            one, ten = runner.run(memory(origins, 1)), runner.run(memory(min(origins, 10_000), 10))
+            print(
+                f"{origins:>8,}  {f'{many[0]:.1f} + {many[1]:.1f}':>14}  {f'{few[0]:.1f} + {few[1]:.1f}':>14}"
+                f"  {bare:>12.1f}  {one:>8.0f}  {ten:>8.0f}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
