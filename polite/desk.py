@@ -10,6 +10,7 @@ from polite.errors import InvalidOption
 from polite.events import Dropped, Event, Granted, Retried
 from polite.gate import Gate
 from polite.lanes import Lanes
+from polite.origin import Target
 from polite.pacing.turn import Turn
 from polite.ports import Scheduler
 from polite.referee import Referee, SchedulerFailed
@@ -97,6 +98,10 @@ class Desk:
         except SchedulerFailed as error:
             self.fail(error)
             return True
+
+    def shared(self, target: Target) -> Target:
+        """The same target, smaller where its origin is known already."""
+        return self._lanes.shared(target)
 
     def _due(self, task: Task) -> None:
         del self._later[task.number]

@@ -130,7 +130,7 @@ class Frontier:
         self._number += 1
         now = self._clock.monotonic()
         task = Task(
-            target=target,
+            target=self._desk.shared(target),
             number=self._number,
             priority=priority,
             depth=depth,

@@ -15,7 +15,7 @@ from polite.approach import Approach, Outlet, out_of_reach
 from polite.events import Dropped
 from polite.gate import Gate
 from polite.lane import Lane
-from polite.origin import Origin
+from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
 from polite.referee import Referee, SchedulerFailed
 from polite.standings import Standing
@@ -76,6 +76,13 @@ class Lanes:
             if lane.chosen is not None:
                 tasks.append(lane.chosen)
         return tasks
+
+    def shared(self, target: Target) -> Target:
+        """The same with the origin that all tasks of its lane share: smaller, and compared by `is`."""
+        lane = self._lanes.get(target.origin)
+        if lane is None or lane.origin is target.origin:
+            return target
+        return Target(lane.origin, target.path)
 
     def add(self, task: Task) -> bool:
         """The task waits, or (False) is refused by the rules, where they are known. Raises SchedulerFailed."""

@@ -9,6 +9,7 @@ from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.snapshot import Snapshot, renewed
 from polite.testing import lying_server
+from tests.faults.names import telling
 from tests.faults.stage import answered, moved, ok
 
 URL = "https://site.test/robots.txt"
@@ -95,15 +96,18 @@ async def test_an_alarm_reaches_the_listener_with_its_reason() -> None:
 
 
 async def test_cookies_are_never_kept() -> None:
+    # By name: aiohttp's own jar keeps none of an address.
+    there = {"site.test": ("127.0.0.1",)}
     async with (
         lying_server(moved(b"/there", b"Set-Cookie: track=1"), ok()) as server,
+        telling(there) as nameserver,
         polite.open_gate(
             "FaultBot/1.0",
             pacing=polite.PacingPolicy(min_delay=0),
-            fetching=polite.FetchPolicy(allow_private=True),
+            fetching=polite.FetchPolicy(allow_private=True, nameservers=[nameserver]),
         ) as gate,
     ):
-        await gate.check(server.url("/"))
+        await gate.check(server.url("/", host="site.test"))
 
     assert len(server.requests) == 2
     assert b"track" not in b"".join(server.requests)

@@ -1,7 +1,10 @@
 """Thicket: few rules tried, many looked up, and the same one found."""
 
+from itertools import combinations
+
 import pytest
 
+from polite.robots.pattern import Shape, fits
 from polite.robots.thicket import Thicket, needle
 
 WORDS = [f"{letter}{figure}word" for letter in "abcdef" for figure in "0123456789"]
@@ -54,3 +57,40 @@ def test_keys_of_any_length_are_found_under_one_character():
     assert short.strongest("/ax/and/more", 99) == 0
     assert short.strongest("/a1x/and/more", 99) == 1
     assert short.strongest("/a/more", 99) == 3
+
+
+# Rules of so many pieces that a table of the path is made: short pieces, and one that the table does not know.
+STARRY: list[Shape] = [
+    ("/", (*some, last), anchored)
+    for some in combinations("abcdefghijkl", 9)
+    for last, anchored in (("0", False), ("yz", True), ("long", False))
+]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/abcdefghijkl",
+        "/0abcdefghijkl",
+        "/abcdefghijk0l",
+        "/0bcdefghijkyz",
+        "/yzabcdefghij",
+        "/bcdefghijlongkl",
+    ]
+    + ["/longabcdefghijkl", "/" + "abcdefghijkl" * 30 + "0", "/"],
+    ids=lambda path: path[:20],
+)
+def test_rules_of_many_pieces_match_as_each_alone_does(path: str):
+    starry = Thicket(list(range(len(STARRY))), STARRY)
+
+    found = starry.strongest(path, 999)
+
+    assert found == next((rank for rank, shape in enumerate(STARRY) if fits(shape, path)), 999)
+
+
+def test_searches_for_long_pieces_beyond_the_table_end_and_the_answer_stays():
+    # Each rule searches for long pieces that are there, and only the very last matches.
+    long = ("/", ("a", "long") * 6 + ("0",), False)
+    shapes: list[Shape] = [long] * 600 + [("/", ("a", "long") * 6, False)]
+
+    assert Thicket(list(range(601)), shapes).strongest("/0" + "along" * 6, 999) == 600

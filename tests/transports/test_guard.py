@@ -6,7 +6,7 @@ from ipaddress import ip_address
 import pytest
 
 from polite.robots.policy import FetchPolicy
-from polite.transports.guard import AddressGuard, AddressRefused, permitted, public, refusals
+from polite.transports.guard import AddressGuard, AddressRefused, literal, permitted, public, refusals
 
 NOT_PUBLIC = [
     *(
@@ -72,7 +72,16 @@ def test_an_allowed_network_opens_that_network_only() -> None:
     assert not permitted(ip_address("10.0.0.1"), policy)
 
 
-@pytest.mark.parametrize("address", ["1.1.1.1", "::ffff:1.1.1.1", "64:ff9b::101:101"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "1.1.1.1",
+        "::ffff:1.1.1.1",
+        "64:ff9b::101:101",
+        "2002:101:101::1",
+        "2001:0:4136:e378:8000:63bf:fefe:fefe",
+    ],
+)
 def test_a_denied_network_wins_in_every_spelling(address: str) -> None:
     policy = FetchPolicy(allow_private=True, allowed_networks=["0.0.0.0/0"], denied_networks=["1.1.1.0/24"])
 
@@ -103,6 +112,26 @@ def test_a_scope_id_does_not_hide_an_address() -> None:
 def test_what_is_no_address_is_refused() -> None:
     with pytest.raises(AddressRefused, match="no IP address"):
         AddressGuard(FetchPolicy(allow_private=True))(info("localhost"))
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("0x7f.1", "127.0.0.1"),
+        ("2130706433", "127.0.0.1"),
+        ("010.0.0.1", "8.0.0.1"),
+        ("[::1]", "::1"),
+        ("::ffff:1.1.1.1", "::ffff:1.1.1.1"),
+        ("fe80::1%25eth0", "fe80::1"),
+    ],
+)
+def test_a_host_that_is_an_address_is_known_in_each_spelling(host: str, address: str) -> None:
+    assert literal(host) == ip_address(address)
+
+
+@pytest.mark.parametrize("host", ["example.com", "1.1.1.1.example.com", "", "a b", "[::1", "256.256.256.256"])
+def test_a_host_that_is_a_name_or_nothing_is_no_address(host: str) -> None:
+    assert literal(host) is None
 
 
 def test_the_guard_makes_the_socket_of_a_permitted_address() -> None:
