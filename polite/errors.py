@@ -14,6 +14,7 @@ _START = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*+:[/\\]++|[/\\]{2,}+)?")
 _SPECIAL_AUTHORITY = re.compile(r"[^/\\?#]*+")
 _AUTHORITY = re.compile(r"[^/?#]*+")
 _HOST_AND_PORT = re.compile(r"(?:\[[^\]]*+\]|[^:]*+)(?::[0-9]*+)?")
+_ESCAPED_AT = re.compile(r"%40")
 _NESTED = re.compile(r"(?<=[/\\]{2})(?:[^/\\?#@]*+@)++")
 
 
@@ -30,9 +31,10 @@ def _without_credentials(text: str) -> str:
     start = _end(special or _START.match(text))
     authority = text[start : _end((_SPECIAL_AUTHORITY if special else _AUTHORITY).match(text, start))]
     host = start + authority.rfind("@") + 1
-    if host == start and not _HOST_AND_PORT.fullmatch(authority):
-        # A colon and no port: most likely a password that holds the slash at which the authority seems to end.
-        host = max(start, text.rfind("@") + 1)
+    if not _HOST_AND_PORT.fullmatch(text[host : start + len(authority)]):
+        # A colon and no port: most likely a password, that holds the slash at which the authority seems to end, or an
+        # @ that was escaped by mistake.
+        host = max([host, text.rfind("@") + 1, *(at.end() for at in _ESCAPED_AT.finditer(text, host))])
     return text[:start] + _NESTED.sub("", text[host:])
 
 

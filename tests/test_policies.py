@@ -38,6 +38,9 @@ BAD: list[tuple[type, dict[str, Any]]] = [
     (RobotsPolicy, {"max_origins": 0}),
     (RobotsPolicy, {"denied_statuses": frozenset({500})}),
     (RobotsPolicy, {"dialect": "rfc9309"}),
+    (RobotsPolicy, {"keep_stale": "no"}),
+    (FetchPolicy, {"allow_private": "no"}),
+    (FetchPolicy, {"allow_private": 1}),
 ]
 
 

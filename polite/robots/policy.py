@@ -27,6 +27,12 @@ def count(option: str, value: int, *, least: int, most: int) -> None:
         raise InvalidOption(f"{option}={value!r}: a whole number from {least} to {most} is needed")
 
 
+def switch(option: str, value: bool) -> None:  # noqa: FBT001 - it is what is looked at
+    """Refuse what is neither True nor False: a configuration's "no" would count as yes."""
+    if type(value) is not bool:
+        raise InvalidOption(f"{option}={value!r}: True or False is needed")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsPolicy:
     """What a robots.txt means, and for how long. Durations are in seconds of the wall clock.
@@ -61,6 +67,8 @@ class RobotsPolicy:
     max_origins: int = 100_000
 
     def __post_init__(self) -> None:
+        switch("RobotsPolicy.deny_bad_redirects", self.deny_bad_redirects)
+        switch("RobotsPolicy.keep_stale", self.keep_stale)
         seconds("RobotsPolicy.min_ttl", self.min_ttl)
         seconds("RobotsPolicy.max_ttl", self.max_ttl, least=self.min_ttl)
         seconds("RobotsPolicy.default_ttl", self.default_ttl, least=self.min_ttl, most=self.max_ttl)
@@ -133,6 +141,10 @@ class FetchPolicy:
     denied: tuple[Network, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        switch("FetchPolicy.allow_private", self.allow_private)
+        switch("FetchPolicy.allow_downgrade", self.allow_downgrade)
+        switch("FetchPolicy.first_location", self.first_location)
+        switch("FetchPolicy.junk_after_gzip", self.junk_after_gzip)
         seconds("FetchPolicy.timeout", self.timeout, least=0.001, most=3_600)
         count("FetchPolicy.max_redirects", self.max_redirects, least=0, most=20)
         count("FetchPolicy.max_bytes", self.max_bytes, least=1, most=64 * 1024 * 1024)

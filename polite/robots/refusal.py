@@ -8,7 +8,7 @@ class Disallowed(PoliteError):
     """robots.txt does not let the URL be fetched. `decision` says by which rule, or why without one."""
 
     def __init__(self, decision: Decision, *, url: str) -> None:
-        super().__init__(f"{shown(url)} is disallowed: {decision}", url=url)
+        super().__init__(f"{shown(url)}: {decision}", url=url)
         self.decision = decision
 
 

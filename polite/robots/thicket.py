@@ -82,7 +82,7 @@ class Thicket:
         self.best = ranks[0]
         self._shapes = shapes
         few: list[tuple[int, str, Shape]] = []
-        by_key: dict[str, list[int]] = {}
+        by_key: dict[str, int | list[int]] = {}
         crowd = len(ranks) > _FEW
         starry = 0
         for rank in ranks:
@@ -92,10 +92,13 @@ class Thicket:
             if crowd and held:
                 starry += len(shape[1]) > _MANY_PIECES
                 key = held if len(held) <= _KEY else _key(held)
-                if key in by_key:
-                    by_key[key].append(rank)
+                kept = by_key.get(key)
+                if kept is None:
+                    by_key[key] = rank  # most keys have one rule, which needs no list
+                elif isinstance(kept, int):
+                    by_key[key] = [kept, rank]
                 else:
-                    by_key[key] = [rank]
+                    kept.append(rank)
             else:
                 few.append((rank, held, shape))
         self._few = tuple(few)
@@ -154,10 +157,9 @@ class Thicket:
             at = path.find(character, at + 1)
         return by_key.keys() & stretches
 
-    def _keep(self, by_key: Iterable[tuple[str, list[int]]]) -> None:
+    def _keep(self, by_key: Iterable[tuple[str, int | list[int]]]) -> None:
         for key, ranks in by_key:
-            # Most keys have one rule, which needs no tuple.
-            kept = ranks[0] if len(ranks) == 1 else tuple(ranks)
+            kept = ranks if isinstance(ranks, int) else tuple(ranks)
             if key[0] in self._by_character:
                 self._by_character[key[0]][key] = kept
             else:

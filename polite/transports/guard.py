@@ -75,7 +75,11 @@ def permitted(address: Address, policy: FetchPolicy) -> bool:
         return False
     if any(address in network for network in policy.allowed):
         return True
-    return policy.allow_private or public(address)
+    if policy.allow_private:
+        # A private network has servers; these have none that a crawler is meant for. The clouds' metadata service is
+        # link-local (169.254.169.254): a redirect there must not be followed by saying "private" alone.
+        return not any(form.is_link_local or form.is_multicast or form.is_unspecified for form in forms)
+    return public(address)
 
 
 # A transport asks here afterwards why its connection failed: several refusals at once lose their type on the way up.

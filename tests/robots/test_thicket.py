@@ -76,8 +76,10 @@ STARRY: list[Shape] = [
         "/0bcdefghijkyz",
         "/yzabcdefghij",
         "/bcdefghijlongkl",
-    ]
-    + ["/longabcdefghijkl", "/" + "abcdefghijkl" * 30 + "0", "/"],
+        "/longabcdefghijkl",
+        "/" + "abcdefghijkl" * 30 + "0",
+        "/",
+    ],
     ids=lambda path: path[:20],
 )
 def test_rules_of_many_pieces_match_as_each_alone_does(path: str):

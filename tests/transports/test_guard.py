@@ -60,9 +60,26 @@ def test_a_teredo_address_counts_as_the_client_it_carries() -> None:
     assert not public(ip_address("2001:0:4136:e378:8000:63bf:f5ff:fffe"))  # carries 10.0.0.1
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "::1", "fe80::1"])
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "::1", "fd12::1"])
 def test_private_addresses_are_dialled_when_the_policy_says_so(address: str) -> None:
     assert permitted(ip_address(address), FetchPolicy(allow_private=True))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "169.254.169.254",
+        "::ffff:169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "fe80::1",
+        "0.0.0.0",
+        "::",
+        "224.0.0.1",
+    ],
+)
+def test_a_metadata_service_is_not_what_private_means(address: str) -> None:
+    assert not permitted(ip_address(address), FetchPolicy(allow_private=True))
+    assert permitted(ip_address(address), FetchPolicy(allowed_networks=[address]))
 
 
 def test_an_allowed_network_opens_that_network_only() -> None:
@@ -129,7 +146,7 @@ def test_a_host_that_is_an_address_is_known_in_each_spelling(host: str, address:
     assert literal(host) == ip_address(address)
 
 
-@pytest.mark.parametrize("host", ["example.com", "1.1.1.1.example.com", "", "a b", "[::1", "256.256.256.256"])
+@pytest.mark.parametrize("host", ["example.com", "1.1.1.1.example.com", "", "a b", "256.256.256.256"])
 def test_a_host_that_is_a_name_or_nothing_is_no_address(host: str) -> None:
     assert literal(host) is None
 

@@ -82,3 +82,16 @@ def test_an_error_shows_no_credential():
 )
 def test_whatever_stands_before_the_at_sign_is_not_shown(scheme, slashes, before, after):
     assert "SECRET" not in shown(f"{scheme}{slashes}{before}SECRET{before}@host{after}/path")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://bob:s3cret%40ex.com:99999/",
+        "http://u:s3cret%40h:x/",
+        "http://bob:s3cret%40ex.com/a@b:99999/",
+        "https://bob:s3cret%40@ex.com:99999/",
+    ],
+)
+def test_an_escaped_at_sign_does_not_show_a_password(url: str) -> None:
+    assert "s3cret" not in shown(url)
