@@ -1,12 +1,14 @@
 """The gate that a crawler awaits before each fetch: may I, and now?"""
 
-from collections.abc import Awaitable, Mapping
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping
 from functools import lru_cache
 from types import TracebackType
+from typing import Any
 from typing import Protocol
 from weakref import WeakSet
 
-from polite.errors import GateClosed, PermitMisused
+from polite.errors import GateClosed, InvalidOption, PermitMisused
 from polite.events import Granted, Refused
 from polite.explanation import Explanation
 from polite.origin import Target
@@ -29,6 +31,11 @@ class Guest(Protocol):
     def gate_closed(self) -> None: ...
 
 
+Headers = (
+    Mapping[str, str] | Mapping[bytes, bytes] | Iterable[tuple[str, str]] | Iterable[tuple[bytes, bytes]]
+)
+
+
 class Gate:
     """Two questions about a URL, answered in order: robots.txt (`check`), and a turn at its origin (`permit`).
 
@@ -40,6 +47,8 @@ class Gate:
         self._turns = turns
         self._clock = clock
         self._listener = listener
+        # The permit that each task is in, the innermost: nobody may wait for a turn that he has himself.
+        self._inside: dict[asyncio.Task[Any] | None, Permit] = {}
         self._closed = False
         self._guests: WeakSet[Guest] = WeakSet()
 
@@ -109,6 +118,7 @@ class Gate:
             self._turns.give_back(turn)
         permit._turn = turn
         permit._standing = standing
+        self._inside[permit._asker] = permit
         if self._listener is not None:
             self._listener(Granted(target.url, self._clock.monotonic() - asked_at))
         return permit
@@ -130,7 +140,7 @@ class Gate:
 class Permit:
     """The right to make one request, now: `url` is what to ask for, inside the block and only there."""
 
-    __slots__ = ("_entered", "_gate", "_outcome", "_standing", "_target", "_turn")
+    __slots__ = ("_asker", "_entered", "_gate", "_outcome", "_outer", "_standing", "_target", "_turn")
 
     def __init__(self, gate: Gate, target: Target) -> None:
         self._gate = gate
@@ -139,16 +149,19 @@ class Permit:
         self._standing: Standing | None = None
         self._outcome: Outcome | None = None
         self._entered = False
+        self._asker: asyncio.Task[Any] | None = None
+        self._outer: Permit | None = None
 
     @property
     def url(self) -> str:
         """The URL as it must be sent: canonical, without credentials and fragment."""
         return self._target.url
 
-    def report(self, *, status: int, headers: Mapping[str, str] | None = None) -> None:
+    def report(self, *, status: int, headers: Headers | None = None) -> None:
         """Say what came, as soon as its head is there: the origin's rest is counted from now (T4: Retry-After, 429, 503).
 
-        Raises PermitMisused outside the block and the second time. A block left without a report counts from its end.
+        `status`: the answer's, 100 to 999. `headers`: a mapping, or pairs, of str or bytes. Raises PermitMisused outside the block
+        and the second time, InvalidOption for what is no status. A block left without a report counts from its end.
         """
         if self._turn is None:
             raise PermitMisused(f"report outside the permit's block: {self.url}", url=self.url)
@@ -162,6 +175,10 @@ class Permit:
         if self._entered:
             raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
         self._entered = True
+        self._asker = task = asyncio.current_task()
+        self._outer = outer = self._gate._inside.get(task)
+        if outer is not None:
+            self._refuse_to_wait_for(outer)
         return self._gate._enter(self)
 
     async def __aexit__(
@@ -170,12 +187,26 @@ class Permit:
         turn, self._turn = self._turn, None
         if turn is None:
             return
+        if self._outer is not None:
+            self._gate._inside[self._asker] = self._outer
+        elif self._asker is not None:
+            self._gate._inside.pop(self._asker, None)
         if self._outcome is None:
             # Left without a report, perhaps by an exception: something may have been sent, so the origin rests from now.
             self._settle(turn, Outcome())
         elif self._gate._turns.anchor is Anchor.END:
             self._settle(turn, self._outcome)
         self._gate._turns.release(turn)
+
+    def _refuse_to_wait_for(self, outer: "Permit | None") -> None:
+        """A task that asks for a turn inside a permit which holds that turn would wait for itself, for ever."""
+        while outer is not None:
+            if outer._turn is not None and self._gate._turns.exclude(outer._target, self._target):
+                raise PermitMisused(
+                    f"{self.url} was asked for inside the permit for {outer.url}, which has its turn: leave that block first",
+                    url=self.url,
+                )
+            outer = outer._outer
 
     def _settle(self, turn: Turn, outcome: Outcome) -> None:
         crawl_delay = None if self._standing is None else self._standing.crawl_delay
@@ -186,9 +217,22 @@ class Permit:
 _ordinary = lru_cache(maxsize=1_000)(Outcome)
 
 
-def _outcome(status: int, headers: Mapping[str, str] | None, clock: Clock) -> Outcome:
-    value = None if headers is None else headers.get("Retry-After")
-    if value is None and headers is not None and type(headers) is dict:
-        # A plain dict, as some clients give, knows one spelling only.
-        value = next((v for k, v in headers.items() if k.lower() == "retry-after"), None)
+def _outcome(status: int, headers: Headers | None, clock: Clock) -> Outcome:
+    if type(status) is not int or not 100 <= status <= 999:
+        raise InvalidOption(f"report(status={status!r}): a whole number from 100 to 999 is needed")
+    value = None if headers is None else _retry_after(headers)
     return _ordinary(status) if value is None else Outcome(status, retry_after_s(value, clock.wall()))
+
+
+def _retry_after(headers: Headers) -> str | None:
+    """The field in any spelling. The mappings of HTTP clients know all of them; a dict, or pairs, must be looked through."""
+    if isinstance(headers, Mapping) and type(headers) is not dict:
+        value: object = headers.get("Retry-After")  # type: ignore[call-overload]
+    else:
+        pairs = headers.items() if isinstance(headers, Mapping) else headers
+        value = next((value for name, value in pairs if _text(name).lower() == "retry-after"), None)
+    return None if value is None else _text(value)
+
+
+def _text(value: object) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)

@@ -63,10 +63,6 @@ class Lanes:
         self._holding: list[Lane] = []  # turns given in this step
         self._stirred = False
 
-    def __len__(self) -> int:
-        """How many origins have tasks."""
-        return len(self._lanes)
-
     @property
     def tasks(self) -> list[Task]:
         """All that waits."""

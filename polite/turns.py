@@ -72,6 +72,10 @@ class Turns:
             self._listener(Slowed(str(target.origin), status, pause.seconds, pause.because))
         return pause
 
+    def exclude(self, one: Target, other: Target) -> bool:
+        """Whether the requests can never be under way at one time."""
+        return not self._concurrent and not set(self._scopes(one)).isdisjoint(self._scopes(other))
+
     def release(self, turn: Turn) -> None:
         """The request is over, and its place is free."""
         self._pacer.release(turn)

@@ -12,8 +12,9 @@ import pytest
 
 import polite
 from polite import schedulers
-from polite.events import Dropped, Event, Granted, PutOff, Refused, Retried
+from polite.events import Dropped, Event, Granted, PutOff, Refused, Retried, RobotsFetched
 from polite.frontier import Frontier, FrontierClosed
+from polite.origin import _spellings
 from polite.robots.exchange import Failed, Reply
 from polite.tasks import Admission, Task
 from polite.testing import LoopClock, ScriptedTransport
@@ -57,6 +58,10 @@ async def expect_a_healthy_frontier(frontier: Frontier, urls: set[str], fetched:
         await frontier.join()
     assert set(fetched) == urls
     assert (frontier.waiting, frontier.out) == (0, 0)
+    await nobody_is_left()
+
+
+async def nobody_is_left() -> None:
     for _ in range(3):
         await asyncio.sleep(0)
     assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -111,6 +116,18 @@ async def test_the_choice_is_made_when_the_turn_is_there_not_before() -> None:
         permit = await worker
 
     assert permit.task.url == f"{A}/late"
+
+
+async def test_a_task_chosen_in_vain_is_chosen_anew_when_the_turn_is_there() -> None:
+    async with opened(frontier={"scheduler": schedulers.Priority()}) as (frontier, gate):
+        await frontier.put(f"{A}/early")
+        await asyncio.sleep(5)
+        async with gate.permit(A):
+            worker = asyncio.create_task(anext(frontier))
+            await asyncio.sleep(1)
+            await frontier.put(f"{A}/late", priority=9)
+
+        assert (await worker).url == f"{A}/late"
 
 
 async def test_one_worker_gets_the_best_of_all_origins_whose_turn_has_come() -> None:
@@ -476,6 +493,26 @@ async def test_a_place_that_falls_to_a_cancelled_putter_is_free_again_for_join()
     assert putters[0].cancelled()
 
 
+async def test_a_place_that_comes_to_a_cancelled_putter_last_of_all_ends_the_wait_for_all() -> None:
+    putters: list[asyncio.Task[Any]] = []
+
+    def cancel(event: Event) -> None:
+        if isinstance(event, Refused) and event.url.endswith("/2"):
+            putters[0].cancel()
+
+    async with opened({f"{A}/robots.txt": RULES}, frontier={"max_waiting": 2}, listener=cancel) as (
+        frontier,
+        _,
+    ):
+        await frontier.put_many([f"{A}/private/1", f"{A}/private/2"])
+        putters.append(asyncio.create_task(frontier.put(f"{A}/3")))
+        async with asyncio.timeout(10):
+            await frontier.join()
+
+    assert putters[0].cancelled()
+    assert (frontier.refused, frontier.waiting) == (2, 0)
+
+
 async def test_of_two_who_wait_to_put_the_same_url_one_puts_it() -> None:
     async with opened(frontier={"max_waiting": 1}) as (frontier, _):
         await frontier.put(f"{A}/1")
@@ -667,25 +704,56 @@ async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_t
     assert (frontier.done, frontier.dropped) == (1, 2)
 
 
-async def test_a_task_put_while_its_origin_is_given_up_saves_nothing_or_all_but_is_not_lost() -> None:
+async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they_are_dropped() -> None:
     policy = polite.RobotsPolicy(default_ttl=300, keep_stale=False)
-    transport = ScriptedTransport({f"{A}/robots.txt": [RULES, Reply(500)]})
+    script = {f"{A}/robots.txt": [RULES, Reply(500), RULES]}
+    frontiers: list[Frontier] = []
 
-    async with opened(transport, robots=policy, frontier={"max_robots_tries": 1}) as (frontier, _):
+    def pause_when_out_of_reach(event: Event) -> None:
+        if isinstance(event, RobotsFetched) and event.outcome == "unreachable":
+            frontiers[0].pause()
+
+    async with opened(
+        script, robots=policy, listener=pause_when_out_of_reach, frontier={"max_robots_tries": 1}
+    ) as (frontier, gate):
+        frontiers.append(frontier)
         await frontier.put_many([f"{A}/0", f"{A}/1"])
         async with await anext(frontier):
             pass
-        frontier.pause()
         await asyncio.sleep(1_000)
         worker = asyncio.create_task(fetch_all(frontier))
-        frontier.resume()
-        await asyncio.sleep(0)
-        transport.answer(f"{A}/robots.txt", RULES)
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(100)
+        await gate.check(A)
         await frontier.put(f"{A}/2")
         frontier.close()
+        frontier.resume()
 
-        assert f"{A}/2" in await worker or frontier.dropped == 2
+        assert await worker == [f"{A}/1", f"{A}/2"]
+
+
+async def test_an_origin_asked_again_too_early_has_not_failed_twice() -> None:
+    clock = LoopClock()
+
+    async with opened(
+        {f"{A}/robots.txt": [Reply(500), RULES]}, clock=clock, frontier={"max_robots_tries": 2}
+    ) as (frontier, _):
+        await frontier.put(A)
+        await asyncio.sleep(4)
+        clock.set_wall(clock.wall() - 3)
+
+        assert (await anext(frontier)).url == f"{A}/"
+
+
+async def test_rules_that_the_gate_forgot_are_good_for_the_tasks_that_wait() -> None:
+    transport = ScriptedTransport()
+
+    async with opened(transport, robots=polite.RobotsPolicy(max_origins=1)) as (frontier, _):
+        await frontier.put_many(f"{origin}/{n}" for n in range(3) for origin in (A, B))
+        frontier.close()
+        fetched = await fetch_all(frontier)
+
+    assert len(fetched) == 6
+    assert sorted(transport.asked) == [f"{A}/robots.txt", f"{B}/robots.txt"]
 
 
 async def test_rules_that_change_while_tasks_wait_are_obeyed() -> None:
@@ -722,6 +790,38 @@ async def test_an_origin_whose_last_tasks_are_refused_in_its_turn_gives_the_turn
         async with asyncio.timeout(2), gate.permit(A):
             pass
     assert frontier.refused == 2
+
+
+async def test_an_origin_that_refuses_all_takes_no_turn() -> None:
+    async with opened({f"{A}/robots.txt": RULES}) as (frontier, _):
+        await frontier.put_many([f"{A}/private/1", f"{A}/private/2"])
+        await frontier.join()
+
+    assert (frontier.refused, now()) == (2, 0.0)
+
+
+async def test_a_chosen_task_is_refused_by_rules_that_came_while_its_origin_was_ready() -> None:
+    policy = polite.RobotsPolicy(default_ttl=300)
+    script = {f"{A}/robots.txt": [Reply(404), RULES]}
+
+    async with opened(script, robots=policy) as (frontier, gate):
+        await frontier.put_many([f"{A}/private/1", f"{A}/2"])
+        await asyncio.sleep(1_000)
+        await gate.check(A)
+        frontier.close()
+
+        assert await fetch_all(frontier) == [f"{A}/2"]
+        assert frontier.refused == 1
+
+
+async def test_tasks_of_an_origin_share_it() -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(f"{A}/1")
+        _spellings.clear()
+        await frontier.put(f"{A}/2")
+        first, second = await frontier.drain()
+
+    assert first.origin is second.origin
 
 
 class FailingStore:
@@ -793,12 +893,23 @@ async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time() -> No
 async def test_many_tasks_that_waited_for_the_rules_are_checked_a_few_at_a_time() -> None:
     transport = ScriptedTransport({f"{A}/robots.txt": RULES})
     transport.hold()
+    steps, at = 0, set()
 
-    async with opened(transport) as (frontier, _):
+    async def count() -> None:
+        nonlocal steps
+        while frontier.refused < 600:
+            steps += 1
+            await asyncio.sleep(0)
+
+    async with opened(transport, listener=lambda _: at.add(steps)) as (frontier, _):
         await frontier.put_many(f"{A}/{'private/' * (n % 2)}{n}" for n in range(1_200))
+        at.clear()
+        counting = asyncio.create_task(count())
         transport.let_go()
         await anext(frontier)
+        await counting
 
+    assert len(at) >= 3
     assert (frontier.refused, frontier.waiting) == (600, 599)
 
 
@@ -898,11 +1009,19 @@ async def test_after_a_drain_the_gate_serves_others_and_nothing_is_left_running(
         await frontier.put_many(f"https://host{n}.test/" for n in range(5))
         await asyncio.sleep(0.5)
         left = await frontier.drain()
+        await nobody_is_left()
         async with gate.permit("https://host0.test/"):
             pass
 
-        assert len(left) == 5
-        assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert len(left) == 5
+
+
+async def test_after_a_drain_no_timer_is_left() -> None:
+    async with opened() as (frontier, gate):
+        await frontier.put(A, not_before=gate._clock.wall() + 1_000)
+        await frontier.drain()
+
+        assert [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()] == []
 
 
 async def test_closing_the_gate_ends_the_frontier_with_gate_closed_and_loses_nothing() -> None:
@@ -999,6 +1118,7 @@ async def test_a_frontier_drained_by_its_listener_holds_nothing() -> None:
         await frontier.put_many([f"{A}/1", f"{A}/2", f"{B}/1", f"{B}/2"])
         fetched = await asyncio.gather(*(fetch_all(frontier) for _ in range(3)))
         left = await draining[0]
+        await nobody_is_left()
         for url in (A, B):
             async with asyncio.timeout(3), gate.permit(url):
                 pass
@@ -1224,6 +1344,21 @@ async def test_a_scheduler_that_fails_while_a_task_is_put_says_so_to_who_puts_it
             await frontier.put(f"{A}/3")
 
         assert [task.url for task in await frontier.drain()] == [f"{A}/3"]
+
+
+async def test_a_scheduler_that_fails_when_an_origin_has_rested_is_heard_of() -> None:
+    class Deaf(schedulers.Fifo):
+        def ready(self, origin: polite.Origin) -> None:
+            raise KeyError("broken")
+
+    pacing = polite.PacingPolicy(concurrency=2)
+    async with opened(pacing=pacing, frontier={"scheduler": Deaf()}) as (frontier, _):
+        await frontier.put(A)
+
+        with pytest.raises(RuntimeError, match="ready"):
+            await frontier.join()
+
+        assert len(await frontier.drain()) == 1
 
 
 async def test_scopes_that_cannot_be_worked_out_end_the_frontier_with_their_error(

@@ -479,6 +479,57 @@ async def test_a_permit_is_one_request() -> None:
                 pass
 
 
+@pytest.mark.parametrize("status", ["503", None, -1, 99, 1000, 503.0, True])
+async def test_what_is_no_status_is_refused_and_the_origin_rests_all_the_same(status: Any) -> None:
+    async with opened() as (gate, _):
+        async with gate.permit(PAGE) as permit:
+            with pytest.raises(polite.InvalidOption, match="status"):
+                permit.report(status=status)
+            left = now()
+
+        assert await visit(gate) == pytest.approx(left + 1.0)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"retry-AFTER": "30"},
+        {b"Retry-After": b"30"},
+        [("x", "y"), ("Retry-After", "30")],
+        [(b"retry-after", b"30")],
+        {"Retry-After": 30},
+    ],
+)
+async def test_t4_retry_after_is_found_in_whatever_headers_a_client_has(headers: Any) -> None:
+    async with opened() as (gate, _):
+        async with gate.permit(PAGE) as permit:
+            permit.report(status=429, headers=headers)
+            start = now()
+
+        assert await visit(gate) == pytest.approx(start + 30)
+
+
+async def test_a_task_cannot_wait_for_a_turn_that_it_has_itself() -> None:
+    async with opened() as (gate, _):
+        async with gate.permit(PAGE), gate.permit("https://other.test/"):
+            with pytest.raises(polite.PermitMisused, match="leave that block first"):
+                await visit(gate, "https://site.test/again")
+        await visit(gate, "https://site.test/again")
+
+
+async def test_with_concurrency_a_task_may_have_two_permits_of_an_origin() -> None:
+    async with opened(pacing=polite.PacingPolicy(concurrency=2)) as (gate, _), gate.permit(PAGE):
+        await visit(gate)
+
+
+async def test_another_tasks_permit_is_waited_for() -> None:
+    async with opened() as (gate, _):
+        async with gate.permit(PAGE):
+            waiting = asyncio.create_task(visit(gate))
+            await asyncio.sleep(5)
+        assert await waiting == pytest.approx(now())
+
+
 async def test_cancelling_a_waiter_loses_nothing_and_hurries_nobody() -> None:
     async with opened() as (gate, _):
         tasks = [asyncio.create_task(visit(gate)) for _ in range(6)]

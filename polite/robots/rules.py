@@ -157,7 +157,9 @@ class RuleSet:
 
     def prepare(self) -> "RuleSet":
         """Make now what the first question would make; for a large file that takes a while. Gives back itself."""
-        if self._paths:
+        if self._starts is UNDECIDED.starts:
+            self._put(self._screen())
+        if self._paths and not self._certain:
             self._indexed()
         return self
 
@@ -194,11 +196,9 @@ class RuleSet:
         """Whether a path in normal form may be fetched that the screen did not let pass."""
         if path == self._exempt:
             return True
-        index = self._index
-        if index is None:
-            if self._starts is UNDECIDED.starts:
-                return self._first_asked(path)
-            index = self._indexed()
+        if self._starts is UNDECIDED.starts:
+            return self._first_asked(path)
+        index = self._index or self._indexed()
         rank = index.strongest(path, any_will_do=self._alike)
         return self._otherwise if rank == index.none else self._marks[self._order[rank]] & 1 == 1
 

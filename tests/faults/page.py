@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tests.faults.matrix import MATRIX, Row
+from tests.faults.matrix import MATRIX
+from tests.faults.row import Row
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
 

@@ -82,6 +82,19 @@ def endless(start: bytes, more: bytes) -> Lie:
     return talk
 
 
+def many(line: bytes, times: int, *, before: bytes = OK, after: bytes = b"") -> Any:
+    """The same line so many times, made while it is sent."""
+
+    async def talk(_: Any, writer: Any) -> None:
+        writer.write(before)
+        for _ in range(times // 16):
+            writer.write(line * 16)
+            await writer.drain()
+        writer.write(after)
+
+    return talk
+
+
 def slowly(text: bytes) -> Lie:
     """One octet after another, each long before any time-out between two reads."""
 

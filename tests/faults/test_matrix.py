@@ -14,7 +14,8 @@ from polite.robots.access import Found, Unavailable, Unreachable
 from polite.robots.exchange import Ask
 from polite.transports.ftp import FtpTransport
 from polite.transports.http import HttpTransport
-from tests.faults.matrix import MATRIX, Row, Verdict
+from tests.faults.matrix import MATRIX
+from tests.faults.row import Row, Verdict
 from tests.faults.stage import Stage
 
 AGENT = "FaultBot/1.0 (+https://bot.test)"

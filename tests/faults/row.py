@@ -1,0 +1,59 @@
+"""One row of the fault matrix: what a server does, and what exactly it comes to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from polite.robots.reason import Reason
+from tests.faults.stage import Scene, http, moved, ok
+
+
+class Verdict(Enum):
+    """What an answer means (RFC 9309, 2.3.1)."""
+
+    PARSE = "the rules of the file apply"
+    ALLOW = "unavailable: no restriction"
+    DENY = "unreachable: all is disallowed for now"
+
+
+PARSE, ALLOW, DENY = Verdict
+
+
+@dataclass(frozen=True)
+class Row:
+    """One fault. `allowed`: whether /private may be fetched then. `pure`: what differs with aiohttp's pure-Python parser."""
+
+    number: str
+    fault: str
+    verdict: Verdict
+    reason: Reason
+    scene: Scene
+    hits: int = 1
+    allowed: bool = False
+    asked: bytes = b""
+    pure: tuple[Verdict, Reason] | None = None
+    option: str = ""
+    robots: Mapping[str, Any] = field(default_factory=dict)
+    heavy: bool = False
+
+    def outcome(self, *, pure: bool) -> tuple[Verdict, Reason]:
+        return self.pure if pure and self.pure is not None else (self.verdict, self.reason)
+
+
+def parsed(number: str, fault: str, scene: Scene, **more: Any) -> Row:
+    return Row(number, fault, PARSE, Reason.OK, scene, **more)
+
+
+def allowed(number: str, fault: str, scene: Scene, reason: Reason = Reason.CLIENT_ERROR, **more: Any) -> Row:
+    return Row(number, fault, ALLOW, reason, scene, allowed=True, **more)
+
+
+def denied(number: str, fault: str, reason: Reason, scene: Scene, **more: Any) -> Row:
+    return Row(number, fault, DENY, reason, scene, **more)
+
+
+def followed(number: str, fault: str, location: bytes, asked: bytes, **more: Any) -> Row:
+    """A redirect that is followed: `asked` is the second request's line."""
+    scene = more.pop("scene", http)(moved(location), ok())
+    return parsed(number, fault, scene, hits=2, asked=asked, **more)

@@ -1,0 +1,173 @@
+"""Where a redirect may lead: rows of the fault matrix."""
+
+from functools import partial
+
+from polite.robots.reason import Reason
+from tests.faults import names as dns
+from tests.faults.ftp import ftp
+from tests.faults.row import allowed, denied, followed, parsed
+from tests.faults.stage import RULES, http, led_on, moved, named, ok, tls
+
+REDIRECTS = [
+    followed("20", "Location: a relative path", b"there.txt?a=b", b"GET /there.txt?a=b HTTP/1.1"),
+    followed("21", "Location: //host/path", b"//{here}/there", b"GET /there HTTP/1.1"),
+    followed("22", "Location with a fragment: it is dropped", b"/there#part", b"GET /there HTTP/1.1"),
+    followed(
+        "23",
+        "Location with credentials: they are dropped",
+        b"http://user:secret@{here}/there",
+        b"GET /there HTTP/1.1",
+    ),
+    followed("24", "Location with dot segments", b"/a/../b/./there", b"GET /b/there HTTP/1.1"),
+    followed(
+        "25", "Location: \\\\host\\path, as browsers read it", b"\\\\{here}\\there", b"GET /there HTTP/1.1"
+    ),
+    followed(
+        "26",
+        "Location with an internationalised host",
+        "http://bücher.test:{port}/there".encode(),
+        b"GET /there HTTP/1.1",
+        scene=partial(http, names={("xn--bcher-kva.test", dns.A): ("127.0.0.1",)}),
+    ),
+    followed("27", "Location with a path in raw UTF-8", "/bücher".encode(), b"GET /b%C3%BCcher HTTP/1.1"),
+    followed(
+        "28",
+        "Location with octets that are not UTF-8: percent-encoded, as they are",
+        b"/\xff\xfe",
+        b"GET /%FF%FE HTTP/1.1",
+    ),
+    denied(
+        "28b",
+        "Location with such octets in its host",
+        Reason.REDIRECT_INVALID,
+        http(moved(b"http://\xff\xfe/")),
+        option="RobotsPolicy.deny_bad_redirects",
+    ),
+    denied("29", "Location: file:///etc/passwd", Reason.REDIRECT_UNSAFE, http(moved(b"file:///etc/passwd"))),
+    denied("30", "Location: javascript:", Reason.REDIRECT_UNSAFE, http(moved(b"javascript:alert(1)"))),
+    denied("31", "Location: data:", Reason.REDIRECT_UNSAFE, http(moved(b"data:text/plain,Allow:/"))),
+    parsed(
+        "32",
+        "Location: ftp://, which is spoken",
+        led_on(
+            lambda there: http(moved(b"ftp://" + there.encode() + b"/there")),
+            http(ftp(), scheme="ftp", hears=b""),
+        ),
+        hits=2,
+        option="open_gate(transports=...)",
+    ),
+    denied(
+        "32b",
+        "Location to a scheme that nobody speaks",
+        Reason.REDIRECT_SCHEME,
+        http(moved(b"gopher://{here}/0")),
+        option="open_gate(transports=...)",
+    ),
+    denied(
+        "33a",
+        "Location to a private address",
+        Reason.ADDRESS_REFUSED,
+        http(moved(b"http://10.0.0.1/robots.txt")),
+    ),
+    denied(
+        "33b",
+        "Location to a name that leads to a private address",
+        Reason.ADDRESS_REFUSED,
+        http(moved(b"http://inner.test/"), names={("inner.test", dns.A): ("192.168.0.1",)}),
+    ),
+    denied(
+        "34a",
+        "Location to a cloud's metadata address",
+        Reason.ADDRESS_REFUSED,
+        http(moved(b"http://169.254.169.254/latest/meta-data/")),
+    ),
+    denied(
+        "34b",
+        "Location to a name of the metadata address",
+        Reason.ADDRESS_REFUSED,
+        http(moved(b"http://meta.test/"), names={("meta.test", dns.A): ("169.254.169.254",)}),
+    ),
+    denied(
+        "35",
+        "Location with a port out of range",
+        Reason.REDIRECT_INVALID,
+        http(moved(b"http://{here}9999/")),
+        option="RobotsPolicy.deny_bad_redirects",
+    ),
+    followed(
+        "36",
+        "%0d%0a in the Location: it stays encoded",
+        b"/there%0d%0aX-Evil:%201",
+        b"GET /there%0d%0aX-Evil:%201 HTTP/1.1",
+    ),
+    parsed(
+        "37",
+        "five redirects, one of them to another host: the rules hold for the origin first asked",
+        named(
+            {("site.test", dns.A): ("127.0.0.1",), ("away.test", dns.A): ("127.0.0.1",)},
+            *(moved(b"/%d" % hop) for hop in (1, 2)),
+            moved(b"http://away.test:{port}/3"),
+            moved(b"/4"),
+            moved(b"/5"),
+            ok(),
+        ),
+        hits=6,
+    ),
+    allowed(
+        "38a",
+        "six redirects",
+        http(*(moved(b"/%d" % hop) for hop in range(6))),
+        Reason.TOO_MANY_REDIRECTS,
+        hits=6,
+        option="FetchPolicy.max_redirects",
+    ),
+    allowed(
+        "38b",
+        "redirects in a circle",
+        http(moved(b"/there"), moved(b"/robots.txt")),
+        Reason.REDIRECT_LOOP,
+        hits=2,
+    ),
+    parsed(
+        "39a",
+        "a redirect from https to http: followed, and recorded",
+        led_on(lambda there: tls(moved(b"http://" + there.encode() + b"/there")), http(ok())),
+        hits=2,
+        option="FetchPolicy.allow_downgrade",
+    ),
+    denied(
+        "39b",
+        "a redirect from https to http where the policy does not allow it",
+        Reason.REDIRECT_DOWNGRADE,
+        led_on(
+            lambda there: tls(moved(b"http://" + there.encode() + b"/there"), allow_downgrade=False),
+            http(ok()),
+        ),
+        option="FetchPolicy.allow_downgrade",
+    ),
+    followed(
+        "40a",
+        "two Location fields: the first counts",
+        b"/there\r\nLocation: /elsewhere",
+        b"GET /there HTTP/1.1",
+        option="FetchPolicy.first_location",
+    ),
+    denied(
+        "40b",
+        "two Location fields where the policy does not let the first count",
+        Reason.REDIRECT_AMBIGUOUS,
+        http(moved(b"/there", b"Location: /elsewhere"), fetching={"first_location": False}),
+        option="FetchPolicy.first_location",
+    ),
+    parsed(
+        "41",
+        "Refresh, meta and script redirects: the page itself is read",
+        http(
+            ok(
+                RULES
+                + b"<meta http-equiv=refresh content='0; url=/there'><script>location='/there'</script>\n",
+                b"Refresh: 0; url=/there",
+            )
+        ),
+    ),
+]
