@@ -21,7 +21,7 @@ from polite.schedulers import Priority
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 
 ORIGINS = (1_000, 10_000, 100_000)
-TASKS = 200_000
+TASKS = 100_000
 MANY, FEW = 2_000, 100
 BUSY_S = 0.01
 

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -72,7 +72,19 @@ async def open_gate(
     robots = _checked("robots", robots, RobotsPolicy)
     pacing = _checked("pacing", pacing, PacingPolicy)
     fetching = _checked("fetching", fetching, FetchPolicy)
+    for option, value, call in (
+        ("throttle", throttle, "pause"),
+        ("clock", clock, "call_at"),
+        ("listener", listener, "__call__"),
+    ):
+        if value is not None and not callable(getattr(value, call, None)):
+            raise InvalidOption(f"{option}={value!r}: a {option.capitalize()} of polite.ports is needed")
     clock = clock or SystemClock()
+    for scheme, transport in _items(transports):
+        if not callable(getattr(transport, "get", None)) or not callable(getattr(transport, "close", None)):
+            raise InvalidOption(
+                f"transports[{scheme!r}]={transport!r}: a Transport of polite.ports is needed"
+            )
     spoken = _transports(agent, fetching, transports or {})
     tell = _told(listener)
     pacer = LocalPacer(
@@ -92,6 +104,12 @@ async def open_gate(
         await gate.close()
         for transport in {id(t): t for t in spoken.values()}.values():
             await transport.close()
+
+
+def _items(transports: Mapping[str, Transport] | None) -> Iterable[tuple[str, Transport]]:
+    if transports is not None and not isinstance(transports, Mapping):
+        raise InvalidOption(f"transports={transports!r}: a mapping of schemes to transports is needed")
+    return () if transports is None else transports.items()
 
 
 async def _kept(store: RobotsStore | str | os.PathLike[str] | None, clock: Clock) -> RobotsStore | None:

@@ -16,6 +16,7 @@ class Explanation:
 
     `pause`: how long the origin rests after an ordinary answer, and why. `outlook`: the scope that holds the URL back now, if any;
     `wait_s`: seconds until its turn could come, when nobody is ahead. `now`: wall seconds of the explanation.
+    `request_rate`: the file's, where that and no Crawl-delay sets the delay.
     """
 
     target: Target
@@ -25,6 +26,7 @@ class Explanation:
     outlook: Outlook
     wait_s: float
     now: float
+    request_rate: str = ""
 
     def __str__(self) -> str:
         return "\n".join((self.target.url, *(f"  {line}" for line in self._lines())))
@@ -33,7 +35,11 @@ class Explanation:
         lines = [str(self.decision), self._robots()]
         if self.snapshot.failures:
             lines.append(self._failures())
-        lines += [f"delay: {self.pause.seconds:g} s between requests ({self.pause.because})", self._turn()]
+        rate = f", for its Request-rate {self.request_rate}" if self.request_rate else ""
+        lines += [
+            f"delay: {self.pause.seconds:g} s between requests ({self.pause.because}{rate})",
+            self._turn(),
+        ]
         return lines
 
     def _robots(self) -> str:

@@ -9,7 +9,7 @@ from polite.origin import Origin
 from polite.pacing.outcome import Outcome
 from polite.pacing.retry_after import retry_after_s
 from polite.ports import Clock, Transport
-from polite.robots.access import Access
+from polite.robots.access import Access, Unreachable
 from polite.robots.exchange import Ask, Exchange, Failed, Reply
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
@@ -51,7 +51,10 @@ class RobotsFetcher:
             retry_after = self._retry_after(answer)
             step = step.next(answer, retry_after_s=retry_after)
         if step.reason.hostile:
-            log.warning("%s tried to lead us to %s: %s", origin, step.url, step.reason.value)
+            detail = step.detail if isinstance(step, Unreachable) else ""
+            log.warning(
+                "asking %s came to an end at %s: %s (%s)", origin, step.url, step.reason.value, detail
+            )
         return replace(step, elapsed_s=spent)
 
     async def _hop(self, ask: Ask, left_s: float, crawl_delay: float | None) -> tuple[Reply | Failed, float]:

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
 from functools import lru_cache
 from types import TracebackType
-from typing import Any
-from typing import Protocol
+from typing import Any, Protocol
 from weakref import WeakSet
 
 from polite.errors import GateClosed, InvalidOption, PermitMisused
@@ -84,6 +83,7 @@ class Gate:
             outlook=outlook,
             wait_s=max(0.0, outlook.ready_at - self._clock.monotonic()),
             now=self._clock.wall(),
+            request_rate=_ruling_rate(standing),
         )
 
     async def close(self) -> None:
@@ -211,6 +211,13 @@ class Permit:
     def _settle(self, turn: Turn, outcome: Outcome) -> None:
         crawl_delay = None if self._standing is None else self._standing.crawl_delay
         self._gate._turns.settle(turn, self._target, outcome, crawl_delay)
+
+
+def _ruling_rate(standing: Standing) -> str:
+    rate = standing.rules.request_rate
+    if rate is None or standing.crawl_delay == standing.rules.crawl_delay:
+        return ""
+    return f"{rate.requests}/{rate.seconds:g}"
 
 
 # Nearly every answer is one of a few statuses and says nothing more.

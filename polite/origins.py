@@ -150,7 +150,7 @@ class OriginManager:
             case Found() if len(access.body) > PARSE_SIZE_FOR_THREAD:
                 # One at a time: threads that compute take turns of 5 ms with the loop, and it would wait for each of them.
                 async with self._reading:
-                    rules = await asyncio.to_thread(self._read, access)
+                    rules = await asyncio.to_thread(lambda: self._read(access).prepare())
             case Found():
                 rules = self._read(access)
             case Unavailable():
@@ -160,10 +160,7 @@ class OriginManager:
         return Standing.of(rules, snapshot)
 
     def _read(self, access: Found) -> RuleSet:
-        rules = parse(access.body, dialect=self._policy.dialect).rules_for(self._agent)
-        # What is made at the first question is made here already: it would hold the loop else.
-        rules.prepare()
-        return rules
+        return parse(access.body, dialect=self._policy.dialect).rules_for(self._agent)
 
     def _tell(self, origin: Origin, snapshot: Snapshot) -> None:
         access = snapshot.access

@@ -596,3 +596,23 @@ async def test_t3_with_concurrency_grants_keep_the_delay_too(
     gaps = [after - before for before, after in pairwise(times)]
     assert min(gaps) >= gap - 1e-6
     assert times[1] - times[0] == pytest.approx(gap)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"throttle": 5}, {"clock": 5}, {"listener": 5}, {"transports": 5}, {"transports": {"http": 5}}],
+    ids=lambda option: next(iter(option)),
+)
+async def test_an_option_that_cannot_be_what_it_should_is_refused_by_name(option: Any) -> None:
+    with pytest.raises(polite.InvalidOption, match=next(iter(option))):
+        async with polite.open_gate(AGENT, **option):
+            pass
+
+
+async def test_explain_names_the_request_rate_that_sets_the_delay() -> None:
+    transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nRequest-rate: 1/30\n")})
+
+    async with opened(transport) as (gate, _):
+        text = str(await gate.explain(PAGE))
+
+    assert "delay: 30 s between requests (Crawl-delay 30 s, for its Request-rate 1/30)" in text

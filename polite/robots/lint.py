@@ -51,6 +51,8 @@ def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
 
     The codes are the keys of CODES.
     """
+    if not isinstance(body, bytes | str):
+        raise TypeError(f"a robots.txt is bytes or str, not {type(body).__name__}")
     octet_body = octets(body) if isinstance(body, str) else body
     findings = list(wrapping(octet_body, dialect))
     if wide(octet_body):
@@ -207,6 +209,15 @@ class _Check:
                     f"the colon is missing behind {quoted(name)}",
                     f"Write {name.capitalize()}: ...",
                 )
+            return
+        if name in _MEANT and ":" not in line.text.partition("#")[0]:
+            # Some crawlers read it all the same (`Dialect.colon_optional`); the others do not.
+            yield Finding(
+                line.number,
+                "X7",
+                f"the colon is missing behind {quoted(name)}",
+                f"Write {name.capitalize()}: ...",
+            )
             return
         if name in _MEANT or name in _OTHERS:
             return

@@ -168,6 +168,8 @@ def parse(body: bytes | str, dialect: Dialect = RFC9309) -> Robots:
 
     Only the first `dialect.max_bytes` octets count (H9). A str is taken as its UTF-8. Other types raise TypeError.
     """
+    if not isinstance(dialect, Dialect):
+        raise TypeError(f"dialect={dialect!r}: a Dialect is needed, see polite.dialect(name)")
     if isinstance(body, str):
         # A character is at least one octet, so what is cut off here could not have counted.
         body = octets(body[: dialect.max_bytes])

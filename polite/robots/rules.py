@@ -159,7 +159,7 @@ class RuleSet:
         """Make now what the first question would make; for a large file that takes a while. Gives back itself."""
         if self._starts is UNDECIDED.starts:
             self._put(self._screen())
-        if self._paths and not self._certain:
+        if self._paths:
             self._indexed()
         return self
 

@@ -267,3 +267,13 @@ def test_a_rule_that_is_said_never_to_decide_never_does(
     bound = parse(body, dialect).rules_for("x")
 
     assert idle.isdisjoint({decision.rule.line for path in asked if (decision := bound.decide(path)).rule})
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_a_missing_colon_is_found_also_where_it_is_forgiven(dialect: Dialect) -> None:
+    assert (1, "X7") in codes(lint("User-agent *\nDisallow: /\n", dialect=dialect))
+
+
+def test_what_is_no_file_is_refused() -> None:
+    with pytest.raises(TypeError, match="bytes or str"):
+        lint(5)  # type: ignore[arg-type]
