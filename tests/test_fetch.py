@@ -164,7 +164,8 @@ async def test_who_tries_to_lead_us_astray_is_in_the_log(caplog: pytest.LogCaptu
     access = await fetcher(transport).fetch(SITE)
 
     assert access.reason.hostile
-    assert "https://site.test tried to lead us" in caplog.text
+    assert "asking https://site.test came to an end" in caplog.text
+    assert "file:///etc/passwd" in caplog.text
 
 
 async def test_an_ordinary_failure_is_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
