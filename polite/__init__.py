@@ -19,6 +19,7 @@ from polite.gate import Gate, Permit
 from polite.indexing import ImagePreview, Indexing, indexing
 from polite.origin import Origin, Target
 from polite.pacing.policy import Anchor, PacingPolicy
+from polite.referee import SchedulerFailed
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect, dialect
 from polite.robots.explained import Explained, Match, Sensitivity
@@ -30,7 +31,8 @@ from polite.robots.reason import Reason
 from polite.robots.refusal import Disallowed, Unreachable
 from polite.robots.rules import Decision, Rule, RuleSet
 from polite.robots.signals import CleanParam, Signals, SignalSet
-from polite.tasks import Task
+from polite.task_permit import TaskPermit
+from polite.tasks import Admission, Task
 from polite.transports.connector import guarded_connector
 from polite.version import __version__
 
@@ -40,6 +42,7 @@ __all__ = [
     "GOOGLE_2010",
     "GOOGLE_2019",
     "RFC9309",
+    "Admission",
     "Anchor",
     "CleanParam",
     "CorruptRobots",
@@ -71,12 +74,14 @@ __all__ = [
     "RobotsPolicy",
     "Rule",
     "RuleSet",
+    "SchedulerFailed",
     "Sensitivity",
     "SignalSet",
     "Signals",
     "StoreFailed",
     "Target",
     "Task",
+    "TaskPermit",
     "Unreachable",
     "UserAgent",
     "__version__",
