@@ -102,7 +102,7 @@ class Gate:
         """Allowed first, then the turn; and allowed still, when the wait was longer than the rules are good for."""
         target = permit._target
         origin = target.origin
-        asked_at = self._clock.monotonic()
+        asked_at = 0.0 if self._listener is None else self._clock.monotonic()
         while True:
             if self._closed:
                 raise self._refused_by_closing(target)
@@ -113,7 +113,7 @@ class Gate:
                 turn = await self._turns.take(target, crawl_delay=standing.crawl_delay)
             except GateClosed as error:
                 raise self._refused_by_closing(target) from error
-            if self._origins.holds(origin, standing):
+            if not turn.waited or self._origins.holds(origin, standing):
                 break
             self._turns.give_back(turn)
         permit._turn = turn
@@ -149,8 +149,6 @@ class Permit:
         self._standing: Standing | None = None
         self._outcome: Outcome | None = None
         self._entered = False
-        self._asker: asyncio.Task[Any] | None = None
-        self._outer: Permit | None = None
 
     @property
     def url(self) -> str:
@@ -175,8 +173,10 @@ class Permit:
         if self._entered:
             raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
         self._entered = True
-        self._asker = task = asyncio.current_task()
-        self._outer = outer = self._gate._inside.get(task)
+        task = asyncio.current_task()
+        outer = self._gate._inside.get(task)
+        self._asker: asyncio.Task[Any] | None = task
+        self._outer: Permit | None = outer
         if outer is not None:
             self._refuse_to_wait_for(outer)
         return self._gate._enter(self)

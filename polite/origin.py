@@ -22,7 +22,7 @@ class Origin:
     scheme: str
     host: str
     port: int | None
-    _text: str
+    text: str
     _hash: int
 
     def __init__(self, scheme: str, host: str, port: int | None) -> None:
@@ -31,7 +31,7 @@ class Origin:
         _put(self, "scheme", scheme)
         _put(self, "host", host)
         _put(self, "port", default if port is None else port)
-        _put(self, "_text", text)
+        _put(self, "text", text)
         _put(self, "_hash", hash(text))
 
     @classmethod
@@ -42,22 +42,22 @@ class Origin:
     @property
     def robots_url(self) -> str:
         """The one place its rules can be at: /robots.txt at its top (L1)."""
-        return f"{self._text}/robots.txt"
+        return f"{self.text}/robots.txt"
 
     def __str__(self) -> str:
-        return self._text
+        return self.text
 
     def __repr__(self) -> str:
-        return f"Origin.of({self._text!r})"
+        return f"Origin.of({self.text!r})"
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return self._text == other._text if isinstance(other, Origin) else NotImplemented
+        return self.text == other.text if isinstance(other, Origin) else NotImplemented
 
     def __lt__(self, other: object) -> bool:
-        return self._text < other._text if isinstance(other, Origin) else NotImplemented
+        return self.text < other.text if isinstance(other, Origin) else NotImplemented
 
     def __reduce__(self) -> tuple[type["Origin"], tuple[str, str, int | None]]:
         # The hash of a str differs from process to process: it must not travel.

@@ -49,8 +49,9 @@ class Standings:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._known: OrderedDict[Origin, Standing] = OrderedDict()
-        self._backing_off: dict[Origin, Standing] = {}
+        # By text: a str knows its hash, an Origin must be asked for it, and this is looked into for each page.
+        self._known: OrderedDict[str, Standing] = OrderedDict()
+        self._backing_off: dict[str, Standing] = {}
         self._earliest_retry = math.inf
 
     def __len__(self) -> int:
@@ -58,21 +59,22 @@ class Standings:
 
     def get(self, origin: Origin) -> Standing | None:
         """What was last known, fresh or not; the origin counts as asked for."""
-        standing = self._known.get(origin)
+        key = origin.text
+        standing = self._known.get(key)
         if standing is None:
-            return self._backing_off.get(origin)
-        self._known.move_to_end(origin)
+            return self._backing_off.get(key)
+        self._known.move_to_end(key)
         return standing
 
     def replaced(self, origin: Origin, standing: Standing) -> bool:
         """Whether something newer than `standing` is known. To be forgotten is not to be replaced."""
-        return self._known.get(origin, standing) is not standing
+        return self._known.get(origin.text, standing) is not standing
 
     def put(self, origin: Origin, standing: Standing, now: float) -> None:
         """Remember it, in place of what was known; `now` is in wall seconds."""
-        self._known.pop(origin, None)
-        self._backing_off.pop(origin, None)
-        self._known[origin] = standing
+        self._known.pop(origin.text, None)
+        self._backing_off.pop(origin.text, None)
+        self._known[origin.text] = standing
         while len(self._known) > self._limit:
             oldest, forgotten = self._known.popitem(last=False)
             if forgotten.snapshot.failures and forgotten.fresh(now):
@@ -81,7 +83,11 @@ class Standings:
 
     def admit(self, origin: Origin, now: float) -> None:
         """Raise Overloaded for a new origin while as many as may be are set aside: rather that than forget one of them."""
-        if len(self._backing_off) < self._limit or self._known.get(origin) or self._backing_off.get(origin):
+        if (
+            len(self._backing_off) < self._limit
+            or self._known.get(origin.text)
+            or self._backing_off.get(origin.text)
+        ):
             return
         if now >= self._earliest_retry:
             self._backing_off = {o: s for o, s in self._backing_off.items() if s.fresh(now)}

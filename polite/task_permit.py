@@ -42,6 +42,8 @@ class TaskPermit(Permit):
         super().__init__(gate, task.target)
         self._granted: Turn | None = turn
         self._standing = standing
+        self._asker = None
+        self._outer = None
         self._task = task
         self._owner = owner
         self._again_in: float | None = None

@@ -38,6 +38,8 @@ class LocalPacer:
         turn = self._turnstile.request(scopes, self._now(), urgent=urgent, provisional_s=provisional_s)
         if turn.granted_at is None:
             await self._wait_for(turn)
+        else:
+            turn.waited = False
         return turn
 
     def settle(

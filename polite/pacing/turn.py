@@ -127,6 +127,7 @@ class Turn:
         "provisional_s",
         "settled",
         "state",
+        "waited",
     )
 
     def __init__(self, owner: object, scopes: tuple[Scope, ...], order: int) -> None:
@@ -140,6 +141,9 @@ class Turn:
         self.provisional_s = 0.0
         self.settled = False
         self.state = _WAITING
+        self.waited = (
+            True  # a pacer that gave it at once says otherwise: then nothing can have changed meanwhile
+        )
 
     @property
     def scopes(self) -> tuple[Hashable, ...]:
