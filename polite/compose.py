@@ -72,19 +72,8 @@ async def open_gate(
     robots = _checked("robots", robots, RobotsPolicy)
     pacing = _checked("pacing", pacing, PacingPolicy)
     fetching = _checked("fetching", fetching, FetchPolicy)
-    for option, value, call in (
-        ("throttle", throttle, "pause"),
-        ("clock", clock, "call_at"),
-        ("listener", listener, "__call__"),
-    ):
-        if value is not None and not callable(getattr(value, call, None)):
-            raise InvalidOption(f"{option}={value!r}: a {option.capitalize()} of polite.ports is needed")
+    _refuse_odd(throttle, clock, listener, transports)
     clock = clock or SystemClock()
-    for scheme, transport in _items(transports):
-        if not callable(getattr(transport, "get", None)) or not callable(getattr(transport, "close", None)):
-            raise InvalidOption(
-                f"transports[{scheme!r}]={transport!r}: a Transport of polite.ports is needed"
-            )
     spoken = _transports(agent, fetching, transports or {})
     tell = _told(listener)
     pacer = LocalPacer(
@@ -106,10 +95,22 @@ async def open_gate(
             await transport.close()
 
 
-def _items(transports: Mapping[str, Transport] | None) -> Iterable[tuple[str, Transport]]:
+def _refuse_odd(throttle: object, clock: object, listener: object, transports: object) -> None:
+    """What cannot be what it should is refused now, by name, and not in the middle of a crawl."""
+    for option, value, call in (
+        ("throttle", throttle, "pause"),
+        ("clock", clock, "call_at"),
+        ("listener", listener, "__call__"),
+    ):
+        if value is not None and not callable(getattr(value, call, None)):
+            raise InvalidOption(f"{option}={value!r}: a {option.capitalize()} of polite.ports is needed")
     if transports is not None and not isinstance(transports, Mapping):
         raise InvalidOption(f"transports={transports!r}: a mapping of schemes to transports is needed")
-    return () if transports is None else transports.items()
+    for scheme, transport in (transports or {}).items():
+        if not callable(getattr(transport, "get", None)) or not callable(getattr(transport, "close", None)):
+            raise InvalidOption(
+                f"transports[{scheme!r}]={transport!r}: a Transport of polite.ports is needed"
+            )
 
 
 async def _kept(store: RobotsStore | str | os.PathLike[str] | None, clock: Clock) -> RobotsStore | None:
