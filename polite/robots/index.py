@@ -4,12 +4,10 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from polite.robots.pattern import Matcher, Shape
-from polite.robots.thicket import Thicket
+from polite.robots.pattern import Grammar
+from polite.robots.thicket import FEW, Thicket
 
 _NOWHERE = -1
-# Stands for a literal rule among the shapes; nobody asks for it.
-_NO_SHAPE: Shape = ("", (), False)
 
 
 class Index:
@@ -20,38 +18,33 @@ class Index:
     rules at it and at its ancestors, and the nearest of these that has wildcard rules.
     """
 
-    __slots__ = ("_heads", "_parents", "_ranks", "_thickets", "_wild", "none")
+    _thickets: dict[int, Thicket | tuple[str, tuple[int, ...]]]
 
-    def __init__(self, matchers: Sequence[Matcher]) -> None:
-        """`matchers`: one for each rule, the strongest rule first; its place is its rank. `none`: the rank of no rule."""
-        self.none = len(matchers)
-        literal: dict[str, int] = {"/": self.none}
+    __slots__ = ("_grammar", "_heads", "_parents", "_ranks", "_texts", "_thickets", "_wild", "none")
+
+    def __init__(self, texts: Sequence[str], grammar: Grammar) -> None:
+        """`texts`: normal forms, the strongest rule's first; its place is its rank. `none`: the rank of no rule."""
+        self.none = len(texts)
+        self._texts = texts
+        self._grammar = grammar
+        # By head: the strongest literal rule, and all rules with wildcards. Every path starts with the root, which is empty.
+        literal: dict[str, int] = {}
         wild: dict[str, list[int]] = {}
-        shapes: list[Shape] = []
-        for rank, matcher in enumerate(matchers):
-            # A path starts with a slash: a head that is empty starts it too, and any other never does.
-            if isinstance(matcher, tuple):
-                shapes.append(matcher)
-                head = matcher[0] or "/"
+        has_wildcards = grammar.has_wildcards
+        for rank, text in enumerate(texts):
+            head, star, tail = text.partition("*") if has_wildcards else (text, "", "")
+            if "%2" in head:
+                head = grammar.plain(head)
+            if (star and tail not in ("", "$")) or (has_wildcards and not star and text[-1:] == "$"):
+                head = head if star else head[:-1]
                 if head in wild:
                     wild[head].append(rank)
-                elif head[0] == "/":
+                else:
                     wild[head] = [rank]
-                    literal.setdefault(head, self.none)
             else:
-                shapes.append(_NO_SHAPE)
-                head = matcher or "/"
-                if head[0] == "/":
-                    literal[head] = min(rank, literal.get(head, rank))
-        # The garbage collector visits what a list holds, again and again, and the loop waits for it; of a tuple of texts
-        # it learns once that there is nothing to see.
-        self._heads = tuple(sorted(literal))
-        self._parents = array("i", _parents(self._heads))
-        self._ranks = array("i", [literal[head] for head in self._heads])
-        self._wild = array("i", [_NOWHERE]) * len(self._heads) if wild else array("i")
-        self._thickets: dict[int, Thicket] = {}
-        by_rank = tuple(shapes)
-        self._fold({head: Thicket(ranks, by_rank) for head, ranks in wild.items()})
+                literal.setdefault(head, rank)
+        self._thickets = {}
+        self._grow(literal, wild)
 
     def strongest(self, path: str, *, any_will_do: bool = False) -> int:
         """The rank of the strongest rule that matches a path in normal form, or `none`; or of any that does."""
@@ -65,31 +58,47 @@ class Index:
         at = self._wild[at]
         while at >= 0:
             thicket = self._thickets[at]
+            if isinstance(thicket, tuple):
+                thicket = self._thickets[at] = Thicket(*thicket, self._texts, self._grammar)
             if thicket.best < rank:
                 rank = thicket.strongest(path, rank)
             at = self._wild[self._parents[at]] if at else _NOWHERE
         return rank
 
-    def _fold(self, wild: Mapping[str, Thicket]) -> None:
+    def _grow(self, literal: dict[str, int], wild: Mapping[str, list[int]]) -> None:
         """Hand down to each head what its ancestors know; a parent stands before its children."""
-        for at, (head, parent) in enumerate(zip(self._heads, self._parents, strict=True)):
-            if self._ranks[parent] < self._ranks[at]:
-                self._ranks[at] = self._ranks[parent]
+        for head in ("", *wild):
+            literal.setdefault(head, self.none)
+        # The garbage collector visits what a list holds, again and again, and the loop waits for it; of a tuple of texts
+        # it learns once that there is nothing to see.
+        self._heads = heads = tuple(sorted(literal))
+        parents: list[int] = []
+        ranks: list[int] = []
+        wilds: list[int] = []
+        nearest = _NOWHERE
+        ancestors = [0]
+        for at, head in enumerate(heads):
+            while not head.startswith(heads[ancestors[-1]]):
+                ancestors.pop()
+            parent = ancestors[-1]
+            rank = literal[head]
+            if at:
+                rank = min(rank, ranks[parent])
+                nearest = wilds[parent]
+                ancestors.append(at)
             if head in wild:
-                self._thickets[at] = wild[head]
-                self._wild[at] = at
-            elif wild:
-                self._wild[at] = self._wild[parent]
+                nearest = at
+                self._plant(at, head, wild[head])
+            parents.append(parent)
+            ranks.append(rank)
+            wilds.append(nearest)
+        self._parents = array("i", parents)
+        self._ranks = array("i", ranks)
+        self._wild = array("i", wilds if wild else ())
 
-
-def _parents(heads: Sequence[str]) -> list[int]:
-    """For each of the sorted heads, of which "/" is the first and starts all, the longest other one that starts it."""
-    parents: list[int] = []
-    open_: list[int] = [0]
-    for at, head in enumerate(heads):
-        while not head.startswith(heads[open_[-1]]):
-            open_.pop()
-        parents.append(open_[-1])
-        if at:
-            open_.append(at)
-    return parents
+    def _plant(self, at: int, head: str, ranks: list[int]) -> None:
+        """A thicket of few rules is made when it is first needed: a file may have a head for each rule."""
+        many = len(ranks) > FEW
+        self._thickets[at] = (
+            Thicket(head, ranks, self._texts, self._grammar) if many else (head, tuple(ranks))
+        )

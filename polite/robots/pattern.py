@@ -1,5 +1,6 @@
 """Pattern: what a rule's path matches, in time linear in the URL's path whatever the pattern holds."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from polite.robots.dialect import Dialect
@@ -58,14 +59,24 @@ class Pattern:
 class Grammar:
     """How a dialect reads paths: those of rules, which become patterns, and those of URLs, which patterns match.
 
-    `plain_stays`: whether a path of ASCII without `%` and `#` is in normal form already.
+    `plain_stays`: whether a path of ASCII without `%` and `#` is in normal form already. `plain_specials`: whether the escapes
+    of `*` and `$` in a rule stand for these; in its normal form they stay until it is taken apart.
     """
 
-    __slots__ = ("_dialect", "_rule_spelling", "_url_spelling", "plain_stays")
+    __slots__ = (
+        "_dialect",
+        "_rule_spelling",
+        "_url_spelling",
+        "has_wildcards",
+        "plain_specials",
+        "plain_stays",
+    )
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         decodes, excluded = dialect.decodes_unreserved, dialect.excluded_equal_escapes
+        self.has_wildcards = dialect.has_wildcards
+        self.plain_specials = dialect.specials_equal_escapes
         # In a rule `%2A` and `%24` stay escaped until the pattern has been taken apart.
         self._rule_spelling = spelling(unreserved=decodes, specials=False, excluded=excluded)
         self._url_spelling = NON_ASCII_ONLY
@@ -74,34 +85,48 @@ class Grammar:
             specials = dialect.specials_equal_escapes
             self._url_spelling = spelling(unreserved=decodes, specials=specials, excluded=excluded)
 
-    def matcher(self, raw: str) -> tuple[int, Matcher]:
-        """The octets of a rule's path, and what it matches. `raw`: as the file has it, one character per octet."""
-        if "*" in raw or raw[-1:] == "$":
-            octets, shape = self._taken_apart(raw)
-            return octets, shape if shape[1] or shape[2] else shape[0]
-        normal = self._normal(raw)
-        if self._dialect.specials_equal_escapes and "%2" in normal:
-            return len(normal), plain_specials(normal)
-        return len(normal), normal
+    def normals(self, raws: Sequence[str]) -> Sequence[str]:
+        """The normal forms of rules' paths, which are as the file has them, one character per octet.
+
+        Their lengths decide precedence (P1); nearly always they are what the file has.
+        """
+        together = "".join(raws)
+        if "%" in together or not self.plain_stays or not together.isascii():
+            return [self._normal(raw) for raw in raws]
+        if self._dialect.supplies_slash:
+            return [raw if raw[:1] == "/" else f"/{raw}" for raw in raws]
+        return raws
+
+    def matcher(self, normal: str) -> Matcher:
+        """What a path in normal form matches."""
+        if "*" in normal or normal[-1:] == "$":
+            shape = self.shape(normal)
+            return shape if shape[1] or shape[2] else shape[0]
+        return self.plain(normal)
+
+    def plain(self, part: str) -> str:
+        """A part of a normal form without wildcards, as it stands in the paths that it matches."""
+        return plain_specials(part) if self.plain_specials and "%2" in part else part
 
     def pattern(self, raw: str) -> Pattern:
         """`raw`: a rule's path as the file has it, one character per octet."""
-        return Pattern(*self._taken_apart(raw))
-
-    def _taken_apart(self, raw: str) -> tuple[int, Shape]:
         normal = self._normal(raw)
+        return Pattern(len(normal), self.shape(normal))
+
+    def shape(self, normal: str) -> Shape:
+        """A path in normal form, taken apart."""
         parts, anchored = [normal], False
-        if self._dialect.has_wildcards:
+        if self.has_wildcards:
             anchored = normal[-1:] == "$"
             parts = (normal[:-1] if anchored else normal).split("*")
-        if self._dialect.specials_equal_escapes and "%2" in normal:
+        if self.plain_specials and "%2" in normal:
             parts = [plain_specials(part) for part in parts]
         head = parts.pop(0)
         if "" in parts:
             # Behind a last `*` comes anything: nothing is tied to the end then.
             anchored = anchored and parts[-1] != ""
             parts = [part for part in parts if part]
-        return len(normal), (head, tuple(parts), anchored)
+        return head, tuple(parts), anchored
 
     def path(self, url_path: str) -> str:
         """The normal form of a URL's path and query. A fragment is dropped; non-ASCII stands for its UTF-8."""

@@ -217,39 +217,51 @@ class RuleSet:
             return ALL_ALLOWED
         if len(forbidding) > MOST_RULES:
             return IMPASSABLE
-        return screen((self._grammar.matcher(path)[1] for path in forbidding), certain=self._alike)
+        return screen(map(self._grammar.matcher, self._grammar.normals(forbidding)), certain=self._alike)
 
     def _indexed(self) -> Index:
-        matchers, places, _ = self._ranked()
-        self._order = array("I", places)
-        self._index = index = Index(matchers)
+        texts, places, _ = self._ranked()
+        # What stands twice is decided by the first.
+        strongest = dict(zip(reversed(texts), reversed(places), strict=True))
+        ranked = dict.fromkeys(texts)
+        self._order = array("I", [strongest[text] for text in ranked])
+        self._index = index = Index(tuple(ranked), self._grammar)
         return index
 
-    def _ranked(self) -> tuple[list[Matcher], list[int], list[int]]:
-        """What the rules with a path match, their places in the file and their precedences, the strongest first.
+    def _ranked(self) -> tuple[Sequence[str], Sequence[int], Sequence[int]]:
+        """The normal forms of the rules with a path, their places in the file and their precedences, the strongest first.
 
         The longest first, then Allow, then the file's order: P1, P2 and RFC 9309, 2.2.2.
         """
-        matcher, index_is_folder = self._grammar.matcher, self.dialect.index_is_folder
-        found: list[Matcher] = []
-        places: list[int] = []
-        precedences: list[int] = []
-        for place, path in enumerate(self._paths):
-            if path:
-                allows = self._marks[place] & 1
-                for raw in _readings(path) if index_is_folder and allows else (path,):
-                    octets, matches = matcher(raw)
-                    found.append(matches)
-                    places.append(place)
-                    precedences.append(2 * octets + allows)
+        places: Sequence[int] = range(len(self._paths))
+        paths: Sequence[str] = self._paths
+        if "" in paths:
+            places = [place for place in places if paths[place]]
+            paths = [path for path in paths if path]
+        if self.dialect.index_is_folder and "index.htm" in "\n".join(paths):
+            places, paths = self._with_folders(places, paths)
+        texts, marks = self._grammar.normals(paths), self._marks
+        precedences = [2 * len(text) + (marks[place] & 1) for place, text in zip(places, texts, strict=True)]
         # A stable sort, so the file's order stays.
-        order = sorted(range(len(found)), key=precedences.__getitem__, reverse=True)
-        return [found[at] for at in order], [places[at] for at in order], [precedences[at] for at in order]
+        order = sorted(range(len(texts)), key=precedences.__getitem__, reverse=True)
+        return [texts[at] for at in order], [places[at] for at in order], [precedences[at] for at in order]
+
+    def _with_folders(
+        self, places: Sequence[int], paths: Sequence[str]
+    ) -> tuple[Sequence[int], Sequence[str]]:
+        """The same with a second reading of each Allow of an index page."""
+        read = [
+            (place, reading)
+            for place, path in zip(places, paths, strict=True)
+            for reading in (_readings(path) if self._marks[place] & 1 else (path,))
+        ]
+        return [place for place, _ in read], [reading for _, reading in read]
 
     def _matching(self, path: str) -> list[_Ready]:
         normal = self._normal(path)
-        matchers, places, precedences = self._ranked()
-        return [each for each in zip(precedences, matchers, places, strict=True) if _matches(each[1], normal)]
+        texts, places, precedences = self._ranked()
+        ready = zip(precedences, map(self._grammar.matcher, texts), places, strict=True)
+        return [each for each in ready if _matches(each[1], normal)]
 
     def _ruling(self, rank: int) -> Rule:
         """The rule of a rank; each is made once, of the few that ever decide."""
