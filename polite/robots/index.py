@@ -14,11 +14,9 @@ class Index:
     """The rules of one set by their literal heads (docs/explanation/matching.md).
 
     The heads are sorted, so a path's longest head stands right before the path, or is an ancestor of what does: of the heads
-    that start a text, each starts the next longer one, its child. With each head goes the strongest rank among the literal
-    rules at it and at its ancestors, and the nearest of these that has wildcard rules.
+    that start a text, each starts the next longer one, its child. The root is empty and starts all. With each head goes the
+    strongest rank among the literal rules at it and at its ancestors, and the nearest of these that has wildcard rules.
     """
-
-    _thickets: dict[int, Thicket | tuple[str, tuple[int, ...]]]
 
     __slots__ = ("_grammar", "_heads", "_parents", "_ranks", "_texts", "_thickets", "_wild", "none")
 
@@ -27,24 +25,13 @@ class Index:
         self.none = len(texts)
         self._texts = texts
         self._grammar = grammar
-        # By head: the strongest literal rule, and all rules with wildcards. Every path starts with the root, which is empty.
-        literal: dict[str, int] = {}
-        wild: dict[str, list[int]] = {}
-        has_wildcards = grammar.has_wildcards
-        for rank, text in enumerate(texts):
-            head, star, tail = text.partition("*") if has_wildcards else (text, "", "")
-            if "%2" in head:
-                head = grammar.plain(head)
-            if (star and tail not in ("", "$")) or (has_wildcards and not star and text[-1:] == "$"):
-                head = head if star else head[:-1]
-                if head in wild:
-                    wild[head].append(rank)
-                else:
-                    wild[head] = [rank]
-            else:
-                literal.setdefault(head, rank)
-        self._thickets = {}
+        # A thicket of few rules is a list of their ranks until it is needed: a file may have a head for each rule.
+        self._thickets: dict[int, Thicket | list[int]] = {}
+        literal, wild, tails = self._by_head()
         self._grow(literal, wild)
+        for at, ranks in self._thickets.items():
+            if isinstance(ranks, list) and len(ranks) > FEW:
+                self._thickets[at] = Thicket(self._heads[at], ranks, texts, grammar, tails)
 
     def strongest(self, path: str, *, any_will_do: bool = False) -> int:
         """The rank of the strongest rule that matches a path in normal form, or `none`; or of any that does."""
@@ -58,47 +45,65 @@ class Index:
         at = self._wild[at]
         while at >= 0:
             thicket = self._thickets[at]
-            if isinstance(thicket, tuple):
-                thicket = self._thickets[at] = Thicket(*thicket, self._texts, self._grammar)
+            if isinstance(thicket, list):
+                thicket = self._thickets[at] = Thicket(heads[at], thicket, self._texts, self._grammar)
             if thicket.best < rank:
                 rank = thicket.strongest(path, rank)
             at = self._wild[self._parents[at]] if at else _NOWHERE
         return rank
 
-    def _grow(self, literal: dict[str, int], wild: Mapping[str, list[int]]) -> None:
+    def _by_head(self) -> tuple[dict[str, int], dict[str, list[int]], list[str]]:
+        """By head the strongest literal rule, and all rules with wildcards; and what each rule has behind its first `*`."""
+        literal: dict[str, int] = {}
+        wild: dict[str, list[int]] = {}
+        tails: list[str] = []
+        grammar, has_wildcards = self._grammar, self._grammar.has_wildcards
+        escapes = grammar.plain_specials and "%2" in "".join(self._texts)
+        star = "*" if has_wildcards else "\n"  # which stands in no rule
+        for rank, text in enumerate(self._texts):
+            head, wildcard, tail = text.partition(star)
+            tails.append(tail)
+            if not wildcard and has_wildcards and head[-1:] == "$":
+                head, wildcard = head[:-1], "$"
+            elif tail == "" or tail == "$":
+                wildcard = ""  # behind it comes anything
+            if escapes and "%2" in head:
+                head = grammar.plain(head)
+            if not wildcard:
+                literal.setdefault(head, rank)
+            elif head in wild:
+                wild[head].append(rank)
+            else:
+                wild[head] = [rank]
+        return literal, wild, tails
+
+    def _grow(self, literal: Mapping[str, int], wild: Mapping[str, list[int]]) -> None:
         """Hand down to each head what its ancestors know; a parent stands before its children."""
-        for head in ("", *wild):
-            literal.setdefault(head, self.none)
         # The garbage collector visits what a list holds, again and again, and the loop waits for it; of a tuple of texts
         # it learns once that there is nothing to see.
-        self._heads = heads = tuple(sorted(literal))
-        parents: list[int] = []
-        ranks: list[int] = []
-        wilds: list[int] = []
-        nearest = _NOWHERE
+        self._heads = heads = tuple(sorted(dict.fromkeys(("", *literal, *wild))))
+        none, thickets = self.none, self._thickets
+        # The root has no parent but itself.
+        parents, ranks, wilds = [0], [literal.get("", none)], [_NOWHERE]
+        if "" in wild:
+            wilds[0], thickets[0] = 0, wild[""]
         ancestors = [0]
-        for at, head in enumerate(heads):
-            while not head.startswith(heads[ancestors[-1]]):
+        parent, start = 0, ""
+        for at, head in enumerate(heads[1:], 1):
+            while not head.startswith(start):
                 ancestors.pop()
-            parent = ancestors[-1]
-            rank = literal[head]
-            if at:
-                rank = min(rank, ranks[parent])
-                nearest = wilds[parent]
-                ancestors.append(at)
-            if head in wild:
-                nearest = at
-                self._plant(at, head, wild[head])
+                parent = ancestors[-1]
+                start = heads[parent]
             parents.append(parent)
-            ranks.append(rank)
-            wilds.append(nearest)
+            rank, upper = literal.get(head, none), ranks[parent]
+            ranks.append(rank if rank < upper else upper)
+            if head in wild:
+                wilds.append(at)
+                thickets[at] = wild[head]
+            else:
+                wilds.append(wilds[parent])
+            ancestors.append(at)
+            parent, start = at, head
         self._parents = array("i", parents)
         self._ranks = array("i", ranks)
         self._wild = array("i", wilds if wild else ())
-
-    def _plant(self, at: int, head: str, ranks: list[int]) -> None:
-        """A thicket of few rules is made when it is first needed: a file may have a head for each rule."""
-        many = len(ranks) > FEW
-        self._thickets[at] = (
-            Thicket(head, ranks, self._texts, self._grammar) if many else (head, tuple(ranks))
-        )

@@ -9,12 +9,17 @@ from polite.robots.pattern import Grammar, Shape, fits
 # Up to so many rules are quicker tried than looked up.
 FEW = 24
 # Up to so many keys are each looked for in the path; of more, what the path holds is looked for among them.
-_FEW_KEYS = 12
+_FEW_KEYS = 24
 # Octets of a key: longer ones tell more rules apart, shorter ones are found in more rules.
 _KEY = 6
 # So many rules under one key are a crowd, and so many rules in crowds are walked at once.
 _CROWD = 16
 _MOST_TRIED = 256
+# Of so many rules nearly all are in crowds: then the rest is woven with them, and needs no keys.
+_SAMPLE = 1_024
+_MOSTLY = 7 / 8
+# Stands for the rules of a key that are.
+_WOVEN = -1
 
 
 class Thicket:
@@ -25,6 +30,7 @@ class Thicket:
     """
 
     __slots__ = (
+        "_all_woven",
         "_by_character",
         "_few",
         "_grammar",
@@ -37,8 +43,17 @@ class Thicket:
         "best",
     )
 
-    def __init__(self, head: str, ranks: Sequence[int], texts: Sequence[str], grammar: Grammar) -> None:
-        """`head`: as it stands in paths. `ranks`: in their order. `texts`: normal forms by rank, those of other heads too."""
+    def __init__(
+        self,
+        head: str,
+        ranks: Sequence[int],
+        texts: Sequence[str],
+        grammar: Grammar,
+        tails: Sequence[str] = (),
+    ) -> None:
+        """`head`: as it stands in paths. `ranks`: in their order. By rank, those of other heads too: `texts`, the normal forms;
+        `tails`, what they have behind their first `*`, needed for more than FEW.
+        """
         self.best = ranks[0]
         self._head = len(head)
         self._texts = texts
@@ -48,8 +63,9 @@ class Thicket:
         self._by_character: dict[str, dict[str, int | list[int]]] = {}
         self._loom: Loom | None = None
         self._woven: Sequence[int] = ()
+        self._all_woven = False
         if len(ranks) > FEW:
-            self._keep(ranks)
+            self._keep(ranks, tails)
         else:
             self._put_by(ranks)
         self._lengths = {len(key) for by_key in self._by_character.values() for key in by_key}
@@ -63,16 +79,17 @@ class Thicket:
                 if fits(shape, path):
                     rank = each
                     break
+        woven = self._all_woven
         for character, by_key in self._by_character.items():
             if character in path:
                 for key in by_key if len(by_key) <= _FEW_KEYS else self._standing(character, by_key, path):
                     if key in path:
-                        rank = self._first(by_key[key], path, rank)
-        if self._loom is not None and self._woven[0] < rank:
-            place = self._loom.strongest(path, self._head)
-            if place is not None:
-                rank = min(rank, self._woven[place])
-        return rank
+                        kept = by_key[key]
+                        if kept == _WOVEN:
+                            woven = True
+                        else:
+                            rank = self._first(kept, path, rank)
+        return self._walked(path, rank) if woven else rank
 
     def _first(self, kept: int | list[int], path: str, rank: int) -> int:
         """The first of the ranks whose rule matches, when it is stronger than `rank`; else `rank`."""
@@ -87,8 +104,18 @@ class Thicket:
                 return each
         return rank
 
+    def _walked(self, path: str, rank: int) -> int:
+        """The same among the rules that are woven together."""
+        if self._loom is None or self._woven[0] >= rank:
+            return rank
+        place = self._loom.strongest(path, self._head)
+        return rank if place is None else min(rank, self._woven[place])
+
     def _standing(self, character: str, by_key: Mapping[str, object], path: str) -> AbstractSet[str]:
-        """The keys that stand in the path; all of them start with this character."""
+        """The keys that stand in the path; all of them start with this character, or lie about a query."""
+        if character == "?":
+            places = range(len(path))
+            return by_key.keys() & {path[at : at + length] for length in self._lengths for at in places}
         at = path.find(character)
         stretches = set()
         while at >= 0:
@@ -102,26 +129,49 @@ class Thicket:
             shape = self._grammar.shape(self._texts[rank])
             self._few.append((rank, needle(shape), shape))
 
-    def _keep(self, ranks: Sequence[int]) -> None:
-        """File the rules under their keys."""
-        texts, by_character = self._texts, self._by_character
+    def _keep(self, ranks: Sequence[int], tails: Sequence[str]) -> None:
+        """File the rules under their keys, and weave those together that keys do not tell apart."""
         crowds: list[tuple[dict[str, int | list[int]], str]] = []
+        self._file(ranks[:_SAMPLE], tails, crowds)
+        woven = _in_crowds(crowds)
+        self._all_woven = len(woven) > _MOSTLY * _SAMPLE
+        if self._all_woven:
+            woven += ranks[_SAMPLE:]
+        else:
+            self._file(ranks[_SAMPLE:], tails, crowds)
+            woven = _in_crowds(crowds)
+        if len(woven) > _MOST_TRIED:
+            woven.sort()
+            self._loom = Loom([tails[rank] for rank in woven], plain_specials=self._grammar.plain_specials)
+            self._woven = tuple(woven)
+            for by_key, key in crowds:
+                by_key[key] = _WOVEN
+
+    def _file(
+        self,
+        ranks: Sequence[int],
+        tails: Sequence[str],
+        crowds: list[tuple[dict[str, int | list[int]], str]],
+    ) -> None:
+        by_character = self._by_character
         few: list[int] = []
         for rank in ranks:
-            _, _, held = texts[rank].partition("*")
+            held = tails[rank]
             if held[-1:] == "$":
                 held = held[:-1]
             if "*" in held:
                 held = max(held.split("*"), key=len)
-            key = held[-_KEY:]
             if "%2" in held:
-                key = self._grammar.plain(held)[-_KEY:]
+                held = self._grammar.plain(held)
+            key = held[-_KEY:]
             if not key:
                 few.append(rank)  # `/$` holds nothing to look for
                 continue
-            by_key = by_character.get(key[0])
+            # Many rules are about a query, and most paths have none.
+            character = "?" if "?" in held else key[0]
+            by_key = by_character.get(character)
             if by_key is None:
-                by_key = by_character[key[0]] = {}
+                by_key = by_character[character] = {}
             kept = by_key.get(key)
             if kept is None:
                 by_key[key] = rank  # most keys have one rule, which needs no list
@@ -132,23 +182,14 @@ class Thicket:
                 if len(kept) == _CROWD:
                     crowds.append((by_key, key))
         self._put_by(few)
-        if crowds:
-            self._weave(crowds)
 
-    def _weave(self, crowds: Sequence[tuple[dict[str, int | list[int]], str]]) -> None:
-        """Where many rules would have to be tried, because hardly anything tells them apart, they are walked at once."""
-        woven: list[int] = []
-        for by_key, key in crowds:
-            kept = by_key[key]
-            woven.extend((kept,) if isinstance(kept, int) else kept)
-        if len(woven) > _MOST_TRIED:
-            woven.sort()
-            texts = self._texts
-            tails = [texts[rank].partition("*")[2] for rank in woven]
-            self._loom = Loom(tails, plain_specials=self._grammar.plain_specials)
-            self._woven = tuple(woven)
-            for by_key, key in crowds:
-                del by_key[key]
+
+def _in_crowds(crowds: Sequence[tuple[Mapping[str, int | list[int]], str]]) -> list[int]:
+    woven: list[int] = []
+    for by_key, key in crowds:
+        kept = by_key[key]
+        woven.extend((kept,) if isinstance(kept, int) else kept)
+    return woven
 
 
 def needle(shape: Shape) -> str:
