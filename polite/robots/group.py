@@ -58,6 +58,8 @@ def bind(sections: Sections, agent: UserAgent, dialect: Dialect) -> RuleSet:
     bound = list(sections.groups(places))
     # Several groups of one name hold together, or the first alone does (G5).
     below = sections.below(bound if dialect.combines_groups else bound[:1])
+    if not below.paces:
+        return RuleSet(below.paths, below.marks, group=name, dialect=dialect)
     return RuleSet(
         below.paths,
         below.marks,

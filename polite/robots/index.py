@@ -96,7 +96,7 @@ class Index:
                 start = heads[parent]
             parents.append(parent)
             rank, upper = literal.get(head, none), ranks[parent]
-            ranks.append(rank if rank < upper else upper)
+            ranks.append(min(upper, rank))
             if head in wild:
                 wilds.append(at)
                 thickets[at] = wild[head]

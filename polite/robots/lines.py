@@ -27,6 +27,9 @@ class Field(Enum):
     UNKNOWN = "a field that the dialect does not know"
     NONE = "no field at all"
 
+    # Members are themselves alone; Enum's own, written in Python, costs more than the rest of a look into a set.
+    __hash__ = object.__hash__
+
 
 _KNOWN = {field.value: field for field in Field if field not in {Field.UNKNOWN, Field.NONE}}
 _EXTENDABLE = frozenset({Field.USER_AGENT, Field.ALLOW, Field.DISALLOW, Field.SITEMAP})
@@ -146,6 +149,9 @@ class Fields(dict[str, Field]):
 
     def read(self, row: str) -> tuple[Field, str]:
         """The field and the value of a line as it stands."""
+        name, colon, value = row.partition(":")
+        if colon and "#" not in row:
+            return self[name], value.strip(WHITE)
         content = row.partition("#")[0].strip(WHITE)
         field, _, value = self.split(content)
         return field, value

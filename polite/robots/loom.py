@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 _BITS = 7  # a normal form is ASCII
 _END = "\n"  # stands in no rule
-# A literal star or dollar, whose escape the dialect makes plain, must not be taken for a special.
-_STAR = "\2"
+# A star that is meant, whose escape the dialect makes plain; a `#` stands neither in rules nor in paths.
+_STAR = "#"
 
 # Tables of what each octet is: "0" or "1".
 _IS_START = bytes(48 + (octet & 127 == ord(_END)) for octet in range(256))

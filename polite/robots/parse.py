@@ -22,6 +22,9 @@ _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 # loop leaves such a file to a thread. An ordinary file of this size takes about 0.7 ms.
 PARSE_SIZE_FOR_THREAD = 24_576
 
+# So many bound rules are made ready at once: the first question would take longer than a question may.
+_MANY_RULES = 2_500
+
 # Of the agents that ask one file so many are remembered: a crawler has one, a tester a handful.
 _MOST_BOUND = 32
 _OF_SITE = (Field.SITEMAP, Field.HOST, Field.NONE)
@@ -120,8 +123,14 @@ class Robots:
         agent = UserAgent.of(asked)
         if len(self._bound) >= _MOST_BOUND:
             self._bound.clear()
-        rules = self._bound.get(agent) or bind(self._sections(), agent, self.dialect)
-        self._bound[agent] = self._bound[asked] = rules
+        rules = self._bound.get(agent)
+        if rules is None:
+            rules = bind(self._sections(), agent, self.dialect)
+            if len(rules) > _MANY_RULES:
+                rules.prepare()
+        self._bound[agent] = rules
+        if asked is not agent:
+            self._bound[asked] = rules
         return rules
 
     def _sections(self) -> Sections:

@@ -97,6 +97,14 @@ class Grammar:
             return [raw if raw[:1] == "/" else f"/{raw}" for raw in raws]
         return raws
 
+    def matchers(self, raws: Sequence[str]) -> Sequence[Matcher]:
+        """What rules' paths match, which are as the file has them."""
+        normals = self.normals(raws)
+        together = "".join(normals)
+        if "*" in together or "$" in together or "%2" in together:
+            return [self.matcher(normal) for normal in normals]
+        return normals
+
     def matcher(self, normal: str) -> Matcher:
         """What a path in normal form matches."""
         if "*" in normal or normal[-1:] == "$":

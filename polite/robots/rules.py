@@ -83,8 +83,8 @@ class RuleSet:
         # Until the first question nothing is known: a rule may forbid any path.
         self._put(UNDECIDED if paths else ALL_ALLOWED)
         self._index: Index | None = None
-        # No rule allows anything: then it matters that one matches, and not which.
-        self._alike = not any(mark & 1 for mark in marks)
+        # Whether no rule allows anything: then it matters that one matches, and not which. Known with the screen.
+        self._alike = False
         self._order: Sequence[int] = ()
         self._made: dict[int, Rule] = {}
 
@@ -123,6 +123,13 @@ class RuleSet:
         rules._reason = reason
         rules._put(ALL_ALLOWED if allowed else ALL_DENIED)
         return rules
+
+    def __len__(self) -> int:
+        """How many rules there are, those without a path too."""
+        return len(self._paths)
+
+    def __bool__(self) -> bool:
+        return True
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -213,11 +220,12 @@ class RuleSet:
 
     def _screen(self) -> Screen:
         forbidding = [p for p, mark in zip(self._paths, self._marks, strict=True) if p and not mark & 1]
+        self._alike = len(forbidding) == len(self._paths) - self._paths.count("")
         if not forbidding:
             return ALL_ALLOWED
         if len(forbidding) > MOST_RULES:
             return IMPASSABLE
-        return screen(map(self._grammar.matcher, self._grammar.normals(forbidding)), certain=self._alike)
+        return screen(self._grammar.matchers(forbidding), certain=self._alike)
 
     def _indexed(self) -> Index:
         texts, places, _ = self._ranked()

@@ -76,7 +76,7 @@ class Sections:
             counted = start
             below = into()
             # The first row is the empty rest of the user-agent line.
-            _read(self._text[start:stop].split("\n"), number, self._fields, self._dialect, below)
+            _read(self._text[start:stop], number, self._fields, self._dialect, below)
             yield below
 
     def numbers(self) -> list[int]:
@@ -132,26 +132,34 @@ def _agent_lines(text: str, fields: Fields) -> Iterator[AgentLine]:
         end = text.find("\n", at)
         end = len(text) if end < 0 else end
         if start == at or not text[start:at].strip(WHITE):
-            field, value = fields.read(text[start:end])
+            field, value = fields.read(text[at:end])
             if field is Field.USER_AGENT:
-                yield AgentLine(start, end, value)
+                # What a NamedTuple makes of its arguments, without its call: a file may have a thousand.
+                yield _agent_line(AgentLine, (start, end, value))
         at = lower.find(start_of_field, end + 1)
 
 
-def _read(rows: list[str], number: int, fields: Fields, dialect: Dialect, below: Below) -> None:
-    """Add what the rows say to `below`; the first has this number."""
+_agent_line = tuple.__new__
+
+
+def _read(text: str, number: int, fields: Fields, dialect: Dialect, below: Below) -> None:
+    """Add what the rows of the text say to `below`; the first has this number."""
     paths, marks, paces = below
-    forgiving = dialect.colon_optional
+    found: list[int] = []
     disallow, allow, none = Field.DISALLOW, Field.ALLOW, Field.NONE
-    for line, row in enumerate(rows, number):
+    has_comments, forgiving = "#" in text, dialect.colon_optional
+    mark = 2 * number
+    for row in text.split("\n"):
         name, colon, value = row.partition(":")
         field = fields[name] if colon else none
         if field is none and forgiving and (" " in row or "\t" in row):
             field, value = fields.read(row)
         if field is disallow or field is allow:
-            if "#" in value:
+            if has_comments and "#" in value:
                 value = value.partition("#")[0]
             paths.append(value.strip(WHITE))
-            marks.append(line + line + (field is allow))
+            found.append(mark if field is disallow else mark + 1)
         elif field in _PACES:
             paces.append((field, fields.read(row)[1]))
+        mark += 2
+    marks.extend(found)
