@@ -114,6 +114,11 @@ def _word(number: int) -> str:
     return _letters(number) + _FIGURES[figure]
 
 
+def _some_letters(number: int) -> str:
+    """About half of the letters, in their order; for each number others."""
+    return "".join(letter for at, letter in enumerate(_LETTERS) if number * 2_654_435_761 >> at % 29 & 1)
+
+
 # Files of 500 KiB that hold nothing but wildcard rules, made to be slow: hardly two are equal, and for each there
 # is a path below that holds all they look for, but in the wrong order.
 WORST = {
@@ -124,6 +129,8 @@ WORST = {
     "many stars, anchored": lambda n: "allow:/" + "*a" * 60 + f"*{_word(n)}$",
     "distinct words": lambda n: f"allow:/*{_letters(n, 3)}word",
     "heads of one another": lambda n: f"allow:/{'a' * (n % 900)}*{_word(n)}",
+    "letters in order": lambda n: f"Disallow: /*{'*'.join(_some_letters(n))}*{n % 10}",
+    "a head each": lambda n: f"Disallow: /f{n * 7_919 % 99_991}*/p",
     "real-like": lambda n: f"Disallow: /*/folder{n}/*?page=",
 }
 

@@ -8,6 +8,8 @@ from polite.robots.pattern import Grammar
 from polite.robots.thicket import FEW, Thicket
 
 _NOWHERE = -1
+# The ranks of one head's rules with wildcards; most heads have one, which needs no list.
+_Ranks = int | list[int]
 
 
 class Index:
@@ -25,8 +27,8 @@ class Index:
         self.none = len(texts)
         self._texts = texts
         self._grammar = grammar
-        # A thicket of few rules is a list of their ranks until it is needed: a file may have a head for each rule.
-        self._thickets: dict[int, Thicket | list[int]] = {}
+        # A thicket of few rules is only their ranks until it is needed: a file may have a head for each rule.
+        self._thickets: dict[int, Thicket | _Ranks] = {}
         literal, wild, tails = self._by_head()
         self._grow(literal, wild)
         for at, ranks in self._thickets.items():
@@ -45,17 +47,18 @@ class Index:
         at = self._wild[at]
         while at >= 0:
             thicket = self._thickets[at]
-            if isinstance(thicket, list):
-                thicket = self._thickets[at] = Thicket(heads[at], thicket, self._texts, self._grammar)
+            if not isinstance(thicket, Thicket):
+                ranks = (thicket,) if isinstance(thicket, int) else thicket
+                thicket = self._thickets[at] = Thicket(heads[at], ranks, self._texts, self._grammar)
             if thicket.best < rank:
                 rank = thicket.strongest(path, rank)
             at = self._wild[self._parents[at]] if at else _NOWHERE
         return rank
 
-    def _by_head(self) -> tuple[dict[str, int], dict[str, list[int]], list[str]]:
+    def _by_head(self) -> tuple[dict[str, int], dict[str, _Ranks], list[str]]:
         """By head the strongest literal rule, and all rules with wildcards; and what each rule has behind its first `*`."""
         literal: dict[str, int] = {}
-        wild: dict[str, list[int]] = {}
+        wild: dict[str, _Ranks] = {}
         tails: list[str] = []
         grammar, has_wildcards = self._grammar, self._grammar.has_wildcards
         escapes = grammar.plain_specials and "%2" in "".join(self._texts)
@@ -71,13 +74,17 @@ class Index:
                 head = grammar.plain(head)
             if not wildcard:
                 literal.setdefault(head, rank)
-            elif head in wild:
-                wild[head].append(rank)
+                continue
+            kept = wild.get(head)
+            if kept is None:
+                wild[head] = rank
+            elif isinstance(kept, int):
+                wild[head] = [kept, rank]
             else:
-                wild[head] = [rank]
+                kept.append(rank)
         return literal, wild, tails
 
-    def _grow(self, literal: Mapping[str, int], wild: Mapping[str, list[int]]) -> None:
+    def _grow(self, literal: Mapping[str, int], wild: Mapping[str, _Ranks]) -> None:
         """Hand down to each head what its ancestors know; a parent stands before its children."""
         # The garbage collector visits what a list holds, again and again, and the loop waits for it; of a tuple of texts
         # it learns once that there is nothing to see.

@@ -13,6 +13,10 @@ _PACES = frozenset({Field.CRAWL_DELAY, Field.REQUEST_RATE, Field.VISIT_TIME})
 _APART = frozenset({Field.SITEMAP, Field.HOST, Field.NONE, Field.USER_AGENT})
 
 
+# So many octets are split into rows by one call: other threads, an event loop's among them, wait for it.
+_AT_A_TIME = 65_536
+
+
 class AgentLine(NamedTuple):
     """A user-agent line: where it starts in the file's text, where it ends, and its value, a character per octet."""
 
@@ -76,7 +80,13 @@ class Sections:
             counted = start
             below = into()
             # The first row is the empty rest of the user-agent line.
-            _read(self._text[start:stop], number, self._fields, self._dialect, below)
+            while start <= stop:
+                end = stop if stop - start <= _AT_A_TIME else self._text.find("\n", start + _AT_A_TIME, stop)
+                end = stop if end < 0 else end
+                _read(self._text[start:end], number, self._fields, self._dialect, below)
+                number += self._text.count("\n", start, end + 1)
+                start = end + 1
+            counted = start
             yield below
 
     def numbers(self) -> list[int]:

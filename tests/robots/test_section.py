@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from polite.robots.dialect import CLASSIC, GOOGLE, RFC9309, Dialect
+from polite.robots.parse import parse
 from polite.robots.section import Sections
 
 
@@ -75,3 +76,10 @@ def test_a_dialect_may_call_a_user_agent_line_something_else():
     own = replace(RFC9309, name="own", misspellings=(("robot", "user-agent"),))
 
     assert grouped("robot: a\nallow: /\nuser-agent: b", own) == [["a"], ["b"]]
+
+
+def test_the_rules_of_a_long_group_keep_their_line_numbers():
+    rules = parse("User-agent: *\n" + "".join(f"Disallow: /{n}\n\n" for n in range(20_000))).rules_for("x").rules
+
+    assert len(rules) == 20_000
+    assert all(rule.line == 2 * n + 2 and rule.pattern == f"/{n}" for n, rule in enumerate(rules))
