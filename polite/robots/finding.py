@@ -35,6 +35,7 @@ CODES: Mapping[str, Code] = {
     "D8": Code("note", "A second group for one crawler"),
     "D9": Code("warning", "A name that no crawler can be found by"),
     "D10": Code("warning", "A Crawl-delay or the like between User-agent lines"),
+    "D11": Code("warning", "A character in a path that no URL has"),
 }
 
 

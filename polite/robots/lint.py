@@ -43,6 +43,8 @@ _OTHERS = {
 }
 
 
+# What URL parsers escape in a path and in a query, so that no URL has it (WHATWG URL, query percent-encode set).
+_EXCLUDED = re.compile(r'[\x00-\x20"<>\x7f]')
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 
 
@@ -171,6 +173,13 @@ class _Check:
                 "X2",
                 f"several paths in one line: {quoted(line.value)} is taken as one",
                 f"Write a {field} line for each path",
+            )
+        elif not self._dialect.excluded_equal_escapes and (raw := _EXCLUDED.search(line.value)):
+            yield Finding(
+                line.number,
+                "D11",
+                f"{quoted(raw[0])} stands in the path as it is, and in no URL: the rule matches nothing",
+                f"Write %{ord(raw[0]):02X} in its place",
             )
         supplied = self._dialect.supplies_slash or self._inverted
         if line.value[:1] not in ("", "/", "*") and not supplied:

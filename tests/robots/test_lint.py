@@ -1,6 +1,7 @@
 """What the lint says, mistake by mistake; the rows X1 to X8 are in tests/documents."""
 
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -73,7 +74,7 @@ def test_every_line_end_counts_for_the_line_of_a_page() -> None:
 
 @pytest.mark.parametrize("text", ["# <html>\n", "< p\n", "User-agent: *\nDisallow: /<html>\n"])
 def test_a_bracket_does_not_make_a_page(text: str) -> None:
-    assert lint(text) == []
+    assert "D4" not in [finding.code for finding in lint(text)]
 
 
 def test_a_byte_order_mark_is_found() -> None:
@@ -277,3 +278,15 @@ def test_a_missing_colon_is_found_also_where_it_is_forgiven(dialect: Dialect) ->
 def test_what_is_no_file_is_refused() -> None:
     with pytest.raises(TypeError, match="bytes or str"):
         lint(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("path", "written"), [("/my page", "%20"), ('/a"b', "%22"), ("/a<b", "%3C")])
+def test_a_character_that_no_url_has_is_found_in_a_path(path: str, written: str):
+    found = lint(f"User-agent: *\nDisallow: {path}\n")
+
+    assert codes(found) == [(2, "D11")]
+    assert written in found[0].hint
+
+
+def test_where_such_characters_equal_their_escapes_they_are_no_mistake():
+    assert lint("User-agent: *\nDisallow: /my page\n", replace(RFC9309, excluded_equal_escapes=True)) == []

@@ -79,7 +79,9 @@ def test_a_dialect_may_call_a_user_agent_line_something_else():
 
 
 def test_the_rules_of_a_long_group_keep_their_line_numbers():
-    rules = parse("User-agent: *\n" + "".join(f"Disallow: /{n}\n\n" for n in range(20_000))).rules_for("x").rules
+    rules = (
+        parse("User-agent: *\n" + "".join(f"Disallow: /{n}\n\n" for n in range(20_000))).rules_for("x").rules
+    )
 
     assert len(rules) == 20_000
     assert all(rule.line == 2 * n + 2 and rule.pattern == f"/{n}" for n, rule in enumerate(rules))
