@@ -22,7 +22,7 @@ def main() -> None:
         "the same, all questions asked": _size(cases, _rules_asked),
         "the whole file with its octets, all questions asked": _size(cases, _file_asked),
     }
-    for peer in beside:
+    for peer in [each for each in beside if not each.anew]:
         kept[peer.name] = _size(cases, partial(_read, peer))
         kept[f"{peer.name}, all questions asked"] = _size(cases, partial(_asked, peer))
     print(

@@ -21,7 +21,8 @@ def main() -> None:
     octets = sum(len(case.body) for case in cases)
     runners = _ours(cases)
     for peer in beside:
-        runners[peer.name] = partial(_read, peer, texts)
+        if not peer.anew:
+            runners[peer.name] = partial(_read, peer, texts)
         runners[f"{peer.name}, and one question"] = partial(_ask_once, peer, texts, cases)
     taken = race(runners, _ROUNDS)
     print(

@@ -9,19 +9,29 @@ from protego import Protego
 
 from benchmarks.corpus import Case
 
+GOOGLE = "Google's C++ (jwm-robotstxt)"
+
 
 class Peer(NamedTuple):
-    """`read`: from text to a parsed file. `asks`: a function that asks a file all prepared (agent, URL) questions."""
+    """`read`: from text to a parsed file. `asks`: a function that asks a file all prepared (agent, URL) questions.
+
+    `anew`: it keeps nothing of a file, and reads it for each question.
+    """
 
     name: str
     read: Callable[[str], object]
     asks: Callable[[object, list[tuple[str, str]]], None]
+    anew: bool = False
 
 
 def peers() -> list[Peer]:
     """Those that are installed; Protego, against which the targets are set, first. Says which are not."""
     found = [Peer("Protego", Protego.parse, _ask_protego), Peer("robotparser", _robotparser, _ask_url_last)]
-    for name, module, make in (("robotspy", "robots", _robotspy), ("reppy", "reppy.robots", _reppy)):
+    for name, module, make in (
+        ("robotspy", "robots", _robotspy),
+        ("reppy", "reppy.robots", _reppy),
+        (GOOGLE, "jwm.robotstxt.googlebot", _google),
+    ):
         try:
             found.append(make(importlib.import_module(module)))
         except ImportError:
@@ -62,3 +72,13 @@ def _reppy(module) -> Peer:
             file.allowed(url, agent)
 
     return Peer("reppy", lambda text: module.Robots.parse("https://example.com/robots.txt", text), ask)
+
+
+def _google(module) -> Peer:
+    ask_one = module.RobotsMatcher().OneAgentAllowedByRobots
+
+    def ask(text, questions) -> None:
+        for agent, url in questions:
+            ask_one(text, agent, url)
+
+    return Peer(GOOGLE, lambda text: text, ask, anew=True)

@@ -18,7 +18,7 @@ from polite.robots.text import to_text
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 # A file of more octets may take longer than 5 ms to be read, bound and made ready to be asked (`RuleSet.prepare`), if it
-# holds nothing but wildcard rules: 3.6 ms at this size, 70 to 90 ms at 500 KiB (`python -m benchmarks.decide`). An event
+# holds nothing but wildcard rules: 1 to 5 ms at this size, tens of them at 500 KiB (`python -m benchmarks.decide`). An event
 # loop leaves such a file to a thread. An ordinary file of this size takes about 0.7 ms.
 PARSE_SIZE_FOR_THREAD = 24_576
 
