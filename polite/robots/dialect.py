@@ -1,6 +1,6 @@
 """Dialect: every point on which the documents differ, as named fields, and the five dialects."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 
 from polite.errors import InvalidOption
@@ -16,7 +16,7 @@ class WildcardConflict(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How a file is read. The defaults are RFC 9309; make a dialect of your own with `dataclasses.replace`.
+    """How a file is read. The defaults are RFC 9309; make a dialect of your own with `dataclasses.replace`. Raises InvalidOption.
 
     The file:
     - `max_bytes`: octets of the body that count (H9, F1).
@@ -79,6 +79,42 @@ class Dialect:
     excluded_equal_escapes: bool = False
     normalises_urls: bool = True
     denied_statuses: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Raises InvalidOption for what cannot be a dialect, and would read files as nobody means it."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(field.default, bool) and not isinstance(value, bool):
+                raise self._odd(field.name, "True or False is needed")
+        if not _counts(self.max_bytes):
+            raise self._odd("max_bytes", "a number of octets, 1 or more, is needed")
+        if self.max_line_bytes is not None and not _counts(self.max_line_bytes):
+            raise self._odd("max_line_bytes", "a number of octets, 1 or more, or None is needed")
+        conflict: object = self.wildcard_conflict
+        if not isinstance(conflict, WildcardConflict):
+            raise self._odd("wildcard_conflict", "a WildcardConflict is needed")
+        if not all(map(_is_misspelling, self.misspellings)):
+            raise self._odd(
+                "misspellings", f"pairs of lower-case texts (as written, one of {sorted(_FIELDS)}) are needed"
+            )
+
+    def _odd(self, name: str, needed: str) -> InvalidOption:
+        return InvalidOption(f"Dialect.{name}={getattr(self, name)!r}: {needed}")
+
+
+_FIELDS = {"user-agent", "allow", "disallow", "sitemap", "crawl-delay", "request-rate", "visit-time", "host"}
+
+
+def _counts(value: object) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _is_misspelling(pair: object) -> bool:
+    match pair:
+        case (str() as written, str() as meant):
+            return bool(written) and written == written.lower() and meant in _FIELDS
+        case _:
+            return False
 
 
 _FREQUENT_MISSPELLINGS = (

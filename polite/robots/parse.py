@@ -91,7 +91,7 @@ class Robots:
         caller to know. Raises InvalidURL and InvalidUserAgent.
         """
         rules = self.rules_for(agent)
-        return rules.decide(url if url.startswith("/") else Target.of(url).path)
+        return rules.decide(url if url[:1] == "/" else Target.of(url).path)
 
     def explain(self, agent: str | UserAgent, url: str) -> Explained:
         """The same decision with all that led to it. Reads the file about twenty times. Raises what `decide` raises."""

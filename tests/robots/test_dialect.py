@@ -95,3 +95,21 @@ def test_google_makes_the_digits_of_a_rules_escapes_upper_case():
 
 def test_google_does_not_exempt_robots_txt():
     assert not parse("user-agent: *\ndisallow: /", GOOGLE).decide("x", "/robots.txt")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("max_bytes", -1),
+        ("max_bytes", 1.5),
+        ("max_line_bytes", 0),
+        ("has_allow", "no"),
+        ("wildcard_conflict", True),
+        ("misspellings", "abc"),
+        ("misspellings", (("Alow", "allow"),)),
+        ("misspellings", (("alow", "alow"),)),
+    ],
+)
+def test_what_cannot_be_a_dialect_is_refused_by_name(field: str, value: object) -> None:
+    with pytest.raises(InvalidOption, match=rf"Dialect\.{field}="):
+        replace(RFC9309, **{field: value})

@@ -130,3 +130,10 @@ def test_rules_made_ready_answer_as_rules_that_are_not():
 
     assert [ready.allows(path) for path in ("/a", "/a/b", "/b")] == [False, True, True]
     assert RuleSet.deny_all(Reason.UNREACHABLE).prepare().decide("/a").allowed is False
+
+
+def test_a_set_of_no_rules_is_true_all_the_same():
+    none = parse("").rules_for("x")
+
+    assert len(none) == 0
+    assert none
