@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RobotsFetched:
-    """An origin was asked for its robots.txt; `outcome` is "found", "unavailable" or "unreachable"."""
+    """An origin was asked for its robots.txt; `outcome` is "found", "unavailable" or "unreachable".
+
+    `probes`: other pages it was asked for, to infer whether robots.txt is missing (H7).
+    """
 
     origin: str
     outcome: str
@@ -14,6 +17,7 @@ class RobotsFetched:
     hops: int
     elapsed_s: float
     next_in_s: float
+    probes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from polite.origin import Target
 from polite.pacing.throttle import Pause
 from polite.pacing.turnstile import Outlook
-from polite.robots.access import Unreachable
+from polite.robots.access import Found, Unreachable
+from polite.robots.reason import Reason
 from polite.robots.rules import Decision
 from polite.robots.snapshot import Snapshot
 
@@ -46,9 +47,12 @@ class Explanation:
         access = self.snapshot.access
         status = "" if access.status is None else f", status {access.status}"
         hops = f", {access.hops} redirects" if access.hops else ""
+        if not isinstance(access, Found) and access.probes:
+            hops += f", and {access.probes} other pages asked for"
         age = self.now - self.snapshot.fetched_at
         left = self.snapshot.expires_at - self.now
-        return f"robots.txt: {access.reason.value}{status}{hops}; asked {age:.0f} s ago, good for {left:.0f} s more"
+        inferred = f"; {access.reason.option} inferred it" if access.reason is Reason.INFERRED_MISSING else ""
+        return f"robots.txt: {access.reason.value}{status}{hops}{inferred}; asked {age:.0f} s ago, good for {left:.0f} s more"
 
     def _failures(self) -> str:
         since = self.snapshot.unreachable_since

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import secrets
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from polite.origin import Origin
@@ -11,15 +12,22 @@ from polite.pacing.retry_after import retry_after_s
 from polite.ports import Clock, Transport
 from polite.robots.access import Access, Unreachable
 from polite.robots.exchange import Ask, Exchange, Failed, Reply
+from polite.robots.inference import Inference
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.turns import Turns
 
 log = logging.getLogger("polite")
 
+# Octets of a name that nobody else can have thought of.
+_NAME_OCTETS = 16
+
 
 class RobotsFetcher:
-    """Asks origins for their robots.txt. Every hop takes a turn at the origin it goes to, and counts there as a hit."""
+    """Asks origins for their robots.txt. Every hop takes a turn at the origin it goes to, and counts there as a hit.
+
+    `missing`: makes up the name of a page that no site has (`RobotsPolicy.infer_missing`).
+    """
 
     def __init__(
         self,
@@ -28,34 +36,52 @@ class RobotsFetcher:
         clock: Clock,
         fetching: FetchPolicy,
         robots: RobotsPolicy,
+        *,
+        missing: Callable[[], str] = lambda: secrets.token_hex(_NAME_OCTETS),
     ) -> None:
         self._transports = transports
         self._turns = turns
         self._clock = clock
         self._policy = fetching
         self._robots = robots
+        self._missing = missing
         self._connections = asyncio.Semaphore(fetching.connections)
 
-    async def fetch(self, origin: Origin, *, crawl_delay: float | None = None) -> Access:
+    async def fetch(
+        self, origin: Origin, *, crawl_delay: float | None = None, had_file: bool = False
+    ) -> Access:
         """What the fetch came to; never an exception but a cancellation, or GateClosed while waiting for a turn.
 
-        `crawl_delay` is what the origin's last known file asked for (seconds).
+        `crawl_delay` is what the origin's last known file asked for (seconds). `had_file`: a file of the origin is known, so that
+        nobody infers that there is none (H7).
         """
         schemes = frozenset(self._transports)
-        step: Exchange | Access = Exchange.begin(origin, self._robots, self._policy, schemes=schemes)
-        spent = 0.0
-        while isinstance(step, Exchange):
+        exchange = Exchange.begin(origin, self._robots, self._policy, schemes=schemes)
+        access, spent = await self._to_the_end(exchange, origin, crawl_delay)
+        if not had_file:
+            inference = Inference.begin(origin, access, self._robots, missing=self._missing())
+            access, spent = await self._to_the_end(inference, origin, crawl_delay, spent)
+        if access.reason.hostile:
+            detail = access.detail if isinstance(access, Unreachable) else ""
+            log.warning(
+                "asking %s came to an end at %s: %s (%s)", origin, access.url, access.reason.value, detail
+            )
+        return replace(access, elapsed_s=spent)
+
+    async def _to_the_end(
+        self,
+        step: Exchange | Inference | Access,
+        origin: Origin,
+        crawl_delay: float | None,
+        spent: float = 0.0,
+    ) -> tuple[Access, float]:
+        """One hop after another, and the seconds spent on the network so far."""
+        while isinstance(step, Exchange | Inference):
             own_delay = crawl_delay if step.ask.target.origin == origin else None
             answer, elapsed = await self._hop(step.ask, self._policy.timeout - spent, own_delay)
             spent += elapsed
-            retry_after = self._retry_after(answer)
-            step = step.next(answer, retry_after_s=retry_after)
-        if step.reason.hostile:
-            detail = step.detail if isinstance(step, Unreachable) else ""
-            log.warning(
-                "asking %s came to an end at %s: %s (%s)", origin, step.url, step.reason.value, detail
-            )
-        return replace(step, elapsed_s=spent)
+            step = step.next(answer, retry_after_s=self._retry_after(answer))
+        return step, spent
 
     async def _hop(self, ask: Ask, left_s: float, crawl_delay: float | None) -> tuple[Reply | Failed, float]:
         """One request in its turn. Waiting for the turn and for a free connection is not the server's time."""

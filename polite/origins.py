@@ -113,8 +113,9 @@ class OriginManager:
                 self._known.put(origin, before, self._clock.wall())
                 return before
         crawl_delay = None if before is None else before.crawl_delay
-        access = await self._fetcher.fetch(origin, crawl_delay=crawl_delay)
         last = None if before is None else before.snapshot
+        had_file = last is not None and isinstance(last.good, Found)
+        access = await self._fetcher.fetch(origin, crawl_delay=crawl_delay, had_file=had_file)
         snapshot = renewed(last, access, self._policy, self._clock.wall(), jitter=self._jitter())
         standing = await self._standing_of(snapshot)
         self._known.put(origin, standing, self._clock.wall())
@@ -173,5 +174,6 @@ class OriginManager:
                 access.hops,
                 access.elapsed_s,
                 snapshot.expires_at - snapshot.fetched_at,
+                0 if isinstance(access, Found) else access.probes,
             )
         )

@@ -47,11 +47,16 @@ class TimedTransport:
         pass
 
 
-def fetcher(transport: TimedTransport | ScriptedTransport, **fetching: float) -> RobotsFetcher:
+def fetcher(
+    transport: TimedTransport | ScriptedTransport, robots: RobotsPolicy | None = None, **fetching: float
+) -> RobotsFetcher:
     clock = LoopClock()
     events: list[Event] = []
     turns = Turns(LocalPacer(clock), DelayThrottle(), PacingPolicy(), events.append)
-    return RobotsFetcher({"https": transport}, turns, clock, FetchPolicy(**fetching), RobotsPolicy())  # type: ignore[arg-type]
+    policy = FetchPolicy(**fetching)  # type: ignore[arg-type]
+    return RobotsFetcher(
+        {"https": transport}, turns, clock, policy, robots or RobotsPolicy(), missing=lambda: "no-such-page"
+    )
 
 
 def chain(hops: int) -> Callable[[str], Reply]:
@@ -190,3 +195,75 @@ async def test_a_scheme_without_transport_is_asked_of_nobody() -> None:
 
     assert isinstance(access, Unreachable)
     assert transport.asked == []
+
+
+# H7.
+
+INFERRING = RobotsPolicy(infer_missing=True)
+
+
+def only_the_front_page(url: str) -> Reply:
+    return Reply(200 if url == f"{SITE}/" else 500)
+
+
+async def test_h7_the_two_questions_take_their_turns_and_are_counted() -> None:
+    transport = TimedTransport(only_the_front_page, takes_s=2.0)
+
+    access = await fetcher(transport, INFERRING).fetch(SITE)
+
+    assert isinstance(access, Unavailable)
+    assert (access.reason, access.probes) == (Reason.INFERRED_MISSING, 2)
+    assert access.elapsed_s == pytest.approx(6.0)
+    assert [url for _, url in transport.asked] == [SITE.robots_url, f"{SITE}/no-such-page", f"{SITE}/"]
+    assert [at for at, _ in transport.asked] == pytest.approx([0, 3, 6])
+
+
+async def test_h7_the_two_questions_keep_the_crawl_delay_of_the_last_file() -> None:
+    transport = TimedTransport(only_the_front_page)
+
+    await fetcher(transport, INFERRING).fetch(SITE, crawl_delay=20.0)
+
+    assert [at for at, _ in transport.asked] == pytest.approx([0, 20, 40])
+
+
+async def test_h7_a_redirect_of_the_front_page_is_not_followed() -> None:
+    answers = {SITE.robots_url: Reply(500), f"{SITE}/no-such-page": Reply(500)}
+    transport = TimedTransport(lambda url: answers.get(url, Reply(302, location=f"{AWAY}/")))
+
+    access = await fetcher(transport, INFERRING).fetch(SITE)
+
+    assert isinstance(access, Unreachable)
+    assert len(transport.asked) == 3
+
+
+async def test_h7_nobody_infers_that_a_file_is_missing_which_was_there() -> None:
+    transport = TimedTransport(only_the_front_page)
+
+    access = await fetcher(transport, INFERRING).fetch(SITE, had_file=True)
+
+    assert isinstance(access, Unreachable)
+    assert len(transport.asked) == 1
+
+
+async def test_h7_the_two_questions_share_the_deadline_of_the_fetch() -> None:
+    transport = TimedTransport(only_the_front_page, takes_s=4.0)
+
+    access = await fetcher(transport, INFERRING, timeout=9.0).fetch(SITE)
+
+    assert isinstance(access, Unreachable)
+    assert (access.reason, access.probes) == (Reason.SERVER_ERROR, 2)
+    assert access.elapsed_s == pytest.approx(9.0)
+
+
+async def test_h7_the_page_that_cannot_exist_has_another_name_each_time() -> None:
+    transport = ScriptedTransport({SITE.robots_url: Reply(500)})
+    clock, events = LoopClock(), list[Event]()
+    turns = Turns(LocalPacer(clock), DelayThrottle(), PacingPolicy(), events.append)
+    asking = RobotsFetcher({"https": transport}, turns, clock, FetchPolicy(), INFERRING)
+
+    await asking.fetch(SITE)
+    await asking.fetch(SITE)
+
+    first, second = transport.asked[1::2]
+    assert len(first) == len(f"{SITE}/") + 32
+    assert first != second

@@ -14,7 +14,7 @@ COUNTS = {"L": 9, "H": 9, "K": 4, "F": 8, "G": 6, "A": 5, "M": 7, "P": 4, "S": 1
 IDS = [f"{letter}{number}" for letter, count in COUNTS.items() for number in range(1, count + 1)]
 
 # What polite does not hold yet, and says so. A row leaves this list together with its test.
-NOT_YET = ["H7"]
+NOT_YET: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ def test_no_test_with_an_id_in_its_name_is_missing_from_the_map() -> None:
     assert set(named_tests()) == mapped
 
 
-@pytest.mark.parametrize("row", [row for row in rows() if row.id in NOT_YET], ids=lambda row: row.id)
-def test_what_is_not_held_yet_says_so_and_what_happens_today(row: Row) -> None:
-    assert row.held_by == ""
-    assert row.tests == ()
-    assert re.match(r"not yet: .{20,}", row.remark)
+def test_what_is_not_held_yet_says_so_and_what_happens_today() -> None:
+    for row in rows():
+        if row.id in NOT_YET:
+            assert (row.held_by, row.tests) == ("", ())
+            assert re.match(r"not yet: .{20,}", row.remark)

@@ -28,7 +28,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """4xx, or redirects that lead nowhere: no restriction (H2, H4)."""
+    """4xx, redirects that lead nowhere, or a 5xx that means the same (`probes`, see Unreachable): no restriction (H2, H4, H7)."""
 
     reason: Reason
     url: str
@@ -36,6 +36,7 @@ class Unavailable:
     hops: int = 0
     elapsed_s: float = 0.0
     max_age_s: float | None = None
+    probes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class Unreachable:
 
     `reason` is to switch on, `detail` for people. `status` is the last answer's, where there was one; FTP's codes count as well.
     `hops`: redirects followed; `elapsed_s`: seconds on the network; `option`: what changes it, such as "FetchPolicy.timeout".
+    `probes`: other pages asked for, to infer whether the site answers so for what does not exist (H7).
     """
 
     reason: Reason
@@ -53,6 +55,7 @@ class Unreachable:
     hops: int = 0
     elapsed_s: float = 0.0
     retry_after_s: float | None = None
+    probes: int = 0
 
     @property
     def option(self) -> str:

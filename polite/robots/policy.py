@@ -37,16 +37,17 @@ def switch(option: str, value: bool) -> None:  # noqa: FBT001 - it is what is lo
 class RobotsPolicy:
     """What a robots.txt means, and for how long. Durations are in seconds of the wall clock.
 
-    `dialect`: how the file is read. `denied_statuses`: the 4xx answers that count as a server error instead of
-    "no restriction" (H4), beyond those of the dialect. `allowed_statuses`: answers that say nothing about the file and count as
-    "no restriction" all the same (206, 304, 407, 600, FTP's 530; not 5xx by HTTP). `retry_once_statuses`: are asked once more,
-    since they speak of the request and not of the file. `deny_bad_redirects`: a redirect that leads nowhere is no answer; without
-    it it is a 404. `default_ttl`: how long an answer is good (K1); a max-age moves it within `min_ttl` and `max_ttl` (K2).
-    `keep_stale`: while a refresh fails, the last good copy goes on deciding (K3); without it all is denied meanwhile.
-    `unreachable_limit`: after so long without an answer the last copy decides, or, with none, all is allowed (H6). A failed fetch
-    is tried again after `retry_min`, doubling up to `retry_max`, or up to `busy_retry_max` after a 503 (H5), and not before
-    `nxdomain_retry` when the name does not exist; a Retry-After is obeyed up to `max_retry_after`. `max_origins` bounds what is
-    remembered.
+    `dialect`: how the file is read. `denied_statuses`: the 4xx answers that count as a server error instead of "no restriction"
+    (H4), beyond those of the dialect. `allowed_statuses`: answers that say nothing about the file and count as "no restriction"
+    all the same (206, 304, 407, 600, FTP's 530; not 5xx by HTTP). `retry_once_statuses`: are asked once more, since they speak of
+    the request and not of the file. `deny_bad_redirects`: a redirect that leads nowhere is no answer; without it it is a 404.
+    `infer_missing`: a site that answers 5xx for robots.txt is asked for a page that cannot exist and for its front page; where the
+    one is 5xx too and the other 2xx, it has no robots.txt (H7). `default_ttl`: how long an answer is good (K1); a max-age moves it
+    within `min_ttl` and `max_ttl` (K2). `keep_stale`: while a refresh fails, the last good copy goes on deciding (K3); without it
+    all is denied meanwhile. `unreachable_limit`: after so long without an answer the last copy decides, or, with none, all is
+    allowed (H6). A failed fetch is tried again after `retry_min`, doubling up to `retry_max`, or up to `busy_retry_max` after a
+    503 (H5), and not before `nxdomain_retry` when the name does not exist; a Retry-After is obeyed up to `max_retry_after`.
+    `max_origins` bounds what is remembered.
     """
 
     dialect: Dialect = RFC9309
@@ -54,6 +55,7 @@ class RobotsPolicy:
     allowed_statuses: frozenset[int] = frozenset()
     retry_once_statuses: frozenset[int] = frozenset({408, 421, 425})
     deny_bad_redirects: bool = True
+    infer_missing: bool = False
     default_ttl: float = 86_400.0
     min_ttl: float = 300.0
     max_ttl: float = 7 * 86_400.0
@@ -68,6 +70,7 @@ class RobotsPolicy:
 
     def __post_init__(self) -> None:
         switch("RobotsPolicy.deny_bad_redirects", self.deny_bad_redirects)
+        switch("RobotsPolicy.infer_missing", self.infer_missing)
         switch("RobotsPolicy.keep_stale", self.keep_stale)
         seconds("RobotsPolicy.min_ttl", self.min_ttl)
         seconds("RobotsPolicy.max_ttl", self.max_ttl, least=self.min_ttl)

@@ -19,6 +19,7 @@ class Reason(Enum):
     OK = "the server answered with a file"
     CLIENT_ERROR = "the server answered 4xx"
     SERVER_ERROR = "the server answered 5xx"
+    INFERRED_MISSING = "the server answered 5xx, as it does for any page that does not exist"
     ODD_STATUS = "the server answered with a status that means nothing for robots.txt"
     TOO_MANY_REDIRECTS = "more redirects than are followed"
     REDIRECT_LOOP = "the redirects came back to a URL already asked"
@@ -78,6 +79,7 @@ class Reason(Enum):
 
 _OPTIONS = {
     Reason.CLIENT_ERROR: "RobotsPolicy.denied_statuses",
+    Reason.INFERRED_MISSING: "RobotsPolicy.infer_missing",
     Reason.ODD_STATUS: "RobotsPolicy.allowed_statuses",
     Reason.TOO_MANY_REDIRECTS: "FetchPolicy.max_redirects",
     Reason.REDIRECT_WITHOUT_TARGET: "RobotsPolicy.deny_bad_redirects",

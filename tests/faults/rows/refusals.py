@@ -3,7 +3,7 @@
 from polite.robots.dialect import GOOGLE
 from polite.robots.reason import Reason
 from tests.faults.row import allowed, denied, parsed
-from tests.faults.stage import answered, http, ok
+from tests.faults.stage import OK, answered, endless, http, ok
 
 REFUSALS = [
     *(
@@ -68,6 +68,24 @@ REFUSALS = [
     *(
         denied(f"46-{status}", f"{status}", Reason.SERVER_ERROR, http(answered(b"%d X" % status)))
         for status in (500, 501, 502, 503, 504, 599)
+    ),
+    allowed(
+        "46-missing",
+        "500, for a page that cannot exist too, and a front page without end: where the policy infers that there is no file",
+        http(answered(b"500 X"), answered(b"502 X"), endless(OK + b"\r\n", b"x" * 65_536)),
+        Reason.INFERRED_MISSING,
+        hits=3,
+        robots={"infer_missing": True},
+        option="RobotsPolicy.infer_missing",
+        heavy=True,
+    ),
+    denied(
+        "46-broken",
+        "500, and for the front page too: nothing is inferred",
+        Reason.SERVER_ERROR,
+        http(answered(b"500 X")),
+        hits=3,
+        robots={"infer_missing": True},
     ),
     denied(
         "47",
