@@ -17,7 +17,7 @@ class Explanation:
 
     `pause`: how long the origin rests after an ordinary answer, and why. `outlook`: the scope that holds the URL back now, if any;
     `wait_s`: seconds until its turn could come, when nobody is ahead. `now`: wall seconds of the explanation.
-    `request_rate`: the file's, where that and no Crawl-delay sets the delay.
+    `request_rate`: the file's, where that and no Crawl-delay sets the delay. `attempt`: a refresh ahead of time that failed.
     """
 
     target: Target
@@ -28,6 +28,7 @@ class Explanation:
     wait_s: float
     now: float
     request_rate: str = ""
+    attempt: Snapshot | None = None
 
     def __str__(self) -> str:
         return "\n".join((self.target.url, *(f"  {line}" for line in self._lines())))
@@ -36,6 +37,8 @@ class Explanation:
         lines = [str(self.decision), self._robots()]
         if self.snapshot.failures:
             lines.append(self._failures())
+        if self.attempt is not None:
+            lines.append(self._attempt(self.attempt))
         rate = f", for its Request-rate {self.request_rate}" if self.request_rate else ""
         lines += [
             f"delay: {self.pause.seconds:g} s between requests ({self.pause.because}{rate})",
@@ -59,6 +62,13 @@ class Explanation:
         days = 0.0 if since is None else (self.now - since) / 86_400
         copy = "the last good copy decides" if self.snapshot.good is not None else "there is no earlier copy"
         return f"failed {self.snapshot.failures} times in {days:.1f} days; {copy}{self._what_failed()}"
+
+    def _attempt(self, attempt: Snapshot) -> str:
+        times = "once" if attempt.failures == 1 else f"{attempt.failures} times"
+        left = max(0.0, attempt.expires_at - self.now)
+        return (
+            f"asked ahead of time, failed {times}: {attempt.access.reason.value}; not again for {left:.0f} s"
+        )
 
     def _what_failed(self) -> str:
         access = self.snapshot.access

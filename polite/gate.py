@@ -84,6 +84,7 @@ class Gate:
             wait_s=max(0.0, outlook.ready_at - self._clock.monotonic()),
             now=self._clock.wall(),
             request_rate=_ruling_rate(standing),
+            attempt=standing.attempt,
         )
 
     async def close(self) -> None:

@@ -1,8 +1,10 @@
 """One robots result per origin: remembered while it stands, fetched once however many wait, asked again when it is old."""
 
 import asyncio
+import logging
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from polite.errors import GateClosed
 from polite.events import RobotsFetched
@@ -16,8 +18,13 @@ from polite.robots.parse import PARSE_SIZE_FOR_THREAD, parse
 from polite.robots.policy import RobotsPolicy
 from polite.robots.rules import RuleSet
 from polite.robots.snapshot import Snapshot, renewed
-from polite.standings import Standing, Standings
+from polite.standings import CLOCK_TOLERANCE_S, Standing, Standings
 from polite.turns import Turns
+
+log = logging.getLogger("polite")
+
+# Origins asked ahead of time at one time: nobody waits for them, and others must find a free connection.
+_MOST_AHEAD = 50
 
 
 class OriginManager:
@@ -25,6 +32,9 @@ class OriginManager:
 
     Memory is bounded by `RobotsPolicy.max_origins`: the origin asked for longest ago is forgotten first, but never one whose
     server failed and must not be asked again yet. Such origins are bounded as well, and beyond that new ones are refused.
+
+    An answer that is asked for near its end is refreshed in the background (`RobotsPolicy.refresh_ahead`); where that fails it
+    holds until its end. A wall clock that is set ends no back-off, and does not count for the days that a server was unreachable.
     """
 
     def __init__(
@@ -49,21 +59,21 @@ class OriginManager:
         self._jitter = jitter
         self._known = Standings(policy.max_origins)
         self._flights: dict[Origin, Flight[Standing]] = {}
+        self._ahead = 0  # flights that nobody waits for
         self._reading = asyncio.Semaphore(1)
         self._closed = False
 
     def current(self, origin: Origin) -> Standing | None:
         """What is known and still stands, without waiting; None when it must be asked for."""
         standing = self._known.get(origin)
-        if standing is None or not standing.fresh_from < self._clock.wall() < standing.fresh_until:
-            return None
+        if standing is None or not standing.fresh_from < self._clock.wall() < standing.refresh_at:
+            return self._ageing(origin, standing)
         return standing
 
     def holds(self, origin: Origin, standing: Standing) -> bool:
-        """Whether what was known before a wait is still what counts: neither too old now, nor replaced."""
-        if self._known.replaced(origin, standing):
-            return False
-        return standing.fresh_from < self._clock.wall() < standing.fresh_until
+        """Whether what was known before a wait is still what counts: neither too old now, nor replaced by other rules."""
+        newest = self._known.newest(origin, standing)
+        return newest.rules is standing.rules and newest.fresh(self._clock.wall())
 
     async def standing(self, origin: Origin) -> Standing:
         """What holds for the origin now; all who wait for the same origin share one fetch (T2).
@@ -75,7 +85,8 @@ class OriginManager:
                 raise GateClosed(f"the gate is closed: {origin} was not asked", url=str(origin))
             flight = self._flights.get(origin)
             if flight is None:
-                flight = self._start(origin)
+                self._known.admit(origin, self._clock.monotonic())
+                flight = self._start(origin, self._ask, self._flights.pop)
             elif flight.leaving:
                 # Nobody joins a fetch that is being cancelled: wait until it is gone, then look again.
                 await flight.gone()
@@ -95,35 +106,87 @@ class OriginManager:
     def __len__(self) -> int:
         return len(self._known)
 
-    def _start(self, origin: Origin) -> Flight[Standing]:
-        self._known.admit(origin, self._clock.wall())
+    def _start(
+        self,
+        origin: Origin,
+        work: Callable[[Origin], Awaitable[Standing]],
+        landed: Callable[[Origin], object],
+    ) -> Flight[Standing]:
         flight = self._flights[origin] = Flight(
-            lambda: self._ask(origin),
-            name=f"polite robots {origin}",
-            landed=lambda: self._flights.pop(origin),
+            lambda: work(origin), name=f"polite robots {origin}", landed=lambda: landed(origin)
         )
         return flight
 
+    def _ageing(self, origin: Origin, standing: Standing | None) -> Standing | None:
+        """What is near its end still stands, but is asked for again while it does."""
+        if standing is None or not standing.fresh(self._clock.wall()):
+            return None
+        if origin not in self._flights and self._ahead < _MOST_AHEAD and not self._closed:
+            self._ahead += 1
+            self._start(origin, self._refresh, self._refreshed)
+        return standing
+
+    async def _refresh(self, origin: Origin) -> Standing:
+        """Ask ahead of time. A defect, or a store that fails, must not make each question ask again."""
+        before = self._known.get(origin)
+        try:
+            return await self._fetch(origin, before)
+        except Exception as error:
+            if before is not None and self._known.get(origin) is before:
+                log.warning("%s could not be asked ahead of time: %r", origin, error)
+                self._put(origin, replace(before, refresh_at=before.fresh_until))
+            raise
+
+    def _refreshed(self, origin: Origin) -> None:
+        self._ahead -= 1
+        self._flights.pop(origin)
+
     async def _ask(self, origin: Origin) -> Standing:
-        """The store first, then the origin itself."""
+        """The store first, then the origin itself; but not a server that has failed, before its back-off is over."""
         before = self._known.get(origin)
         if before is None and self._store is not None:
             before = await self._recalled(origin, self._store)
             if before is not None and before.fresh(self._clock.wall()):
-                self._known.put(origin, before, self._clock.wall())
-                return before
+                return self._put(origin, before)
+        if before is not None and before.back_off_left_s(self._clock.monotonic()) > CLOCK_TOLERANCE_S:
+            # Asked ahead of time in vain, or the clock was set: what holds is the failure, in dates of today.
+            standing = before.dated(self._skew())
+            if standing.attempt is not None:
+                standing = await self._standing_of(standing.attempt, standing)
+            await self._save(origin, standing.snapshot)
+            return self._put(origin, standing)
+        return await self._fetch(origin, before)
+
+    async def _fetch(self, origin: Origin, before: Standing | None) -> Standing:
         crawl_delay = None if before is None else before.crawl_delay
-        last = None if before is None else before.snapshot
-        had_file = last is not None and isinstance(last.good, Found)
+        had_file = before is not None and isinstance(before.snapshot.good, Found)
         access = await self._fetcher.fetch(origin, crawl_delay=crawl_delay, had_file=had_file)
-        snapshot = renewed(last, access, self._policy, self._clock.wall(), jitter=self._jitter())
-        standing = await self._standing_of(snapshot)
-        self._known.put(origin, standing, self._clock.wall())
+        now = self._clock.wall()
+        still_good = before is not None and before.fresh(now)
+        before = None if before is None else before.dated(self._skew())
+        last = None if before is None else before.latest
+        snapshot = renewed(last, access, self._policy, now, jitter=self._jitter())
+        if before is not None and snapshot.failures and still_good:
+            # Ahead of time, and in vain: nothing is worse than it was.
+            standing = self._put(origin, before.attempted(snapshot))
+        else:
+            standing = self._put(origin, await self._standing_of(snapshot, before))
         self._rest_as_asked(origin, standing.crawl_delay)
         self._tell(origin, snapshot)
+        if standing.attempt is None:
+            await self._save(origin, snapshot)
+        return standing
+
+    def _put(self, origin: Origin, standing: Standing) -> Standing:
+        self._known.put(origin, standing, self._clock.monotonic())
+        return standing
+
+    async def _save(self, origin: Origin, snapshot: Snapshot) -> None:
         if self._store is not None:
             await self._store.save(origin, snapshot)
-        return standing
+
+    def _skew(self) -> float:
+        return self._clock.monotonic() - self._clock.wall()
 
     async def _recalled(self, origin: Origin, store: RobotsStore) -> Standing | None:
         """What the store knows. Somebody may have asked the origin a moment ago: it rests first, and while a back-off runs."""
@@ -145,9 +208,12 @@ class OriginManager:
             pause = self._turns.pause(crawl_delay)
             self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
 
-    async def _standing_of(self, snapshot: Snapshot) -> Standing:
+    async def _standing_of(self, snapshot: Snapshot, before: Standing | None = None) -> Standing:
+        """What a snapshot means now; a file that says what it said `before` is not read again."""
         access, reason = snapshot.standing(self._policy, self._clock.wall())
         match access:
+            case Found() if before is not None and before.read_from(access):
+                rules = before.rules
             case Found() if len(access.body) > PARSE_SIZE_FOR_THREAD:
                 # One at a time: threads that compute take turns of 5 ms with the loop, and it would wait for each of them.
                 async with self._reading:
@@ -158,7 +224,7 @@ class OriginManager:
                 rules = RuleSet.allow_all(reason, access=access, dialect=self._policy.dialect)
             case Unreachable():
                 rules = RuleSet.deny_all(reason, access=access, dialect=self._policy.dialect)
-        return Standing.of(rules, snapshot)
+        return Standing.of(rules, snapshot, ahead=self._policy.refresh_ahead, skew=self._skew())
 
     def _read(self, access: Found) -> RuleSet:
         return parse(access.body, dialect=self._policy.dialect).rules_for(self._agent)

@@ -149,7 +149,7 @@ async def test_k1_an_answer_is_remembered_for_24_hours() -> None:
 async def test_k2_max_age_is_obeyed() -> None:
     short = Reply(200, b"", cache_control="max-age=600")
 
-    async with managing(short) as (manager, transport):
+    async with managing(short, refresh_ahead=0) as (manager, transport):
         await manager.standing(SITE)
         await asyncio.sleep(599)
         assert manager.current(SITE) is not None

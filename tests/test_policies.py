@@ -7,6 +7,11 @@ import pytest
 from polite import FetchPolicy, InvalidOption, PacingPolicy, RobotsPolicy, dialect
 
 BAD: list[tuple[type, dict[str, Any]]] = [
+    (RobotsPolicy, {"refresh_ahead": -0.1}),
+    (RobotsPolicy, {"refresh_ahead": 0.91}),
+    (RobotsPolicy, {"refresh_ahead": "0.5"}),
+    (RobotsPolicy, {"refresh_ahead": float("nan")}),
+    (RobotsPolicy, {"infer_missing": 1}),
     (PacingPolicy, {"min_delay": -1}),
     (PacingPolicy, {"min_delay": float("nan")}),
     (PacingPolicy, {"min_delay": float("inf")}),

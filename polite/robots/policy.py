@@ -13,6 +13,8 @@ Network = IPv4Network | IPv6Network
 
 # RFC 9309, 2.5: at least 500 KiB must be parsed; the documents make it exactly that (H9).
 BODY_LIMIT = 512_000
+# Of its lifetime an answer is left alone for a tenth at least, or an origin would be asked all the time.
+_MOST_AHEAD = 0.9
 
 
 def seconds(option: str, value: float, *, least: float = 0.0, most: float = math.inf) -> None:
@@ -25,6 +27,12 @@ def count(option: str, value: int, *, least: int, most: int) -> None:
     """Refuse a number outside its limits, in the same words."""
     if type(value) is not int or not least <= value <= most:
         raise InvalidOption(f"{option}={value!r}: a whole number from {least} to {most} is needed")
+
+
+def share(option: str, value: float, *, most: float) -> None:
+    """Refuse a part of the whole outside its limits, in the same words."""
+    if type(value) not in (int, float) or not 0 <= value <= most:
+        raise InvalidOption(f"{option}={value!r}: a number from 0 to {most:g} is needed")
 
 
 def switch(option: str, value: bool) -> None:  # noqa: FBT001 - it is what is looked at
@@ -43,11 +51,12 @@ class RobotsPolicy:
     the request and not of the file. `deny_bad_redirects`: a redirect that leads nowhere is no answer; without it it is a 404.
     `infer_missing`: a site that answers 5xx for robots.txt is asked for a page that cannot exist and for its front page; where the
     one is 5xx too and the other 2xx, it has no robots.txt (H7). `default_ttl`: how long an answer is good (K1); a max-age moves it
-    within `min_ttl` and `max_ttl` (K2). `keep_stale`: while a refresh fails, the last good copy goes on deciding (K3); without it
-    all is denied meanwhile. `unreachable_limit`: after so long without an answer the last copy decides, or, with none, all is
-    allowed (H6). A failed fetch is tried again after `retry_min`, doubling up to `retry_max`, or up to `busy_retry_max` after a
-    503 (H5), and not before `nxdomain_retry` when the name does not exist; a Retry-After is obeyed up to `max_retry_after`.
-    `max_origins` bounds what is remembered.
+    within `min_ttl` and `max_ttl` (K2). `refresh_ahead`: in this last part of its lifetime a question has the origin asked again,
+    while nobody waits; 0 for never. `keep_stale`: while a refresh fails, the last good copy goes on deciding (K3); without it all
+    is denied meanwhile. `unreachable_limit`: after so long without an answer the last copy decides, or, with none, all is allowed
+    (H6). A failed fetch is tried again after `retry_min`, doubling up to `retry_max`, or up to `busy_retry_max` after a 503 (H5),
+    and not before `nxdomain_retry` when the name does not exist; a Retry-After is obeyed up to `max_retry_after`. `max_origins`
+    bounds what is remembered.
     """
 
     dialect: Dialect = RFC9309
@@ -59,6 +68,7 @@ class RobotsPolicy:
     default_ttl: float = 86_400.0
     min_ttl: float = 300.0
     max_ttl: float = 7 * 86_400.0
+    refresh_ahead: float = 0.1
     keep_stale: bool = True
     unreachable_limit: float = 30 * 86_400.0
     retry_min: float = 5.0
@@ -75,6 +85,7 @@ class RobotsPolicy:
         seconds("RobotsPolicy.min_ttl", self.min_ttl)
         seconds("RobotsPolicy.max_ttl", self.max_ttl, least=self.min_ttl)
         seconds("RobotsPolicy.default_ttl", self.default_ttl, least=self.min_ttl, most=self.max_ttl)
+        share("RobotsPolicy.refresh_ahead", self.refresh_ahead, most=_MOST_AHEAD)
         seconds("RobotsPolicy.unreachable_limit", self.unreachable_limit)
         seconds("RobotsPolicy.retry_min", self.retry_min, least=0.1)
         seconds("RobotsPolicy.retry_max", self.retry_max, least=self.retry_min)

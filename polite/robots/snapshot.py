@@ -1,6 +1,6 @@
 """What is known of one origin's robots.txt, how old it is, and what it means now. All times are wall seconds."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from polite.robots.access import Access, Found, Unavailable, Unreachable
 from polite.robots.policy import RobotsPolicy
@@ -30,6 +30,16 @@ class Snapshot:
     def fresh_between(self) -> tuple[float, float]:
         """Within these times the answer stands. A clock set far back makes it old, not eternal."""
         return 2 * self.fetched_at - self.expires_at, self.expires_at
+
+    def moved(self, seconds: float) -> "Snapshot":
+        """The same, after somebody has set the wall clock forward by so many seconds, or back: its dates go along."""
+        return replace(
+            self,
+            fetched_at=self.fetched_at + seconds,
+            expires_at=self.expires_at + seconds,
+            good_at=None if self.good_at is None else self.good_at + seconds,
+            unreachable_since=None if self.unreachable_since is None else self.unreachable_since + seconds,
+        )
 
     def fresh(self, now: float) -> bool:
         """Whether the answer still stands."""
