@@ -262,9 +262,9 @@ async def test_after_closing_nobody_is_asked_ahead_of_time() -> None:
 
 
 async def test_a_failure_is_not_asked_about_ahead_of_its_back_off() -> None:
-    transport = ScriptedTransport({ROBOTS: Reply(500, retry_after="1000")})
+    transport = ScriptedTransport({ROBOTS: Reply(500)})
 
-    async with opened(transport) as gate:
+    async with opened(transport, retry_min=1_000.0, busy_retry_max=1_000.0) as gate:
         for _ in range(999):
             assert not await gate.check(PAGE)
             await asyncio.sleep(1)
