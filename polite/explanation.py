@@ -60,8 +60,16 @@ class Explanation:
     def _failures(self) -> str:
         since = self.snapshot.unreachable_since
         days = 0.0 if since is None else (self.now - since) / 86_400
-        copy = "the last good copy decides" if self.snapshot.good is not None else "there is no earlier copy"
-        return f"failed {self.snapshot.failures} times in {days:.1f} days; {copy}{self._what_failed()}"
+        return (
+            f"failed {self.snapshot.failures} times in {days:.1f} days; {self._copy()}{self._what_failed()}"
+        )
+
+    def _copy(self) -> str:
+        if self.snapshot.good is None:
+            return "there is no earlier copy"
+        if self.decision.reason is Reason.UNREACHABLE:
+            return "the last good copy does not count (RobotsPolicy.keep_stale)"
+        return "the last good copy decides"
 
     def _attempt(self, attempt: Snapshot) -> str:
         times = "once" if attempt.failures == 1 else f"{attempt.failures} times"

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import math
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -96,7 +97,9 @@ class RobotsFetcher:
             outcome = self._outcome(answer, elapsed)
         finally:
             # Also when cancelled half way: the server may have seen the request, so it rests all the same.
-            self._turns.settle(turn, ask.target, outcome, crawl_delay)
+            # A 503 is asked about fairly often (H5): nobody is to hang in a back-off that is longer than that.
+            most_s = self._robots.busy_retry_max if outcome.status == 503 else math.inf
+            self._turns.settle(turn, ask.target, outcome, crawl_delay, most_s=most_s)
             self._turns.release(turn)
         return answer, elapsed
 

@@ -1,6 +1,8 @@
 """A turn at an origin: its scopes, the pacer that gives it, and the throttle that says how long the origin rests."""
 
+import math
 from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import replace
 
 from polite.events import Slowed
 from polite.origin import Origin, Target
@@ -48,15 +50,26 @@ class Turns:
         provisional_s = self.pause(crawl_delay).seconds
         return self._pacer.acquire(scopes, urgent=urgent, provisional_s=provisional_s)
 
-    def settle(self, turn: Turn, target: Target, outcome: Outcome, crawl_delay: float | None) -> Pause:
+    def settle(
+        self,
+        turn: Turn,
+        target: Target,
+        outcome: Outcome,
+        crawl_delay: float | None,
+        *,
+        most_s: float = math.inf,
+    ) -> Pause:
         """Count the rest from now. May be called again when more is known: it only ever lengthens.
 
         The narrowest scope rests as the answer and the file ask. What they ask is that origin's word: a broader scope, which
-        other origins share, rests for `min_delay`.
+        other origins share, rests for `min_delay`. `most_s` bounds a back-off for which no Retry-After asked.
         """
         scopes = self._scopes(target)
         strikes = self._pacer.strikes(scopes[0]) if outcome.status in REFUSALS else 0
         pause = self._throttle.pause(outcome, crawl_delay=crawl_delay, strikes=strikes)
+        if pause.seconds > most_s and outcome.retry_after_s is None:
+            seconds = max(most_s, self.pause(crawl_delay).seconds)
+            pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
         rests: float | dict[Hashable, float] = pause.seconds
         if len(scopes) > 1:
             rests = dict.fromkeys(scopes, self._min_delay) | {scopes[0]: pause.seconds}

@@ -53,6 +53,8 @@ class Dialect:
 
     The fetch:
     - `denied_statuses`: the 4xx answers that count as a server error, not as "no restriction" (H4).
+    - `forgives_unreachable`: after `RobotsPolicy.unreachable_limit` without an answer the last copy decides, or, with none, all is
+      allowed (H6); otherwise a site that cannot be reached stays as it is until it answers.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Dialect:
     excluded_equal_escapes: bool = False
     normalises_urls: bool = True
     denied_statuses: frozenset[int] = frozenset()
+    forgives_unreachable: bool = True
 
     def __post_init__(self) -> None:
         """Raises InvalidOption for what cannot be a dialect, and would read files as nobody means it."""
@@ -136,6 +139,8 @@ CLASSIC = Dialect(
     has_allow=False,
     has_wildcards=False,
     exempts_robots_txt=False,
+    # The document says nothing of servers that fail; nobody is allowed anything by that.
+    forgives_unreachable=False,
 )
 
 GOOGLE_2010 = Dialect(
@@ -146,6 +151,8 @@ GOOGLE_2010 = Dialect(
     supplies_slash=True,
     wildcard_conflict=WildcardConflict.UNDEFINED,
     exempts_robots_txt=False,
+    # The document leaves server errors that last undefined; the thirty days came with its successor.
+    forgives_unreachable=False,
 )
 
 GOOGLE_2019 = Dialect(

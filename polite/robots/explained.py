@@ -15,7 +15,7 @@ from polite.robots.signals import binding
 
 _NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
 # Fields that no verdict about a path depends on: a name, the fetch, and what is only called undefined.
-_ELSEWHERE = {"name", "denied_statuses", "wildcard_conflict"}
+_ELSEWHERE = {"name", "denied_statuses", "forgives_unreachable", "wildcard_conflict"}
 
 # Of more rules nobody reads the rest.
 _MOST_TOLD = 20

@@ -58,7 +58,7 @@ class Snapshot:
 
     def _without_answer(self, access: Unreachable, policy: RobotsPolicy, now: float) -> tuple[Access, Reason]:
         since = self.fetched_at if self.unreachable_since is None else self.unreachable_since
-        too_long = now - since > policy.unreachable_limit
+        too_long = policy.dialect.forgives_unreachable and now - since > policy.unreachable_limit
         if self.good is not None and (policy.keep_stale or too_long):
             return self.good, Reason.UNREACHABLE_TOO_LONG if too_long else Reason.OK
         if too_long:
