@@ -86,7 +86,8 @@ def _failed(
     before: Snapshot | None, access: Unreachable, policy: RobotsPolicy, now: float, jitter: float
 ) -> Snapshot:
     failures = 1 if before is None else before.failures + 1
-    since = now if before is None or before.unreachable_since is None else min(before.unreachable_since, now)
+    # Never earlier than it was: with a clock that is behind for once, a month would pass when it is set right.
+    since = now if before is None or before.unreachable_since is None else before.unreachable_since
     return Snapshot(
         access,
         now,

@@ -8,8 +8,9 @@ _SLACK = 20
 _AT_ONCE = 100
 # Between two counts at least so many saves pass, where the bound allows it: a count reads the whole index.
 _COUNT_EVERY = 1_000
-# A back-off is forgotten so long after its end.
-_GRACE_S = 86_400.0
+# A back-off is forgotten so long after its end, a clock that is a month ahead for once notwithstanding; sooner for want of room.
+_GRACE_S = 40 * 86_400.0
+_LEAST_GRACE_S = 86_400.0
 
 # What goes first is what was saved longest ago. A server that failed and may not be asked again yet is not forgotten.
 _FORGET = """
@@ -36,13 +37,13 @@ class Room:
             self._count(connection, now)
         spare = self._max_bytes // _SLACK
         if self._used(connection) > self._max_bytes:
-            _expire(connection, now)
+            _expire(connection, now - _LEAST_GRACE_S)
             while self._used(connection) > self._max_bytes - spare:
                 if not connection.execute(_FORGET, (now, _AT_ONCE)).rowcount:
                     break
 
     def _count(self, connection: sqlite3.Connection, now: float) -> None:
-        _expire(connection, now)
+        _expire(connection, now - _GRACE_S)
         known = int(connection.execute("SELECT count(*) FROM robots").fetchone()[0])
         if known > self._max_origins:
             too_many = known - self._max_origins + self._max_origins // _SLACK
@@ -58,6 +59,6 @@ class Room:
         return (pages - free) * size
 
 
-def _expire(connection: sqlite3.Connection, now: float) -> None:
-    """Back-offs that are over, and not only by a clock that was set to the wrong hour."""
-    connection.execute("DELETE FROM back_offs WHERE until <= ?", (now - _GRACE_S,))
+def _expire(connection: sqlite3.Connection, before: float) -> None:
+    """Back-offs that have been over for long, and not only by a clock that was set to the wrong hour."""
+    connection.execute("DELETE FROM back_offs WHERE until <= ?", (before,))

@@ -106,16 +106,35 @@ async def test_what_only_back_offs_fill_is_left_to_the_hard_limit(opened):
     assert (await store.held(site(0))).because == "x" * 500
 
 
-async def test_back_offs_are_forgotten_a_day_after_their_end(opened):
+async def test_back_offs_are_forgotten_long_after_their_end(opened):
     now = 4_000.0
     store = opened(wall=lambda: now)
     store.hold(site(1), Hold(0.0, 3_600.0, "over"))
     await store.save(site(1), found())
     over_for_a_moment = await store.held(site(1))
 
-    now += DAY
+    now += 30 * DAY
+    store._written._room._left = 0
+    await store.save(site(2), found())
+    a_month_ahead = await store.held(site(1))
+    now += 10 * DAY
     store._written._room._left = 0
     await store.save(site(2), found())
 
     assert over_for_a_moment is not None
+    assert a_month_ahead is not None
     assert await store.held(site(1)) is None
+
+
+async def test_for_want_of_room_back_offs_are_forgotten_a_day_after_their_end(opened):
+    now = 4_000.0
+    store = opened(max_bytes=MIB, wall=lambda: now)
+    store.hold(site(1), Hold(0.0, 3_600.0, "over"))
+    store.hold(site(2), Hold(0.0, 3_600.0 + DAY, "over for an hour"))
+
+    now += DAY
+    for number in range(50):
+        await store.save(site(number), found(40_000))
+
+    assert await store.held(site(1)) is None
+    assert await store.held(site(2)) is not None
