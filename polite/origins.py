@@ -197,7 +197,7 @@ class OriginManager:
             self._turns.hold(target, hold.left_s(self._clock.wall()), hold.because)
         if stored is None:
             return None
-        standing = await self._standing_of(stored)
+        standing = await self._standing_of(stored.recalled(self._clock.wall()))
         pause = self._turns.pause(standing.crawl_delay)
         self._turns.hold(target, pause.seconds, pause.because)
         return standing

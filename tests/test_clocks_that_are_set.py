@@ -117,6 +117,9 @@ async def test_a_back_off_of_robots_txt_is_not_lost_and_nobody_hangs(
             asked_at = now()
             assert not await gate.check(PAGE)
             assert now() == asked_at
+            standing = gate._origins.current(polite.Origin.of(SITE))
+            assert standing is not None
+            assert standing.fresh(clock.wall())
             await asyncio.sleep(rest / 20)
         told = (await gate.explain(PAGE)).snapshot
         asked_before = len(server.asked)
@@ -200,8 +203,54 @@ async def test_a_run_with_a_clock_that_is_behind_makes_no_thirty_days(kind: str,
 
     for seconds in (0.0, -20_000 * DAY, 20_000 * DAY):
         step(clock, seconds)
+        asked_before = len(server.asked)
         async with opened(server, clock, store=store) as gate:
             assert not await failing_for(gate, DAY)
+        assert len(server.asked) - asked_before > 12
+
+
+async def test_a_clock_that_is_set_right_in_a_run_leaves_the_thirty_days_what_they_are() -> None:
+    server, clock, store = Server(Reply(500)), LoopClock(), MemoryStore()
+
+    async with opened(server, clock, store=store) as gate:
+        await failing_for(gate, 10 * DAY)
+    step(clock, -20_000 * DAY)
+    async with opened(server, clock, store=store) as gate:
+        ever = await failing_for(gate, DAY)
+        step(clock, 20_000 * DAY)
+        ever = ever or await failing_for(gate, 18.9 * DAY)
+        await asyncio.sleep(3 * HOUR)
+        in_the_end = await failing_for(gate, 3 * HOUR)
+
+    assert not ever
+    assert in_the_end
+
+
+async def test_a_clock_that_is_set_while_nobody_asks_makes_no_thirty_days() -> None:
+    server, clock = Server(Reply(500)), LoopClock()
+
+    async with opened(server, clock) as gate:
+        await failing_for(gate, HOUR)
+        await asyncio.sleep(5 * HOUR)
+        step(clock, 31 * DAY)
+        decision = await gate.check(PAGE)
+
+    assert not decision.allowed
+
+
+async def test_a_copy_goes_on_no_longer_than_either_clock_says_when_its_refresh_fails() -> None:
+    server, clock = Server(RULES, Reply(500)), LoopClock()
+
+    async with opened(server, clock, keep_stale=False) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(10 * HOUR)
+        step(clock, HOUR)
+        await asyncio.sleep(12 * HOUR)
+        assert await gate.check(PAGE)
+        await asyncio.sleep(1.5 * HOUR)
+        decision = await gate.check(PAGE)
+
+    assert not decision.allowed
 
 
 async def test_a_clock_that_was_behind_and_is_set_right_is_remembered_over_a_restart() -> None:
@@ -278,6 +327,18 @@ async def test_a_clock_that_is_set_back_keeps_a_copy_for_twice_its_time_at_most(
     assert now() <= 2 * 24 * HOUR + 24 * HOUR
 
 
+@pytest.mark.parametrize(("seconds", "asked"), [(-HOUR, 1), (-2 * DAY, 2)])
+async def test_a_copy_of_a_clock_far_ahead_is_asked_for_again(seconds: float, asked: int) -> None:
+    server, clock, store = Server(), LoopClock(), MemoryStore()
+
+    for each in (0.0, seconds):
+        step(clock, each)
+        async with opened(server, clock, store=store) as gate:
+            await gate.check(PAGE)
+
+    assert len(server.asked) == asked
+
+
 async def test_a_clock_that_is_set_back_does_not_keep_new_origins_out() -> None:
     server, clock = Server(), LoopClock()
 
@@ -322,6 +383,24 @@ async def test_a_back_off_in_a_file_is_over_in_no_more_than_its_time_and_never_d
     assert set_right is not None
     assert 0.0 <= held.left_s(clock.wall() + seconds) <= 7_200
     assert set_right.left_s(clock.wall()) == pytest.approx(7_200, abs=1)
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(0.0, 600.0), (-HOUR, 900.0), (-30 * DAY, 900.0)])
+async def test_a_back_off_of_robots_txt_is_not_begun_anew_by_a_restart_unless_the_clock_went_back(
+    seconds: float, left: float
+) -> None:
+    server, clock, store = Server(Reply(500)), LoopClock(), MemoryStore()
+
+    async with opened(server, clock, store=store, retry_min=900.0, busy_retry_max=900.0) as gate:
+        await gate.check(PAGE)
+    await asyncio.sleep(300)
+    step(clock, seconds)
+    async with opened(server, clock, store=store, retry_min=900.0, busy_retry_max=900.0) as gate:
+        with pytest.raises(polite.Unreachable) as refusal:
+            await visit(gate, server)
+
+    assert left <= refusal.value.retry_after_s <= left + 225
+    assert len(server.asked) == 1
 
 
 async def test_a_run_with_a_clock_set_back_waits_a_kept_back_off_out(tmp_path: Path) -> None:

@@ -33,13 +33,26 @@ class Snapshot:
 
     def moved(self, seconds: float) -> "Snapshot":
         """The same, after somebody has set the wall clock forward by so many seconds, or back: its dates go along."""
+        since = self.unreachable_since
+        if since is not None and since <= self.fetched_at:
+            # One that lies ahead of the answer itself was told by another clock, and stays.
+            since += seconds
         return replace(
             self,
             fetched_at=self.fetched_at + seconds,
             expires_at=self.expires_at + seconds,
             good_at=None if self.good_at is None else self.good_at + seconds,
-            unreachable_since=None if self.unreachable_since is None else self.unreachable_since + seconds,
+            unreachable_since=since,
         )
+
+    def recalled(self, now: float) -> "Snapshot":
+        """The same in another run. A failure of a clock that was ahead of ours has its back-off before it, once more.
+
+        Since when it failed stays as it was: a month would pass when our clock is set right.
+        """
+        if not self.failures or self.fetched_at <= now:
+            return self
+        return replace(self.moved(now - self.fetched_at), unreachable_since=self.unreachable_since)
 
     def fresh(self, now: float) -> bool:
         """Whether the answer still stands."""
