@@ -86,7 +86,7 @@ class OriginManager:
             flight = self._flights.get(origin)
             if flight is None:
                 self._known.admit(origin, self._clock.monotonic())
-                flight = self._start(origin, self._ask, self._flights.pop)
+                flight = self._start(origin, lambda: self._ask(origin), self._flights.pop)
             elif flight.leaving:
                 # Nobody joins a fetch that is being cancelled: wait until it is gone, then look again.
                 await flight.gone()
@@ -109,11 +109,11 @@ class OriginManager:
     def _start(
         self,
         origin: Origin,
-        work: Callable[[Origin], Awaitable[Standing]],
+        work: Callable[[], Awaitable[Standing]],
         landed: Callable[[Origin], object],
     ) -> Flight[Standing]:
         flight = self._flights[origin] = Flight(
-            lambda: work(origin), name=f"polite robots {origin}", landed=lambda: landed(origin)
+            work, name=f"polite robots {origin}", landed=lambda: landed(origin)
         )
         return flight
 
@@ -123,16 +123,15 @@ class OriginManager:
             return None
         if origin not in self._flights and self._ahead < _MOST_AHEAD and not self._closed:
             self._ahead += 1
-            self._start(origin, self._refresh, self._refreshed)
+            self._start(origin, lambda: self._refresh(origin, standing), self._refreshed)
         return standing
 
-    async def _refresh(self, origin: Origin) -> Standing:
+    async def _refresh(self, origin: Origin, before: Standing) -> Standing:
         """Ask ahead of time. A defect, or a store that fails, must not make each question ask again."""
-        before = self._known.get(origin)
         try:
-            return await self._fetch(origin, before)
+            return await self._shared(origin, before) or await self._fetch(origin, before)
         except Exception as error:
-            if before is not None and self._known.get(origin) is before:
+            if self._known.get(origin) is before:
                 log.warning("%s could not be asked ahead of time: %r", origin, error)
                 self._put(origin, replace(before, refresh_at=before.fresh_until))
             raise
@@ -155,7 +154,17 @@ class OriginManager:
                 standing = await self._standing_of(standing.attempt, standing)
             await self._save(origin, standing.snapshot)
             return self._put(origin, standing)
-        return await self._fetch(origin, before)
+        shared = None if before is None else await self._shared(origin, before)
+        return shared or await self._fetch(origin, before)
+
+    async def _shared(self, origin: Origin, before: Standing) -> Standing | None:
+        """What another crawler was told since, where they share a store: the origin need not be asked twice (K4)."""
+        stored = None if self._store is None else await self._store.load(origin)
+        if stored is None or stored.failures or stored.fetched_at <= before.snapshot.fetched_at:
+            return None
+        standing = await self._standing_of(stored, before)
+        young = standing.fresh_from < self._clock.wall() < standing.refresh_at
+        return self._put(origin, standing) if young else None
 
     async def _fetch(self, origin: Origin, before: Standing | None) -> Standing:
         crawl_delay = None if before is None else before.crawl_delay

@@ -221,6 +221,63 @@ async def test_k4_a_store_is_shared_between_crawlers() -> None:
     assert (len(asked_first.asked), len(asked_second.asked)) == (1, 0)
 
 
+@pytest.mark.parametrize("asks_again_after", [0.95 * DAY, 1.05 * DAY])
+async def test_k4_what_another_crawler_was_told_since_is_not_asked_for_again(asks_again_after: float) -> None:
+    store, clock = MemoryStore(), LoopClock()
+
+    async with (
+        managing(RULES, store=store, clock=clock) as (first, asked_first),
+        managing(RULES, STRICTER, store=store, clock=clock) as (second, asked_second),
+    ):
+        await second.standing(SITE)
+        asked_second.answer(SITE.robots_url, STRICTER)
+        await first.standing(SITE)
+        await asyncio.sleep(asks_again_after)
+        await second.standing(SITE)
+        await asyncio.sleep(5)
+        await first.standing(SITE)
+        await asyncio.sleep(5)
+        standing = await first.standing(SITE)
+
+    assert not standing.rules.allows("/")
+    assert (len(asked_first.asked), len(asked_second.asked)) == (0, 2)
+
+
+async def test_what_another_crawler_was_told_long_ago_is_no_answer() -> None:
+    store, clock = MemoryStore(), LoopClock()
+
+    async with (
+        managing(RULES, store=store, clock=clock) as (first, asked_first),
+        managing(RULES, store=store, clock=clock) as (second, asked_second),
+    ):
+        await first.standing(SITE)
+        await second.standing(SITE)
+        await asyncio.sleep(1.5 * DAY)
+        await second.standing(SITE)
+        await asyncio.sleep(1.5 * DAY)
+        await first.standing(SITE)
+
+    assert (len(asked_first.asked), len(asked_second.asked)) == (2, 1)
+
+
+async def test_a_failure_of_another_crawler_is_its_own() -> None:
+    store, clock = MemoryStore(), LoopClock()
+
+    async with (
+        managing(RULES, store=store, clock=clock) as (first, asked_first),
+        managing(Reply(500), store=store, clock=clock) as (second, _),
+    ):
+        await first.standing(SITE)
+        await second.standing(SITE)
+        await asyncio.sleep(1.5 * DAY)
+        await second.standing(SITE)
+        await asyncio.sleep(1)
+        standing = await first.standing(SITE)
+
+    assert standing.snapshot.failures == 0
+    assert len(asked_first.asked) == 2
+
+
 async def test_what_the_store_has_too_long_serves_while_the_origin_is_down() -> None:
     store, clock = MemoryStore(), LoopClock()
 
