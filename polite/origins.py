@@ -160,7 +160,7 @@ class OriginManager:
     async def _shared(self, origin: Origin, before: Standing) -> Standing | None:
         """What another crawler was told since, where they share a store: the origin need not be asked twice (K4)."""
         stored = None if self._store is None else await self._store.load(origin)
-        if stored is None or stored.failures or stored.fetched_at <= before.snapshot.fetched_at:
+        if stored is None or stored.failures:
             return None
         standing = await self._standing_of(stored, before)
         young = standing.fresh_from < self._clock.wall() < standing.refresh_at
