@@ -73,7 +73,8 @@ class Snapshot:
         since = self.fetched_at if self.unreachable_since is None else self.unreachable_since
         too_long = policy.dialect.forgives_unreachable and now - since > policy.unreachable_limit
         if self.good is not None and (policy.keep_stale or too_long):
-            return self.good, Reason.UNREACHABLE_TOO_LONG if too_long else Reason.OK
+            fine = Reason.OK if isinstance(self.good, Found) else Reason.UNAVAILABLE
+            return self.good, Reason.UNREACHABLE_TOO_LONG if too_long else fine
         if too_long:
             return Unavailable(
                 Reason.UNREACHABLE_TOO_LONG, access.url, access.status

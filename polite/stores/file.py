@@ -71,11 +71,15 @@ class StoreFile:
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
 
-    def write(self, snapshots: Mapping[str, Snapshot], holds: Mapping[str, Hold]) -> None:
-        """All in one transaction: when this returns, the end of the process does not undo it."""
+    def write(
+        self, snapshots: Mapping[str, Snapshot], holds: Mapping[str, Hold], used: Sequence[str] = ()
+    ) -> None:
+        """All in one transaction: when this returns, the end of the process does not undo it. `used`: what was read since."""
         rows = [form.row(origin, snapshot) for origin, snapshot in snapshots.items()]
         with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
+            if self._room is not None:
+                self._room.spare(connection, used)
             connection.executemany(_SAVE, rows)
             connection.executemany(_HOLD, (_hold_row(*each) for each in holds.items()))
             if self._room is not None:

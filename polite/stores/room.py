@@ -1,6 +1,7 @@
 """Room in a robots store's file: what goes when there is not enough, and what never does."""
 
 import sqlite3
+from collections.abc import Sequence
 
 # So much of a bound is freed at one time, so that it is not looked for at each save.
 _SLACK = 20
@@ -12,11 +13,14 @@ _COUNT_EVERY = 1_000
 _GRACE_S = 40 * 86_400.0
 _LEAST_GRACE_S = 86_400.0
 
-# What goes first is what was saved longest ago. A server that failed and may not be asked again yet is not forgotten.
+# What was used longest ago, saved or read, goes first. A server that failed and may not be asked again yet is not forgotten.
 _FORGET = """
     DELETE FROM robots WHERE saved IN
     (SELECT saved FROM robots WHERE NOT (failures > 0 AND expires_at > ?) ORDER BY saved LIMIT ?)
 """
+
+
+_MOVE = "UPDATE robots SET saved = (SELECT max(saved) FROM robots) + 1 WHERE origin = ? AND saved <= ?"
 
 
 class Room:
@@ -29,6 +33,15 @@ class Room:
         self._max_origins = max_origins
         self._max_bytes = max_bytes
         self._left = 0  # saves until the next count
+
+    def spare(self, connection: sqlite3.Connection, used: Sequence[str]) -> None:
+        """What was read goes later. Only the older half is moved, since to move a row is to write it again."""
+        if used:
+            oldest, latest = (
+                connection.execute(f"SELECT {end}(saved) FROM robots").fetchone()[0] or 0  # noqa: S608 - min or max
+                for end in ("min", "max")
+            )
+            connection.executemany(_MOVE, ((name, (oldest + latest) // 2) for name in used))
 
     def make(self, connection: sqlite3.Connection, saved: int, now: float) -> None:
         """After so many saves: forget what is over, and what there is no room for. `now` is in wall seconds."""

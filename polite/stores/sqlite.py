@@ -4,6 +4,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
 from pathlib import Path
 from typing import Literal
 
@@ -19,21 +20,30 @@ from polite.stores.worker import Worker
 
 log = logging.getLogger("polite")
 
-# What is written: a snapshot, a hold, or nothing but the question whether the file can be written.
-_Write = tuple[str, Snapshot | Hold | None]
+
+class Use(Enum):
+    """That a snapshot was used, though not saved."""
+
+    READ = auto()
+
+
+# What is written: a snapshot, a hold, a use, or nothing but the question whether the file can be written.
+_Write = tuple[str, Snapshot | Hold | Use | None]
 # What is read: of which origin, and whether its hold is meant.
 _Read = tuple[str, bool]
 
 # What the memory that takes a failing file's place may hold, at most.
 _UNWRITTEN_ORIGINS = 10_000
 _UNWRITTEN_BYTES = 64 * 1024 * 1024
+# Origins that were read and are told with one write; beyond, some are forgotten earlier than they might be.
+_MOST_USED = 1_000
 
 
 class SqliteStore:
     """A RobotsStore and HoldStore in the file `path`, made when there is none. Its folder must be on a disk of this machine.
 
     When `save` returns, the snapshot outlives the end of the process, however sudden. At most `max_origins` snapshots in
-    about `max_bytes` octets are kept; what was saved longest ago goes first, but no back-off that still runs. `busy_timeout`:
+    about `max_bytes` octets are kept; what was used longest ago goes first, but no back-off that still runs. `busy_timeout`:
     seconds that another process may keep the file locked. `on_failure`: when the file cannot be used, "raise" StoreFailed, or
     warn once and go on in "memory", trying again now and then. A corrupt file is set aside as `*.corrupt-<time>`.
 
@@ -70,6 +80,7 @@ class SqliteStore:
             self.path, busy_timeout=busy_timeout, max_bytes=max_bytes, room=room, wall=self._now
         )
         self._read = StoreFile(self.path, busy_timeout=busy_timeout, max_bytes=max_bytes, wall=self._now)
+        self._used: dict[str, None] = {}  # what was read since the last write, to be told with the next
         self._writer: Worker[_Write] | None = None
         self._reader: Worker[_Read] | None = None
 
@@ -87,10 +98,15 @@ class SqliteStore:
         if unwritten is not None:
             return unwritten
         found: Snapshot | None = await self._reading().ask((name, False))
+        if found is not None and len(self._used) < _MOST_USED:
+            self._used[name] = None
         return found
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
         """Keep the snapshot in place of what was known. Raises StoreFailed, unless memory takes the file's place; Overloaded."""
+        used, self._used = self._used, {}
+        for name in used:
+            self._writing().tell((name, Use.READ))
         await self._writing().ask((str(origin), snapshot))
 
     def hold(self, origin: Origin, hold: Hold) -> None:
@@ -134,32 +150,40 @@ class SqliteStore:
         """In the writer's thread: one transaction for all, and so one fate."""
         snapshots: dict[str, Snapshot] = {}
         holds: dict[str, Hold] = {}
+        used: list[str] = []
         for origin, what in jobs:
-            if isinstance(what, Snapshot):
-                snapshots[origin] = what
-            elif what is not None:
-                holds[origin] = later(what, holds.get(origin))
+            match what:
+                case Snapshot():
+                    snapshots[origin] = what
+                case Hold():
+                    holds[origin] = later(what, holds.get(origin))
+                case Use():
+                    used.append(origin)
         if not self._in_memory:
-            return [self._tried(snapshots, holds)] * len(jobs)
-        self._write_or_keep(snapshots, holds)
+            return [self._tried(snapshots, holds, used)] * len(jobs)
+        self._write_or_keep(snapshots, holds, used)
         return [None] * len(jobs)
 
-    def _tried(self, snapshots: dict[str, Snapshot], holds: dict[str, Hold]) -> StoreFailed | None:
+    def _tried(
+        self, snapshots: dict[str, Snapshot], holds: dict[str, Hold], used: Sequence[str] = ()
+    ) -> StoreFailed | None:
         try:
-            self._written.write(snapshots, holds)
+            self._written.write(snapshots, holds, used)
         except StoreFailed as error:
             if holds:
                 log.warning("%d back-offs were not kept: %s", len(holds), error)
             return error
         return None
 
-    def _write_or_keep(self, snapshots: dict[str, Snapshot], holds: dict[str, Hold]) -> None:
+    def _write_or_keep(
+        self, snapshots: dict[str, Snapshot], holds: dict[str, Hold], used: Sequence[str]
+    ) -> None:
         """What the file did not take before goes along with what comes now."""
         self._unwritten.keep(snapshots, holds)
         if self._no_writing.waits:
             return
         try:
-            self._written.write(self._unwritten.snapshots, self._unwritten.holds)
+            self._written.write(self._unwritten.snapshots, self._unwritten.holds, used)
         except StoreFailed as error:
             self._no_writing.began(error)
         else:

@@ -45,6 +45,12 @@ def test_k3_a_failed_refresh_keeps_the_last_good_copy() -> None:
     assert snapshot.standing(POLICY, DAY) == (FILE, Reason.OK)
 
 
+def test_k3_a_failed_refresh_keeps_the_last_answer_that_there_is_no_file() -> None:
+    snapshot = renewed(renewed(None, MISSING, POLICY, now=0.0), DOWN, POLICY, now=DAY)
+
+    assert snapshot.standing(POLICY, DAY) == (MISSING, Reason.UNAVAILABLE)
+
+
 def test_without_keep_stale_all_is_denied_meanwhile() -> None:
     policy = RobotsPolicy(keep_stale=False)
 

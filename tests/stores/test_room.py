@@ -1,6 +1,8 @@
-"""The file stays within its bounds: what was saved longest ago goes first, a back-off that still runs never."""
+"""The file stays within its bounds: what was used longest ago goes first, a back-off that still runs never."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 
 from polite.origin import Origin
 from polite.ports import Hold
@@ -28,6 +30,12 @@ async def known(store, numbers):
     return [number for number in numbers if await store.load(site(number)) is not None]
 
 
+def origins(path):
+    """What is in the file, in the order in which it goes."""
+    with closing(sqlite3.connect(path)) as connection:
+        return [name for (name,) in connection.execute("SELECT origin FROM robots ORDER BY saved")]
+
+
 async def test_beyond_max_origins_what_was_saved_longest_ago_goes(opened):
     store = opened(max_origins=3)
 
@@ -35,6 +43,41 @@ async def test_beyond_max_origins_what_was_saved_longest_ago_goes(opened):
         await store.save(site(number), found())
 
     assert await known(store, range(1, 5)) == [1, 3, 4]
+
+
+async def test_what_was_read_goes_later_than_what_was_not(opened):
+    store = opened(max_origins=10)
+    for number in range(10):
+        await store.save(site(number), found())
+
+    await known(store, (0, 2, 9))
+    await store.save(site(10), found())
+    await store.save(site(11), found())
+
+    assert await known(store, range(12)) == [0, 2, *range(4, 12)]
+
+
+async def test_what_was_read_is_as_it_was(opened, path):
+    store = opened()
+    for number in range(4):
+        await store.save(site(number), found(number))
+
+    await known(store, (0, 1, 3))
+    await store.save(site(4), found())
+    await store.close()
+
+    assert origins(path) == [str(site(number)) for number in (2, 3, 0, 1, 4)]
+    again = opened()
+    assert [await again.load(site(number)) for number in range(4)] == [found(number) for number in range(4)]
+
+
+async def test_so_many_reads_are_told_with_one_write(opened):
+    store = opened()
+    await asyncio.gather(*(store.save(site(number), found()) for number in range(1_500)))
+
+    await known(store, range(1_500))
+
+    assert len(store._used) == 1_000
 
 
 async def test_a_batch_that_is_larger_than_the_bound_does_not_break_it(opened):
@@ -56,7 +99,7 @@ async def test_the_bound_holds_whatever_was_there_before(opened):
     assert await known(store, range(51)) == list(range(41, 51))
 
 
-async def test_a_server_that_failed_is_not_forgotten_while_it_may_not_be_asked_again(opened):
+async def test_a_server_that_failed_is_not_forgotten_while_it_may_not_be_asked_again(opened, path):
     now = 20.0
     store = opened(max_origins=2, wall=lambda: now)
     failed = renewed(None, Unreachable(Reason.TIMEOUT, "", retry_after_s=600.0), POLICY, 20.0)
@@ -64,11 +107,11 @@ async def test_a_server_that_failed_is_not_forgotten_while_it_may_not_be_asked_a
     await store.save(site(0), failed)
     for number in range(1, 5):
         await store.save(site(number), found())
-    while_it_runs = await known(store, range(5))
+    while_it_runs = origins(path)
     now = failed.expires_at
     await store.save(site(5), found())
 
-    assert while_it_runs == [0, 4]
+    assert while_it_runs == [str(site(0)), str(site(4))]
     assert await known(store, range(6)) == [4, 5]
 
 
