@@ -6,7 +6,7 @@ import sqlite3
 APPLICATION_ID = 0x706F6C69
 
 # Step n makes a file of version n into one of version n + 1; an empty file has version 0, and takes them all.
-# `saved` counts up with each save, so that what was saved longest ago is what lies first.
+# `saved` counts up with each save, and with a read now and then, so that what was used longest ago is what lies first.
 STEPS = (
     """
     CREATE TABLE robots (

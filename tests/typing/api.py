@@ -87,6 +87,8 @@ def by_site(target: polite.Target) -> tuple[Hashable, ...]:
 
 def policies() -> None:
     polite.RobotsPolicy(
+        infer_missing=True,
+        refresh_ahead=0.1,
         dialect=polite.GOOGLE,
         denied_statuses=frozenset({401, 403}),
         default_ttl=3_600,
