@@ -3,11 +3,11 @@
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 
 from polite.clock import SystemClock
-from polite.errors import InvalidOption, StoreFailed, shown
+from polite.errors import InvalidOption, shown
 from polite.events import Event
 from polite.fetch import RobotsFetcher
 from polite.gate import Gate
@@ -82,17 +82,18 @@ async def open_gate(
         provisional_s=pacing.min_delay,
         max_waiting=pacing.max_waiting,
     )
+    throttle = throttle or _throttle(pacing)
     store = await _kept(store, clock)
-    turns = Turns(pacer, throttle or _throttle(pacing), pacing, tell, keep_rest=_keep_rest(store, clock))
+    turns = Turns(pacer, throttle, pacing, tell, keep_rest=_keep_rest(store, clock))
     fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots)
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=store)
     gate = Gate(origins, turns, clock, tell if listener else None)
-    try:
-        yield gate
-    finally:
-        await gate.close()
+    # Each is closed, whatever happens while another is: one that fails, or a cancellation.
+    async with AsyncExitStack() as closing:
         for transport in {id(t): t for t in spoken.values()}.values():
-            await transport.close()
+            closing.push_async_callback(transport.close)
+        closing.push_async_callback(gate.close)
+        yield gate
 
 
 def _refuse_odd(throttle: object, clock: object, listener: object, transports: object) -> None:
@@ -129,7 +130,8 @@ async def _kept(store: RobotsStore | str | os.PathLike[str] | None, clock: Clock
     file = SqliteStore(store, wall=clock.wall)
     try:
         await file.open()
-    except StoreFailed:
+    except BaseException:
+        # A cancellation too: its threads would stay.
         await file.close()
         raise
     return file

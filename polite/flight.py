@@ -7,6 +7,10 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
+class FlightLost(Exception):
+    """The work was cancelled by somebody who has no part in it; it may be begun again."""
+
+
 class Flight(Generic[T]):
     """Starts its work at once. Who joins gets the result, or the error; who is cancelled leaves the others undisturbed.
 
@@ -19,6 +23,9 @@ class Flight(Generic[T]):
         # A dict for its order: who asked first goes on first.
         self._waiters: dict[asyncio.Future[T], None] = {}
         self._task = asyncio.create_task(self._fly(work), name=name)
+        # A task that is cancelled before its first step runs nothing of itself.
+        self._began = False
+        self._task.add_done_callback(lambda _: self._began or self._end_unbegun())
 
     async def join(self) -> T:
         """Wait for the result."""
@@ -43,12 +50,15 @@ class Flight(Generic[T]):
         self._task.cancel()
 
     async def _fly(self, work: Callable[[], Awaitable[T]]) -> None:
+        self._began = True
         try:
             result = await work()
         except asyncio.CancelledError:
-            # Ended by the last who left, or with the whole loop: nobody may wait for what will not come.
-            for waiter in self._waiters:
-                waiter.cancel()
+            # By the last who left, or from outside: nobody may wait for what will not come, nor be cancelled for it.
+            if self._task.cancelling():
+                self._fail(FlightLost("cancelled from outside"))
+            else:
+                self._fail(RuntimeError(f"{self._task.get_name()}: something in it cancelled itself"))
             raise
         except Exception as error:  # noqa: BLE001 - handed to those who wait, who would else wait for ever
             self._fail(error)
@@ -58,6 +68,10 @@ class Flight(Generic[T]):
                     waiter.set_result(result)
         finally:
             self._landed()
+
+    def _end_unbegun(self) -> None:
+        self._fail(FlightLost("cancelled before it began"))
+        self._landed()
 
     def _fail(self, error: Exception) -> None:
         for waiter in self._waiters:

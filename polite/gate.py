@@ -92,8 +92,10 @@ class Gate:
         self._closed = True
         for guest in list(self._guests):
             guest.gate_closed()
-        await self._turns.close()
-        await self._origins.close()
+        try:
+            await self._turns.close()
+        finally:
+            await self._origins.close()
 
     def _require_open(self, target: Target) -> None:
         if self._closed:

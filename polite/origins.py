@@ -4,12 +4,13 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from polite.errors import GateClosed
 from polite.events import RobotsFetched
 from polite.fetch import RobotsFetcher
-from polite.flight import Flight
+from polite.flight import Flight, FlightLost
 from polite.origin import Origin, Target
 from polite.ports import Clock, HoldStore, Listener, RobotsStore
 from polite.robots.access import Found, Unavailable, Unreachable
@@ -91,17 +92,24 @@ class OriginManager:
                 # Nobody joins a fetch that is being cancelled: wait until it is gone, then look again.
                 await flight.gone()
                 continue
-            return await flight.join()
+            # Somebody cancelled the fetch, and none of those who wait for it: it is begun again.
+            with suppress(FlightLost):
+                return await flight.join()
         return known
 
     async def close(self) -> None:
         """End the fetches under way; who waits for them gets GateClosed. May be called twice."""
         self._closed = True
-        for origin, flight in list(self._flights.items()):
+        flights = list(self._flights.items())
+        # All are ended before one is waited for: the waiting may be cancelled.
+        for origin, flight in flights:
             flight.end(GateClosed(f"the gate was closed while {origin} was asked", url=str(origin)))
-            await flight.gone()
-        if self._store is not None:
-            await self._store.close()
+        try:
+            for _, flight in flights:
+                await flight.gone()
+        finally:
+            if self._store is not None:
+                await self._store.close()
 
     def __len__(self) -> int:
         return len(self._known)

@@ -125,11 +125,13 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Write what was asked for, and give everything back. May be called twice."""
-        writer, self._writer = self._writer, None
-        reader, self._reader = self._reader, None
-        for worker in (writer, reader):
-            if worker is not None:
-                await worker.stop()
+        workers = [worker for worker in (self._writer, self._reader) if worker is not None]
+        self._writer = self._reader = None
+        # Both are told before one is waited for: the waiting may be cancelled.
+        for worker in workers:
+            worker.end()
+        for worker in workers:
+            await worker.gone()
 
     def _now(self) -> float:
         return self._asked_at

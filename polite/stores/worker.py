@@ -51,9 +51,12 @@ class Worker(Generic[Job]):
         self._require_room()
         self._queue.put((job, None))
 
-    async def stop(self) -> None:
-        """Do what was asked for, and end. May be called once."""
+    def end(self) -> None:
+        """Do what was asked for, and end; nothing may be asked for any more."""
         self._queue.put(None)
+
+    async def gone(self) -> None:
+        """Wait until it has ended."""
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
 
     def _require_room(self) -> None:

@@ -36,7 +36,8 @@ async def test_what_comes_while_one_is_done_makes_the_next_batch():
     batches.worker.tell(6)
     batches.go.set()
     answers = await asyncio.gather(first, *others)
-    await batches.worker.stop()
+    batches.worker.end()
+    await batches.worker.gone()
 
     assert answers == [0, 2, 4, 6, 8, 10]
     assert batches.done == [[0], [1, 2, 3, 4, 5, 6]]
@@ -48,7 +49,8 @@ async def test_a_batch_has_a_bound():
     answers = [batches.worker.ask(number) for number in range(2_500)]
     batches.go.set()
     await asyncio.gather(*answers)
-    await batches.worker.stop()
+    batches.worker.end()
+    await batches.worker.gone()
 
     assert max(map(len, batches.done)) == 1_000
 
@@ -58,7 +60,8 @@ async def test_an_answer_may_be_an_error_and_spoils_no_other():
     batches.go.set()
 
     answers = await asyncio.gather(*map(batches.worker.ask, (1, -1, 2)), return_exceptions=True)
-    await batches.worker.stop()
+    batches.worker.end()
+    await batches.worker.gone()
 
     assert answers[::2] == [2, 4]
     assert isinstance(answers[1], ValueError)
@@ -69,7 +72,8 @@ async def test_stopping_does_what_was_asked_for_and_ends_once():
     answers = [batches.worker.ask(number) for number in range(10)]
 
     batches.go.set()
-    await batches.worker.stop()
+    batches.worker.end()
+    await batches.worker.gone()
 
     assert await asyncio.gather(*answers) == list(range(0, 20, 2))
     assert batches.ended == 1
@@ -84,7 +88,8 @@ async def test_each_loop_gets_its_own_answers():
 
     elsewhere = asyncio.to_thread(asyncio.run, ask())
     answers = await asyncio.gather(ask(), elsewhere)
-    await batches.worker.stop()
+    batches.worker.end()
+    await batches.worker.gone()
 
     assert answers == [list(range(0, 100, 2))] * 2
 
@@ -98,7 +103,8 @@ async def test_a_loop_that_ended_meanwhile_harms_nobody():
     await asyncio.to_thread(asyncio.run, ask_and_leave())
     batches.go.set()
     answer = await batches.worker.ask(2)
-    await batches.worker.stop()
+    batches.worker.end()
+    await batches.worker.gone()
 
     assert answer == 4
 
@@ -109,7 +115,8 @@ async def test_who_was_cancelled_gets_no_answer():
 
     answer.cancel()
     batches.go.set()
-    await batches.worker.stop()
+    batches.worker.end()
+    await batches.worker.gone()
     await asyncio.sleep(0)
 
     with pytest.raises(asyncio.CancelledError):

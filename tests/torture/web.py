@@ -1,0 +1,131 @@
+"""The demo's web without sockets, and hosts that are broken: what each path of a robots fetch answers, and what may be fetched."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from polite.cli.demo.server import Web, _Site
+from polite.cli.demo.world import HOSTS, Quirk
+from polite.origin import Target
+from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.reason import Reason
+
+SLOW_S = 0.5
+RULES = b"User-agent: *\nDisallow: /no\n"
+Answer = Reply | Failed | Exception | None
+
+
+@dataclass(frozen=True)
+class Path:
+    """One way a robots fetch goes: URLs that may be fetched in the end, and URLs that never may."""
+
+    name: str
+    allowed: tuple[str, ...]
+    denied: tuple[str, ...]
+
+
+def _moved(to: str) -> Reply:
+    return Reply(301, location=to)
+
+
+def _answer(url: str, times: int) -> Answer:
+    """What the broken hosts answer the n-th time; None is silence."""
+    match url.removeprefix("http://"):
+        case "broken.test/robots.txt":
+            return Reply(500)
+        case "nowhere.test/robots.txt":
+            return Failed(Reason.DNS_NXDOMAIN)
+        case "later.test/robots.txt":
+            return Failed(Reason.DNS_TIMEOUT) if times == 1 else Reply(200, RULES)
+        case "silent.test/robots.txt":
+            return None
+        case "cut.test/robots.txt":
+            return Reply(200, b"User-agent: *\n", BodyEnd.CUT_SHORT)
+        case "raising.test/robots.txt":
+            return ValueError("a transport of somebody's own")
+        case "loop.test/robots.txt":
+            return _moved("/other")
+        case "loop.test/other":
+            return _moved("/robots.txt")
+        case "away.test/robots.txt":
+            return _moved("http://groups.test/page/1")
+        case "huge2.test/robots.txt":
+            return Reply(200, RULES + b"# filler\n" * 6_000)
+        case _:
+            return Reply(200, b"a page")
+
+
+_BROKEN = ("broken", "nowhere", "silent", "cut", "raising")
+# Beside the demo's: what a lone host of that name may be asked for, and what not.
+_MORE = (
+    *(Path(name, (), (f"http://{name}.test/page",)) for name in _BROKEN),
+    Path("later", ("http://later.test/page",), ("http://later.test/no",)),
+    Path("loop", ("http://loop.test/page",), ()),
+    Path("two at a time", ("http://huge2.test/page", "http://huge.test/page/1"), ("http://huge2.test/no", "http://huge.test/secret")),
+)  # fmt: skip
+
+
+def _of_the_demo() -> tuple[Path, ...]:
+    """Two pages of each host that may be fetched, and one that may not."""
+    paths = []
+    for host in HOSTS:
+        urls = [f"http://{host.name}{page}" for page in host.pages if page not in host.forbidden]
+        # The page that is answered with 429 once.
+        first = urls[2:4] if host.quirk is Quirk.LIMITED else urls[:2]
+        denied = tuple(f"http://{host.name}{page}" for page in host.forbidden[:1])
+        paths.append(Path(host.name, tuple(first), denied))
+    return tuple(paths)
+
+
+PATHS = _of_the_demo() + _MORE
+
+
+class DemoTransport:
+    """Answers as the demo's servers do, and the broken hosts beside them. `log`: when each host was asked for what."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._site = _Site(Web(80, {host.name: host.name for host in HOSTS}))
+        self._hosts = {host.name: host for host in HOSTS}
+        self._times: Counter[str] = Counter()
+        self._now = now
+        self.log: list[tuple[float, str, int]] = []
+        self.closed = 0
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        """A Transport's one method: takes several steps of the loop."""
+        await asyncio.sleep(0)
+        answer = self.answer(ask.target)
+        if answer is None:
+            await asyncio.Event().wait()
+        host = self._hosts.get(ask.target.origin.host)
+        await asyncio.sleep(SLOW_S if host is not None and host.quirk is Quirk.SLOW else 0)
+        if isinstance(answer, Exception):
+            raise answer
+        assert answer is not None
+        return answer
+
+    def answer(self, target: Target) -> Answer:
+        """What the host sends now; a hit."""
+        url, name = target.url, target.origin.host
+        self._times[url] += 1
+        host = self._hosts.get(name)
+        if host is None:
+            answer = _answer(url, self._times[url])
+        else:
+            said = self._site._respond(host, target.path, self._times[url])
+            assert said.body is None or isinstance(said.body, bytes)
+            head = said.headers
+            answer = Reply(
+                said.status,
+                said.body or b"",
+                location=head.get("Location"),
+                retry_after=head.get("Retry-After"),
+            )
+        self.log.append((self._now(), name, answer.status if isinstance(answer, Reply) else 0))
+        return answer
+
+    async def close(self) -> None:
+        """A Transport's other."""
+        self.closed += 1
+        await asyncio.sleep(0)
