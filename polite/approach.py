@@ -128,6 +128,11 @@ class Approach:
             turn = await self._turn(lane)
             if turn is not None:
                 self._hall.granted(lane, turn)
+        except asyncio.CancelledError:
+            if not self._stopped:
+                # By somebody who cancelled every task that he found: the lane must not stand still for that.
+                self._put_off(lane, _FIRST_S, "cancelled from outside")
+            raise
         except (GateClosed, SchedulerFailed) as error:
             self._outlet.fail(error)
         except Overloaded as error:

@@ -25,7 +25,7 @@ class Flight(Generic[T]):
         self._task = asyncio.create_task(self._fly(work), name=name)
         # A task that is cancelled before its first step runs nothing of itself.
         self._began = False
-        self._task.add_done_callback(lambda _: self._began or self._end_unbegun())
+        self._task.add_done_callback(self._end_unbegun)
 
     async def join(self) -> T:
         """Wait for the result."""
@@ -69,9 +69,10 @@ class Flight(Generic[T]):
         finally:
             self._landed()
 
-    def _end_unbegun(self) -> None:
-        self._fail(FlightLost("cancelled before it began"))
-        self._landed()
+    def _end_unbegun(self, _: object) -> None:
+        if not self._began:
+            self._fail(FlightLost("cancelled before it began"))
+            self._landed()
 
     def _fail(self, error: Exception) -> None:
         for waiter in self._waiters:

@@ -234,10 +234,8 @@ class Frontier:
             if not self._desk.closed and seen.hold(url, again=again):
                 return True
             room.leave()
-        except asyncio.CancelledError:
+        finally:
             self._desk.end_if_over()
-            raise
-        self._desk.end_if_over()
         self._require_open(target)
         return False
 

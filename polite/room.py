@@ -26,9 +26,9 @@ class Room:
         self._waiters[waiter] = None
         try:
             await waiter
-        except asyncio.CancelledError:
+        except BaseException:
             self._waiters.pop(waiter, None)
-            if not waiter.cancelled() and waiter.exception() is None:
+            if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
                 self.leave()
             raise
 

@@ -1,25 +1,25 @@
 """One crawl of a path, of which an await may fail; and what must hold however it went."""
 
 import asyncio
-import os
 import threading
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import polite
 from polite.cli.demo.world import AGENT, BUSY_REST_S, MIN_DELAY_S
-from polite.origin import Origin, Target
+from polite.origin import Target
 from polite.ports import RobotsStore
 from polite.robots.exchange import Reply
 from polite.testing import LoopClock
+from tests.torture import web
 from tests.torture.saboteur import Saboteur
-from tests.torture.web import DemoTransport, Path
 
 # Virtual seconds within which everybody must have an answer: back-offs and time-outs of all paths are far shorter.
 LIMIT_S = 100_000.0
@@ -33,11 +33,13 @@ Scene = Callable[["Crawl"], Awaitable[None]]
 class Crawl:
     """A gate over the demo's web, opened, used and closed by tasks that the saboteur drives."""
 
-    def __init__(self, path: Path, store: "Callable[[], RobotsStore | str | None]", saboteur: Saboteur) -> None:
+    def __init__(
+        self, path: web.Path, store: "Callable[[], RobotsStore | str | None]", saboteur: Saboteur
+    ) -> None:
         self.path = path
         self.saboteur = saboteur
         loop = asyncio.get_running_loop()
-        self.web, self.other = DemoTransport(loop.time), DemoTransport(loop.time)
+        self.web, self.other = web.DemoTransport(loop.time), web.DemoTransport(loop.time)
         self.granted: list[str] = []
         self.complaints: list[dict[str, Any]] = []
         loop.set_exception_handler(lambda _, context: self.complaints.append(context))
@@ -121,7 +123,9 @@ class Crawl:
                             await self.visit(url)
                     for url in self.urls:
                         outlook = (await self.gate.explain(url)).outlook
-                        assert (outlook.open, outlook.waiting) == (0, 0), f"a turn was not given back: {outlook}"
+                        assert (outlook.open, outlook.waiting) == (0, 0), (
+                            f"a turn was not given back: {outlook}"
+                        )
             assert not set(self.granted) & set(self.path.denied), "granted what is not allowed"
             assert len(asyncio.all_tasks()) == 1, asyncio.all_tasks()
 
@@ -160,7 +164,7 @@ class Crawl:
 
 def open_files() -> int:
     """How many descriptors this process has open."""
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def by_gate(crawl: Crawl) -> None:
@@ -173,15 +177,12 @@ async def by_gate(crawl: Crawl) -> None:
 
 async def by_check(crawl: Crawl) -> None:
     """The questions that take no turn."""
-    tasks = {asyncio.create_task(_asked(crawl.gate, url)): url for url in crawl.urls}
-    await crawl.ended(*tasks)
-    crawl.judge(tasks)
-
-
-async def _asked(gate: polite.Gate, url: str) -> str:
-    await gate.check(url)
-    await gate.explain(url)
-    return PERMITTED
+    came = await crawl.ended(
+        *map(crawl.gate.check, crawl.urls), *(crawl.gate.explain(url) for url in crawl.urls)
+    )
+    for answer in came:
+        if isinstance(answer, BaseException):
+            crawl._expect_sabotage(answer)
 
 
 async def leaving(crawl: Crawl, steps: int) -> None:
@@ -191,7 +192,6 @@ async def leaving(crawl: Crawl, steps: int) -> None:
     for _ in range(steps):
         await asyncio.sleep(0)
     first.cancel()
-    await asyncio.sleep(0)
     second = asyncio.create_task(crawl.visit(url))
     await crawl.ended(first, second)
     crawl.judge({first: url, second: url})
@@ -209,7 +209,43 @@ async def closing(crawl: Crawl, steps: int) -> None:
     crawl.judge(tasks)
 
 
+async def by_frontier(crawl: Crawl) -> None:
+    """All through a frontier with room for one, so that who puts waits too; nothing that was put is lost."""
+    frontier = polite.Frontier(crawl.gate, max_waiting=1, max_robots_tries=5)
+
+    joins: list[asyncio.Task[None]] = []
+
+    async def put() -> None:
+        for url in reversed(crawl.urls):
+            await frontier.put(url)
+            joins.append(asyncio.create_task(frontier.join()))
+
+    async def work() -> None:
+        async for permit in frontier:
+            async with permit:
+                crawl.granted.append(permit.url)
+                await crawl.inside(permit)
+
+    workers = [asyncio.create_task(work()) for _ in range(2)]
+    came = await crawl.ended(put())
+    # In place of one that may have been spoilt; and what was not put for that reason is put now.
+    workers.append(asyncio.create_task(work()))
+    with crawl.saboteur.resting() if came != [None] else nullcontext():
+        came += await crawl.ended(put())
+    frontier.close()
+    came += await crawl.ended(*joins)
+    with crawl.saboteur.resting():
+        await crawl.ended(frontier.join(), *workers)
+    came += await asyncio.gather(*workers, return_exceptions=True)
+    for error in came:
+        if error is not None:
+            crawl._expect_sabotage(error)
+    assert (frontier.waiting, frontier.out) == (0, 0)
+    assert set(crawl.path.allowed) <= set(crawl.granted), "a task was lost"
+
+
 SCENES: dict[str, Scene] = {
+    "frontier": by_frontier,
     "gate": by_gate,
     "check": by_check,
     "leaving 2": partial(leaving, steps=2),

@@ -1,4 +1,4 @@
-"""Fails one await: drives the coroutines of all tasks, counts where they suspend within polite, and spoils the one it is told to."""
+"""Fails one await: drives the coroutines of all tasks, counts where they suspend within polite, and spoils one of those."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
@@ -93,9 +93,7 @@ class _Driven(Coroutine[Any, Any, Any]):
     def send(self, value: Any) -> Any:
         return self._go_on(self._coro.send, value)
 
-    def throw(
-        self, kind: Any, value: BaseException | None = None, trace: TracebackType | None = None
-    ) -> Any:
+    def throw(self, kind: Any, value: BaseException | None = None, trace: TracebackType | None = None) -> Any:
         return self._go_on(self._coro.throw, kind if value is None else value)
 
     def close(self) -> None:
@@ -118,14 +116,16 @@ def places(coro: Any) -> Iterator[Place]:
     """The lines of polite (and of a permit's block) at which a suspended coroutine waits, the outermost first."""
     while coro is not None:
         frame: FrameType | None = next(
-            (getattr(coro, name) for name in ("cr_frame", "ag_frame", "gi_frame") if hasattr(coro, name)), None
+            (getattr(coro, name) for name in ("cr_frame", "ag_frame", "gi_frame") if hasattr(coro, name)),
+            None,
         )
         if frame is None:
             return
         if file := _file(frame.f_code):
             yield file, frame.f_lineno
         inner = next(
-            (getattr(coro, name) for name in ("cr_await", "ag_await", "gi_yieldfrom") if hasattr(coro, name)), None
+            (getattr(coro, name) for name in ("cr_await", "ag_await", "gi_yieldfrom") if hasattr(coro, name)),
+            None,
         )
         # `async with` on an asynccontextmanager: what is awaited there does not tell its generator, but the frame does.
         generator = getattr(frame.f_locals.get("self"), "gen", None)

@@ -25,10 +25,10 @@ class Suspending:
         self._holds: dict[Origin, Hold] = {}
 
     async def load(self, origin: Origin) -> Snapshot | None:
-        return await _slowly(self._memory.load(origin))
+        return await _slowly(lambda: self._memory.load(origin))
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
-        await _slowly(self._memory.save(origin, snapshot))
+        await _slowly(lambda: self._memory.save(origin, snapshot))
 
     def hold(self, origin: Origin, hold: Hold) -> None:
         self._holds[origin] = hold
@@ -38,12 +38,12 @@ class Suspending:
         return self._holds.get(origin)
 
     async def close(self) -> None:
-        await _slowly(self._memory.close())
+        await _slowly(self._memory.close)
 
 
-async def _slowly(work: Awaitable[T]) -> T:
+async def _slowly(work: Callable[[], Awaitable[T]]) -> T:
     await asyncio.sleep(0)
-    answer = await work
+    answer = await work()
     await asyncio.sleep(0)
     return answer
 
