@@ -1,5 +1,8 @@
-"""`python -m tests.soak kill [TIMES]`: kills a process that keeps robots results, again and again, and looks for what was lost.
+"""`python -m tests.soak [kill [TIMES] | run [SECONDS]]`: what takes too long for a test; without arguments, both.
 
+`run`: a crawler asks a thousand good, slow and broken origins on loopback for ten minutes: memory, descriptors, tasks and threads
+must stay flat, and the servers' log must show no short gap and nothing forbidden. `kill`: a process that keeps robots results is
+killed again and again.
 Each time a crawler's process fills the same file, and says what was acknowledged; it is ended by SIGKILL at a random moment.
 Then nothing that it ever said may be missing or changed, and SQLite must find the file sound.
 """
@@ -21,6 +24,7 @@ from polite.robots.access import Found
 from polite.robots.policy import RobotsPolicy
 from polite.robots.snapshot import Snapshot, renewed
 from polite.stores.sqlite import SqliteStore
+from tests.soaking.crawl import run
 
 ROOT = Path(__file__).resolve().parents[1]
 AT_ONCE = 50
@@ -111,6 +115,10 @@ def main() -> int:
         case ["fill", path, first]:
             asyncio.run(fill(path, int(first)))
             return 0
+        case ["run", *seconds] if len(seconds) < 2:
+            return asyncio.run(run(float(seconds[0]) if seconds else 600.0))
+        case []:
+            return kill(100) or asyncio.run(run(600.0))
         case ["kill", *times] if len(times) < 2:
             return kill(int(times[0]) if times else 100)
     print(__doc__)
