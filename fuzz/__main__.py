@@ -1,52 +1,91 @@
-"""`python -m fuzz`: mutates robots.txt files under coverage (atheris) until the time is up, the runs are done, or one fails."""
+"""`python -m fuzz`: mutates what servers send, under coverage (atheris), until the time is up, the runs are done, or one fails."""
 
 import argparse
+import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
+from types import ModuleType
 
 import atheris
 
-with atheris.instrument_imports(include=["polite.robots"]):
-    from fuzz.robots import MOST_OCTETS, SEEDS, WORDS, one_input
+with atheris.instrument_imports(include=["polite"]):
+    from fuzz.deadline import MOST_OCTETS
+    from fuzz.targets import TARGETS
 
 
-def main() -> None:
+def main() -> int:
     """What fails is kept in the directory for temporary files, under the name that is printed."""
     options = argparse.ArgumentParser(prog="./dev fuzz", description=__doc__)
-    options.add_argument("--seconds", type=int, default=60, help="0 is no limit (default: %(default)s)")
-    options.add_argument("--runs", type=int, default=-1, help="-1 is no limit (default: %(default)s)")
+    options.add_argument("--target", choices=TARGETS, help="this one alone (default: all in turn)")
+    options.add_argument(
+        "--seconds", type=int, default=60, help="for all; 0 is no limit (default: %(default)s)"
+    )
+    options.add_argument(
+        "--runs", type=int, default=-1, help="of each; -1 is no limit (default: %(default)s)"
+    )
     options.add_argument("inputs", nargs="*", help="files to run once each instead, such as one that failed")
     chosen = options.parse_args()
+    if chosen.inputs and chosen.target is None:
+        options.error("--target is needed: it is in the name of a file that failed")
+    if chosen.target is None:
+        return _all_in_turn(chosen.seconds, chosen.runs)
+    target = TARGETS[chosen.target]
     for name in chosen.inputs:
-        one_input(Path(name).read_bytes())
-    if chosen.inputs:
-        return
+        target.one_input(Path(name).read_bytes())
+    if not chosen.inputs:
+        _fuzz(chosen.target, target, chosen.seconds, chosen.runs)
+    return 0
+
+
+def _all_in_turn(seconds: int, runs: int) -> int:
+    """A process each, since the fuzzer ends its own; the first that fails is the last."""
+    each_s = seconds and max(1, seconds // len(TARGETS))
+    for name in TARGETS:
+        print(f"fuzzing {name}", flush=True)
+        command = [
+            sys.executable,
+            "-m",
+            "fuzz",
+            "--target",
+            name,
+            "--seconds",
+            str(each_s),
+            "--runs",
+            str(runs),
+        ]
+        status = subprocess.run(command, check=False).returncode  # noqa: S603 - ourselves
+        if status:
+            return status
+    return 0
+
+
+def _fuzz(name: str, target: ModuleType, seconds: int, runs: int) -> None:
     with TemporaryDirectory() as folder:
         arguments = [
-            f"-max_total_time={chosen.seconds}",
-            f"-runs={chosen.runs}",
+            f"-max_total_time={seconds}",
+            f"-runs={runs}",
             f"-max_len={MOST_OCTETS}",
-            f"-artifact_prefix={gettempdir()}/polite-fuzz-",
-            f"-dict={_dictionary(Path(folder))}",
-            str(_seeds(Path(folder))),
+            f"-artifact_prefix={gettempdir()}/polite-fuzz-{name}-",
+            f"-dict={_dictionary(Path(folder), target.WORDS)}",
+            str(_seeds(Path(folder), target.SEEDS)),
         ]
-        atheris.Setup([sys.argv[0], *arguments], one_input)
+        atheris.Setup([sys.argv[0], *arguments], target.one_input)
         atheris.Fuzz()
 
 
-def _dictionary(folder: Path) -> Path:
+def _dictionary(folder: Path, words: tuple[bytes, ...]) -> Path:
     path = folder / "words"
-    path.write_text("".join('"' + "".join(f"\\x{octet:02x}" for octet in word) + '"\n' for word in WORDS))
+    path.write_text("".join('"' + "".join(f"\\x{octet:02x}" for octet in word) + '"\n' for word in words))
     return path
 
 
-def _seeds(folder: Path) -> Path:
+def _seeds(folder: Path, inputs: tuple[bytes, ...]) -> Path:
     seeds = folder / "seeds"
     seeds.mkdir()
-    for number, seed in enumerate(SEEDS):
+    for number, seed in enumerate(inputs):
         (seeds / str(number)).write_bytes(seed)
     return seeds
 
 
-main()
+sys.exit(main())

@@ -29,9 +29,20 @@ standard leaves the matter open or to the crawler: the option is the other choic
 """
 
 
+_PARSERS = """
+## Where aiohttp's two parsers differ
+
+aiohttp has a parser in C and one in Python, which it uses where the first was not built, or with `AIOHTTP_NO_EXTENSIONS=1`. What they
+hand on is what polite sees, so that these rows have two outcomes.
+
+| # | why |
+|---|---|
+"""
+
+
 def page() -> str:
     """The whole page."""
-    return _START + "".join(map(_line, MATRIX))
+    return _START + "".join(map(_line, MATRIX)) + _PARSERS + "".join(map(_reason, MATRIX))
 
 
 def _line(row: Row) -> str:
@@ -42,6 +53,10 @@ def _line(row: Row) -> str:
     fault = row.fault.replace("|", "\\|")
     option = f"`{row.option}`" if row.option else ""
     return f"| {row.number} | {fault} | {said} | {because} | {row.hits} | {option} |\n"
+
+
+def _reason(row: Row) -> str:
+    return f"| {row.number} | {row.why} |\n" if row.why else ""
 
 
 if __name__ == "__main__":

@@ -22,7 +22,9 @@ PARSE, ALLOW, DENY = Verdict
 
 @dataclass(frozen=True)
 class Row:
-    """One fault. `allowed`: whether /private may be fetched then. `pure`: what differs with aiohttp's pure-Python parser."""
+    """One fault. `allowed`: whether /private may be fetched then. `pure`: what differs with aiohttp's pure-Python parser,
+    and `why` it does.
+    """
 
     number: str
     fault: str
@@ -33,6 +35,7 @@ class Row:
     allowed: bool = False
     asked: bytes = b""
     pure: tuple[Verdict, Reason] | None = None
+    why: str = ""
     option: str = ""
     robots: Mapping[str, Any] = field(default_factory=dict)
     heavy: bool = False

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import fuzz.robots
+import fuzz.deadline
 from fuzz.robots import DIALECTS, SEEDS, WORDS, one_input
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309
 from polite.robots.packed import pack
@@ -18,7 +18,7 @@ pieces = st.one_of(
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coverage and a busy machine are slow: time is for `./dev fuzz`."""
-    monkeypatch.setattr(fuzz.robots, "LIMIT_S", 30.0)
+    monkeypatch.setattr(fuzz.deadline, "LIMIT_S", 30.0)
 
 
 def test_all_dialects_are_fuzzed():
@@ -56,7 +56,7 @@ def test_an_answer_that_contradicts_another_is_noticed(method: str, monkeypatch:
 
 
 def test_a_run_that_takes_too_long_is_noticed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(fuzz.robots, "LIMIT_S", -1.0)
+    monkeypatch.setattr(fuzz.deadline, "LIMIT_S", -1.0)
 
     with pytest.raises(AssertionError, match="octets took"):
         one_input(SEEDS[0])

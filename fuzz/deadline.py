@@ -1,0 +1,25 @@
+"""How long one input may take, in processor time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import process_time
+
+# Seconds for all that a target does with an input of MOST_OCTETS.
+LIMIT_S = 0.1
+MOST_OCTETS = 4_096
+
+
+@contextmanager
+def in_time(data: bytes) -> Iterator[None]:
+    """Raises AssertionError when the block took too long."""
+    started = process_time()
+    yield
+    took = process_time() - started
+    if took > LIMIT_S:
+        raise AssertionError(f"{len(data)} octets took {took:.3f} s")
+
+
+def expect(held: object, what: str, *seen: object) -> None:
+    """Raises AssertionError, also where assertions are switched off."""
+    if not held:
+        raise AssertionError(f"{what}: {', '.join(map(repr, seen))}"[:2_000])

@@ -1,0 +1,100 @@
+"""Any octets as an FTP server's replies and data: a reply or a reason, bounded, and nothing said that is no command of ours."""
+
+import asyncio
+import re
+from types import SimpleNamespace
+from typing import Any
+
+from fuzz.deadline import expect, in_time
+from polite.errors import InvalidURL
+from polite.origin import Target
+from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.policy import FetchPolicy
+from polite.transports import ftp
+from polite.transports.ftp_line import LONGEST_LINE, FtpLine
+
+WORDS = (
+    b"220 ", b"220-", b"331 ", b"230 ", b"200 ", b"229 (|||2000|)", b"229 (|1|10.0.0.1|2000|)",
+    b"227 (10,0,0,1,7,208)", b"150 ", b"125 ", b"226 ", b"250 ", b"426 ", b"550 ", b"421 ", b"530 ",
+    b"120 ", b"\r\n", b"\n", b"\xff", b"\0", b"(|||0|)", b"(|||65536|)",
+)  # fmt: skip
+_HELLO = b"220 hello\r\n331 who\r\n230 in\r\n200 binary\r\n229 (|||2000|)\r\n"
+SEEDS = (
+    b"\x04\x04\x10/a/bUser-agent: *\n#\n" + _HELLO + b"150 here\r\n226 done\r\n",
+    b"\x04\0\x10/a/b" + _HELLO + b"550 none\r\n",
+    b"\0\0\x08220-hello\r\nthere\r\n220 x\r\n530 no\r\n",
+    b"\x06\0\x01/%0Abc" + _HELLO,
+)
+_COMMAND = re.compile(rb"(?:USER anonymous|PASS [^\r\n]*|TYPE I|EPSV|RETR [^\x00-\x1f\x7f\xff]*)\r\n")
+_ORDER = (b"USER", b"PASS", b"TYPE", b"EPSV", b"RETR")
+_LOOP = asyncio.new_event_loop()
+_TRANSPORT = ftp.FtpTransport("FuzzBot/1.0", FetchPolicy(allow_private=True))
+
+
+class _Said:
+    """A connection's other end: what is written to it, one write a command."""
+
+    def __init__(self) -> None:
+        self.commands: list[bytes] = []
+        self.transport = SimpleNamespace(abort=lambda: None)
+
+    def write(self, command: bytes) -> None:
+        self.commands.append(command)
+
+    async def drain(self) -> None:
+        pass
+
+
+def one_input(data: bytes) -> None:
+    """Three octets say how long path and data are, and the limit; then come path, data and replies."""
+    if len(data) < 3:
+        return
+    to_path, to_data, limit = 3 + data[0], 3 + data[0] + 4 * data[1], data[2] * 4
+    path, sent, replies = data[3:to_path], data[to_path:to_data], data[to_data:]
+    try:
+        target = Target.of("ftp://127.0.0.1/" + path.decode("latin-1"))
+    except InvalidURL:
+        return
+    said, ports = _Said(), []
+    with in_time(data):
+        answer = _LOOP.run_until_complete(_got(Ask(target, limit), [replies, sent], said, ports))
+    _check(answer, said.commands, replies, sent, limit)
+    expect(all(0 < port < 65_536 for port in ports), "no port", ports)
+
+
+async def _got(ask: Ask, streams: list[bytes], said: _Said, ports: list[int]) -> Reply | Failed:
+    """An answer over connections that hold these octets, and then end."""
+
+    async def dial(guard: object, host: str, port: int) -> FtpLine:
+        reader = asyncio.StreamReader(limit=LONGEST_LINE)
+        reader.feed_data(streams[min(len(ports), 1)])
+        reader.feed_eof()
+        ports.append(port)
+        writer: Any = said
+        return FtpLine(reader, writer, host)
+
+    real, ftp.dial = ftp.dial, dial
+    try:
+        return await _TRANSPORT.get(ask)
+    finally:
+        ftp.dial = real
+
+
+def _check(answer: Reply | Failed, commands: list[bytes], replies: bytes, sent: bytes, limit: int) -> None:
+    expect(all(map(_COMMAND.fullmatch, commands)), "no command of ours", commands)
+    order = [command[:4] for command in commands]
+    expect(order == [each for each in _ORDER if each in order], "commands out of order", commands)
+    if isinstance(answer, Failed):
+        expect(
+            answer.detail.isprintable() and len(answer.detail) <= 500,
+            "a detail that no log should hold",
+            answer,
+        )
+        return
+    expect(answer.status in (200, 404), "a status that FTP does not have", answer)
+    expect(len(answer.body) <= limit and sent.startswith(answer.body), "not what was sent", answer, sent)
+    if answer.status == 200 and answer.end is BodyEnd.COMPLETE:
+        expect(answer.body == sent, "whole, though it is not", answer, sent)
+        expect(b"226" in replies or b"250" in replies, "whole, though nobody said so", replies)
+    if answer.status == 404:
+        expect(re.search(rb"55[013]", replies), "no file, though nobody said so", replies)

@@ -1,0 +1,52 @@
+"""Any octets as X-Robots-Tag fields and a page: no exception, and more that is said never permits more."""
+
+from fuzz.deadline import expect, in_time
+from polite.indexing import Indexing, indexing
+
+WORDS = (
+    b"noindex", b"nofollow", b"none", b"all", b"max-snippet:", b"max-image-preview:large",
+    b"unavailable_after: ", b"25 Jun 2010 15:00:00 PST", b"2010-06-25", b"-1", b"a-bot:", b"otherbot:",
+    b",", b":", b"\n", b"\0", b'<meta name="robots" content="', b'">', b"<meta name=a-bot content=",
+    b"<!--", b"-->", b"<![", b"<script>", b"</script>", b"&#", b"indexifembedded", b"\xff\xfe",
+)  # fmt: skip
+SEEDS = (
+    b'noindex\nunavailable_after: Fri, 25 Jun 2010 15:00:00 PST\0<html><meta name="robots" content="nofollow, max-snippet:5">',
+    b"a-bot: nofollow, otherbot: noindex\0<!-- <meta name=robots content=none> --><meta content=noarchive name=A-BOT>",
+)
+AGENTS = "*", "a-bot"
+_SWITCHES = ("index", "follow", "archive", "snippet", "translate", "image_index", "sitelinks_searchbox")
+_LIMITS = ("unavailable_after", "max_snippet", "max_image_preview", "max_video_preview")
+
+
+def one_input(data: bytes) -> None:
+    """A field a line, up to a NUL; then comes the page."""
+    head, _, page = data.partition(b"\0")
+    said = [("X-Robots-Tag", line) for line in head.decode("latin-1").split("\n")]
+    for agent in AGENTS:
+        with in_time(data):
+            by_head, by_page = indexing(said, agent=agent), indexing((), page, agent=agent)
+            both = indexing(said, page, agent=agent)
+        expect(both == by_head | by_page, "head and page together are not both", both, by_head, by_page)
+        expect(both | both == both, "the same twice is more", both)
+        for one in (by_head, by_page):
+            _check_stricter(both, one)
+    _check_stricter(indexing(said, page, agent="a-bot"), indexing(said, page))
+
+
+def _check_stricter(strict: Indexing, loose: Indexing) -> None:
+    for name in _SWITCHES:
+        expect(
+            getattr(loose, name) or not getattr(strict, name),
+            f"{name} is permitted by saying more",
+            strict,
+            loose,
+        )
+    for name in _LIMITS:
+        limit, other = getattr(strict, name), getattr(loose, name)
+        expect(
+            other is None or (limit is not None and limit <= other),
+            f"{name} is more by saying more",
+            strict,
+            loose,
+        )
+    expect(strict.max_snippet is None or strict.max_snippet >= 0, "a snippet of less than nothing", strict)

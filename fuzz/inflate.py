@@ -1,0 +1,66 @@
+"""Any octets as a coded body: never more than the limit, never an exception, and the same however they are cut into chunks."""
+
+import gzip
+import zlib
+
+from fuzz.deadline import expect, in_time
+from polite.robots.exchange import BodyEnd
+from polite.transports.inflate import Inflater
+
+WORDS = (
+    b"\x1f\x8b", b"\x1f\x8b\x08\0\0\0\0\0\0\xff", b"\x1f", b"\x03\0", b"\0\0\xff\xff", b"\x01\0\0\xff\xff",
+    gzip.compress(b"", mtime=0), gzip.compress(b"User-agent: *\nDisallow: /\n", mtime=0),
+)  # fmt: skip
+SEEDS = (
+    b"\x10\x01\x01" + gzip.compress(b"User-agent: *\n", mtime=0),
+    b"\x03\x03\x08" + gzip.compress(b"a", mtime=0) * 3,
+    b"\x20\x05\x02" + gzip.compress(b"\0" * 100_000, mtime=0),
+    b"\x01\x02\x09" + b"User-agent: *\nDisallow: /\n" * 3,
+)
+GZIP = ("gzip", "x-gzip")
+CODINGS = ("gzip", "", " X-GZIP ", "identity", "br", "gzip, gzip")
+
+
+def one_input(data: bytes) -> None:
+    """Three octets say how large chunks are, which coding is named and how, and the limit; then comes the body."""
+    if len(data) < 3:
+        return
+    size, flags, limit = data[0] + 1, data[1], data[2] * 16
+    coding, junk_allowed = CODINGS[flags // 2 % len(CODINGS)], bool(flags & 1)
+    body = data[3:] if flags < 128 else gzip.compress(data[3:], mtime=0)
+    cut_short = bool(flags & 64)
+    with in_time(data):
+        seen = [
+            inflated(body, each, coding, limit, junk_allowed=junk_allowed, cut_short=cut_short)
+            for each in (size, len(body) or 1)
+        ]
+    for decoded, end in seen:
+        expect(len(decoded) <= limit, "more than the limit", len(decoded), limit)
+        expect(
+            end is not BodyEnd.CAPPED or len(decoded) == limit, "capped below the limit", len(decoded), limit
+        )
+        expect(end is not BodyEnd.COMPLETE or not cut_short, "whole, though it was cut short", end)
+    (decoded, end), (whole, whole_end) = seen
+    # zlib does not tell what it had when it meets nonsense right behind the limit: then all depends on where a chunk ends.
+    if {end, whole_end} != {BodyEnd.CAPPED, BodyEnd.CORRUPT}:
+        # And what came of a broken body before it broke is read by nobody.
+        same = end is whole_end and (end not in (BodyEnd.COMPLETE, BodyEnd.CAPPED) or decoded == whole)
+        expect(same, "chunks make a difference", *seen)
+    if coding.strip().lower() in GZIP and end is BodyEnd.COMPLETE and body and not junk_allowed:
+        expect(decoded == gzip.decompress(body), "not what gzip makes of it", decoded)
+
+
+def inflated(
+    body: bytes, size: int, coding: str, limit: int, *, junk_allowed: bool, cut_short: bool
+) -> tuple[bytes, BodyEnd]:
+    """What an inflater makes of a body that comes in chunks."""
+    inflater = Inflater(coding, limit, junk_allowed=junk_allowed)
+    for start in range(0, len(body), size):
+        if inflater.full:
+            break
+        try:
+            inflater.feed(body[start : start + size])
+        except zlib.error as error:
+            raise AssertionError(f"zlib's own error: {error}") from error
+        expect(len(inflater.body) <= limit, "more than the limit", len(inflater.body), limit)
+    return inflater.body, inflater.end(cut_short=cut_short)
