@@ -32,8 +32,8 @@ standard leaves the matter open or to the crawler: the option is the other choic
 _PARSERS = """
 ## Where aiohttp's two parsers differ
 
-aiohttp has a parser in C and one in Python, which it uses where the first was not built, or with `AIOHTTP_NO_EXTENSIONS=1`. What they
-hand on is what polite sees, so that these rows have two outcomes.
+aiohttp has a parser in C and one in Python, which it uses where the first was not built, or with `AIOHTTP_NO_EXTENSIONS=1`. What
+they hand on is what polite sees, so that these rows have two outcomes.
 
 | # | why |
 |---|---|

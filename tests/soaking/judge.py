@@ -62,13 +62,20 @@ def growth(samples: Sequence[Sample], seconds: float) -> list[str]:
     warm = [sample for sample in samples if sample.at >= WARM_UP * seconds]
     if len(warm) < _FEWEST:
         return [f"{len(warm)} samples after the warm-up say nothing: {_FEWEST} are needed"]
-    third = len(warm) // 3
-    grown = []
-    for (what, (part, more)), read in zip(BOUNDS.items(), _READ, strict=True):
-        first, last = median(map(read, warm[:third])), median(map(read, warm[-third:]))
-        if last > first * (1 + part) + more:
-            grown.append(f"{what} grew from {first:,.0f} to {last:,.0f}")
-    return grown
+    return [
+        f"{what} grew from {first:,.0f} to {last:,.0f}"
+        for what, (first, last) in _thirds(warm).items()
+        if last > first * (1 + BOUNDS[what][0]) + BOUNDS[what][1]
+    ]
+
+
+def _thirds(warm: Sequence[Sample]) -> dict[str, tuple[float, float]]:
+    """The medians of the first and of the last third."""
+    third = max(1, len(warm) // 3)
+    return {
+        what: (median(map(read, warm[:third])), median(map(read, warm[-third:])))
+        for what, read in zip(BOUNDS, _READ, strict=True)
+    }
 
 
 _READ: tuple[Callable[[Sample], int], ...] = (
@@ -113,12 +120,9 @@ def summary(samples: Sequence[Sample], hits: Sequence[Hit], seconds: float) -> s
     statuses = ", ".join(
         f"{status}: {n}" for status, n in sorted(Counter(hit.status for hit in hits).items())
     )
-    spans = ", ".join(
-        f"{what} {min(map(read, warm)):,} to {max(map(read, warm)):,}"
-        for what, read in zip(BOUNDS, _READ, strict=True)
-    )
+    spans = ", ".join(f"{what} {first:,.0f} to {last:,.0f}" for what, (first, last) in _thirds(warm).items())
     return (
         f"{len(hits)} hits at {len({hit.origin for hit in hits})} origins in {seconds:.0f} s, {robots} of them for rules\n"
         f"by status (0: none that can be read): {statuses}\n"
-        f"after the warm-up: {spans}"
+        f"medians of the first and the last third after the warm-up: {spans}"
     )

@@ -79,7 +79,8 @@ class Origins:
                 await asyncio.sleep(SLOW_S)
             writer.write(sent)
             await writer.drain()
-        except (OSError, EOFError):
+        except (OSError, EOFError, asyncio.CancelledError):
+            # The other end has left, or the soak is over.
             pass
         finally:
             writer.close()
