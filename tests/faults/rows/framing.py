@@ -74,7 +74,7 @@ FRAMING = [
         http(chunked(b"21;" + b"x" * 200_000 + b"\r\n" + RULES + b"\r\n0\r\n\r\n")),
         pure=(DENY, Reason.HEAD_TOO_LARGE),
         why="The C parser passes over an extension as it comes, and keeps none of it. The pure-Python one needs the whole "
-        "line, of which it holds 8,190 octets at most. Neither takes memory for it; the pure-Python one denies what it could not read.",
+        "line, of which it holds 8,190 octets at most. Neither takes memory for it; the pure-Python one denies.",
         heavy=True,
     ),
     denied(
