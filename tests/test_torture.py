@@ -7,7 +7,7 @@ import pytest
 
 import polite
 from polite.robots.exchange import Ask, Failed, Reply
-from polite.testing import LoopClock
+from polite.testing import LoopClock, ScriptedTransport
 
 pytestmark = pytest.mark.virtual_time
 
@@ -139,4 +139,35 @@ async def test_a_store_that_fails_allows_nothing() -> None:
         "TestBot/1.0", transports={"https": SteppingTransport()}, clock=LoopClock(), store=FailingStore()
     ) as gate:
         with pytest.raises(OSError, match="on fire"):
+            await gate.check(ALLOWED)
+
+
+async def test_turns_that_cannot_be_closed_leave_no_fetch_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def failing() -> None:
+        raise OSError("not now")
+
+    transport = ScriptedTransport()
+    transport.hold()
+    async with polite.open_gate("TestBot/1.0", transports={"https": transport}, clock=LoopClock()) as gate:
+        asking = asyncio.create_task(gate.check(ALLOWED))
+        await asyncio.sleep(1)
+        with monkeypatch.context() as patch:
+            patch.setattr(gate._turns, "close", failing)
+            with pytest.raises(OSError, match="not now"):
+                await gate.close()
+
+        with pytest.raises(polite.GateClosed):
+            await asking
+        assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_store_that_cancels_itself_is_an_error_and_cancels_nobody() -> None:
+    class CancelledStore(FailingStore):
+        async def load(self, origin: polite.Origin) -> None:
+            raise asyncio.CancelledError
+
+    async with polite.open_gate(
+        "TestBot/1.0", transports={"https": SteppingTransport()}, clock=LoopClock(), store=CancelledStore()
+    ) as gate:
+        with pytest.raises(RuntimeError, match="cancelled itself"):
             await gate.check(ALLOWED)

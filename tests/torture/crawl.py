@@ -139,8 +139,10 @@ class Crawl:
                 return
 
     def _expect_sabotage(self, error: BaseException) -> None:
-        ours = error is self.saboteur.error or isinstance(error, asyncio.CancelledError)
-        assert ours or self.saboteur.error in (error.__cause__, error.__context__), repr(error)
+        if self.saboteur.error is None:
+            assert isinstance(error, asyncio.CancelledError), repr(error)
+        else:
+            assert self.saboteur.error in (error, error.__cause__, error.__context__), repr(error)
 
     async def _expect_nothing_left(self) -> None:
         with self.saboteur.resting():

@@ -50,8 +50,9 @@ def _answer(url: str, times: int) -> Answer:
             return _moved("/robots.txt")
         case "away.test/robots.txt":
             return _moved("http://groups.test/page/1")
-        case "huge2.test/robots.txt":
-            return Reply(200, RULES + b"# filler\n" * 6_000)
+        case "large.test/robots.txt" | "larger.test/robots.txt":
+            # Read in a thread, one at a time.
+            return Reply(200, RULES + b"# filler\n" * 3_000)
         case _:
             return Reply(200, b"a page")
 
@@ -62,7 +63,7 @@ _MORE = (
     *(Path(name, (), (f"http://{name}.test/page",)) for name in _BROKEN),
     Path("later", ("http://later.test/page",), ("http://later.test/no",)),
     Path("loop", ("http://loop.test/page",), ()),
-    Path("two at a time", ("http://huge2.test/page", "http://huge.test/page/1"), ("http://huge2.test/no", "http://huge.test/secret")),
+    Path("two at a time", ("http://large.test/page", "http://larger.test/page"), ("http://large.test/no", "http://larger.test/no")),
 )  # fmt: skip
 
 
