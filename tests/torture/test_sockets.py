@@ -19,7 +19,7 @@ from tests.torture.saboteur import Failure, Saboteur
 
 POLICY = FetchPolicy(allow_private=True)
 LIMIT_S = 10.0
-# What a socket fails with comes from the socket, as tests/faults has it: an error thrown in past its future would be none of its own.
+# What a socket fails with comes from the socket (tests/faults): an error thrown in past its future would be none of its own.
 CANCELLED = pytest.mark.parametrize("failure", [Failure.CANCEL, Failure.CANCEL_LATE], ids=lambda f: f.name)
 ANSWERS = {"the file": ok(RULES), "a redirect": moved(b"/other"), "a body cut short": ok(RULES)[:-5]}
 
