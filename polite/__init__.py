@@ -19,6 +19,7 @@ from polite.gate import Gate, Permit
 from polite.indexing import ImagePreview, Indexing, indexing
 from polite.origin import Origin, Target
 from polite.pacing.policy import Anchor, PacingPolicy
+from polite.pacing.scoping import OwnScope, ScopeLimit, Scopes
 from polite.referee import SchedulerFailed
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect, dialect
@@ -65,6 +66,7 @@ __all__ = [
     "Match",
     "Origin",
     "Overloaded",
+    "OwnScope",
     "PacingPolicy",
     "Permit",
     "PermitMisused",
@@ -75,6 +77,8 @@ __all__ = [
     "Rule",
     "RuleSet",
     "SchedulerFailed",
+    "ScopeLimit",
+    "Scopes",
     "Sensitivity",
     "SignalSet",
     "Signals",

@@ -161,7 +161,7 @@ class Approach:
                 self._hall.emptied(lane)
                 return None
             lane.asked_for = lane.sample if lane.chosen is None else lane.chosen.target
-            turn = await self._turns.take(lane.asked_for, crawl_delay=standing.crawl_delay)
+            turn = await self._turns.take(lane.asked_for, asked=standing.asked)
             if self._origins.holds(lane.origin, standing):
                 return turn
             self._turns.give_back(turn)

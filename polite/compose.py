@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TypeVar
 
+from polite.addresses import AddressBook
 from polite.clock import SystemClock
 from polite.errors import InvalidOption, shown
 from polite.events import Event
@@ -15,8 +16,19 @@ from polite.origin import Origin
 from polite.origins import OriginManager
 from polite.pacers.local import LocalPacer
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.throttle import DelayThrottle
-from polite.ports import Clock, Hold, HoldStore, Listener, RobotsStore, Throttle, Transport
+from polite.pacing.rulings import Rulings
+from polite.pacing.scoping import BoundScopes, ScopePolicy, Scopes
+from polite.ports import (
+    AddressSource,
+    Clock,
+    Hold,
+    HoldStore,
+    InformedThrottle,
+    Listener,
+    RobotsStore,
+    Throttle,
+    Transport,
+)
 from polite.robots.agent import UserAgent
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.turns import Turns
@@ -56,35 +68,41 @@ async def open_gate(
     pacing: PacingPolicy | None = None,
     fetching: FetchPolicy | None = None,
     store: RobotsStore | str | os.PathLike[str] | None = None,
-    throttle: Throttle | None = None,
+    throttle: Throttle | InformedThrottle | None = None,
     listener: Listener | None = None,
     clock: Clock | None = None,
     transports: Mapping[str, Transport] | None = None,
+    addresses: AddressSource | None = None,
 ) -> AsyncIterator[Gate]:
     """A gate for one crawler, closed when the block is left: `async with polite.open_gate("ExampleBot/1.0 (+url)") as gate:`.
 
     `agent` is the User-Agent header that is sent, and names the product token that files are searched for. `transports`, by
     scheme, are spoken beside http, https and ftp, or instead of them (L9); the gate closes them, and the store. `store` keeps what
     is known: a RobotsStore, or the name of a file for a SqliteStore, which keeps it between runs. `listener` is told of each
-    event. Raises InvalidUserAgent, InvalidOption, StoreFailed.
+    event. `addresses` are asked of it where scopes need them, and else of the nameservers of `fetching`; the gate closes it. Raises
+    InvalidUserAgent, InvalidOption, StoreFailed.
     """
     agent = agent if isinstance(agent, UserAgent) else UserAgent(agent)
     robots = _checked("robots", robots, RobotsPolicy)
     pacing = _checked("pacing", pacing, PacingPolicy)
     fetching = _checked("fetching", fetching, FetchPolicy)
-    _refuse_odd(throttle, clock, listener, transports)
+    _refuse_odd(throttle, clock, listener, transports, addresses)
     clock = clock or SystemClock()
     spoken = _transports(agent, fetching, transports or {})
     tell = _told(listener)
-    pacer = LocalPacer(
-        clock,
-        concurrency=pacing.concurrency,
-        provisional_s=pacing.min_delay,
-        max_waiting=pacing.max_waiting,
-    )
-    throttle = throttle or _throttle(pacing)
+    book = _address_book(pacing, fetching, clock, addresses)
+    rulings = Rulings(pacing, throttle, scopes=_scopes(pacing, book))
+    concurrency, delay = rulings.limits
+    pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
     store = await _kept(store, clock)
-    turns = Turns(pacer, throttle, pacing, tell, keep_rest=_keep_rest(store, clock))
+    turns = Turns(
+        pacer,
+        rulings,
+        clock,
+        tell,
+        keep_rest=_keep_rest(store, clock),
+        find=None if book is None else book.find,
+    )
     fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots)
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=store)
     gate = Gate(origins, turns, clock, tell if listener else None)
@@ -92,19 +110,25 @@ async def open_gate(
     async with AsyncExitStack() as closing:
         for transport in {id(t): t for t in spoken.values()}.values():
             closing.push_async_callback(transport.close)
+        if book is not None:
+            closing.push_async_callback(book.close)
         closing.push_async_callback(gate.close)
         yield gate
 
 
-def _refuse_odd(throttle: object, clock: object, listener: object, transports: object) -> None:
+def _refuse_odd(
+    throttle: object, clock: object, listener: object, transports: object, addresses: object
+) -> None:
     """What cannot be what it should is refused now, by name, and not in the middle of a crawl."""
     for option, value, call in (
-        ("throttle", throttle, "pause"),
+        ("throttle", throttle, "rest" if hasattr(throttle, "rest") else "pause"),
         ("clock", clock, "call_at"),
         ("listener", listener, "__call__"),
+        ("addresses", addresses, "addresses"),
     ):
         if value is not None and not callable(getattr(value, call, None)):
-            raise InvalidOption(f"{option}={value!r}: a {option.capitalize()} of polite.ports is needed")
+            kind = "an AddressSource" if option == "addresses" else f"a {option.capitalize()}"
+            raise InvalidOption(f"{option}={value!r}: {kind} of polite.ports is needed")
     if transports is not None and not isinstance(transports, Mapping):
         raise InvalidOption(f"transports={transports!r}: a mapping of schemes to transports is needed")
     for scheme, transport in (transports or {}).items():
@@ -164,12 +188,36 @@ def _transports(
     return ours | dict(given)
 
 
-def _throttle(pacing: PacingPolicy) -> DelayThrottle:
-    return DelayThrottle(
-        min_delay=pacing.min_delay,
-        max_crawl_delay=pacing.max_crawl_delay,
-        jitter=pacing.jitter,
-        max_retry_after=pacing.max_retry_after,
-        backoff=pacing.backoff,
-        max_backoff=pacing.max_backoff,
-    )
+def _scopes(pacing: PacingPolicy, book: AddressBook | None) -> ScopePolicy:
+    """The policy's scopes, with what it takes to name them."""
+    if not isinstance(pacing.scopes, Scopes):
+        return pacing.scopes
+    if pacing.scopes.domain is None:
+        return BoundScopes(pacing.scopes, addresses=book)
+    # Imported here: the list is in a package of its own, and only who asks for domains needs it.
+    try:
+        from polite.domains import registrable_domains
+    except ImportError as error:
+        raise InvalidOption(
+            "Scopes(domain=...) needs the public suffix list: pip install 'polite[domains]'"
+        ) from error
+
+    return BoundScopes(pacing.scopes, domain_of=registrable_domains(), addresses=book)
+
+
+def _address_book(
+    pacing: PacingPolicy, fetching: FetchPolicy, clock: Clock, source: AddressSource | None
+) -> AddressBook | None:
+    """Where addresses are scopes, who finds them."""
+    if not isinstance(pacing.scopes, Scopes) or pacing.scopes.address is None:
+        return None
+    if source is None and fetching.proxy is not None:
+        # Whoever sends all through a proxy wants nothing to go past it, and it decides where names lead.
+        raise InvalidOption(
+            "Scopes(address=...) needs open_gate(addresses=...) where FetchPolicy.proxy is used"
+        )
+    if source is None:
+        from polite.transports.resolver import resolver_for
+
+        source = resolver_for(fetching)
+    return AddressBook(source, clock)

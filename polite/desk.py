@@ -152,7 +152,7 @@ class Desk:
     def unused(self, task: Task, turn: Turn) -> None:
         """The permit was never entered."""
         self._take_back(task)
-        self._gate._turns.give_back(turn)
+        self._gate._turns.skip(turn, task.target, "its permit was not entered")
         self.room.press_in()
         self.enqueue(task)
 
@@ -178,6 +178,8 @@ class Desk:
         self.out[task.number] = task
         self.nothing_out.clear()
         self.room.leave()
+        self._gate._turns.counters.granted += 1
+        self._gate._turns.counters.waited += turn.waited
         worker.set_result(TaskPermit(self._gate, task, turn, standing, self))
         if self._gate._listener is not None:
             self.tell(Granted(task.url, self._now() - task.asked_at))

@@ -48,6 +48,42 @@ class Slowed:
 
 
 @dataclass(frozen=True, slots=True)
+class Waited:
+    """A permit waits from now: `scope` holds it for `for_s` at least, because of what `because` says (None: turns under way)."""
+
+    url: str
+    scope: str
+    for_s: float
+    because: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A URL's turn came and was given back, nothing asked for; `because` says why."""
+
+    url: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An origin failed `failures` times in a row: its circuit is open for `for_s`, and then one request goes alone."""
+
+    origin: str
+    failures: int
+    for_s: float
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The one request was answered, with `status`: the origin's circuit is closed, and requests go as before."""
+
+    origin: str
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
 class PutOff:
     """A frontier asks an origin again in `for_s`: its robots.txt could not be had; `tasks` of it wait meanwhile."""
 
@@ -75,4 +111,16 @@ class Dropped:
     tries: int
 
 
-Event = RobotsFetched | Refused | Granted | Slowed | PutOff | Retried | Dropped
+Event = (
+    RobotsFetched
+    | Refused
+    | Granted
+    | Waited
+    | Skipped
+    | Slowed
+    | Opened
+    | Closed
+    | PutOff
+    | Retried
+    | Dropped
+)

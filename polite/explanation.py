@@ -1,6 +1,7 @@
 """Everything that decided about one URL, as values and as text for people."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from polite.origin import Target
 from polite.pacing.throttle import Pause
@@ -10,14 +11,20 @@ from polite.robots.reason import Reason
 from polite.robots.rules import Decision
 from polite.robots.snapshot import Snapshot
 
+# A wait of so many seconds ends at a time that is worth naming.
+_LONG_S = 600.0
+# What has just begun is not worth a word.
+_SHORT_S = 0.1
+
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """`decision`: may it be fetched, and by which rule. `snapshot`: the robots.txt behind it, with its age.
 
     `pause`: how long the origin rests after an ordinary answer, and why. `outlook`: the scope that holds the URL back now, if any;
-    `wait_s`: seconds until its turn could come, when nobody is ahead. `now`: wall seconds of the explanation.
-    `request_rate`: the file's, where that and no Crawl-delay sets the delay. `attempt`: a refresh ahead of time that failed.
+    `wait_s`: seconds until its turn could come, when nobody is ahead; `held_s`: for how long that scope has held it back already,
+    or None. `now`: wall seconds of the explanation. `request_rate`: the file's slowest, where that and no Crawl-delay asks most.
+    `attempt`: a refresh ahead of time that failed.
     """
 
     target: Target
@@ -29,6 +36,7 @@ class Explanation:
     now: float
     request_rate: str = ""
     attempt: Snapshot | None = None
+    held_s: float | None = None
 
     def __str__(self) -> str:
         return "\n".join((self.target.url, *(f"  {line}" for line in self._lines())))
@@ -39,9 +47,8 @@ class Explanation:
             lines.append(self._failures())
         if self.attempt is not None:
             lines.append(self._attempt(self.attempt))
-        rate = f", for its Request-rate {self.request_rate}" if self.request_rate else ""
         lines += [
-            f"delay: {self.pause.seconds:g} s between requests ({self.pause.because}{rate})",
+            f"delay: {self.pause.seconds:g} s between requests ({self.pause.because})",
             self._turn(),
         ]
         return lines
@@ -90,4 +97,10 @@ class Explanation:
         if self.outlook.scope is None:
             return f"turn: now{ahead}"
         because = f" ({self.outlook.because})" if self.outlook.because else ""
-        return f"turn: in {self.wait_s:.1f} s, held by {self.outlook.scope}{because}{ahead}"
+        until = f", at {_shown(self.now + self.wait_s)}" if self.wait_s >= _LONG_S else ""
+        held = f" for {self.held_s:.1f} s already" if (self.held_s or 0.0) >= _SHORT_S else ""
+        return f"turn: in {self.wait_s:.1f} s{until}, held by {self.outlook.scope}{held}{because}{ahead}"
+
+
+def _shown(wall: float) -> str:
+    return f"{datetime.fromtimestamp(wall, UTC):%Y-%m-%d %H:%M:%S} UTC"

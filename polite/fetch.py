@@ -7,7 +7,9 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from polite.asked import AskedPace
 from polite.origin import Origin
+from polite.pacing.circuit import is_failure
 from polite.pacing.outcome import Outcome
 from polite.pacing.retry_after import retry_after_s
 from polite.ports import Clock, Transport
@@ -49,19 +51,19 @@ class RobotsFetcher:
         self._connections = asyncio.Semaphore(fetching.connections)
 
     async def fetch(
-        self, origin: Origin, *, crawl_delay: float | None = None, had_file: bool = False
+        self, origin: Origin, *, asked: AskedPace | None = None, had_file: bool = False
     ) -> Access:
         """What the fetch came to; never an exception but a cancellation, or GateClosed while waiting for a turn.
 
-        `crawl_delay` is what the origin's last known file asked for (seconds). `had_file`: a file of the origin is known, so that
+        `asked` is what the origin's last known file asked about pace. `had_file`: a file of the origin is known, so that
         nobody infers that there is none (H7).
         """
         schemes = frozenset(self._transports)
         exchange = Exchange.begin(origin, self._robots, self._policy, schemes=schemes)
-        access, spent = await self._to_the_end(exchange, origin, crawl_delay)
+        access, spent = await self._to_the_end(exchange, origin, asked)
         if not had_file:
             inference = Inference.begin(origin, access, self._robots, missing=self._missing())
-            access, spent = await self._to_the_end(inference, origin, crawl_delay, spent)
+            access, spent = await self._to_the_end(inference, origin, asked, spent)
         if access.reason.hostile:
             detail = access.detail if isinstance(access, Unreachable) else ""
             log.warning(
@@ -73,20 +75,20 @@ class RobotsFetcher:
         self,
         step: Exchange | Inference | Access,
         origin: Origin,
-        crawl_delay: float | None,
+        asked: AskedPace | None,
         spent: float = 0.0,
     ) -> tuple[Access, float]:
         """One hop after another, and the seconds spent on the network so far."""
         while isinstance(step, Exchange | Inference):
-            own_delay = crawl_delay if step.ask.target.origin == origin else None
-            answer, elapsed = await self._hop(step.ask, self._policy.timeout - spent, own_delay)
+            own_pace = asked if step.ask.target.origin == origin else None
+            answer, elapsed = await self._hop(step.ask, self._policy.timeout - spent, own_pace)
             spent += elapsed
             step = step.next(answer, retry_after_s=self._retry_after(answer))
         return step, spent
 
-    async def _hop(self, ask: Ask, left_s: float, crawl_delay: float | None) -> tuple[Reply | Failed, float]:
+    async def _hop(self, ask: Ask, left_s: float, asked: AskedPace | None) -> tuple[Reply | Failed, float]:
         """One request in its turn. Waiting for the turn and for a free connection is not the server's time."""
-        turn = await self._turns.take(ask.target, crawl_delay=crawl_delay, urgent=True)
+        turn = await self._turns.take(ask.target, asked=asked, urgent=True)
         outcome = Outcome()
         started = self._clock.monotonic()
         try:
@@ -97,9 +99,10 @@ class RobotsFetcher:
             outcome = self._outcome(answer, elapsed)
         finally:
             # Also when cancelled half way: the server may have seen the request, so it rests all the same.
-            # A 503 is asked about fairly often (H5): nobody is to hang in a back-off that is longer than that.
-            most_s = self._robots.busy_retry_max if outcome.status == 503 else math.inf
-            self._turns.settle(turn, ask.target, outcome, crawl_delay, most_s=most_s)
+            # A 503 is asked about fairly often (H5): nobody is to hang in a back-off that is longer than that, nor in a circuit
+            # that robots.txt itself has opened.
+            most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
+            self._turns.settle(turn, ask.target, outcome, asked, most_s=most_s)
             self._turns.release(turn)
         return answer, elapsed
 
@@ -127,7 +130,7 @@ class RobotsFetcher:
 
     def _outcome(self, answer: Reply | Failed, elapsed: float) -> Outcome:
         status = None if isinstance(answer, Failed) else answer.status
-        return Outcome(status, self._retry_after(answer), elapsed)
+        return Outcome(status, self._retry_after(answer), elapsed, failed=status is None)
 
 
 def _internal_error(ask: Ask, error: BaseException) -> Failed:

@@ -2,18 +2,20 @@
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from types import TracebackType
 from typing import Any, Protocol
 from weakref import WeakSet
 
+from polite.counters import Counters
 from polite.errors import GateClosed, InvalidOption, PermitMisused
-from polite.events import Granted, Refused
+from polite.events import Granted, Refused, Waited
 from polite.explanation import Explanation
 from polite.origin import Target
 from polite.origins import OriginManager
 from polite.pacing.outcome import Outcome
-from polite.pacing.policy import Anchor
+from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.retry_after import retry_after_s
 from polite.pacing.turnstile import Turn
 from polite.ports import Clock, Listener
@@ -48,6 +50,7 @@ class Gate:
         self._listener = listener
         # The permit that each task is in, the innermost: nobody may wait for a turn that he has himself.
         self._inside: dict[asyncio.Task[Any] | None, Permit] = {}
+        self._counters = turns.counters
         self._closed = False
         self._guests: WeakSet[Guest] = WeakSet()
 
@@ -74,18 +77,40 @@ class Gate:
         target = Target.of(url)
         self._require_open(target)
         standing = await self._origins.standing(target.origin)
-        outlook = self._turns.outlook(target)
+        await self._turns.meet(target)
+        outlook = self._turns.outlook(target, standing.asked)
+        now = self._clock.monotonic()
         return Explanation(
             target=target,
             decision=standing.rules.decide(target.path),
             snapshot=standing.snapshot,
-            pause=self._turns.pause(standing.crawl_delay),
+            pause=self._turns.pause(target.origin, standing.asked),
             outlook=outlook,
-            wait_s=max(0.0, outlook.ready_at - self._clock.monotonic()),
+            wait_s=max(0.0, outlook.ready_at - now),
+            held_s=None if outlook.since is None else max(0.0, now - outlook.since),
             now=self._clock.wall(),
             request_rate=_ruling_rate(standing),
             attempt=standing.attempt,
         )
+
+    @property
+    def pacing(self) -> PacingPolicy:
+        """The policy that rules now. Assign another, and it rules from then on: `gate.pacing = gate.pacing.for_origin(...)`.
+
+        A rest that runs already stays as long as it is. `scopes` cannot change while the gate is open. Raises InvalidOption.
+        """
+        return self._turns.pacing
+
+    @pacing.setter
+    def pacing(self, policy: PacingPolicy) -> None:
+        if not isinstance(policy, PacingPolicy):
+            raise InvalidOption(f"pacing={policy!r}: a PacingPolicy is needed")
+        self._turns.repace(policy)
+
+    @property
+    def counters(self) -> Counters:
+        """What was counted up to now: a copy."""
+        return replace(self._counters)
 
     async def close(self) -> None:
         """Close: who waits inside gets GateClosed, permits already given may be finished. May be called twice."""
@@ -112,19 +137,38 @@ class Gate:
             standing = self._origins.current(origin) or await self._origins.standing(origin)
             if not standing.rules.allows(target.path):
                 raise self._refusal(target, standing)
+            if self._listener is not None:
+                self._tell_what_holds(target, standing)
             try:
-                turn = await self._turns.take(target, crawl_delay=standing.crawl_delay)
+                turn = await self._turns.take(target, asked=standing.asked)
             except GateClosed as error:
                 raise self._refused_by_closing(target) from error
-            if not turn.waited or self._origins.holds(origin, standing):
+            if not turn.waited:
                 break
-            self._turns.give_back(turn)
+            if self._origins.holds(origin, standing):
+                self._counters.waited += 1
+                break
+            newer = self._origins.current(origin)
+            if newer is not None and newer.asked == standing.asked and newer.rules.allows(target.path):
+                # Who asked before the rules were renewed need not ask again: the turn is what the new ones would have given.
+                self._counters.waited += 1
+                standing = newer
+                break
+            self._turns.skip(turn, target, "the rules were replaced, or became too old, while it waited")
         permit._turn = turn
         permit._standing = standing
         self._inside[permit._asker] = permit
+        self._counters.granted += 1
         if self._listener is not None:
             self._listener(Granted(target.url, self._clock.monotonic() - asked_at))
         return permit
+
+    def _tell_what_holds(self, target: Target, standing: Standing) -> None:
+        """A permit that must wait says so, for whoever listens."""
+        outlook = self._turns.outlook(target, standing.asked)
+        if outlook.scope is not None and self._listener is not None:
+            for_s = max(0.0, outlook.ready_at - self._clock.monotonic())
+            self._listener(Waited(target.url, str(outlook.scope), for_s, outlook.because))
 
     def _refused_by_closing(self, target: Target) -> GateClosed:
         return GateClosed(f"the gate is closed: {target.url} is not answered", url=target.url)
@@ -132,6 +176,7 @@ class Gate:
     def _refusal(self, target: Target, standing: Standing) -> Disallowed:
         decision = standing.rules.decide(target.path)
         line = None if decision.rule is None else decision.rule.line
+        self._counters.refused += 1
         if self._listener is not None:
             self._listener(Refused(target.url, decision.reason.name, line))
         if decision.reason is not Reason.UNREACHABLE:
@@ -168,7 +213,8 @@ class Permit:
             raise PermitMisused(f"report outside the permit's block: {self.url}", url=self.url)
         if self._outcome is not None:
             raise PermitMisused(f"reported twice: {self.url}; one permit is one request", url=self.url)
-        self._outcome = outcome = _outcome(status, headers, self._gate._clock)
+        outcome = _outcome(status, headers, self._gate._clock)
+        self._outcome = outcome = self._timed(outcome, self._turn) if self._gate._turns.timed else outcome
         if self._gate._turns.anchor is Anchor.FIRST_BYTE:
             self._settle(self._turn, outcome)
 
@@ -195,8 +241,10 @@ class Permit:
         elif self._asker is not None:
             self._gate._inside.pop(self._asker, None)
         if self._outcome is None:
-            # Left without a report, perhaps by an exception: something may have been sent, so the origin rests from now.
-            self._settle(turn, Outcome())
+            # Left without a report, perhaps by an exception: something may have been sent, so the origin rests from now. An error
+            # says that no answer came; a cancellation, that the crawler gave up.
+            outcome = _FAILED if isinstance(error, Exception) else Outcome()
+            self._settle(turn, self._timed(outcome, turn) if self._gate._turns.timed else outcome)
         elif self._gate._turns.anchor is Anchor.END:
             self._settle(turn, self._outcome)
         self._gate._turns.release(turn)
@@ -211,17 +259,24 @@ class Permit:
                 )
             outer = outer._outer
 
+    def _timed(self, outcome: Outcome, turn: Turn) -> Outcome:
+        """With how long it took from the grant, for a throttle that wants to know."""
+        granted_at = self._gate._clock.monotonic() if turn.granted_at is None else turn.granted_at
+        return replace(outcome, elapsed_s=max(0.0, self._gate._clock.monotonic() - granted_at))
+
     def _settle(self, turn: Turn, outcome: Outcome) -> None:
-        crawl_delay = None if self._standing is None else self._standing.crawl_delay
-        self._gate._turns.settle(turn, self._target, outcome, crawl_delay)
+        asked = None if self._standing is None else self._standing.asked
+        self._gate._turns.settle(turn, self._target, outcome, asked)
 
 
 def _ruling_rate(standing: Standing) -> str:
     rate = standing.rules.request_rate
-    if rate is None or standing.crawl_delay == standing.rules.crawl_delay:
+    if rate is None or rate.delay_s <= (standing.rules.crawl_delay or 0.0):
         return ""
     return f"{rate.requests}/{rate.seconds:g}"
 
+
+_FAILED = Outcome(failed=True)
 
 # Nearly every answer is one of a few statuses and says nothing more.
 _ordinary = lru_cache(maxsize=1_000)(Outcome)

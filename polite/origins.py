@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 
+from polite.asked import AskedPace
 from polite.errors import GateClosed
 from polite.events import RobotsFetched
 from polite.fetch import RobotsFetcher
@@ -175,9 +176,9 @@ class OriginManager:
         return self._put(origin, standing) if young else None
 
     async def _fetch(self, origin: Origin, before: Standing | None) -> Standing:
-        crawl_delay = None if before is None else before.crawl_delay
+        asked = None if before is None else before.asked
         had_file = before is not None and isinstance(before.snapshot.good, Found)
-        access = await self._fetcher.fetch(origin, crawl_delay=crawl_delay, had_file=had_file)
+        access = await self._fetcher.fetch(origin, asked=asked, had_file=had_file)
         now = self._clock.wall()
         still_good = before is not None and before.fresh(now)
         before = None if before is None else before.dated(self._skew())
@@ -188,7 +189,7 @@ class OriginManager:
             standing = self._put(origin, before.attempted(snapshot))
         else:
             standing = self._put(origin, await self._standing_of(snapshot, before))
-        self._rest_as_asked(origin, standing.crawl_delay)
+        self._rest_as_asked(origin, standing.asked)
         self._tell(origin, snapshot)
         if standing.attempt is None:
             await self._save(origin, snapshot)
@@ -215,14 +216,14 @@ class OriginManager:
         if stored is None:
             return None
         standing = await self._standing_of(stored.recalled(self._clock.wall()))
-        pause = self._turns.pause(standing.crawl_delay)
+        pause = self._turns.pause(origin, standing.asked)
         self._turns.hold(target, pause.seconds, pause.because)
         return standing
 
-    def _rest_as_asked(self, origin: Origin, crawl_delay: float | None) -> None:
-        """The file's own Crawl-delay was not known while it was fetched; the fetch was a hit all the same."""
-        if crawl_delay is not None:
-            pause = self._turns.pause(crawl_delay)
+    def _rest_as_asked(self, origin: Origin, asked: AskedPace | None) -> None:
+        """The pace that the file asks for was not known while it was fetched; the fetch was a hit all the same."""
+        if asked is not None:
+            pause = self._turns.pause(origin, asked)
             self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
 
     async def _standing_of(self, snapshot: Snapshot, before: Standing | None = None) -> Standing:

@@ -1,13 +1,14 @@
 """The seams: what the gate needs of the world outside, each as a Protocol of a few methods."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from polite.events import Event
 from polite.origin import Origin
 from polite.pacing.outcome import Outcome
-from polite.pacing.throttle import Pause
+from polite.pacing.pause import Circumstances, Pause
+from polite.pacing.scopes import Concurrency, Rest
 from polite.pacing.turnstile import Outlook, Turn
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.snapshot import Snapshot
@@ -60,6 +61,21 @@ class RobotsStore(Protocol):
         ...
 
 
+class AddressSource(Protocol):
+    """Who knows the addresses of hosts, where scopes need them."""
+
+    async def addresses(self, host: str) -> tuple[Sequence[str], float]:
+        """All addresses of a host, and for how long that is good (seconds). Raises OSError where it has none.
+
+        It must come to an end by itself: all requests of the host wait for it.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give everything back. May be called twice."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Hold:
     """An origin rests from `since` until `until` (wall seconds), because of what `because` says."""
@@ -97,6 +113,17 @@ class Throttle(Protocol):
         ...
 
 
+class InformedThrottle(Protocol):
+    """A throttle that is told all that is known, in place of `pause`. Pure: no clock, no I/O.
+
+    Where it is used, `outcome.elapsed_s` says how long the answer took, from the grant to the report.
+    """
+
+    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+        """`given`: what the file asks (Crawl-delay, Request-rates, Visit-time), the strikes, and the wall clock."""
+        ...
+
+
 class Pacer(Protocol):
     """Gives out turns. A turn is acquired, settled (when its scopes are free again), and released, in that order."""
 
@@ -117,11 +144,13 @@ class Pacer(Protocol):
         pause_s: float | Mapping[Hashable, float],
         *,
         strike: bool = False,
+        forgive: bool = True,
         because: str | None = None,
     ) -> None:
         """Counted from now, the turn's scopes rest for `pause_s`, or each for its own. Only ever lengthens what is already there.
 
-        `strike`: it was a refusal, to be counted; `because`: what set the pause, for `outlook`.
+        `strike`: it was a refusal, to be counted; without it the count is halved, unless it should not `forgive`. `because`: what
+        set the pause, for `outlook`.
         """
         ...
 
@@ -137,8 +166,16 @@ class Pacer(Protocol):
         """The scopes rest for `pause_s` from now, at least; nothing is ever made sooner."""
         ...
 
+    def limit(self, concurrency: Concurrency, provisional_s: Rest, max_waiting: int) -> None:
+        """From now so many turns of a scope may be open, and a grant lets it rest so long; `relimit` says where that changed."""
+        ...
+
+    def relimit(self, scopes: Iterable[Hashable] | None = None) -> None:
+        """The limits of these scopes, or of all, may have changed: they are asked for anew. No rest is shortened."""
+        ...
+
     def strikes(self, scope: Hashable) -> int:
-        """How many refusals in a row the scope has answered with."""
+        """How many refusals the scope has answered with that are not forgiven yet."""
         ...
 
     def outlook(self, scopes: Sequence[Hashable]) -> Outlook:

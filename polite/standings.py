@@ -4,6 +4,7 @@ import math
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
+from polite.asked import AskedPace
 from polite.errors import Overloaded
 from polite.origin import Origin
 from polite.robots.access import Found
@@ -18,14 +19,14 @@ CLOCK_TOLERANCE_S = 1.0
 class Standing:
     """What holds for an origin between `fresh_from` and `fresh_until` (wall seconds): the rules that bind our agent.
 
-    `snapshot`: what they come from. `crawl_delay`: the rest that the file asks for (seconds), or None; a Request-rate of 1/5 is
-    one of 5. `refresh_at` (wall seconds): from then on a question has the origin asked again ahead of time; `attempt` is what that
+    `snapshot`: what they come from. `asked`: what the file asks about pace, or None when it asks nothing.
+    `refresh_at` (wall seconds): from then on a question has the origin asked again ahead of time; `attempt` is what that
     came to, when it failed. `skew`: the monotonic clock less the wall clock; by it, a wall clock that was set since is noticed.
     """
 
     rules: RuleSet
     snapshot: Snapshot
-    crawl_delay: float | None
+    asked: AskedPace | None
     fresh_from: float
     fresh_until: float
     refresh_at: float
@@ -38,7 +39,7 @@ class Standing:
         since, until = snapshot.fresh_between
         # A failure is asked about again when its back-off is over, and not before.
         refresh_at = until if snapshot.failures else until - ahead * (until - snapshot.fetched_at)
-        return cls(rules, snapshot, _asked_delay(rules), since, until, refresh_at, skew)
+        return cls(rules, snapshot, _asked(rules), since, until, refresh_at, skew)
 
     @property
     def latest(self) -> Snapshot:
@@ -80,10 +81,11 @@ class Standing:
         )
 
 
-def _asked_delay(rules: RuleSet) -> float | None:
-    """T3: the larger of what Crawl-delay and Request-rate ask. A rate's window is not looked at, which is slower at worst."""
-    rate = None if rules.request_rate is None else rules.request_rate.delay_s
-    return max((delay for delay in (rules.crawl_delay, rate) if delay is not None), default=None)
+def _asked(rules: RuleSet) -> AskedPace | None:
+    """T3: Crawl-delay, Request-rates and Visit-time of the groups that bind our agent."""
+    if rules.crawl_delay is None and not rules.request_rates and rules.visit_time is None:
+        return None
+    return AskedPace(rules.crawl_delay, rules.request_rates, rules.visit_time)
 
 
 class Standings:

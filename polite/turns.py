@@ -4,90 +4,140 @@ import math
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
 
-from polite.events import Slowed
+from polite.asked import AskedPace
+from polite.counters import Counters
+from polite.events import Closed, Opened, Skipped, Slowed
 from polite.origin import Origin, Target
+from polite.pacing.circuit import is_answer, is_failure
 from polite.pacing.outcome import Outcome
+from polite.pacing.pause import Circumstances, Pause
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.throttle import REFUSALS, Pause
+from polite.pacing.refusals import REFUSALS
+from polite.pacing.rulings import OpeningHours, Rulings
 from polite.pacing.turnstile import Outlook, Turn
-from polite.ports import Listener, Pacer, Throttle
+from polite.ports import Clock, Listener, Pacer
 
 # A rest of so many seconds is worth a write, where it is longer than what the origin rests for anyway.
 LONG_REST_S = 10.0
+# While a site is closed the wall clock is looked at again after so long (seconds): somebody may have set it, or the machine slept.
+_LOOK_AGAIN_S = 900.0
+# A hold this short at least, so that rounding cannot make it none.
+_MOMENT_S = 0.001
 
 
 class Turns:
     """Pages and robots.txt take their turns here alike, so that both count as hits.
 
     `keep_rest(origin, seconds, because)` is told of each long back-off as it begins, so that it may outlive the process.
+    `find(host)` learns what the scopes of a host's URLs take to name, and says whether that took a wait.
     """
 
     def __init__(
         self,
         pacer: Pacer,
-        throttle: Throttle,
-        policy: PacingPolicy,
+        rulings: Rulings,
+        clock: Clock,
         listener: Listener,
         *,
         keep_rest: Callable[[Origin, float, str], None] | None = None,
+        find: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._pacer = pacer
-        self._throttle = throttle
+        self._rulings = rulings
+        self._clock = clock
         self._listener = listener
-        self.anchor = policy.anchor
-        self._scopes = policy.scopes
-        self._min_delay = policy.min_delay
-        self._concurrent = policy.concurrency > 1
         self._keep_rest = keep_rest
+        self._find = find
+        self._scopes = rulings.scopes
+        self._failing = rulings.circuits.rows
+        self.counters = Counters()
+        self._adopt()
+
+    @property
+    def pacing(self) -> PacingPolicy:
+        """The policy that rules now."""
+        return self._rulings.policy
+
+    def repace(self, policy: PacingPolicy) -> None:
+        """From now this policy; rests that run already stay. Raises InvalidOption where it cannot be while turns are given."""
+        changed = self._rulings.replace(policy)
+        self._adopt()
+        self._pacer.limit(*self._rulings.limits, policy.max_waiting)
+        self._pacer.relimit(changed)
+
+    def _adopt(self) -> None:
+        self.anchor = self._rulings.policy.anchor
+        self.timed = self._rulings.timed
+        self._ordinary = None if self._rulings.single else self._rulings.general.ordinary
+        self._simple = self._find is None and not self._rulings.concurrent
 
     def take(
-        self, target: Target, *, crawl_delay: float | None = None, urgent: bool = False
+        self, target: Target, *, asked: AskedPace | None = None, urgent: bool = False
     ) -> Awaitable[Turn]:
-        """Wait for the turn of a URL. Urgent ones (robots.txt, which others wait for) go before those that wait."""
-        scopes = self._scopes(target)
-        if not self._concurrent:
-            return self._pacer.acquire(scopes, urgent=urgent)
-        provisional_s = self.pause(crawl_delay).seconds
-        return self._pacer.acquire(scopes, urgent=urgent, provisional_s=provisional_s)
+        """Wait for the turn of a URL. Urgent ones (robots.txt, which others wait for) go before those that wait.
+
+        While the site is closed (Visit-time) only urgent ones go: the file itself says when it opens.
+        """
+        if self._simple and asked is None and not urgent:
+            return self._pacer.acquire(self._scopes(target))
+        return self._take(target, asked, urgent=urgent)
+
+    async def meet(self, target: Target) -> bool:
+        """Learn what it takes to name the URL's scopes. Whether that took a wait."""
+        return self._find is not None and await self._find(target.origin.host)
 
     def settle(
         self,
         turn: Turn,
         target: Target,
         outcome: Outcome,
-        crawl_delay: float | None,
+        asked: AskedPace | None,
         *,
         most_s: float = math.inf,
     ) -> Pause:
         """Count the rest from now. May be called again when more is known: it only ever lengthens.
 
         The narrowest scope rests as the answer and the file ask. What they ask is that origin's word: a broader scope, which
-        other origins share, rests for `min_delay`. `most_s` bounds a back-off for which no Retry-After asked.
+        other origins share, rests for its own delay. `most_s` bounds a back-off for which no Retry-After asked,
+        and a circuit's rest.
         """
-        scopes = self._scopes(target)
-        strikes = self._pacer.strikes(scopes[0]) if outcome.status in REFUSALS else 0
-        pause = self._throttle.pause(outcome, crawl_delay=crawl_delay, strikes=strikes)
-        if pause.seconds > most_s and outcome.retry_after_s is None:
-            seconds = max(most_s, self.pause(crawl_delay).seconds)
-            pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
-        rests: float | dict[Hashable, float] = pause.seconds
-        if len(scopes) > 1:
-            rests = dict.fromkeys(scopes, self._min_delay) | {scopes[0]: pause.seconds}
-        self._pacer.settle(turn, rests, strike=pause.strike, because=pause.because)
+        status, ordinary = outcome.status, self._ordinary
         if (
-            pause.seconds >= LONG_REST_S
-            and self._keep_rest
-            and pause.seconds > self.pause(crawl_delay).seconds
+            ordinary is not None
+            and asked is None
+            and status is not None
+            and status < 429
+            and outcome.retry_after_s is None
+            and not self._failing
+            and not turn.broader
         ):
-            self._keep_rest(target.origin, pause.seconds, pause.because)
+            # Nearly every answer: nothing to work out.
+            self._pacer.settle(turn, ordinary.seconds, because=ordinary.because)
+            return ordinary
+        well = status is not None and status < 500
+        ruling = self._rulings.of(target.origin)
+        strikes = self._pacer.strikes(turn.narrowest) if status in REFUSALS else 0
+        pause = ruling.rest(outcome, Circumstances(asked, strikes, self._clock.wall()))
+        if pause.seconds > most_s and outcome.retry_after_s is None:
+            seconds = max(most_s, self.pause(target.origin, asked).seconds)
+            pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
+        if not well or self._failing:
+            pause = self._circuit(turn, target, outcome, pause, most_s)
+        rests: float | dict[Hashable, float] = pause.seconds
+        if turn.broader:
+            rests = {turn.narrowest: pause.seconds} | {key: self._rulings.delay(key) for key in turn.broader}
+        self._pacer.settle(turn, rests, strike=pause.strike, forgive=well, because=pause.because)
+        if pause.seconds >= LONG_REST_S and self._keep_rest:
+            self._keep_long(target.origin, pause, asked)
         if pause.strike:
-            status = outcome.status or 0
-            self._listener(Slowed(str(target.origin), status, pause.seconds, pause.because))
+            self.counters.slowed += 1
+            self._listener(Slowed(str(target.origin), status or 0, pause.seconds, pause.because))
         return pause
 
     def exclude(self, one: Target, other: Target) -> bool:
         """Whether the requests can never be under way at one time."""
-        return not self._concurrent and not set(self._scopes(one)).isdisjoint(self._scopes(other))
+        shared = set(self._scopes(one)).intersection(self._scopes(other))
+        return any(self._rulings.concurrency(scope) == 1 for scope in shared)
 
     def release(self, turn: Turn) -> None:
         """The request is over, and its place is free."""
@@ -97,18 +147,108 @@ class Turns:
         """The turn was not used: nobody was asked, so nobody rests."""
         self._pacer.give_back(turn)
 
+    def skip(self, turn: Turn, target: Target, because: str) -> None:
+        """The same, of a URL that was to be asked for, and with an event."""
+        self._pacer.give_back(turn)
+        self.counters.skipped += 1
+        self._listener(Skipped(target.url, because))
+
     def hold(self, target: Target, seconds: float, because: str) -> None:
         """The URL's narrowest scope rests for so long from now, at least."""
         self._pacer.hold(self._scopes(target)[:1], seconds, because)
 
-    def outlook(self, target: Target) -> Outlook:
+    def outlook(self, target: Target, asked: AskedPace | None = None) -> Outlook:
         """When this URL's turn could come, as far as is known now."""
-        return self._pacer.outlook(self._scopes(target))
+        outlook = self._explained(self._pacer.outlook(self._scopes(target)))
+        closed_s = self._closed_s(target, asked)
+        opens_at = self._clock.monotonic() + closed_s
+        if not closed_s or asked is None or opens_at < outlook.ready_at:
+            return outlook
+        door = OpeningHours(target.origin)
+        since = self._clock.monotonic() - asked.closed_for_s(self._clock.wall())
+        waiting = self._pacer.outlook((door,)).waiting
+        return Outlook(opens_at, door, waiting, 0, _closed(asked), since)
 
-    def pause(self, crawl_delay: float | None) -> Pause:
+    def pause(self, origin: Origin, asked: AskedPace | None) -> Pause:
         """How long an origin rests after an ordinary answer, and what that comes from."""
-        return self._throttle.pause(Outcome(200), crawl_delay=crawl_delay, strikes=0)
+        given = Circumstances(asked, 0, self._clock.wall())
+        return self._rulings.of(origin).rest(Outcome(200), given)
 
     async def close(self) -> None:
         """Everyone who waits gets GateClosed. May be called twice."""
         await self._pacer.close()
+
+    async def _take(self, target: Target, asked: AskedPace | None, *, urgent: bool) -> Turn:
+        waited = await self.meet(target)
+        while True:
+            if not urgent and self._closed_s(target, asked):
+                await self._opening(target, asked)
+                waited = True
+            rest_s = None
+            if asked is not None or self._rulings.concurrent:
+                rest_s = self.pause(target.origin, asked).seconds
+            turn = await self._pacer.acquire(self._scopes(target), urgent=urgent, provisional_s=rest_s)
+            turn.waited = turn.waited or waited
+            if urgent:
+                self.counters.robots += 1
+                return turn
+            if not self._closed_s(target, asked):
+                return turn
+            self.skip(turn, target, "the site closed while it waited")
+
+    async def _opening(self, target: Target, asked: AskedPace | None) -> None:
+        """Wait until the site is open, at a scope of its own: nobody else stands in that line."""
+        door = (OpeningHours(target.origin),)
+        first = False
+        while asked is not None and (closed_s := self._closed_s(target, asked)):
+            self._pacer.hold(door, max(_MOMENT_S, min(closed_s, _LOOK_AGAIN_S)), _closed(asked))
+            # Who has looked at the clock in vain stays the first in line.
+            self._pacer.give_back(await self._pacer.acquire(door, urgent=first))
+            first = True
+
+    def _closed_s(self, target: Target, asked: AskedPace | None) -> float:
+        """Seconds until the site is open (Visit-time)."""
+        if asked is None or asked.visit_time is None:
+            return 0.0
+        obeyed = self._rulings.of(target.origin).policy.obey_visit_time
+        return asked.opens_in_s(self._clock.wall()) if obeyed else 0.0
+
+    def _circuit(self, turn: Turn, target: Target, outcome: Outcome, pause: Pause, most_s: float) -> Pause:
+        """What the outcome does to the origin's circuit, and the longer rest that may come of it."""
+        circuits, scope = self._rulings.circuits, turn.narrowest
+        if turn.settled:
+            return pause
+        if is_answer(outcome) and circuits.answered(scope, turn.granted_at):
+            self._pacer.relimit((scope,))
+            self.counters.closed += 1
+            self._listener(Closed(str(target.origin), outcome.status or 0))
+        if not is_failure(outcome):
+            return pause
+        limits = self._rulings.of(target.origin).circuit
+        rest_s = circuits.failed(scope, turn.granted_at, self._clock.monotonic(), limits)
+        if rest_s is None:
+            return pause
+        rest_s = min(rest_s, most_s)
+        self._pacer.relimit((scope,))
+        self.counters.opened += 1
+        failures = circuits.failures(scope)
+        last = "no answer" if outcome.status is None else f"status {outcome.status}"
+        because = f"{failures} failures in a row, the last: {last}; circuit open for {rest_s:g} s, then one request alone"
+        self._listener(Opened(str(target.origin), failures, rest_s, because))
+        return pause if pause.seconds >= rest_s else Pause(rest_s, because, pause.strike)
+
+    def _explained(self, outlook: Outlook) -> Outlook:
+        """What a broader scope rests for is nobody's answer, but its own delay."""
+        if outlook.scope is None or outlook.because or outlook.ready_at <= self._clock.monotonic():
+            return outlook
+        return replace(
+            outlook, because=f"rests for {self._rulings.delay(outlook.scope):g} s after each request"
+        )
+
+    def _keep_long(self, origin: Origin, pause: Pause, asked: AskedPace | None) -> None:
+        if self._keep_rest is not None and pause.seconds > self.pause(origin, asked).seconds:
+            self._keep_rest(origin, pause.seconds, pause.because)
+
+
+def _closed(asked: AskedPace) -> str:
+    return f"Visit-time {asked.visit_time}: the site is closed"

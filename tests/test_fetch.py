@@ -5,12 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
+from polite.asked import AskedPace
 from polite.events import Event
 from polite.fetch import RobotsFetcher
 from polite.origin import Origin
 from polite.pacers.local import LocalPacer
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.throttle import DelayThrottle
+from polite.pacing.rulings import Rulings
 from polite.robots.access import Access, Found, Unavailable, Unreachable
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.policy import FetchPolicy, RobotsPolicy
@@ -52,7 +53,7 @@ def fetcher(
 ) -> RobotsFetcher:
     clock = LoopClock()
     events: list[Event] = []
-    turns = Turns(LocalPacer(clock), DelayThrottle(), PacingPolicy(), events.append)
+    turns = Turns(LocalPacer(clock), Rulings(PacingPolicy()), clock, events.append)
     policy = FetchPolicy(**fetching)  # type: ignore[arg-type]
     return RobotsFetcher(
         {"https": transport}, turns, clock, policy, robots or RobotsPolicy(), missing=lambda: "no-such-page"
@@ -221,7 +222,7 @@ async def test_h7_the_two_questions_take_their_turns_and_are_counted() -> None:
 async def test_h7_the_two_questions_keep_the_crawl_delay_of_the_last_file() -> None:
     transport = TimedTransport(only_the_front_page)
 
-    await fetcher(transport, INFERRING).fetch(SITE, crawl_delay=20.0)
+    await fetcher(transport, INFERRING).fetch(SITE, asked=AskedPace(20.0))
 
     assert [at for at, _ in transport.asked] == pytest.approx([0, 20, 40])
 
@@ -258,7 +259,7 @@ async def test_h7_the_two_questions_share_the_deadline_of_the_fetch() -> None:
 async def test_h7_the_page_that_cannot_exist_has_another_name_each_time() -> None:
     transport = ScriptedTransport({SITE.robots_url: Reply(500)})
     clock, events = LoopClock(), list[Event]()
-    turns = Turns(LocalPacer(clock), DelayThrottle(), PacingPolicy(), events.append)
+    turns = Turns(LocalPacer(clock), Rulings(PacingPolicy()), clock, events.append)
     asking = RobotsFetcher({"https": transport}, turns, clock, FetchPolicy(), INFERRING)
 
     await asking.fetch(SITE)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.events import Event, Granted, Refused, RobotsFetched, Slowed
+from polite.events import Event, Granted, Refused, RobotsFetched, Slowed, Waited
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
 
@@ -289,11 +289,12 @@ async def test_listeners_are_told_what_happens() -> None:
         with pytest.raises(polite.Disallowed):
             await visit(gate, "https://site.test/private")
 
-    assert [type(event) for event in events] == [RobotsFetched, Granted, Slowed, Refused]
+    assert [type(event) for event in events] == [RobotsFetched, Waited, Granted, Slowed, Refused]
     assert events[0] == RobotsFetched("https://site.test", "found", "OK", 200, 0, 0.0, 86_400.0)
-    assert events[1] == Granted(PAGE, 1.0)
-    assert events[2] == Slowed("https://site.test", 503, 9.0, "status 503, Retry-After 9 s")
-    assert events[3] == Refused("https://site.test/private", "RULE", 2)
+    assert events[1] == Waited(PAGE, "https://site.test", 1.0, "min_delay 1 s")
+    assert events[2] == Granted(PAGE, 1.0)
+    assert events[3] == Slowed("https://site.test", 503, 9.0, "status 503, Retry-After 9 s")
+    assert events[4] == Refused("https://site.test/private", "RULE", 2)
 
 
 async def test_a_listener_that_fails_stops_nobody(caplog: pytest.LogCaptureFixture) -> None:
@@ -615,7 +616,7 @@ async def test_explain_names_the_request_rate_that_sets_the_delay() -> None:
     async with opened(transport) as (gate, _):
         text = str(await gate.explain(PAGE))
 
-    assert "delay: 30 s between requests (Crawl-delay 30 s, for its Request-rate 1/30)" in text
+    assert "delay: 30 s between requests (Request-rate 1/30)" in text
 
 
 INFERRING = polite.RobotsPolicy(infer_missing=True)

@@ -15,7 +15,7 @@ from polite.origin import Origin
 from polite.origins import OriginManager
 from polite.pacers.local import LocalPacer
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.throttle import DelayThrottle
+from polite.pacing.rulings import Rulings
 from polite.robots.agent import UserAgent
 from polite.robots.exchange import Failed, Reply
 from polite.robots.parse import parse
@@ -40,7 +40,7 @@ async def managing(
     transport = ScriptedTransport({SITE.robots_url: answers or (RULES,)})
     clock = clock or LoopClock()
     events: list[Event] = []
-    turns = Turns(LocalPacer(clock), DelayThrottle(), PacingPolicy(), events.append)
+    turns = Turns(LocalPacer(clock), Rulings(PacingPolicy()), clock, events.append)
     robots = RobotsPolicy(**policy)
     fetcher = RobotsFetcher({"https": transport}, turns, clock, FetchPolicy(), robots)
     manager = OriginManager(

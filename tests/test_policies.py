@@ -1,10 +1,12 @@
 """Options outside their limits are refused by name, value and limit."""
 
+import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from polite import FetchPolicy, InvalidOption, PacingPolicy, RobotsPolicy, dialect
+from polite import FetchPolicy, InvalidOption, Origin, PacingPolicy, RobotsPolicy, dialect
 
 BAD: list[tuple[type, dict[str, Any]]] = [
     (RobotsPolicy, {"refresh_ahead": -0.1}),
@@ -24,6 +26,14 @@ BAD: list[tuple[type, dict[str, Any]]] = [
     (PacingPolicy, {"max_waiting": 0}),
     (PacingPolicy, {"anchor": "end"}),
     (PacingPolicy, {"scopes": "origin"}),
+    (PacingPolicy, {"latency_factor": -1.0}),
+    (PacingPolicy, {"max_latency_delay": float("inf")}),
+    (PacingPolicy, {"circuit_failures": -1}),
+    (PacingPolicy, {"circuit_failures": None}),
+    (PacingPolicy, {"circuit_rest": "long"}),
+    (PacingPolicy, {"obey_visit_time": "no"}),
+    (PacingPolicy, {"overrides": 5}),
+    (PacingPolicy, {"overrides": (("https://example.com", ()),)}),
     (FetchPolicy, {"timeout": 0}),
     (FetchPolicy, {"timeout": float("inf")}),
     (FetchPolicy, {"max_redirects": -1}),
@@ -68,6 +78,44 @@ def test_an_unknown_option_is_refused(policy: type) -> None:
 def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidOption, match="google-2019"):
         dialect("google-2020")
+
+
+def test_a_policy_may_differ_at_one_origin_and_follows_the_rest() -> None:
+    origin = Origin.of("https://example.com")
+    policy = (
+        PacingPolicy().for_origin("https://EXAMPLE.com:443/x", min_delay=5).for_origin(origin, jitter=0.5)
+    )
+
+    slower = replace(policy, backoff=60.0)
+
+    assert (policy.at(origin).min_delay, policy.at(origin).jitter, policy.min_delay) == (5, 0.5, 1.0)
+    assert (slower.at(origin).min_delay, slower.at(origin).backoff) == (5, 60.0)
+    assert slower.at(Origin.of("https://other.example")) is slower
+    assert slower.for_origin(origin, min_delay=7).at(origin).min_delay == 7
+    assert hash(policy) == hash(replace(policy))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"min_delay": -1}, r"PacingPolicy\.min_delay=-1"),
+        ({"max_waiting": 3}, "'max_waiting' cannot differ from origin to origin; these can: min_delay"),
+    ],
+)
+def test_what_cannot_be_at_one_origin_is_refused_by_name(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidOption, match=message):
+        PacingPolicy().for_origin("https://example.com", **options)
+    with pytest.raises(InvalidOption, match=message.replace("for_origin", "overrides")):
+        PacingPolicy(overrides=((Origin.of("https://example.com"), tuple(options.items())),))
+
+
+def test_a_policy_of_two_thousand_origins_is_made_in_no_time() -> None:
+    policy, start = PacingPolicy(), time.process_time()
+    for number in range(2_000):
+        policy = policy.for_origin(Origin("https", f"host{number}.example", None), min_delay=number)
+
+    assert time.process_time() - start < 5.0
+    assert policy.at(Origin.of("https://host7.example")).min_delay == 7
 
 
 def test_the_defaults_are_the_polite_ones() -> None:

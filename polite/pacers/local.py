@@ -1,9 +1,10 @@
 """Turns within one process: a turnstile, one timer, and a future for each that waits."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from polite.errors import GateClosed
+from polite.pacing.scopes import Concurrency, Rest
 from polite.pacing.turnstile import Outlook, Turn, Turnstile
 from polite.ports import Clock, Timer
 
@@ -15,8 +16,8 @@ class LocalPacer:
         self,
         clock: Clock,
         *,
-        concurrency: int | Callable[[Hashable], int] = 1,
-        provisional_s: float = 1.0,
+        concurrency: Concurrency = 1,
+        provisional_s: Rest = 1.0,
         max_waiting: int = 1_000_000,
     ) -> None:
         self._turnstile = Turnstile(
@@ -48,10 +49,11 @@ class LocalPacer:
         pause_s: float | Mapping[Hashable, float],
         *,
         strike: bool = False,
+        forgive: bool = True,
         because: str | None = None,
     ) -> None:
         """From now the turn's scopes rest for `pause_s`, or each for its own, if that is longer than they do already."""
-        self._turnstile.settle(turn, self._now(), pause_s, strike=strike, because=because)
+        self._turnstile.settle(turn, self._now(), pause_s, strike=strike, forgive=forgive, because=because)
 
     def release(self, turn: Turn) -> None:
         """The request is over: its places are free."""
@@ -67,12 +69,23 @@ class LocalPacer:
 
     def hold(self, scopes: Sequence[Hashable], pause_s: float, because: str) -> None:
         """The scopes rest for `pause_s` from now, at least."""
-        until = self._now() + pause_s
+        now = self._now()
         for scope in scopes:
-            self._turnstile.hold(scope, until, because)
+            self._turnstile.hold(scope, now + pause_s, because, now=now)
+
+    def relimit(self, scopes: Iterable[Hashable] | None = None) -> None:
+        """Ask anew how many turns may be open at all scopes, or these, and how long a grant lets them rest."""
+        self._turnstile.relimit(self._now(), scopes)
+        if self._waiters:
+            self._arm()
+
+    def limit(self, concurrency: Concurrency, provisional_s: Rest, max_waiting: int) -> None:
+        """From now these hold, for scopes that are known already after `relimit`. Raises InvalidOption."""
+        self._turnstile.limit(concurrency, provisional_s)
+        self._turnstile.max_waiting = max_waiting
 
     def strikes(self, scope: Hashable) -> int:
-        """Refusals in a row."""
+        """Refusals that are not forgiven yet."""
         return self._turnstile.strikes(scope)
 
     def outlook(self, scopes: Sequence[Hashable]) -> Outlook:

@@ -10,7 +10,8 @@ class Outlook:
 
     `ready_at`: monotonic seconds, not before now. `scope`: the one that holds it last, or None when it is
     free now; the rest is about that scope. `waiting`: turns ahead in its queue. `open`: turns under way.
-    `because`: what set `ready_at`, if that lies ahead and was said.
+    `because`: what set `ready_at`, if that lies ahead and was said. `since`: when that was, or when the turn
+    was given that is under way there (monotonic seconds, None when it is free now).
     """
 
     ready_at: float
@@ -18,3 +19,4 @@ class Outlook:
     waiting: int
     open: int
     because: str | None
+    since: float | None = None

@@ -1,12 +1,14 @@
 """What the user decides about pace: how long an origin rests between requests, and how much may wait."""
 
 import math
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, fields, replace
 from enum import Enum
+from typing import Any, Self, TypedDict, Unpack
 
 from polite.errors import InvalidOption
-from polite.origin import Target
+from polite.origin import Origin, Target
+from polite.pacing.scoping import ScopePolicy, Scopes
 
 
 class Anchor(Enum):
@@ -21,42 +23,139 @@ def by_origin(target: Target) -> tuple[Hashable, ...]:
     return (target.origin,)
 
 
+class OriginPacing(TypedDict, total=False):
+    """The fields of a PacingPolicy that may differ from origin to origin."""
+
+    min_delay: float
+    max_crawl_delay: float
+    jitter: float
+    concurrency: int
+    max_retry_after: float
+    backoff: float
+    max_backoff: float
+    latency_factor: float
+    max_latency_delay: float
+    obey_visit_time: bool
+    circuit_failures: int
+    circuit_rest: float
+
+
+Overrides = tuple[tuple[Origin, tuple[tuple[str, float], ...]], ...]
+
+_SECONDS = (
+    "min_delay",
+    "max_crawl_delay",
+    "max_retry_after",
+    "backoff",
+    "max_backoff",
+    "max_latency_delay",
+    "circuit_rest",
+)
+_FACTORS = ("jitter", "latency_factor")
+_COUNTS = {"concurrency": 1, "max_waiting": 1, "circuit_failures": 0}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PacingPolicy:
     """Durations are in seconds of the monotonic clock.
 
-    `min_delay`: an origin rests at least so long after each request; a file's Crawl-delay makes that longer, up to
-    `max_crawl_delay` (T3). `jitter`: up to this fraction of the delay is added at random, never taken away. `concurrency`:
+    `min_delay`: an origin rests at least so long after each request; a file's Crawl-delay or Request-rate makes that longer, up
+    to `max_crawl_delay` (T3). `jitter`: up to this fraction of the delay is added at random, never taken away. `concurrency`:
     requests of one scope under way at one time. `scopes`: which turns a URL must take, narrowest first. `anchor`: from when a
     turn is counted. After 429 or 503 an origin rests as its Retry-After says, up to `max_retry_after`, or, without one,
-    `backoff` doubling up to `max_backoff` (T4). `max_waiting` bounds the requests that may wait at one time.
+    `backoff` doubling up to `max_backoff` (T4). `latency_factor`: it rests at least so many times what the last answer took, up to
+    `max_latency_delay`. `obey_visit_time`: out of the hours that a file's Visit-time names, its origin's URLs wait. After
+    `circuit_failures` failures in a row (0: never) it rests for `circuit_rest`, doubling up to `max_backoff`, and then one request
+    goes alone. `max_waiting` bounds the requests that may wait at one time. `overrides`: see `for_origin`.
     """
 
     min_delay: float = 1.0
     max_crawl_delay: float = 300.0
     jitter: float = 0.0
     concurrency: int = 1
-    scopes: Callable[[Target], tuple[Hashable, ...]] = by_origin
+    scopes: ScopePolicy | Scopes = by_origin
     anchor: Anchor = Anchor.FIRST_BYTE
     max_retry_after: float = 86_400.0
     backoff: float = 10.0
     max_backoff: float = 3_600.0
+    latency_factor: float = 0.0
+    max_latency_delay: float = 30.0
+    obey_visit_time: bool = True
+    circuit_failures: int = 10
+    circuit_rest: float = 60.0
     max_waiting: int = 1_000_000
+    overrides: Overrides = ()
 
     def __post_init__(self) -> None:
-        for name in ("min_delay", "max_crawl_delay", "jitter", "max_retry_after", "backoff", "max_backoff"):
+        for name in (*_SECONDS, *_FACTORS):
             value = getattr(self, name)
             if type(value) not in (int, float) or not 0 <= value < math.inf:
                 raise InvalidOption(f"PacingPolicy.{name}={value!r}: a finite number of 0 or more is needed")
-        for name in ("concurrency", "max_waiting"):
+        for name, least in _COUNTS.items():
             value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise InvalidOption(f"PacingPolicy.{name}={value!r}: a whole number of 1 or more is needed")
+            if type(value) is not int or value < least:
+                raise InvalidOption(
+                    f"PacingPolicy.{name}={value!r}: a whole number of {least} or more is needed"
+                )
         if not isinstance(self.anchor, Anchor):
             raise InvalidOption(
                 f"PacingPolicy.anchor={self.anchor!r}: one of {[str(a) for a in Anchor]} is needed"
             )
-        if not callable(self.scopes):
+        if type(self.obey_visit_time) is not bool:
             raise InvalidOption(
-                "PacingPolicy.scopes: a function of a Target is needed, giving a tuple of scopes"
+                f"PacingPolicy.obey_visit_time={self.obey_visit_time!r}: True or False is needed"
             )
+        if not callable(self.scopes) and not isinstance(self.scopes, Scopes):
+            raise InvalidOption(
+                f"PacingPolicy.scopes={self.scopes!r}: Scopes(...) or a function of a Target that gives a tuple of scopes is needed"
+            )
+        self._check_overrides()
+
+    def for_origin(self, origin: str | Origin, **options: Unpack[OriginPacing]) -> Self:
+        """A new policy, the same but for one origin: `policy.for_origin("https://example.com", min_delay=5)`.
+
+        Looser or stricter; what was said of that origin before stays where it is not said anew. The other fields of the origin
+        follow the policy, also when that is replaced. Raises InvalidURL, InvalidOption.
+        """
+        origin = origin if isinstance(origin, Origin) else Origin.of(origin)
+        own = dict(self.overrides)
+        own[origin] = tuple((dict(own.get(origin, ())) | _named(origin, options)).items())
+        replace(self, overrides=((origin, own[origin]),))
+        changed = object.__new__(type(self))
+        for field in fields(self):
+            object.__setattr__(changed, field.name, getattr(self, field.name))
+        # Only what is new was checked, above: a policy of many origins is made in as many steps.
+        object.__setattr__(changed, "overrides", tuple(own.items()))
+        return changed
+
+    def at(self, origin: Origin) -> Self:
+        """The policy that holds at an origin."""
+        own: dict[str, Any] = dict(dict(self.overrides).get(origin, ()))
+        return replace(self, overrides=(), **own) if own else self
+
+    def _check_overrides(self) -> None:
+        try:
+            named = [(origin, _named(origin, dict(own))) for origin, own in self.overrides]
+        except (TypeError, ValueError) as error:
+            if isinstance(error, InvalidOption):
+                raise
+            raise InvalidOption(
+                f"PacingPolicy.overrides={self.overrides!r}: use PacingPolicy.for_origin to make them"
+            ) from error
+        for origin, own in named:
+            if not isinstance(origin, Origin):
+                raise InvalidOption(
+                    f"PacingPolicy.overrides: {origin!r} is no Origin; use PacingPolicy.for_origin"
+                )
+            if own:
+                replace(self, overrides=(), **own)
+
+
+def _named(origin: object, options: Mapping[str, object]) -> dict[str, Any]:
+    """The options, if each may differ from origin to origin."""
+    if unknown := sorted(set(options) - set(OriginPacing.__annotations__)):
+        raise InvalidOption(
+            f"PacingPolicy.for_origin({str(origin)!r}): {', '.join(map(repr, unknown))} cannot differ from origin to origin; "
+            f"these can: {', '.join(OriginPacing.__annotations__)}"
+        )
+    return dict(options)

@@ -1,24 +1,35 @@
 """The scopes that are remembered: met when first named, forgotten when nothing needs them any more."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 
 from polite.errors import InvalidOption
 from polite.pacing.turn import Scope
 
+# For all scopes, or asked for each.
+Concurrency = int | Callable[[Hashable], int]
+Rest = float | Callable[[Hashable], float]
 
-class Scopes:
+
+class KnownScopes:
     """A dict of scopes, and a ring of those that may be idle, looked at in turn: O(1) for each request, on average.
 
     A scope is idle when no turn is open or waits, its rest is over, and it has refused nothing for
     `strikes_kept_s` since. One whose rest lies ahead is never forgotten: that would be an order to hurry.
     """
 
-    __slots__ = ("_by_key", "_concurrency", "_met", "_ring", "_strikes_kept_s")
+    __slots__ = ("_by_key", "_met", "_ring", "_strikes_kept_s", "concurrency", "provisional_s")
 
-    def __init__(self, concurrency: int | Callable[[Hashable], int], strikes_kept_s: float) -> None:
+    def __init__(
+        self,
+        concurrency: Concurrency,
+        provisional_s: Rest,
+        strikes_kept_s: float,
+    ) -> None:
         self._by_key: dict[Hashable, Scope] = {}
-        self._concurrency = concurrency
+        self.concurrency = concurrency
+        self.provisional_s = provisional_s
         self._strikes_kept_s = strikes_kept_s
         self._ring: deque[Scope] = deque()
         self._met = 0  # new ones since the last sweep
@@ -69,10 +80,28 @@ class Scopes:
                 del self._by_key[scope.key]
         self._met = 0
 
+    def known(self) -> list[Hashable]:
+        """The keys of all that are remembered."""
+        return list(self._by_key)
+
+    def limits(self, key: Hashable) -> tuple[int, float]:
+        """What holds for a scope now: turns that may be open at one time, and the rest that a grant arms. Raises InvalidOption."""
+        limit, rest = self.concurrency, self.provisional_s
+        if callable(limit):
+            limit = limit(key)
+            if limit < 1:
+                raise InvalidOption(
+                    f"PacingPolicy.concurrency gives {limit!r} for {key!r}: at least 1 is needed"
+                )
+        if callable(rest):
+            rest = rest(key)
+            if not 0 <= rest < math.inf:
+                raise InvalidOption(
+                    f"a rest of {rest!r} s for {key!r}: a finite number of 0 or more is needed"
+                )
+        return limit, rest
+
     def _meet(self, key: Hashable) -> Scope:
-        limit = self._concurrency(key) if callable(self._concurrency) else self._concurrency
-        if limit < 1:
-            raise InvalidOption(f"PacingPolicy.concurrency gives {limit!r} for {key!r}: at least 1 is needed")
-        scope = self._by_key[key] = Scope(key, limit)
+        scope = self._by_key[key] = Scope(key, *self.limits(key))
         self._met += 1
         return scope

@@ -1,38 +1,76 @@
-"""How long a scope rests after an outcome, and what that comes from."""
+"""How long a scope rests after an outcome: the longest of what each part says, and what that comes from."""
 
 import random
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Protocol
 
+from polite.asked import AskedPace
 from polite.errors import InvalidOption
+from polite.pacing.delays import CrawlDelay, Latency, MinDelay, RequestRates
 from polite.pacing.outcome import Outcome
+from polite.pacing.pause import Circumstances, Pause
+from polite.pacing.refusals import REFUSALS, BackOff, RetryAfter
+from polite.pacing.seconds import checked
 
-# By these a server says that it is asked too much (T4).
-REFUSALS = frozenset({429, 503})
-# A back-off doubles each time; beyond so many doublings any limit has long been reached.
-_MOST_DOUBLINGS = 60
-_BACKOFF_SPREAD = 0.25
+__all__ = ["REFUSALS", "Circumstances", "DelayThrottle", "Jittered", "Longest", "Part", "Pause"]
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """A rest of `seconds`, and what set it.
+class Part(Protocol):
+    """One reason to rest. Pure: no clock, no I/O."""
 
-    `strike`: the outcome was a refusal, to be counted by the scope.
+    def rest(self, outcome: Outcome, given: Circumstances) -> Pause | None:
+        """How long after this outcome, or None where it has no say."""
+        ...
+
+
+class Longest:
+    """A throttle made of parts: the longest rest that one of them asks for. It is a part itself.
+
+    On a tie the one named first gives the reason. It is a strike where any part says so. Raises InvalidOption without a part.
     """
 
-    seconds: float
-    because: str
-    strike: bool = False
+    def __init__(self, *parts: Part) -> None:
+        if not parts:
+            raise InvalidOption("Longest(): at least one part is needed, such as MinDelay(1.0)")
+        self._parts = parts
+
+    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+        """See ports.InformedThrottle. Where no part has a say, nobody rests."""
+        longest, strike = None, False
+        for part in self._parts:
+            pause = part.rest(outcome, given)
+            if pause is not None:
+                strike = strike or pause.strike
+                if longest is None or pause.seconds > longest.seconds:
+                    longest = pause
+        if longest is None:
+            return Pause(0.0, "nothing asks for a rest")
+        return longest if longest.strike is strike else Pause(longest.seconds, longest.because, strike)
+
+
+class Jittered:
+    """Another throttle's rest, and up to `fraction` of it more at random; never less. Raises InvalidOption."""
+
+    def __init__(
+        self, throttle: Longest, fraction: float, *, random: Callable[[], float] = random.random
+    ) -> None:
+        self._throttle = throttle
+        self._fraction = checked("jitter", fraction)
+        self._random = random
+
+    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+        """See ports.InformedThrottle."""
+        pause = self._throttle.rest(outcome, given)
+        return Pause(pause.seconds * (1.0 + self._fraction * self._random()), pause.because, pause.strike)
 
 
 class DelayThrottle:
-    """The delay is the larger of `min_delay` and the file's Crawl-delay, which is held to `max_crawl_delay`; all in seconds.
+    """The delay is the largest of `min_delay` and what the file asks, which is held to `max_crawl_delay`; all in seconds.
 
-    After 429 or 503 it is what Retry-After asks, up to `max_retry_after`, or `backoff` doubled for each
-    refusal in a row, up to `max_backoff`, and up to a quarter more at random; never less than the delay.
-    `jitter`: up to this fraction is added at random, never taken away. Raises InvalidOption.
+    With a `latency_factor` it is at least so many times what the server took to answer, up to
+    `max_latency_delay`. After 429 or 503 it is what Retry-After asks, up to `max_retry_after`, or `backoff`
+    doubled for each refusal in a row, up to `max_backoff`, and up to a quarter more at random; never less
+    than the delay. `jitter`: up to this fraction is added at random, never taken away. Raises InvalidOption.
     """
 
     def __init__(
@@ -44,54 +82,39 @@ class DelayThrottle:
         max_retry_after: float = 86_400.0,
         backoff: float = 10.0,
         max_backoff: float = 3_600.0,
+        latency_factor: float = 0.0,
+        max_latency_delay: float = 30.0,
         random: Callable[[], float] = random.random,
     ) -> None:
-        self._min_delay = _checked("min_delay", min_delay)
-        self._max_crawl_delay = _checked("max_crawl_delay", max_crawl_delay)
-        self._jitter = _checked("jitter", jitter)
-        self._max_retry_after = _checked("max_retry_after", max_retry_after)
-        self._backoff = _checked("backoff", backoff)
-        self._max_backoff = _checked("max_backoff", max_backoff)
-        self._random = random
-        # What nearly every answer gets, made once: the throttle is asked at each of them.
-        self._ordinary = Pause(self._min_delay, f"min_delay {self._min_delay:g} s")
+        least = MinDelay(min_delay)
+        latency = Latency(latency_factor, most=max_latency_delay)
+        self._longest = Longest(
+            least,
+            CrawlDelay(max_crawl_delay),
+            RequestRates(max_crawl_delay),
+            *([latency] if latency_factor else []),
+            RetryAfter(max_retry_after),
+            BackOff(backoff, most=max_backoff, random=random),
+        )
+        self._rest = Jittered(self._longest, jitter, random=random).rest if jitter else self._longest.rest
+        checked("jitter", jitter)
+        # What nearly every answer gets, made once, for whoever would ask at each of them: any status but a refusal, of a site that
+        # asks for nothing.
+        self.ordinary = None if jitter or latency_factor else least.pause
+        self.timed = latency_factor > 0
+
+    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+        """See ports.InformedThrottle."""
+        if (
+            self.ordinary is not None
+            and given.asked is None
+            and outcome.retry_after_s is None
+            and outcome.status not in REFUSALS
+        ):
+            return self.ordinary
+        return self._rest(outcome, given)
 
     def pause(self, outcome: Outcome, *, crawl_delay: float | None, strikes: int) -> Pause:
-        """See ports.Throttle."""
-        pause = self._ordinary if crawl_delay is None else self._delay(crawl_delay)
-        if outcome.status in REFUSALS or outcome.retry_after_s is not None:
-            pause = self._refused(outcome, pause, strikes)
-        if not self._jitter:
-            return pause
-        return Pause(pause.seconds * (1.0 + self._jitter * self._random()), pause.because, pause.strike)
-
-    def _delay(self, crawl_delay: float) -> Pause:
-        if crawl_delay > self._max_crawl_delay > self._min_delay:
-            return Pause(
-                self._max_crawl_delay,
-                f"Crawl-delay {crawl_delay:g} s, held to max_crawl_delay {self._max_crawl_delay:g} s",
-            )
-        if crawl_delay > self._min_delay and self._max_crawl_delay > self._min_delay:
-            return Pause(crawl_delay, f"Crawl-delay {crawl_delay:g} s")
-        return self._ordinary
-
-    def _refused(self, outcome: Outcome, delay: Pause, strikes: int) -> Pause:
-        strike = outcome.status in REFUSALS
-        if outcome.retry_after_s is not None and outcome.retry_after_s >= 0:
-            seconds = min(outcome.retry_after_s, self._max_retry_after)
-            held = f", held to max_retry_after {seconds:g} s" if seconds < outcome.retry_after_s else ""
-            because = f"status {outcome.status}, Retry-After {outcome.retry_after_s:.0f} s{held}"
-        else:
-            # Always spread a little: those who were refused together should not come back together.
-            spread = 1.0 + _BACKOFF_SPREAD * self._random()
-            seconds = min(self._backoff * 2.0 ** min(strikes, _MOST_DOUBLINGS), self._max_backoff) * spread
-            because = f"status {outcome.status}, refusal {strikes + 1} in a row: back-off {seconds:g} s"
-        if seconds <= delay.seconds:
-            return Pause(delay.seconds, delay.because, strike)
-        return Pause(seconds, because, strike)
-
-
-def _checked(name: str, value: float) -> float:
-    if type(value) not in (int, float) or not 0 <= value <= sys.float_info.max:
-        raise InvalidOption(f"{name}={value!r}: a finite number of 0 or more is needed")
-    return float(value)
+        """See ports.Throttle: the same, where no more is known."""
+        asked = None if crawl_delay is None else AskedPace(crawl_delay)
+        return self.rest(outcome, Circumstances(asked, strikes, 0.0))

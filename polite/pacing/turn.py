@@ -22,6 +22,7 @@ class Scope:
     """What the turnstile knows of one key: an origin, a registrable domain, an address, the whole crawl."""
 
     __slots__ = (
+        "asked_s",
         "awaited",
         "because",
         "front",
@@ -29,20 +30,25 @@ class Scope:
         "limit",
         "listed",
         "open",
+        "provisional_s",
         "queue",
         "ready_at",
+        "since",
         "stale",
         "strikes",
         "waking",
     )
 
-    def __init__(self, key: Hashable, limit: int) -> None:
+    def __init__(self, key: Hashable, limit: int, provisional_s: float) -> None:
         self.key = key
         self.limit = limit  # turns that may be open at one time
+        self.provisional_s = provisional_s  # the rest that a grant arms, or that nobody has settled
+        self.asked_s = 0.0  # and the same as the last request of it wanted, where that was said
         self.open = 0
         self.ready_at = float("-inf")
         self.because: str | None = None  # what set ready_at
-        self.strikes = 0  # refusals in a row
+        self.since = self.ready_at  # when that was, or when the last turn was given, if that was later
+        self.strikes = 0  # refusals that are not forgiven yet
         self.awaited = 0  # turns that wait here, or will: it must not be forgotten before them
         self.front: Turn | None = None  # the first in line; it may have gone on to its next scope
         # Those behind it: (order, turn), a heap. None when empty, as it is for most scopes most of the time.
@@ -60,11 +66,12 @@ class Scope:
         """Whether it rests, or has no place, or someone stands in line."""
         return self.ready_at > now or self.open >= self.limit or self.front is not None
 
-    def rest(self, until: float, because: str | None) -> None:
+    def rest(self, until: float, because: str | None, now: float) -> None:
         """The next turn is not before `until`; what is later already stays."""
         if until > self.ready_at:
             self.ready_at = until
             self.because = because
+            self.since = now
 
     def join(self, turn: "Turn") -> None:
         """Stand in line: behind the urgent ones, those that asked earlier, and a front that has gone on."""
@@ -149,6 +156,16 @@ class Turn:
     def scopes(self) -> tuple[Hashable, ...]:
         """The keys of its scopes, narrowest first, each once."""
         return tuple([scope.key for scope in self._scopes])
+
+    @property
+    def narrowest(self) -> Hashable:
+        """The key of its first scope."""
+        return self._scopes[0].key
+
+    @property
+    def broader(self) -> tuple[Hashable, ...]:
+        """The keys of the others."""
+        return () if len(self._scopes) == 1 else self.scopes[1:]
 
     def __repr__(self) -> str:
         return f"Turn({self.scopes!r}, {self.state.value}, granted_at={self.granted_at!r})"

@@ -11,12 +11,12 @@ times that a narrower scope is made to rest longer meanwhile. A decision is O(sc
 """
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from polite.errors import InvalidOption, Overloaded
 from polite.pacing.ladder import Ladder
 from polite.pacing.outlook import Outlook
-from polite.pacing.scopes import Scopes
+from polite.pacing.scopes import Concurrency, KnownScopes, Rest
 from polite.pacing.turn import Scope, Turn, TurnState
 
 __all__ = ["Outlook", "Turn", "TurnState", "Turnstile"]
@@ -35,28 +35,26 @@ _SWEEP_EVERY = 64
 class Turnstile:
     """Gives out turns; `now` is always monotonic seconds, and a `now` smaller than before never makes anything sooner.
 
-    `concurrency`: turns of one scope that may be open at one time, for all scopes or asked once for each.
-    With 1, the next turn of a scope needs the last one settled, released, and rested. With more, a grant
-    itself lets the scope rest for `provisional_s`. `max_waiting`: turns that may wait at one time. A scope
-    without turns is forgotten when it has rested; with refusals in a row, `strikes_kept_s` later. Raises
-    InvalidOption.
+    `concurrency`: turns of one scope that may be open at one time, for all scopes, or asked for each when it is met
+    and at `relimit`. With 1, the next turn of a scope needs the last one settled, released, and rested. With more,
+    a grant itself lets the scope rest for `provisional_s`, which may be asked for each as well. `max_waiting`:
+    turns that may wait at one time. A scope without turns is forgotten when it has rested; with refusals that are
+    not forgiven, `strikes_kept_s` later. Raises InvalidOption.
     """
 
-    __slots__ = ("_asked", "_ladder", "_latest", "_max_waiting", "_provisional_s", "_scopes")
+    __slots__ = ("_asked", "_ladder", "_latest", "_scopes", "max_waiting")
 
     def __init__(
         self,
         *,
-        concurrency: int | Callable[[Hashable], int] = 1,
-        provisional_s: float = 1.0,
+        concurrency: Concurrency = 1,
+        provisional_s: Rest = 1.0,
         max_waiting: int = 100_000,
         strikes_kept_s: float = 3600.0,
     ) -> None:
-        if not callable(concurrency):
-            _whole("concurrency", concurrency)
-        self._scopes = Scopes(concurrency, _seconds("strikes_kept_s", strikes_kept_s))
-        self._provisional_s = _seconds("provisional_s", provisional_s)
-        self._max_waiting = _whole("max_waiting", max_waiting)
+        self._scopes = KnownScopes(1, 0.0, _seconds("strikes_kept_s", strikes_kept_s))
+        self.limit(concurrency, provisional_s)
+        self.max_waiting = _whole("max_waiting", max_waiting)
         self._ladder = Ladder()
         self._asked = 0
         self._latest = -math.inf  # the greatest `now` seen: rests are counted from there
@@ -98,10 +96,10 @@ class Turnstile:
             self._scopes.sweep(now, _SWEEP_EVERY)
         turn = Turn(self, self._scopes.named(scopes), asked - _URGENT if urgent else asked)
         if provisional_s is not None:
-            turn.provisional_s = _pause(provisional_s)
+            turn.provisional_s = turn._scopes[0].asked_s = _pause(provisional_s)
         for scope in turn._scopes:
             if scope.ready_at > now or scope.open >= scope.limit or scope.front is not None:
-                if self._ladder.waiting >= self._max_waiting:
+                if self._ladder.waiting >= self.max_waiting:
                     raise self._overloaded(turn)
                 self._ladder.enter(turn, now)
                 return turn
@@ -125,12 +123,14 @@ class Turnstile:
         pause_s: float | Mapping[Hashable, float],
         *,
         strike: bool = False,
+        forgive: bool = True,
         because: str | None = None,
     ) -> None:
         """From now, each scope of the turn rests for `pause_s` (or for its own; 0 for one not named), if that is longer.
 
-        `strike`: it was a refusal (429, 503), which each scope counts; the first settling without one ends
-        the row. Settling again only lengthens: it counts a refusal not yet counted, and ends no row. A
+        `strike`: it was a refusal (429, 503), which each scope counts; a settling without one halves the count,
+        unless it should not `forgive`. Settling again only lengthens: it counts a refusal not yet counted, and
+        forgives nothing. `because` is said of all, but where each rests for its own time, of the narrowest alone. A
         released turn may be settled still. Raises ValueError for a turn that is not granted or not from here,
         a scope that is not the turn's, and a pause that is not finite.
         """
@@ -149,16 +149,14 @@ class Turnstile:
                 if until > scope.ready_at:
                     scope.ready_at = until
                     scope.because = because
+                    scope.since = self._latest
         else:
             self._rest_each(scopes, pause_s, because)
         if strike:
-            if not turn._struck:
-                turn._struck = True
-                for scope in scopes:
-                    scope.strikes += 1
-        elif not turn.settled:
+            _strike(turn, scopes)
+        elif forgive and not turn.settled:
             for scope in scopes:
-                scope.strikes = 0
+                scope.strikes >>= 1
         turn.settled = True
 
     def release(self, turn: Turn, now: float) -> None:
@@ -171,7 +169,9 @@ class Turnstile:
             raise ValueError(f"{turn!r} was not given here, so it cannot be released")
         if turn.state is _OPEN:
             if not turn.settled:
-                self.settle(turn, now, max(self._provisional_s, turn.provisional_s))
+                rests = {scope.key: scope.provisional_s for scope in turn._scopes}
+                rests[turn.narrowest] = max(turn._scopes[0].provisional_s, turn.provisional_s)
+                self.settle(turn, now, rests, forgive=False)
             self._vacate(turn, _RELEASED)
 
     def cancel(self, turn: Turn, now: float) -> None:
@@ -191,19 +191,52 @@ class Turnstile:
         elif turn.state is _OPEN:
             self._vacate(turn, _CANCELLED)
 
-    def hold(self, scope: Hashable, until: float, because: str | None = None) -> None:
+    def hold(
+        self, scope: Hashable, until: float, because: str | None = None, *, now: float = -math.inf
+    ) -> None:
         """The scope's next turn is not before `until` (monotonic).
 
         Never sooner than it was. ValueError when not finite.
         """
+        if now > self._latest:
+            self._latest = now
         if not -math.inf < until < math.inf:
             raise ValueError(f"a hold of {scope!r} until {until!r}: a finite time is needed")
         held = self._scopes.named((scope,))[0]
-        held.rest(until, because)
+        held.rest(until, because, self._latest)
         self._scopes.retire(held)
 
+    def limit(self, concurrency: Concurrency, provisional_s: Rest) -> None:
+        """From now these hold for scopes that are met; for those that are known after `relimit`. Raises InvalidOption."""
+        if not callable(concurrency):
+            _whole("concurrency", concurrency)
+        if not callable(provisional_s):
+            _seconds("provisional_s", provisional_s)
+        self._scopes.concurrency = concurrency
+        self._scopes.provisional_s = provisional_s
+
+    def relimit(self, now: float, scopes: Iterable[Hashable] | None = None) -> None:
+        """Ask anew how many turns each scope, or each of these, may have open, and how long a grant lets it rest.
+
+        No rest is shortened. Where one turn more may go beside those that are open, it does not go before the
+        rest that their grants would have armed. Raises InvalidOption.
+        """
+        if now > self._latest:
+            self._latest = now
+        for key in self._scopes.known() if scopes is None else scopes:
+            scope = self._scopes.find(key)
+            if scope is None:
+                continue
+            limit, scope.provisional_s = self._scopes.limits(key)
+            if limit > scope.limit and scope.open:
+                rest_s = max(scope.provisional_s, scope.asked_s)
+                scope.rest(self._latest + rest_s, "more may go at one time, one by one", self._latest)
+            scope.limit = limit
+            if scope.awaited:
+                self._ladder.stir(scope)
+
     def strikes(self, scope: Hashable) -> int:
-        """Refusals in a row; 0 for a scope that is not known or was forgotten."""
+        """Refusals that are not forgiven; 0 for a scope that is not known or was forgotten."""
         known = self._scopes.find(scope)
         return 0 if known is None else known.strikes
 
@@ -218,13 +251,14 @@ class Turnstile:
             return Outlook(now, None, 0, 0, None)
         last = max(busy, key=lambda scope: (max(now, scope.ready_at), scope.waiting))
         because = last.because if last.ready_at > now else None
-        return Outlook(max(now, last.ready_at), last.key, last.waiting, last.open, because)
+        since = None if last.since == -math.inf else last.since
+        return Outlook(max(now, last.ready_at), last.key, last.waiting, last.open, because, since)
 
     def _overloaded(self, turn: Turn) -> Overloaded:
         self._scopes.retire(*turn._scopes)
         keys = ", ".join(str(key) for key in turn.scopes)
         return Overloaded(
-            f"PacingPolicy.max_waiting={self._max_waiting} requests wait already: none for {keys} can"
+            f"PacingPolicy.max_waiting={self.max_waiting} requests wait already: none for {keys} can"
         )
 
     def _open(self, turn: Turn, now: float) -> None:
@@ -233,11 +267,12 @@ class Turnstile:
         turn.state = _OPEN
         for scope in turn._scopes:
             scope.open += 1
+            scope.since = now
             if scope.limit > 1:
-                provisional_s = self._provisional_s
+                provisional_s = scope.provisional_s
                 if scope is turn._scopes[0] and turn.provisional_s > provisional_s:
                     provisional_s = turn.provisional_s
-                scope.rest(self._latest + provisional_s, "a turn was just given")
+                scope.rest(self._latest + provisional_s, "a turn was just given", now)
                 self._ladder.stir(scope)
 
     def _vacate(self, turn: Turn, state: TurnState) -> None:
@@ -257,7 +292,16 @@ class Turnstile:
         checked = {key: _pause(pause_s) for key, pause_s in pauses.items()}
         for scope in scopes:
             if scope.key in checked:
-                scope.rest(self._latest + checked[scope.key], because)
+                reason = because if scope is scopes[0] else None
+                scope.rest(self._latest + checked[scope.key], reason, self._latest)
+
+
+def _strike(turn: Turn, scopes: Sequence[Scope]) -> None:
+    """Once for each turn, however often it is settled."""
+    if not turn._struck:
+        turn._struck = True
+        for scope in scopes:
+            scope.strikes += 1
 
 
 def _pause(pause_s: float) -> float:

@@ -66,7 +66,7 @@ def bind(sections: Sections, agent: UserAgent, dialect: Dialect) -> RuleSet:
         group=name,
         dialect=dialect,
         crawl_delay=pace.crawl_delay(_values(below, Field.CRAWL_DELAY)),
-        request_rate=pace.request_rate(_values(below, Field.REQUEST_RATE)),
+        request_rates=pace.request_rates(_values(below, Field.REQUEST_RATE)),
         visit_time=pace.visit_time(_values(below, Field.VISIT_TIME)),
     )
 

@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from polite.asked import RequestRate, VisitTime
+
+__all__ = ["RequestRate", "VisitTime", "crawl_delay", "request_rates", "slowest", "visit_time"]
 
 _NUMBER = re.compile(r"(?:\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(?:[eE][+-]?\d{1,2})?", re.ASCII)
 _TIMES = re.compile(r"(\d\d):?(\d\d)\s*-\s*(\d\d):?(\d\d)", re.ASCII)
@@ -11,36 +14,8 @@ _UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3_600}
 _DAY_MIN = 24 * 60
 # Longer than any honest value, and short enough that no pattern above has anything to go back over.
 _LONGEST = 64
-
-
-@dataclass(frozen=True, slots=True)
-class VisitTime:
-    """When the site likes to be visited: minutes after midnight UTC, the end not included. It may run over midnight."""
-
-    start_min: int
-    end_min: int
-
-    @property
-    def length_min(self) -> int:
-        return (self.end_min - self.start_min) % _DAY_MIN or _DAY_MIN
-
-    def covers(self, minute: int) -> bool:
-        """Whether a minute of the day (0 to 1439) lies within."""
-        return (minute - self.start_min) % _DAY_MIN < self.length_min
-
-
-@dataclass(frozen=True, slots=True)
-class RequestRate:
-    """So many requests in so many seconds, all day or within a window only."""
-
-    requests: int
-    seconds: float
-    window: VisitTime | None = None
-
-    @property
-    def delay_s(self) -> float:
-        """The gap between requests that keeps to the rate."""
-        return self.seconds / self.requests
+# All of them are looked at for each request.
+_MOST_RATES = 24
 
 
 def crawl_delay(values: Iterable[str]) -> float | None:
@@ -50,9 +25,19 @@ def crawl_delay(values: Iterable[str]) -> float | None:
     return max(numbers, default=None)
 
 
-def request_rate(values: Iterable[str]) -> RequestRate | None:
-    """`1/5`, `1/10s`, `30/1m`, perhaps with `0600-0845` behind; of several the slowest. The rest is ignored."""
-    rates = [rate for rate in map(_request_rate, values) if rate is not None]
+def request_rates(values: Iterable[str]) -> tuple[RequestRate, ...]:
+    """`1/5`, `1/10s`, `30/1m`, perhaps with `0600-0845` behind, each once. The rest is ignored.
+
+    Of more than a few the slowest counts, at any hour: a file that has so many is no timetable.
+    """
+    rates = dict.fromkeys(rate for rate in map(_request_rate, values) if rate is not None)
+    if len(rates) > _MOST_RATES and (rate := slowest(rates)) is not None:
+        return (RequestRate(rate.requests, rate.seconds),)
+    return tuple(rates)
+
+
+def slowest(rates: Iterable[RequestRate]) -> RequestRate | None:
+    """The one with the longest gap, whatever its window."""
     return max(rates, key=lambda rate: rate.delay_s, default=None)
 
 

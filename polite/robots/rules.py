@@ -9,7 +9,7 @@ from polite.robots.decision import Decision, Rule
 from polite.robots.dialect import RFC9309, Dialect, WildcardConflict
 from polite.robots.index import Index
 from polite.robots.lines import readable
-from polite.robots.pace import RequestRate, VisitTime
+from polite.robots.pace import RequestRate, VisitTime, slowest
 from polite.robots.pattern import Matcher, fits, grammar
 from polite.robots.reason import Reason
 from polite.robots.screen import ALL_ALLOWED, ALL_DENIED, IMPASSABLE, MOST_RULES, UNDECIDED, Screen, screen
@@ -49,7 +49,7 @@ class RuleSet:
         "crawl_delay",
         "dialect",
         "group",
-        "request_rate",
+        "request_rates",
         "visit_time",
     )
 
@@ -61,14 +61,14 @@ class RuleSet:
         group: str | None,
         dialect: Dialect,
         crawl_delay: float | None = None,
-        request_rate: RequestRate | None = None,
+        request_rates: tuple[RequestRate, ...] = (),
         visit_time: VisitTime | None = None,
     ) -> None:
         """`paths`: one for each rule, a character per octet. `marks`: for each its line, doubled, plus one if it allows."""
         self.group = group
         self.dialect = dialect
         self.crawl_delay = crawl_delay
-        self.request_rate = request_rate
+        self.request_rates = request_rates
         self.visit_time = visit_time
         self.access: Access | None = None
         self.cause: Reason | None = None
@@ -130,6 +130,11 @@ class RuleSet:
 
     def __bool__(self) -> bool:
         return True
+
+    @property
+    def request_rate(self) -> RequestRate | None:
+        """The slowest of the file's Request-rates, whatever its window; `request_rates` has all."""
+        return slowest(self.request_rates)
 
     @property
     def rules(self) -> tuple[Rule, ...]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from typing import TYPE_CHECKING
 
 import aiodns
 from aiodns import error as ares
@@ -18,6 +19,9 @@ _LONGEST_S = 9.0
 _SHARE_OF_DEADLINE = 0.6
 # Questions under way at one time: beyond that, nameservers drop what they are asked.
 _CONCURRENT = 64
+
+if TYPE_CHECKING:
+    from pycares import AddrInfoNode
 
 _REASONS = {
     ares.ARES_ENOTFOUND: Reason.DNS_NXDOMAIN,
@@ -67,6 +71,25 @@ class Resolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """All addresses of a host, for happy eyeballs to choose from. Raises NameNotResolved."""
+        nodes = await self._ask(host, port, family)
+        return [
+            ResolveResult(
+                hostname=host,
+                host=node.addr[0].decode("ascii"),
+                port=port,
+                family=node.family,
+                proto=0,
+                flags=0,
+            )
+            for node in nodes
+        ]
+
+    async def addresses(self, host: str) -> tuple[list[str], float]:
+        """All addresses of a host, and the shortest time for which one of them is good (ports.AddressSource)."""
+        nodes = await self._ask(host, 0, socket.AF_UNSPEC)
+        return [node.addr[0].decode("ascii") for node in nodes], float(min(node.ttl for node in nodes))
+
+    async def _ask(self, host: str, port: int, family: socket.AddressFamily) -> "list[AddrInfoNode]":
         if not host:
             # c-ares takes an empty name for the local host.
             raise NameNotResolved(host, Reason.DNS_FAILURE, "an empty name")
@@ -80,20 +103,9 @@ class Resolver(AbstractResolver):
         except ares.DNSError as error:
             code, detail = (*error.args, None, "")[:2]
             raise NameNotResolved(host, _REASONS.get(code, Reason.DNS_FAILURE), str(detail)) from error
-        results = [
-            ResolveResult(
-                hostname=host,
-                host=node.addr[0].decode("ascii"),
-                port=port,
-                family=node.family,
-                proto=0,
-                flags=0,
-            )
-            for node in found.nodes
-        ]
-        if not results:
+        if not found.nodes:
             raise NameNotResolved(host, Reason.DNS_NODATA, "no address")
-        return results
+        return found.nodes
 
     async def close(self) -> None:
         """Stop asking. May be called twice."""

@@ -96,3 +96,9 @@ def _compressed(pieces: list[int]) -> str:
         return ":".join(f"{piece:x}" for piece in pieces)
     left, right = pieces[:start], pieces[start + length :]
     return ":".join(f"{piece:x}" for piece in left) + "::" + ":".join(f"{piece:x}" for piece in right)
+
+
+def is_address(host: str) -> bool:
+    """Whether a host in its canonical spelling is an address and no name."""
+    quad = _DOTTED_QUAD(host)
+    return host.startswith("[") if quad is None else max(map(int, quad.groups())) < 256

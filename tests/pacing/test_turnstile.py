@@ -428,18 +428,115 @@ def test_too_many_waiters_are_refused_by_the_name_of_the_option() -> None:
     assert turnstile.request((B,), 0.0).state is TurnState.OPEN
 
 
-def test_refusals_in_a_row_are_counted_until_one_answer_is_none() -> None:
+def test_refusals_are_counted_and_each_good_answer_halves_the_count() -> None:
     turnstile = Turnstile()
     counts = []
 
-    for now, strike in enumerate((True, True, False, True)):
+    for now, strike in enumerate((True, True, True, True, False, True, False, False, False)):
         turn = turnstile.request((A, IP), float(now))
         turnstile.settle(turn, now, 0.0, strike=strike)
         turnstile.release(turn, now)
         counts.append((turnstile.strikes(A), turnstile.strikes(IP)))
 
-    assert counts == [(1, 1), (2, 2), (0, 0), (1, 1)]
+    assert counts == [(n, n) for n in (1, 2, 3, 4, 2, 3, 1, 0, 0)]
     assert turnstile.strikes("unknown") == 0
+
+
+def test_what_says_nothing_about_the_server_forgives_nothing() -> None:
+    turnstile = Turnstile()
+    for now, (strike, forgive) in enumerate([(True, True), (False, False)]):
+        turn = turnstile.request((A,), float(now))
+        turnstile.settle(turn, now, 0.0, strike=strike, forgive=forgive)
+        turnstile.release(turn, now)
+
+    never_settled = turnstile.request((A,), 5.0)
+    turnstile.release(never_settled, 5.0)
+
+    assert turnstile.strikes(A) == 1
+
+
+def test_a_rest_for_each_scope_may_be_asked_of_a_function() -> None:
+    turnstile = Turnstile(concurrency=2, provisional_s={A: 3.0, IP: 1.0}.__getitem__)
+    turnstile.request((A, IP), 0.0)
+
+    assert turnstile.outlook((A,), 0.0).ready_at == 3.0
+    assert turnstile.outlook((IP,), 0.0).ready_at == 1.0
+
+
+def test_a_turn_never_settled_rests_each_scope_for_its_own_time() -> None:
+    turnstile = Turnstile(provisional_s={A: 3.0, IP: 1.0}.__getitem__)
+    turnstile.release(turnstile.request((A, IP), 0.0, provisional_s=7.0), 0.0)
+
+    assert turnstile.outlook((A,), 0.0).ready_at == 7.0
+    assert turnstile.outlook((IP,), 0.0).ready_at == 1.0
+
+
+def test_a_rest_without_meaning_is_named_when_its_scope_is_met() -> None:
+    turnstile = Turnstile(provisional_s=lambda _: math.inf)
+
+    with pytest.raises(InvalidOption, match="a rest of inf s for 'a"):
+        turnstile.request((A,), 0.0)
+
+
+def test_fewer_may_go_at_one_time_from_now_and_those_under_way_may_end() -> None:
+    limits = {A: 3}
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=0.0)
+    turns = [turnstile.request((A,), 0.0) for _ in range(3)]
+    waiting = turnstile.request((A,), 0.0)
+
+    limits[A] = 1
+    turnstile.relimit(0.0, [A, "unknown"])
+    for turn in turns:
+        assert turnstile.due(1.0) == []
+        turnstile.settle(turn, 1.0, 0.0)
+        turnstile.release(turn, 1.0)
+
+    assert turnstile.due(1.0) == [waiting]
+    assert turnstile.request((A,), 1.0).state is TurnState.WAITING
+
+
+def test_more_may_go_at_one_time_from_now_and_not_before_the_rest_that_a_grant_would_have_armed() -> None:
+    limits, rests = {A: 1, B: 1}, {A: 2.0, B: 2.0}
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=rests.__getitem__)
+    for scope, asked_s in ((A, None), (B, 9.0)):
+        turnstile.request((scope,), 0.0, provisional_s=asked_s)
+    waiting = [turnstile.request((scope,), 0.0) for scope in (A, B)]
+
+    limits.update(dict.fromkeys(limits, 2))
+    turnstile.relimit(1.0)
+
+    assert turnstile.due(2.9) == []
+    assert turnstile.due(3.0) == waiting[:1]
+    assert turnstile.due(9.9) == []
+    assert turnstile.due(10.0) == waiting[1:]
+
+
+def test_a_new_limit_shortens_no_rest() -> None:
+    limits = {A: 1}
+    turnstile = Turnstile(concurrency=limits.__getitem__)
+    turn = turnstile.request((A,), 0.0)
+    turnstile.settle(turn, 0.0, 60.0)
+    turnstile.release(turn, 0.0)
+
+    limits[A] = 5
+    turnstile.relimit(1.0)
+
+    assert turnstile.outlook((A,), 1.0).ready_at == 60.0
+
+
+def test_the_outlook_says_since_when_a_scope_holds() -> None:
+    turnstile = Turnstile()
+    turn = turnstile.request((A,), 5.0)
+
+    assert turnstile.outlook((A,), 7.0).since == 5.0
+    turnstile.settle(turn, 8.0, 10.0)
+    turnstile.release(turn, 9.0)
+    assert turnstile.outlook((A,), 9.0).since == 8.0
+    turnstile.hold(A, 100.0, "asked", now=12.0)
+    assert turnstile.outlook((A,), 13.0).since == 12.0
+    assert turnstile.outlook((A,), 200.0).since is None
+    turnstile.hold(B, 100.0)
+    assert turnstile.outlook((B,), 13.0).since == 12.0
 
 
 def test_settling_again_counts_a_refusal_once_and_ends_no_row() -> None:

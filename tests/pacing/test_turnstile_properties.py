@@ -1,4 +1,4 @@
-"""Random lives of a turnstile beside a slow, obvious model: gaps, order, places, progress."""
+"""Random lives of a turnstile beside a slow, obvious model: gaps, order, places, progress; clocks step, and limits change."""
 
 import math
 from collections import defaultdict
@@ -26,6 +26,9 @@ NARROW_TO_BROAD += [("c", "all"), ("a", "all"), ("ip", "all")]
 ANY_ORDER = [order for scopes in (("a", "b"), ("b", "c", "ip")) for order in permutations(scopes)]
 
 times = st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 5.0, 30.0])
+# A machine that slept for an hour, a week, or longer than anybody would think.
+sleeps = st.sampled_from([3_600.0, 604_800.0, 1e9])
+behind = st.sampled_from([0.0, 0.0, 1.0, 10_000.0])
 
 
 class Lives(RuleBasedStateMachine):
@@ -36,10 +39,14 @@ class Lives(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.turnstile = Turnstile(concurrency=LIMITS.__getitem__, provisional_s=PROVISIONAL_S)
-        self.now = 100.0
+        self.limits = dict(LIMITS)
+        self.provisional_s = dict.fromkeys(LIMITS, PROVISIONAL_S)
+        self.turnstile = Turnstile(
+            concurrency=self.limits.__getitem__, provisional_s=self.provisional_s.__getitem__
+        )
+        self.now = 100_000.0
         self.latest = -math.inf  # the greatest time the turnstile was told
-        self.ready_at: dict[str, float] = defaultdict(float)
+        self.ready_at: dict[str, float] = defaultdict(lambda: -math.inf)
         self.strikes: dict[str, int] = defaultdict(int)
         self.waiting: dict[Turn, tuple[bool, int]] = {}
         self.open: list[Turn] = []
@@ -55,7 +62,7 @@ class Lives(RuleBasedStateMachine):
         return sum(scope in turn.scopes for turn in self.open)
 
     def busy(self, scope: str, now: float) -> bool:
-        return self.ready_at[scope] > now or self.places(scope) >= LIMITS[scope]
+        return self.ready_at[scope] > now or self.places(scope) >= self.limits[scope]
 
     def given(self, turn: Turn, now: float, place: tuple[bool, int]) -> None:
         assert (turn.state, turn.granted_at) == (TurnState.OPEN, now)
@@ -63,8 +70,8 @@ class Lives(RuleBasedStateMachine):
             assert not self.busy(scope, now), f"{scope} was given too soon"
         self.open.append(turn)
         for scope in turn.scopes:
-            if LIMITS[scope] > 1:
-                self.ready_at[scope] = max(self.ready_at[scope], self.latest + PROVISIONAL_S)
+            if self.limits[scope] > 1:
+                self.ready_at[scope] = max(self.ready_at[scope], self.latest + self.provisional_s[scope])
         if self.first_come_first_served:
             ahead = [o for t, o in self.waiting.items() if t.scopes == turn.scopes and o[0] == place[0]]
             assert all(place < other for other in ahead), "overtaken by an equal that asked later"
@@ -78,7 +85,7 @@ class Lives(RuleBasedStateMachine):
             assert any(self.busy(scope, now) or scope in others for scope in turn.scopes), "left waiting"
         assert self.turnstile.next_at is None or self.turnstile.next_at > now
 
-    @rule(data=st.data(), urgent=st.booleans(), back_s=st.sampled_from([0.0, 0.0, 1.0]))
+    @rule(data=st.data(), urgent=st.booleans(), back_s=behind)
     def request(self, data: st.DataObject, urgent: bool, back_s: float) -> None:
         scopes = data.draw(st.sampled_from(self.orders))
         now = self.tell(back_s)
@@ -92,7 +99,7 @@ class Lives(RuleBasedStateMachine):
             self.waiting[turn] = place
 
     @precondition(lambda self: self.open)
-    @rule(data=st.data(), pause_s=times, strike=st.booleans(), back_s=st.sampled_from([0.0, 0.0, 1.0]))
+    @rule(data=st.data(), pause_s=times, strike=st.booleans(), back_s=behind)
     def settle(self, data: st.DataObject, pause_s: float, strike: bool, back_s: float) -> None:
         turn = data.draw(st.sampled_from(self.open))
         if turn in self.settled:
@@ -101,7 +108,7 @@ class Lives(RuleBasedStateMachine):
         for scope in turn.scopes:
             self.ready_at[scope] = max(self.ready_at[scope], self.latest + pause_s)
             if turn not in self.settled:
-                self.strikes[scope] = self.strikes[scope] + 1 if strike else 0
+                self.strikes[scope] = self.strikes[scope] + 1 if strike else self.strikes[scope] // 2
         self.settled.add(turn)
 
     @precondition(lambda self: self.settled.intersection(self.open))
@@ -132,6 +139,31 @@ class Lives(RuleBasedStateMachine):
         self.now += seconds
         self.hand_out(self.tell(0.0))
 
+    @rule(seconds=sleeps)
+    def sleep(self, seconds: float) -> None:
+        """All rests are over; what comes then comes one by one all the same (see `given`)."""
+        self.now += seconds
+        self.hand_out(self.tell(0.0))
+
+    @rule(
+        scope=st.sampled_from(sorted(LIMITS)),
+        limit=st.sampled_from([3, 2, 1]),
+        provisional_s=st.sampled_from([0.0, 1.5, 30.0]),
+        all_at_once=st.booleans(),
+        back_s=behind,
+    )
+    def change_limits(
+        self, scope: str, limit: int, provisional_s: float, all_at_once: bool, back_s: float
+    ) -> None:
+        """A policy is replaced: no rest gets shorter, and whoever may go now too goes after a rest."""
+        now = self.tell(back_s)
+        more = limit > self.limits[scope]
+        self.limits[scope], self.provisional_s[scope] = limit, provisional_s
+        self.turnstile.relimit(now, None if all_at_once else [scope])
+        if more and self.places(scope):
+            self.ready_at[scope] = max(self.ready_at[scope], self.latest + provisional_s)
+        self.hand_out(self.tell(0.0))
+
     @invariant()
     def nothing_is_lost(self) -> None:
         assert self.turnstile.waiting == len(self.waiting)
@@ -145,6 +177,7 @@ class Lives(RuleBasedStateMachine):
             assert self.turnstile.strikes(scope) == self.strikes[scope]
             assert outlook.scope is None or outlook.open == self.places(scope)
             assert outlook.scope is not None or not self.busy(scope, self.now)
+            assert outlook.since is None or outlook.since <= self.latest
 
     def teardown(self) -> None:
         """Everybody gets a turn in the end."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from polite.robots.pace import RequestRate, VisitTime, crawl_delay, request_rate, visit_time
+from polite.robots.pace import RequestRate, VisitTime, crawl_delay, request_rates, slowest, visit_time
 from polite.robots.parse import parse
 
 
@@ -54,7 +54,7 @@ def test_of_several_crawl_delays_the_largest_holds():
     ],
 )
 def test_a_request_rate_is_requests_in_seconds_perhaps_within_a_window(value: str, rate: RequestRate):
-    assert request_rate([value]) == rate
+    assert request_rates([value]) == (rate,)
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,23 @@ def test_a_request_rate_is_requests_in_seconds_perhaps_within_a_window(value: st
     ],
 )
 def test_what_is_no_request_rate_is_ignored(value: str):
-    assert request_rate([value]) is None
+    assert request_rates([value]) == ()
+
+
+def test_several_request_rates_are_kept_each_with_its_window():
+    day, night = RequestRate(1, 5.0, VisitTime(360, 1320)), RequestRate(1, 60.0, VisitTime(1320, 360))
+
+    assert request_rates(["1/5 0600-2200", "1/60 2200-0600", "1/5 0600-2200"]) == (day, night)
+
+
+def test_of_a_flood_of_request_rates_the_slowest_holds_at_any_hour():
+    rates = request_rates([f"1/{seconds} 0600-0700" for seconds in range(1, 1_000)])
+
+    assert rates == (RequestRate(1, 999.0),)
 
 
 def test_of_several_request_rates_the_slowest_holds():
-    rate = request_rate(["1/5", "1/1m", "nonsense", "30/1m"])
+    rate = slowest(request_rates(["1/5", "1/1m", "nonsense", "30/1m"]))
 
     assert rate == RequestRate(1, 60.0)
     assert rate.delay_s == 60.0

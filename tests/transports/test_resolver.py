@@ -63,6 +63,18 @@ async def test_all_addresses_of_both_kinds_are_found() -> None:
     assert {each["port"] for each in found} == {80}
 
 
+async def test_addresses_come_with_the_time_for_which_they_are_good() -> None:
+    names = {("site.test", A): ("127.0.0.1", "127.0.0.2"), ("site.test", AAAA): ("::1",)}
+
+    async with telling(names) as nameserver:
+        resolver = Resolver((nameserver,))
+        found, good_s = await resolver.addresses("site.test")
+        await resolver.close()
+
+    assert set(found) == {"127.0.0.1", "127.0.0.2", "::1"}
+    assert good_s == 60.0
+
+
 @pytest.mark.parametrize(
     ("error", "reason"),
     [

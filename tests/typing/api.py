@@ -6,9 +6,12 @@ from dataclasses import replace
 from typing import assert_type
 
 import polite
-from polite.events import Event, Granted, Refused, RobotsFetched, Slowed
+from polite.counters import Counters
+from polite.events import Closed, Event, Granted, Opened, Refused, RobotsFetched, Skipped, Slowed, Waited
+from polite.pacing.delays import MinDelay
 from polite.pacing.outcome import Outcome
-from polite.pacing.throttle import DelayThrottle, Pause
+from polite.pacing.pause import Circumstances
+from polite.pacing.throttle import DelayThrottle, Longest, Pause
 from polite.ports import Clock, Listener, RobotsStore, Throttle, Timer, Transport
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.snapshot import Snapshot
@@ -112,8 +115,24 @@ def policies() -> None:
         max_retry_after=600,
         backoff=1,
         max_backoff=60,
+        latency_factor=5,
+        max_latency_delay=60,
+        obey_visit_time=False,
+        circuit_failures=5,
+        circuit_rest=30,
         max_waiting=1_000,
     )
+    customers = polite.OwnScope("customer", lambda target: target.origin.host, polite.ScopeLimit(2.0))
+    scopes = polite.Scopes(
+        domain=polite.ScopeLimit(delay=2.0),
+        address=polite.ScopeLimit(delay=0.5, concurrency=4),
+        crawl=polite.ScopeLimit(delay=0.0, concurrency=100),
+        own=[customers],
+    )
+    polite.PacingPolicy(scopes=scopes)
+    policy = polite.PacingPolicy().for_origin("https://example.com", min_delay=5, concurrency=2)
+    assert_type(policy, polite.PacingPolicy)
+    assert_type(policy.at(polite.Origin.of("https://example.com")), polite.PacingPolicy)
     polite.FetchPolicy(
         timeout=10,
         max_redirects=3,
@@ -143,6 +162,10 @@ async def the_gate(url: str, headers: Mapping[str, str]) -> None:
         assert_type(explanation.snapshot, Snapshot)
         assert_type(explanation.pause, Pause)
         assert_type(explanation.wait_s, float)
+        assert_type(explanation.held_s, float | None)
+        gate.pacing = gate.pacing.for_origin(url, min_delay=5)
+        assert_type(gate.counters, Counters)
+        assert_type(gate.counters.granted, int)
         await gate.close()
 
 
@@ -173,6 +196,18 @@ def listen(event: Event, /) -> None:
             assert_type((event.url, event.reason, event.line), tuple[str, str, int | None])
         case Granted():
             assert_type((event.url, event.waited_s), tuple[str, float])
+        case Waited():
+            assert_type(
+                (event.url, event.scope, event.for_s, event.because), tuple[str, str, float, str | None]
+            )
+        case Skipped():
+            assert_type((event.url, event.because), tuple[str, str])
+        case Opened():
+            assert_type(
+                (event.origin, event.failures, event.for_s, event.because), tuple[str, int, float, str]
+            )
+        case Closed():
+            assert_type((event.origin, event.status), tuple[str, int])
         case Slowed():
             assert_type(
                 (event.origin, event.status, event.pause_s, event.because), tuple[str, int, float, str]
@@ -208,6 +243,21 @@ class OwnThrottle:
         return Pause(max(5.0, crawl_delay or 0.0), "ours", strike=outcome.status == 429)
 
 
+class OwnInformedThrottle:
+    """One that wants to know more."""
+
+    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+        asked = 0.0 if given.asked is None else given.asked.slowest_s or 0.0
+        return Pause(max(asked, 3.0 * (outcome.elapsed_s or 0.0)), "ours", strike=given.strikes > 3)
+
+
+class OwnPart:
+    """One reason of the user's own."""
+
+    def rest(self, outcome: Outcome, given: Circumstances) -> Pause | None:
+        return Pause(60.0, "forbidden") if outcome.status == 403 else None
+
+
 class OwnClock:
     """A clock of the user's own."""
 
@@ -238,6 +288,10 @@ async def every_option() -> None:
         clock=clock,
         transports={"archive": transport},
     ):
+        pass
+    async with polite.open_gate(AGENT, throttle=OwnInformedThrottle()):
+        pass
+    async with polite.open_gate(AGENT, throttle=Longest(MinDelay(1.0), OwnPart())):
         pass
     async with polite.open_gate(AGENT, store="crawl.sqlite"):
         pass

@@ -1,0 +1,30 @@
+"""A rest, and what is known when its length is decided."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from polite.asked import AskedPace
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A rest of `seconds`, and what set it.
+
+    `strike`: the outcome was a refusal, to be counted by the scope.
+    """
+
+    seconds: float
+    because: str
+    strike: bool = False
+
+
+class Circumstances(NamedTuple):
+    """What a throttle may know beside the outcome: a frozen value.
+
+    `asked`: what the file asks for, or None. `strikes`: where this outcome is a refusal, those before it that are not forgiven yet.
+    `wall`: Unix time now.
+    """
+
+    asked: AskedPace | None
+    strikes: int
+    wall: float

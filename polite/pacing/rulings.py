@@ -1,0 +1,160 @@
+"""Which rest and which limits rule where: the policy's for all, those of single origins, and those of single scopes."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+from polite.errors import InvalidOption
+from polite.origin import Origin
+from polite.pacing.circuit import CircuitLimits, Circuits
+from polite.pacing.outcome import Outcome
+from polite.pacing.pause import Circumstances, Pause
+from polite.pacing.policy import PacingPolicy
+from polite.pacing.scopes import Concurrency, Rest
+from polite.pacing.scoping import BoundScopes, ScopePolicy, Scopes
+from polite.pacing.throttle import DelayThrottle
+
+Resting = Callable[[Outcome, Circumstances], Pause]
+
+
+class Plain(Protocol):
+    """A throttle that is told no more than these (ports.Throttle)."""
+
+    def pause(self, outcome: Outcome, *, crawl_delay: float | None, strikes: int) -> Pause: ...
+
+
+class Informed(Protocol):
+    """A throttle that is told all (ports.InformedThrottle)."""
+
+    def rest(self, outcome: Outcome, given: Circumstances) -> Pause: ...
+
+
+class OpeningHours(NamedTuple):
+    """The scope at which an origin's URLs wait while the site is closed; robots.txt does not."""
+
+    origin: Origin
+
+    def __str__(self) -> str:
+        return f"the opening hours of {self.origin}"
+
+
+class Ruling:
+    """What holds at an origin. `timed`: whether the throttle wants to know how long an answer took.
+
+    `ordinary`: the rest after any answer that is no refusal, where the file asks for nothing and that is all there is to know.
+    """
+
+    __slots__ = ("circuit", "ordinary", "policy", "rest", "timed")
+
+    def __init__(self, policy: PacingPolicy, throttle: Plain | Informed | None) -> None:
+        self.policy = policy
+        self.circuit = CircuitLimits(policy.circuit_failures, policy.circuit_rest, policy.max_backoff)
+        throttle = throttle or throttle_of(policy)
+        self.rest = _resting(throttle)
+        self.ordinary = throttle.ordinary if isinstance(throttle, DelayThrottle) else None
+        self.timed = bool(getattr(throttle, "timed", hasattr(throttle, "rest")))
+
+
+class Rulings:
+    """The rulings of a gate, which may be replaced while it runs. `limits`: the concurrency and the delay of all scopes.
+
+    `throttle`: the user's own, for all origins. `scopes`: the policy's, with what it takes to name them.
+    """
+
+    def __init__(
+        self,
+        policy: PacingPolicy,
+        throttle: Plain | Informed | None = None,
+        *,
+        scopes: ScopePolicy | None = None,
+    ) -> None:
+        self._throttle = throttle
+        self.scopes = scopes or scopes_of(policy)
+        self._limit = getattr(self.scopes, "limit", None)
+        self.circuits = Circuits()
+        self._put(policy)
+
+    def of(self, origin: Origin) -> Ruling:
+        """What holds at an origin."""
+        return self.single.get(origin, self.general)
+
+    def concurrency(self, scope: Hashable) -> int:
+        """How many turns of a scope may be open at one time, now: one where a circuit is open."""
+        if isinstance(scope, OpeningHours) or self.circuits.is_open(scope):
+            return 1
+        own = None if self._limit is None else self._limit(scope)
+        if own is not None:
+            return int(own.concurrency)
+        return self._policy_of(scope).concurrency
+
+    def delay(self, scope: Hashable) -> float:
+        """How long a scope rests after any request of it (seconds), where the answer says nothing else."""
+        if isinstance(scope, OpeningHours):
+            return 0.0
+        own = None if self._limit is None else self._limit(scope)
+        return self._policy_of(scope).min_delay if own is None else float(own.delay)
+
+    def replace(self, policy: PacingPolicy) -> set[Hashable] | None:
+        """From now this policy. The origins whose limits may have changed by it, or None: all. Raises InvalidOption."""
+        if policy.scopes is not self.policy.scopes and policy.scopes != self.policy.scopes:
+            raise InvalidOption(
+                "PacingPolicy.scopes cannot change while the gate is open: a scope's rest would be lost"
+            )
+        before, general = self.single, self.policy
+        self._put(policy)
+        if replace(general, overrides=()) != replace(policy, overrides=()):
+            return None
+        return set(before) | set(self.single)
+
+    def _put(self, policy: PacingPolicy) -> None:
+        self.policy = policy
+        base = replace(policy, overrides=())
+        self.general = Ruling(base, self._throttle)
+        self.single = {
+            origin: Ruling(replace(base, **dict[str, Any](own)), self._throttle)
+            for origin, own in policy.overrides
+        }
+        every = (self.general, *self.single.values())
+        self.limits: tuple[Concurrency, Rest] = (self.concurrency, self.delay)
+        if self._limit is None and not self.single and base.concurrency == 1:
+            # Nearly every policy: the same for all. Scopes come and go all the time, and nobody needs to be asked.
+            self.limits = (1, base.min_delay)
+        self.timed = any(ruling.timed for ruling in every)
+        self.concurrent = self._limit is not None or any(ruling.policy.concurrency > 1 for ruling in every)
+
+    def _policy_of(self, scope: Hashable) -> PacingPolicy:
+        if self.single and isinstance(scope, Origin):
+            return self.of(scope).policy
+        return self.general.policy
+
+
+def scopes_of(policy: PacingPolicy) -> ScopePolicy:
+    """The scopes that a policy names, as far as that takes no help."""
+    return BoundScopes(policy.scopes) if isinstance(policy.scopes, Scopes) else policy.scopes
+
+
+def throttle_of(policy: PacingPolicy) -> DelayThrottle:
+    """The throttle that a policy describes."""
+    return DelayThrottle(
+        min_delay=policy.min_delay,
+        max_crawl_delay=policy.max_crawl_delay,
+        jitter=policy.jitter,
+        max_retry_after=policy.max_retry_after,
+        backoff=policy.backoff,
+        max_backoff=policy.max_backoff,
+        latency_factor=policy.latency_factor,
+        max_latency_delay=policy.max_latency_delay,
+    )
+
+
+def _resting(throttle: Plain | Informed) -> Resting:
+    """However much it wants to be told."""
+    if hasattr(throttle, "rest"):
+        return throttle.rest
+    plain = throttle
+
+    def rest(outcome: Outcome, given: Circumstances) -> Pause:
+        asked = None if given.asked is None else given.asked.slowest_s
+        return plain.pause(outcome, crawl_delay=asked, strikes=given.strikes)
+
+    return rest

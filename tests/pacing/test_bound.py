@@ -1,0 +1,89 @@
+"""Nothing starves: a request that needs many scopes is granted within a bound, however many others come all the time.
+
+Where every request of a scope lets it rest for at most R seconds, a request that names the scopes 1 to k, and finds n(i) that
+asked before it at each, is granted within R * (n(1) + 1 + ... + n(k) + 1) seconds: at each scope it is overtaken by nobody who
+asks later, and where it is first it keeps its place while it waits at the next.
+"""
+
+import random
+
+import pytest
+
+from polite.pacing.turnstile import Turn, Turnstile
+
+REST_S = 1.0
+
+
+def serve(turnstile: Turnstile, turn: Turn, now: float, rest_s: float = REST_S) -> None:
+    turnstile.settle(turn, now, rest_s)
+    turnstile.release(turn, now)
+
+
+def wait(turnstile: Turnstile, scopes: tuple[str, ...], now: float) -> Turn:
+    """A request that waits: where it would be granted at once, the scopes rest for it, and it asks again."""
+    while (turn := turnstile.request(scopes, now)).granted_at is not None:
+        serve(turnstile, turn, now)
+    return turn
+
+
+def served_at(
+    turnstile: Turnstile, wanted: Turn, busy: list[tuple[str, ...]], chance: random.Random, most_s: float
+) -> float:
+    """When the wanted turn was granted, while whoever is served asks again at once."""
+    now = 0.0
+    while now <= most_s:
+        for turn in turnstile.due(now):
+            if turn is wanted:
+                return now
+            serve(turnstile, turn, now, REST_S * chance.choice([0.5, 1.0, 1.0]))
+            wait(turnstile, turn.scopes if chance.random() < 0.8 else chance.choice(busy), now)
+        following = turnstile.next_at
+        assert following is not None
+        now = max(now, following)
+    return now
+
+
+@pytest.mark.parametrize("scopes", [2, 6, 20])
+@pytest.mark.parametrize("rivals", [0, 1, 5])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_request_with_many_scopes_is_served_within_the_sum_of_those_ahead_at_each(
+    scopes: int, rivals: int, seed: int
+) -> None:
+    chance = random.Random(seed)
+    names = [f"scope-{number}" for number in range(scopes)]
+    chance.shuffle(names)
+    turnstile = Turnstile()
+    # At each scope one that rests, and as many as there are rivals, who asked before and ask again for ever.
+    for name in names:
+        serve(turnstile, turnstile.request((name,), 0.0), 0.0)
+        for _ in range(rivals):
+            wait(turnstile, (name,), 0.0)
+    wanted = wait(turnstile, tuple(names), 0.0)
+    for name in names * 3:
+        wait(turnstile, (name,), 0.0)
+
+    bound = REST_S * scopes * (rivals + 1)
+    assert served_at(turnstile, wanted, [(name,) for name in names], chance, bound) <= bound
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("from_narrow_to_broad", [True, False])
+def test_among_requests_of_many_scopes_nobody_starves_whatever_the_order_in_which_they_name_them(
+    seed: int, from_narrow_to_broad: bool
+) -> None:
+    chance = random.Random(seed)
+    names = [f"scope-{number}" for number in range(6)]
+    orders = [tuple(chance.sample(names, chance.randint(1, 6))) for _ in range(30)]
+    if from_narrow_to_broad:
+        orders = [tuple(sorted(scopes)) for scopes in orders]
+    turnstile = Turnstile()
+    for scopes in orders[:15]:
+        wait(turnstile, scopes, 0.0)
+    wanted = wait(turnstile, tuple(names), 0.0)
+    for scopes in orders[15:]:
+        wait(turnstile, scopes, 0.0)
+
+    # In one order for all: those that asked before count. Else whoever waits may, each at each scope.
+    ahead = 15 if from_narrow_to_broad else 30
+    bound = REST_S * len(names) * (ahead + 1)
+    assert served_at(turnstile, wanted, orders, chance, bound) <= bound

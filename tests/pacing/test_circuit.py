@@ -1,0 +1,116 @@
+"""A circuit opens after failures in a row, stays open ever longer, and one probe's answer closes it."""
+
+import pytest
+
+from polite.pacing import circuit
+from polite.pacing.circuit import CircuitLimits, Circuits, is_answer, is_failure
+from polite.pacing.outcome import Outcome
+
+A, B = "a.example", "b.example"
+LIMITS = CircuitLimits(failures=3, first_s=60.0, most_s=200.0)
+
+
+def circuits() -> Circuits:
+    return Circuits(random=lambda: 0.0)
+
+
+def opened(at: float = 0.0) -> Circuits:
+    """A's circuit opened at that time."""
+    made = circuits()
+    for _ in range(3):
+        made.failed(A, at - 1.0, at, LIMITS)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("outcome", "failure", "answer"),
+    [
+        (Outcome(200), False, True),
+        (Outcome(404), False, True),
+        (Outcome(429), False, False),
+        (Outcome(500), True, False),
+        (Outcome(503), True, False),
+        (Outcome(), False, False),
+        (Outcome(failed=True), True, False),
+    ],
+)
+def test_a_failure_is_no_answer_or_the_servers_own_error(
+    outcome: Outcome, failure: bool, answer: bool
+) -> None:
+    assert (is_failure(outcome), is_answer(outcome)) == (failure, answer)
+
+
+def test_it_opens_after_so_many_failures_in_a_row() -> None:
+    rows = circuits()
+
+    assert [rows.failed(A, None, now, LIMITS) for now in (1.0, 2.0, 3.0)] == [None, None, 60.0]
+    assert rows.is_open(A)
+    assert not rows.is_open(B)
+    assert rows.failures(A) == 3
+
+
+def test_an_answer_ends_the_row() -> None:
+    rows = circuits()
+    rows.failed(A, None, 1.0, LIMITS)
+    rows.failed(A, None, 2.0, LIMITS)
+
+    assert not rows.answered(A, 2.0)
+    assert rows.failed(A, None, 3.0, LIMITS) is None
+    assert rows.failures(A) == 1
+    assert not rows.answered(B, 3.0)
+
+
+def test_the_probe_closes_it_or_opens_it_for_twice_as_long_up_to_the_limit() -> None:
+    rows = opened()
+
+    assert [rows.failed(A, at - 1.0, at, LIMITS) for at in (61.0, 182.0, 400.0)] == [120.0, 200.0, 200.0]
+    assert rows.answered(A, 601.0)
+    assert not rows.is_open(A)
+    assert rows.failed(A, 602.0, 602.0, LIMITS) is None
+
+
+def test_what_was_granted_before_it_opened_neither_closes_it_nor_keeps_it_open() -> None:
+    rows = opened(at=10.0)
+
+    assert rows.failed(A, 9.0, 11.0, LIMITS) is None
+    assert rows.failed(A, None, 11.0, LIMITS) is None
+    assert not rows.answered(A, 9.0)
+    assert not rows.answered(A, None)
+    assert rows.is_open(A)
+    assert rows.failures(A) == 3
+
+
+def test_it_stays_open_a_little_longer_at_random() -> None:
+    rows = Circuits(random=lambda: 1.0)
+
+    assert rows.failed(A, None, 0.0, CircuitLimits(1, 60.0, 600.0)) == 75.0
+
+
+def test_without_a_number_it_never_opens() -> None:
+    rows = circuits()
+
+    assert [rows.failed(A, None, 0.0, CircuitLimits(0, 60.0, 600.0)) for _ in range(100)] == [None] * 100
+    assert not rows.rows
+
+
+def test_an_old_row_is_forgotten_and_an_open_circuit_is_not() -> None:
+    rows = circuits()
+    rows.failed(B, None, 0.0, LIMITS)
+    for _ in range(3):
+        rows.failed(A, None, 1.0, LIMITS)
+
+    rows.failed("c.example", None, 10_000.0, LIMITS)
+
+    assert list(rows.rows) == [A, "c.example"]
+
+
+def test_however_many_fail_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(circuit, "_MOST_ROWS", 10)
+    rows = circuits()
+
+    for number in range(100):
+        for _ in range(3):
+            rows.failed(f"host-{number}", None, float(number), LIMITS)
+
+    assert len(rows.rows) == 10
+    assert rows.is_open("host-99")
