@@ -55,8 +55,13 @@ class AddressBook:
         task = self._asking.get(host)
         if task is None:
             task = self._asking[host] = asyncio.create_task(self._ask(host), name=f"polite addresses {host}")
+            # Also when it is cancelled before it has begun.
+            task.add_done_callback(lambda _: self._asking.pop(host, None))
         # Whoever gives up leaves the others undisturbed; the answer is bounded by the resolver's own time.
         await asyncio.wait([task])
+        if not self.known(host):
+            # Somebody cancelled the question itself: what is not known is not free.
+            self._put(host, UNKNOWN, 0.0)
         return True
 
     async def close(self) -> None:
@@ -79,8 +84,6 @@ class AddressBook:
         except Exception:
             log.exception("the addresses of %s could not be asked for", host)
             addresses, good_s = (), _FAILED_S
-        finally:
-            del self._asking[host]
         # A name that fails for a while has the addresses that it had.
         self._put(host, addresses or self.known(host) or UNKNOWN, good_s)
 

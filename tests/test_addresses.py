@@ -164,4 +164,8 @@ async def test_closing_ends_the_questions_and_the_source() -> None:
 
     assert await waiting
     assert source.closed == 2
-    assert book.known(HOST) == ()
+    # A question that was cancelled leaves its host with those whose address is not known.
+    assert book.known(HOST) == UNKNOWN
+    source.open.set()
+    assert await book.find(HOST)
+    assert book.known(HOST) == ("192.0.2.1",)

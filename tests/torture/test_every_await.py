@@ -109,15 +109,21 @@ NEVER_SUSPEND = {
     # Nobody is out when a crawl ends by itself; tests/test_frontier.py drains.
     "frontier.py: await self._desk.nothing_out.wait()",
 }
-# A second question to an origin, long after the first, and H7's inference: no path here comes to them yet.
+# A second question to an origin, long after the first, H7's inference, opening hours, and addresses that are scopes: no path here
+# comes to them yet.
 NOT_ON_THESE_PATHS = {
-    "fetch.py: await self._to_the_end(inference, origin, crawl_delay, spent)",
+    "fetch.py: await self._to_the_end(inference, origin, asked, spent)",
+    "gate.py: await self._turns.meet(target)",
     "origins.py: await self._fetch(origin, before)",
     "origins.py: await self._save(origin, standing.snapshot)",
     "origins.py: await self._shared(origin, before)",
     "origins.py: await self._standing_of(standing.attempt, standing)",
     "origins.py: await self._standing_of(stored, before)",
     "origins.py: await self._store.load(origin)",
+    "turns.py: await self._find(target.origin.host)",
+    "turns.py: await self._opening(target, asked)",
+    "turns.py: await self._pacer.acquire(door, urgent=first)",
+    "turns.py: await self.meet(target)",
 }
 FILES = (
     "gate.py", "origins.py", "flight.py", "fetch.py", "turns.py", "compose.py", "pacers/local.py", "stores/memory.py",
