@@ -38,6 +38,14 @@ class Outlet(Protocol):
         """It is given up."""
         ...
 
+    def put_off(self, origin: Origin, seconds: float, failures: int) -> bool:
+        """No rules could be had, for the `failures`th time in a row. True: the lane's tasks were taken back until then."""
+        ...
+
+    def given_up(self, origin: Origin, because: str) -> None:
+        """All tasks of the origin are to be dropped, those that the lane does not have too."""
+        ...
+
     def tell(self, event: Event) -> None: ...
 
     def fail(self, error: Exception) -> None:
@@ -204,6 +212,7 @@ class Approach:
             self._put_off(lane, seconds, because)
             return
         self.unchoose(lane)
+        self._outlet.given_up(lane.origin, because)
         while lane.unchecked:
             self._drop(lane.unchecked.popleft(), because)
         if lane.scheduled:
@@ -214,8 +223,11 @@ class Approach:
 
     def _put_off(self, lane: Lane, seconds: float, because: str) -> None:
         self.unchoose(lane)
-        self._agenda.at(self._clock.monotonic() + seconds, lambda: self.start(lane))
         self._outlet.tell(PutOff(str(lane.origin), lane.waiting, seconds, because))
+        if not lane.scheduled and self._outlet.put_off(lane.origin, seconds, lane.failures):
+            self._hall.emptied(lane)
+        else:
+            self._agenda.at(self._clock.monotonic() + seconds, lambda: self.start(lane))
 
     def _drop(self, task: Task, because: str) -> None:
         self._outlet.dropped(task, Dropped(task.url, because, task.tries))

@@ -102,6 +102,25 @@ class Lanes:
             self._approach.start(lane)
         return True
 
+    def refuses(self, task: Task) -> bool:
+        """Whether the rules, where they are known, do not allow it: then it is refused."""
+        standing = self._approach.known(task.origin, self._lanes.get(task.origin))
+        if standing is None or standing.rules.allows(task.target.path) or out_of_reach(standing):
+            return False
+        self._desk.refused(task, standing)
+        return True
+
+    def reaches(self, origin: Origin) -> bool:
+        """Whether rules are known that came from the origin, and not from its silence."""
+        standing = self._approach.known(origin, self._lanes.get(origin))
+        return standing is not None and not out_of_reach(standing)
+
+    def recall(self, origin: Origin, failures: int) -> None:
+        """The origin's rules could not be had so often in a row before its lane was forgotten."""
+        lane = self._lanes.get(origin)
+        if lane is not None:
+            lane.failures = failures
+
     def stir(self) -> None:
         """Something may go now: look at it when all that happens at this moment has happened."""
         if not self._stirred and (self._referee or self._woken):

@@ -2,10 +2,13 @@
 
 import asyncio
 import gc
+import json
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +28,21 @@ A, B = "https://a.test", "https://b.test"
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 
 
+# What a file does in another way: tests/test_reserve.py has that.
+memory_only = pytest.mark.parametrize("_kept", ["in memory"], indirect=True)
+
+where: str | None = None
+
+
+@pytest.fixture(autouse=True, params=["in memory", "in a file"])
+def _kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    """Each test is run with a frontier in memory, and with one in a file."""
+    global where
+    where = None if request.param == "in memory" else str(tmp_path / "queue.sqlite")
+    yield
+    where = None
+
+
 @asynccontextmanager
 async def opened(
     script: Any = None, *, frontier: dict[str, Any] | None = None, **options: Any
@@ -33,11 +51,35 @@ async def opened(
     options.setdefault("clock", LoopClock())
     spoken = {"http": transport, "https": transport}
     async with polite.open_gate("TestBot/1.0", transports=spoken, **options) as gate:
-        yield Frontier(gate, **(frontier or {})), gate
+        async with polite.open_frontier(gate, store=where, **(frontier or {})) as queue:
+            yield queue, gate
 
 
 def now() -> float:
     return asyncio.get_running_loop().time()
+
+
+async def drained(frontier: Frontier) -> list[Any]:
+    """What waits after the end: given back, or in the file."""
+    left: list[Any] = await frontier.drain()
+    if where is None:
+        return left
+    assert left == []
+    rows = await kept_in(
+        frontier, "SELECT text || path, tries, payload, number FROM tasks JOIN origins ON id = origin"
+    )
+    return [SimpleNamespace(url=row[0], tries=row[1], payload=row[2] and json.loads(row[2])) for row in rows]
+
+
+async def kept_in(frontier: Frontier, query: str) -> list[Any]:
+    """What the frontier's file holds when all that was said is written."""
+    reserve: Any = frontier._stock
+    while reserve._busy is not None or reserve._batch:
+        if reserve._busy is None:
+            reserve._flush()
+        if reserve._busy is not None:
+            await asyncio.wait([reserve._busy])
+    return await reserve._run(lambda: reserve._file._database._connection.execute(query).fetchall())
 
 
 async def fetch_all(frontier: Frontier, fetched: list[tuple[float, str]] | None = None) -> list[str]:
@@ -145,7 +187,7 @@ async def test_one_worker_gets_the_best_of_all_origins_whose_turn_has_come() -> 
 
 
 async def test_a_permit_carries_its_task() -> None:
-    payload = object()
+    payload = {"from": [f"{A}/", None], "weight": 0.5}
 
     async with opened() as (frontier, _):
         await frontier.put(f"{A}/x#part", priority=2.5, depth=3, deadline=9.0, payload=payload)
@@ -154,7 +196,7 @@ async def test_a_permit_carries_its_task() -> None:
     task = permit.task
     assert (permit.url, task.url, task.origin) == (f"{A}/x", f"{A}/x", polite.Origin.of(A))
     assert (task.number, task.priority, task.depth, task.deadline, task.tries) == (1, 2.5, 3, 9.0, 0)
-    assert task.payload is payload
+    assert task.payload == payload
 
 
 async def test_workers_that_are_too_few_are_never_idle() -> None:
@@ -814,12 +856,13 @@ async def test_a_chosen_task_is_refused_by_rules_that_came_while_its_origin_was_
         assert frontier.refused == 1
 
 
+@memory_only
 async def test_tasks_of_an_origin_share_it() -> None:
     async with opened() as (frontier, _):
         await frontier.put(f"{A}/1")
         _spellings.clear()
         await frontier.put(f"{A}/2")
-        first, second = await frontier.drain()
+        first, second = await drained(frontier)
 
     assert first.origin is second.origin
 
@@ -890,6 +933,7 @@ async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time() -> No
     assert len(fetched) == 10
 
 
+@memory_only
 async def test_many_tasks_that_waited_for_the_rules_are_checked_a_few_at_a_time() -> None:
     transport = ScriptedTransport({f"{A}/robots.txt": RULES})
     transport.hold()
@@ -987,7 +1031,7 @@ async def test_drain_waits_for_what_is_out_and_gives_back_what_waits_as_it_was_p
         await frontier.put(f"{A}/3", not_before=gate._clock.wall() + 1_000)
         await frontier.put(f"{B}/4")
         await asyncio.sleep(3)
-        draining, worker = asyncio.create_task(frontier.drain()), asyncio.create_task(fetch_all(frontier))
+        draining, worker = asyncio.create_task(drained(frontier)), asyncio.create_task(fetch_all(frontier))
         await asyncio.sleep(10)
         assert not draining.done()
         async with permit:
@@ -998,7 +1042,7 @@ async def test_drain_waits_for_what_is_out_and_gives_back_what_waits_as_it_was_p
         assert [task.tries for task in left] == [1, 0, 0, 0]
         assert left[1].payload == "two"
         assert await worker == []
-        assert await frontier.drain() == left
+        assert await drained(frontier) == left
         await frontier.join()
         with pytest.raises(FrontierClosed):
             await frontier.put(f"{A}/5")
@@ -1008,7 +1052,7 @@ async def test_after_a_drain_the_gate_serves_others_and_nothing_is_left_running(
     async with opened() as (frontier, gate):
         await frontier.put_many(f"https://host{n}.test/" for n in range(5))
         await asyncio.sleep(0.5)
-        left = await frontier.drain()
+        left = await drained(frontier)
         await nobody_is_left()
         async with gate.permit("https://host0.test/"):
             pass
@@ -1019,7 +1063,7 @@ async def test_after_a_drain_the_gate_serves_others_and_nothing_is_left_running(
 async def test_after_a_drain_no_timer_is_left() -> None:
     async with opened() as (frontier, gate):
         await frontier.put(A, not_before=gate._clock.wall() + 1_000)
-        await frontier.drain()
+        await drained(frontier)
 
         assert [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()] == []
 
@@ -1039,7 +1083,7 @@ async def test_closing_the_gate_ends_the_frontier_with_gate_closed_and_loses_not
         assert "2 tasks" in str(results[2])
         with pytest.raises(polite.GateClosed):
             await frontier.put(f"{A}/4")
-        assert [task.url for task in await frontier.drain()] == [f"{A}/1", f"{A}/2"]
+        assert [task.url for task in await drained(frontier)] == [f"{A}/1", f"{A}/2"]
 
 
 async def test_a_frontier_at_a_closed_gate_is_closed() -> None:
@@ -1111,7 +1155,7 @@ async def test_a_frontier_drained_by_its_listener_holds_nothing() -> None:
 
     def drain(event: Event) -> None:
         if isinstance(event, Granted):
-            draining.append(asyncio.create_task(frontier.drain()))
+            draining.append(asyncio.create_task(drained(frontier)))
             frontier._desk.stop(FrontierClosed("drained"))
 
     async with opened(listener=drain) as (frontier, gate):
@@ -1186,7 +1230,7 @@ async def test_draining_after_any_number_of_steps_gives_back_all_that_was_not_fe
         await asyncio.sleep(steps % 3)
         for _ in range(steps):
             await asyncio.sleep(0)
-        left = [task.url for task in await frontier.drain()]
+        left = [task.url for task in await drained(frontier)]
         await asyncio.gather(*workers)
 
         assert sorted([*left, *(url for _, url in fetched)]) == sorted(urls)
@@ -1313,7 +1357,7 @@ async def test_a_scheduler_that_answers_wrongly_is_named_and_nothing_is_lost(
             await anext(frontier)
         with pytest.raises(RuntimeError, match=message):
             await frontier.put(f"{A}/9")
-        left = [task.url for task in await frontier.drain()]
+        left = [task.url for task in await drained(frontier)]
         assert sorted([*left, *(url for _, url in fetched)]) == urls
         assert all(later - earlier >= 1.0 for (earlier, _), (later, _) in pairwise(fetched))
         async with asyncio.timeout(2), gate.permit(A):
@@ -1333,7 +1377,7 @@ async def test_a_task_of_an_origin_whose_turn_has_not_come_is_no_answer() -> Non
         with pytest.raises(RuntimeError, match=r"a task of https://b.test, whose turn has not come"):
             await anext(frontier)
 
-        assert [task.url for task in await frontier.drain()] == [f"{A}/", f"{B}/"]
+        assert [task.url for task in await drained(frontier)] == [f"{A}/", f"{B}/"]
 
 
 async def test_a_scheduler_that_fails_while_a_task_is_put_says_so_to_who_puts_it() -> None:
@@ -1343,7 +1387,7 @@ async def test_a_scheduler_that_fails_while_a_task_is_put_says_so_to_who_puts_it
         with pytest.raises(RuntimeError, match="add raised"):
             await frontier.put(f"{A}/3")
 
-        assert [task.url for task in await frontier.drain()] == [f"{A}/3"]
+        assert [task.url for task in await drained(frontier)] == [f"{A}/3"]
 
 
 async def test_a_scheduler_that_fails_when_an_origin_has_rested_is_heard_of() -> None:
@@ -1358,7 +1402,7 @@ async def test_a_scheduler_that_fails_when_an_origin_has_rested_is_heard_of() ->
         with pytest.raises(RuntimeError, match="ready"):
             await frontier.join()
 
-        assert len(await frontier.drain()) == 1
+        assert len(await drained(frontier)) == 1
 
 
 async def test_scopes_that_cannot_be_worked_out_end_the_frontier_with_their_error(
@@ -1375,7 +1419,7 @@ async def test_scopes_that_cannot_be_worked_out_end_the_frontier_with_their_erro
         with pytest.raises(ZeroDivisionError, match="no scope"):
             await anext(frontier)
 
-        assert len(await frontier.drain()) == 2
+        assert len(await drained(frontier)) == 2
     assert "the frontier failed" in caplog.text
 
 
