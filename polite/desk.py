@@ -86,9 +86,9 @@ class Desk:
         """Whether robots.txt, as known now, does not allow it: then the task is at its end."""
         return not self.stopped and self._lanes.refuses(task)
 
-    def reaches(self, origin: Origin) -> bool:
-        """Whether the origin's rules are known, so that its tasks need not be given up."""
-        return self._lanes.reaches(origin)
+    def spare(self, origin: Origin) -> bool:
+        """Whether the origin's rules are known by now, so that its tasks need not be given up."""
+        return self._lanes.spare(origin)
 
     def recall(self, origin: Origin, failures: int) -> None:
         """How often in a row the origin's rules could not be had, when its tasks were put off and taken back."""
@@ -238,6 +238,7 @@ class Desk:
         self.closed = self.stopped = True
         self._lanes.stop()
         self._agenda.clear()
+        self.stock.stop()
         self.room.shut(no_more)
         self._end_workers()
         self.nothing_left.set()

@@ -110,10 +110,15 @@ class Lanes:
         self._desk.refused(task, standing)
         return True
 
-    def reaches(self, origin: Origin) -> bool:
-        """Whether rules are known that came from the origin, and not from its silence."""
-        standing = self._approach.known(origin, self._lanes.get(origin))
-        return standing is not None and not out_of_reach(standing)
+    def spare(self, origin: Origin) -> bool:
+        """Whether rules are known that came from the origin, not from its silence: then its tasks are not given up."""
+        lane = self._lanes.get(origin)
+        standing = self._approach.known(origin, lane)
+        if standing is None or out_of_reach(standing):
+            return False
+        if lane is not None:
+            lane.doomed = None
+        return True
 
     def recall(self, origin: Origin, failures: int) -> None:
         """The origin's rules could not be had so often in a row before its lane was forgotten."""

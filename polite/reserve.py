@@ -128,8 +128,7 @@ class Reserve:
     async def close(self) -> None:
         """Write what is not written yet, and give the file back. May be called twice."""
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self.stop()
         while self._busy is not None or (self._batch and self._desk.failure is None):
             if self._busy is None:
                 self._flush()
@@ -149,13 +148,16 @@ class Reserve:
         self._batch.met.append((target.origin.text, target.path, again))
         self._asked.met.append(met)
         self._stir()
-        if await met or self._desk.closed:
+        if await met or self._shut():
             return False
         await enter_full(room, self._limits.max_waiting, target, wait=wait)
-        if self._desk.closed:
+        if self._shut():
             room.leave()
             return False
         return True
+
+    def _shut(self) -> bool:
+        return self._desk.closed
 
     def offer(self, target: Target, draft: Draft, *, again: bool) -> Awaitable[Admission]:
         """See Stock. The answer comes when it is written."""
@@ -244,6 +246,12 @@ class Reserve:
         if window is not None:
             window.doomed = because
             window.more = True
+
+    def stop(self) -> None:
+        """See Stock."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     # Batches.
 
@@ -348,9 +356,7 @@ class Reserve:
         """One timer for the first time that will come."""
         if self._closed or not self._begun:
             return
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self.stop()
         if next_at is not None and not self._desk.stopped:
             after = min(max(0.0, next_at - self._clock.wall()), _LONGEST_S)
             self._timer = self._clock.call_at(self._clock.monotonic() + after, self._look)
@@ -376,8 +382,8 @@ class Reserve:
         )
         task = self._task(target.origin, row)
         window = self._windows.get(target.origin)
-        if window is not None and window.doomed is not None and self._desk.reaches(target.origin):
-            window.doomed = None
+        if window is not None:
+            self._spare(window)
         if window is None:
             if self._desk.refuses(task):
                 return Admission.REFUSED
@@ -418,8 +424,7 @@ class Reserve:
 
     def _loaded(self, window: _Window, rows: list[Row], asked_for: int) -> None:
         window.loading = False
-        if window.doomed is not None and self._desk.reaches(window.origin):
-            window.doomed = None
+        self._spare(window)
         window.more = len(rows) >= asked_for
         for row in rows:
             number = row[0]
@@ -432,6 +437,12 @@ class Reserve:
             else:
                 self._desk.dropped(task, Dropped(task.url, window.doomed, task.tries))
         self._replenish(window)
+
+    def _spare(self, window: _Window) -> None:
+        """An origin that was given up, and answers by now, is given up no more."""
+        if window.doomed is not None and self._desk.spare(window.origin):
+            window.doomed = None
+            self._replenish(window)
 
     def _bring(self, window: _Window, task: Task) -> bool:
         window.here.add(task.number)

@@ -108,6 +108,10 @@ class Stock(Protocol):
         """No rules could be had for too long: all tasks of the origin are to be dropped."""
         ...
 
+    def stop(self) -> None:
+        """Nothing more is given out."""
+        ...
+
 
 class MemoryStock:
     """A Stock that keeps nothing beyond the process: all that waits is at the desk."""
@@ -179,6 +183,9 @@ class MemoryStock:
         return False
 
     def given_up(self, origin: Origin, because: str) -> None:
+        """See Stock."""
+
+    def stop(self) -> None:
         """See Stock."""
 
 
