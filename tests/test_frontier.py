@@ -31,16 +31,15 @@ RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 # What a file does in another way: tests/test_reserve.py has that.
 memory_only = pytest.mark.parametrize("_kept", ["in memory"], indirect=True)
 
-where: str | None = None
+STORE: list[str | None] = [None]
 
 
 @pytest.fixture(autouse=True, params=["in memory", "in a file"])
 def _kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
     """Each test is run with a frontier in memory, and with one in a file."""
-    global where
-    where = None if request.param == "in memory" else str(tmp_path / "queue.sqlite")
+    STORE[0] = None if request.param == "in memory" else str(tmp_path / "queue.sqlite")
     yield
-    where = None
+    STORE[0] = None
 
 
 @asynccontextmanager
@@ -50,9 +49,11 @@ async def opened(
     transport = script if hasattr(script, "get") and hasattr(script, "close") else ScriptedTransport(script)
     options.setdefault("clock", LoopClock())
     spoken = {"http": transport, "https": transport}
-    async with polite.open_gate("TestBot/1.0", transports=spoken, **options) as gate:
-        async with polite.open_frontier(gate, store=where, **(frontier or {})) as queue:
-            yield queue, gate
+    async with (
+        polite.open_gate("TestBot/1.0", transports=spoken, **options) as gate,
+        polite.open_frontier(gate, store=STORE[0], **(frontier or {})) as queue,
+    ):
+        yield queue, gate
 
 
 def now() -> float:
@@ -62,7 +63,7 @@ def now() -> float:
 async def drained(frontier: Frontier) -> list[Any]:
     """What waits after the end: given back, or in the file."""
     left: list[Any] = await frontier.drain()
-    if where is None:
+    if STORE[0] is None:
         return left
     assert left == []
     rows = await kept_in(

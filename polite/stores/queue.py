@@ -19,6 +19,8 @@ _ROW = "number, path, priority, depth, deadline, not_before, tries, payload"
 # The part of the file that is kept in memory (KiB), and what goes from the log into the file at one time (pages).
 _CACHE_KIB = 64 * 1024
 _LOG_PAGES = 10_000
+# Who has the file has it for long: there is not much to wait for (seconds).
+BUSY_TIMEOUT_S = 1.0
 # Tasks whose time has come that are looked at in one batch; those beyond come with the next.
 _DUE_AT_ONCE = 2_000
 # Origins whose row's number is remembered: each is some 100 octets.
@@ -130,9 +132,7 @@ class QueueFile:
     with it.
     """
 
-    def __init__(
-        self, path: Path, *, order: str, window: int, max_done: int, busy_timeout: float = 5.0
-    ) -> None:
+    def __init__(self, path: Path, *, order: str, window: int, max_done: int) -> None:
         self.path = path
         self._order = ORDERS[order]
         self._window = window
@@ -144,7 +144,7 @@ class QueueFile:
             self._prepare,
             mode="rwc",
             set_aside=False,
-            busy_timeout=busy_timeout,
+            busy_timeout=BUSY_TIMEOUT_S,
             full="the disk is full: nothing more is given out; what was acknowledged is in the file",
             locked="another frontier, of this process or another, has it open; each needs a file of its own",
         )
