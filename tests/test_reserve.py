@@ -92,8 +92,8 @@ async def test_what_was_put_waits_in_the_next_run_as_it_was_put(path: Path) -> N
 
     async with opened(path) as second:
         waiting = second.waiting
-        permits = [await anext(second) for _ in range(2)]
-        task, other = (permit.task for permit in permits)
+        second.close()
+        task, other = [permit.task async for permit in each_left(second)]
 
     assert waiting == 2
     assert (task.url, task.number, task.priority, task.depth) == (f"{A}/1", 1, 2.5, 3)
