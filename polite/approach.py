@@ -108,6 +108,16 @@ class Approach:
             lane.opening = True
         lane.runner = asyncio.create_task(self._bring(lane))
 
+    def at_once(self, lane: Lane) -> Turn | None:
+        """The turn for the task that was chosen, if nothing needs to be waited for: most often so, for its origin was ready."""
+        standing, task = lane.standing, lane.chosen
+        if standing is None or task is None or lane.unchecked or lane.failures:
+            return None
+        if self.known(lane.origin, lane) is not standing or not standing.rules.allows(task.target.path):
+            return None
+        lane.asked_for = task.target
+        return self._turns.take_now(task.target, crawl_delay=standing.crawl_delay)
+
     def schedule(self, lane: Lane, task: Task) -> None:
         """The task is allowed, and may be chosen when its origin is ready."""
         lane.scheduled += 1

@@ -225,6 +225,13 @@ class Lanes:
                     return 1
                 lane.turn = turn
             self._return_turn(lane)
+        turn = self._approach.at_once(lane)
+        if turn is not None:
+            if not self._give(lane, task, turn):
+                self._turns.give_back(turn)
+                self._approach.unchoose(lane)
+                self._ready_when_rested(lane)
+            return 1
         self._woken.append(lane)
         self._approach.start(lane)
         return 1

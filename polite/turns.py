@@ -32,6 +32,7 @@ class Turns:
         keep_rest: Callable[[Origin, float, str], None] | None = None,
     ) -> None:
         self._pacer = pacer
+        self._acquire_now: Callable[..., Turn | None] | None = getattr(pacer, "acquire_now", None)
         self._throttle = throttle
         self._listener = listener
         self.anchor = policy.anchor
@@ -49,6 +50,13 @@ class Turns:
             return self._pacer.acquire(scopes, urgent=urgent)
         provisional_s = self.pause(crawl_delay).seconds
         return self._pacer.acquire(scopes, urgent=urgent, provisional_s=provisional_s)
+
+    def take_now(self, target: Target, *, crawl_delay: float | None = None) -> Turn | None:
+        """The turn of a URL where it is free this moment; None where it is not, or the pacer cannot say without waiting."""
+        if self._acquire_now is None:
+            return None
+        provisional_s = self.pause(crawl_delay).seconds if self._concurrent else None
+        return self._acquire_now(self._scopes(target), provisional_s=provisional_s)
 
     def settle(
         self,

@@ -1,4 +1,4 @@
-"""A crawl that is killed loses nothing that was put, and asks nobody too soon; `tests.soak_frontier` does the same a hundred times."""
+"""A crawl that is killed loses nothing that was put, and asks nobody too soon; `tests.soak_frontier` does it a hundred times."""
 
 import re
 import subprocess

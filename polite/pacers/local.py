@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
-from polite.errors import GateClosed
+from polite.errors import GateClosed, Overloaded
 from polite.pacing.turnstile import Outlook, Turn, Turnstile
 from polite.ports import Clock, Timer
 
@@ -40,6 +40,23 @@ class LocalPacer:
             await self._wait_for(turn)
         else:
             turn.waited = False
+        return turn
+
+    def acquire_now(
+        self, scopes: Sequence[Hashable], *, provisional_s: float | None = None
+    ) -> Turn | None:
+        """The same where nobody needs to wait; None where one would. Raises GateClosed."""
+        if self._closed:
+            raise GateClosed("the gate is closed: no more turns are given")
+        now = self._now()
+        try:
+            turn = self._turnstile.request(scopes, now, provisional_s=provisional_s)
+        except Overloaded:
+            return None
+        if turn.granted_at is None:
+            self._turnstile.cancel(turn, now)
+            return None
+        turn.waited = False
         return turn
 
     def settle(
