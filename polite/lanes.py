@@ -94,6 +94,8 @@ class Lanes:
             lane = self._lanes[origin] = Lane(origin, task.target)
         lane.sample = task.target
         if allowed:
+            if fresh:
+                lane.standing = standing
             lane.doomed = None
             self._approach.schedule(lane, task)
         else:
@@ -225,10 +227,10 @@ class Lanes:
                     return 1
                 lane.turn = turn
             self._return_turn(lane)
-        turn = self._approach.at_once(lane)
-        if turn is not None:
-            if not self._give(lane, task, turn):
-                self._turns.give_back(turn)
+        at_once = self._approach.at_once(lane)
+        if at_once is not None:
+            if not self._give(lane, task, at_once):
+                self._turns.give_back(at_once)
                 self._approach.unchoose(lane)
                 self._ready_when_rested(lane)
             return 1

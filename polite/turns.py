@@ -3,6 +3,7 @@
 import math
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
+from typing import Protocol
 
 from polite.events import Slowed
 from polite.origin import Origin, Target
@@ -14,6 +15,12 @@ from polite.ports import Listener, Pacer, Throttle
 
 # A rest of so many seconds is worth a write, where it is longer than what the origin rests for anyway.
 LONG_REST_S = 10.0
+
+
+class Cancellable(Protocol):
+    """What may be cancelled, at any time: a task, or a call that was asked for."""
+
+    def cancel(self) -> object: ...
 
 
 class Turns:
@@ -32,6 +39,7 @@ class Turns:
         keep_rest: Callable[[Origin, float, str], None] | None = None,
     ) -> None:
         self._pacer = pacer
+        self._acquire_later: Callable[..., Cancellable] | None = getattr(pacer, "acquire_later", None)
         self._acquire_now: Callable[..., Turn | None] | None = getattr(pacer, "acquire_now", None)
         self._throttle = throttle
         self._listener = listener
@@ -57,6 +65,15 @@ class Turns:
             return None
         provisional_s = self.pause(crawl_delay).seconds if self._concurrent else None
         return self._acquire_now(self._scopes(target), provisional_s=provisional_s)
+
+    def take_later(
+        self, target: Target, back: Callable[[Turn, Exception | None], None], *, crawl_delay: float | None
+    ) -> Cancellable | None:
+        """The same as `take` for who is called back (see LocalPacer.acquire_later); None where the pacer cannot do that."""
+        if self._acquire_later is None:
+            return None
+        provisional_s = self.pause(crawl_delay).seconds if self._concurrent else None
+        return self._acquire_later(self._scopes(target), back, provisional_s=provisional_s)
 
     def settle(
         self,
