@@ -119,7 +119,10 @@ class Approach:
         if self.known(lane.origin, lane) is not standing or not standing.rules.allows(task.target.path):
             return None
         lane.asked_for = task.target
-        return self._turns.take_now(task.target, crawl_delay=standing.crawl_delay)
+        try:
+            return self._turns.take_now(task.target, crawl_delay=standing.crawl_delay)
+        except Exception:  # noqa: BLE001 - as in _called_back
+            return None
 
     def schedule(self, lane: Lane, task: Task) -> None:
         """The task is allowed, and may be chosen when its origin is ready."""
@@ -155,8 +158,7 @@ class Approach:
         back = partial(self._arrived, lane, standing)
         try:
             call = self._turns.take_later(lane.sample, back, crawl_delay=standing.crawl_delay)
-        except (GateClosed, Overloaded):
-            # The long way finds the same, and says so in a step of its own.
+        except Exception:  # noqa: BLE001 - the long way meets the same, and says so in a step of its own
             return False
         if call is None:
             return False
@@ -170,6 +172,9 @@ class Approach:
             try:
                 self._hall.granted(lane, turn)
             except SchedulerFailed as failure:
+                self._outlet.fail(failure)
+            except Exception as failure:
+                log.exception("the frontier failed")
                 self._outlet.fail(failure)
         else:
             self._turns.give_back(turn)

@@ -8,6 +8,7 @@ origin goes to the line's end instead.
 
 import asyncio
 import json
+import logging
 import math
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,8 @@ from polite.stock import Draft, End, Limits, enter_full
 from polite.stores.queue import Answers, Batch, Leave, Picked, Put, QueueFile, Row
 from polite.stores.queue_schema import HERE, OUT
 from polite.tasks import Admission, Task
+
+log = logging.getLogger("polite")
 
 # Tasks of an origin that come into memory at one time, and how few are left when more are asked for.
 WINDOW, _LOW = 32, 8
@@ -302,8 +305,6 @@ class Reserve:
 
     def _written(self, batch: Batch, asked: _Asked, written: "asyncio.Future[Answers]") -> None:
         self._busy = None
-        if written.cancelled():
-            return
         error = written.exception()
         if error is not None:
             failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
@@ -314,9 +315,9 @@ class Reserve:
         try:
             self._deliver(batch, asked, written.result())
         except Exception as defect:
+            log.exception("the frontier failed")
             self._desk.fail(defect)
             asked.fail(defect)
-            raise
         if self._batch or self._hungry or self._wants_origins:
             self._stir()
 

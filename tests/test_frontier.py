@@ -918,6 +918,62 @@ async def test_an_overloaded_gate_is_asked_again() -> None:
     assert any("max_waiting" in event.because for event in events if isinstance(event, PutOff))
 
 
+async def test_an_overloaded_gate_is_asked_again_where_the_rules_are_known(caplog: Any) -> None:
+    events: list[Event] = []
+    pacing = polite.PacingPolicy(max_waiting=1)
+    urls = [f"https://host{n}.test/{page}" for n in range(4) for page in range(2)]
+
+    async with opened(pacing=pacing, listener=events.append) as (frontier, gate):
+        for url in urls:
+            await gate.check(url)
+        await frontier.put_many(urls)
+        frontier.close()
+        fetched = await fetch_all(frontier)
+
+    assert sorted(fetched) == urls
+    assert any("max_waiting" in event.because for event in events if isinstance(event, PutOff))
+
+
+async def test_a_pacer_that_knows_no_short_way_is_waited_for() -> None:
+    fetched: list[tuple[float, str]] = []
+
+    async with opened() as (frontier, gate):
+        gate._turns._acquire_now = gate._turns._acquire_later = None
+        await frontier.put_many([f"{A}/{n}" for n in range(3)] + [f"{B}/{n}" for n in range(3)])
+        await asyncio.sleep(5)
+        frontier.close()
+        await fetch_all(frontier, fetched)
+
+    assert [at for at, url in fetched if url.startswith(A)] == [5.0, 6.0, 7.0]
+    assert len(fetched) == 6
+
+
+async def test_a_pacer_that_closes_by_itself_ends_the_frontier() -> None:
+    async with opened() as (frontier, gate):
+        await frontier.put_many([f"{A}/{n}" for n in range(3)])
+        async with await anext(frontier):
+            pass
+        await gate._turns._pacer.close()
+
+        with pytest.raises(polite.GateClosed):
+            await anext(frontier)
+
+
+async def test_rules_that_are_replaced_while_a_turn_is_waited_for_are_asked_again() -> None:
+    policy = polite.RobotsPolicy(default_ttl=300)
+    script = {f"{A}/robots.txt": [Reply(404), RULES]}
+
+    async with opened(script, robots=policy) as (frontier, _):
+        await frontier.put_many([f"{A}/1", f"{A}/private/2", f"{A}/3"])
+        async with await anext(frontier):
+            # The next turn is asked for by the old rules, and comes when they are too old.
+            await asyncio.sleep(1_000)
+        frontier.close()
+
+        assert await fetch_all(frontier) == [f"{A}/3"]
+        assert frontier.refused == 1
+
+
 async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time() -> None:
     transport = ScriptedTransport()
     transport.hold()
@@ -1270,6 +1326,7 @@ async def test_every_gap_holds_whatever_the_scheduler_and_the_number_of_workers(
         assert now() == pytest.approx(1.0 + 9 * 1.05 + 0.05)
 
 
+@memory_only
 async def test_a_hundred_thousand_tasks_over_a_thousand_origins_all_come_in_the_shortest_time() -> None:
     async with opened(frontier={"scheduler": schedulers.BreadthFirst()}) as (frontier, _):
         putting = asyncio.create_task(

@@ -641,6 +641,33 @@ async def test_a_defect_is_heard_of_by_all(path: Path, monkeypatch: pytest.Monke
     assert {type(result) for result in results} == {ZeroDivisionError}
 
 
+async def test_a_defect_in_what_is_done_with_the_answers_is_heard_of_by_all(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(path) as frontier:
+        monkeypatch.setattr(stock(frontier), "_admitted", lambda *_: 1 / 0)
+        results = await asyncio.gather(frontier.put(A), frontier.join(), return_exceptions=True)
+
+    assert {type(result) for result in results} == {ZeroDivisionError}
+    assert "the frontier failed" in caplog.text
+
+
+async def test_an_origin_that_is_not_in_memory_cannot_be_put_off(path: Path) -> None:
+    async with opened(path) as frontier:
+        assert not stock(frontier).put_off(polite.Origin.of(A), 5.0, 1)
+
+
+async def test_more_origins_than_are_remembered_are_told_apart(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polite.stores.queue._KNOWN_ORIGINS", 3)
+    urls = [f"https://host{n % 10}.test/{n % 20}" for n in range(40)]
+    async with opened(path) as frontier:
+        admissions = await frontier.put_many(urls)
+
+    assert admissions == [Admission.WAITING] * 20 + [Admission.DUPLICATE] * 20
+
+
 @pytest.mark.parametrize("store", ["", ":memory:", "redis://localhost", "a\0b", 7, b"queue.sqlite"])
 async def test_what_is_no_file_is_refused(store: Any) -> None:
     with pytest.raises(polite.InvalidOption, match="store="):
