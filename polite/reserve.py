@@ -103,6 +103,7 @@ class Reserve:
         self._busy: asyncio.Future[Answers] | None = None
         self._stirred = False
         self._closed = False
+        self._failed = False  # the file: nothing more can be written
         self._timer: Timer | None = None
         self._last_origin = 0
         self._opened_at = 0.0
@@ -132,7 +133,7 @@ class Reserve:
         """Write what is not written yet, and give the file back. May be called twice."""
         self._closed = True
         self.stop()
-        while self._busy is not None or (self._batch and self._desk.failure is None):
+        while self._busy is not None or (self._batch and not self._failed):
             if self._busy is None:
                 self._flush()
             await asyncio.wait([self._busy] if self._busy is not None else [])
@@ -276,7 +277,7 @@ class Reserve:
 
     def _flush(self) -> None:
         self._stirred = False
-        if self._busy is not None or self._desk.failure is not None:
+        if self._busy is not None or self._failed:
             return
         self._ask_for_more()
         batch, asked = self._batch, self._asked
@@ -307,6 +308,7 @@ class Reserve:
         self._busy = None
         error = written.exception()
         if error is not None:
+            self._failed = True
             failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
             self._desk.fail(failure)
             asked.fail(failure)

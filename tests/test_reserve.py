@@ -668,6 +668,23 @@ async def test_more_origins_than_are_remembered_are_told_apart(
     assert admissions == [Admission.WAITING] * 20 + [Admission.DUPLICATE] * 20
 
 
+async def test_a_gate_that_closes_leaves_nobody_waiting_and_what_was_done_is_written(path: Path) -> None:
+    async with opened(path) as first:
+        await first.put(f"{A}/done")
+        async with await anext(first) as permit:
+            putting = [asyncio.create_task(first.put(f"{A}/{n}")) for n in range(3)]
+            await asyncio.sleep(0)
+            await first._gate.close()
+            late = await asyncio.gather(*putting, return_exceptions=True)
+            permit.report(status=200)
+
+    async with opened(path) as second:
+        admissions = await second.put_many([f"{A}/done", f"{A}/0"])
+
+    assert {type(each) for each in late} == {polite.GateClosed}
+    assert (second.done, admissions[0]) == (1, Admission.DUPLICATE)
+
+
 @pytest.mark.parametrize("store", ["", ":memory:", "redis://localhost", "a\0b", 7, b"queue.sqlite"])
 async def test_what_is_no_file_is_refused(store: Any) -> None:
     with pytest.raises(polite.InvalidOption, match="store="):
