@@ -1,7 +1,7 @@
 """polite: may I fetch this URL, and now? robots.txt and pacing for asyncio crawlers."""
 
 from polite import schedulers
-from polite.compose import open_gate
+from polite.compose import open_frontier, open_gate
 from polite.errors import (
     GateClosed,
     InvalidOption,
@@ -93,6 +93,7 @@ __all__ = [
     "guarded_connector",
     "indexing",
     "lint",
+    "open_frontier",
     "open_gate",
     "parse",
     "schedulers",

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections import deque
+from functools import partial
 from typing import Protocol
 
 from polite.agenda import Agenda
@@ -36,6 +37,14 @@ class Outlet(Protocol):
 
     def dropped(self, task: Task, event: Dropped) -> None:
         """It is given up."""
+        ...
+
+    def put_off(self, origin: Origin, seconds: float, failures: int) -> bool:
+        """No rules could be had, for the `failures`th time in a row. True: the lane's tasks were taken back until then."""
+        ...
+
+    def given_up(self, origin: Origin, because: str) -> None:
+        """All tasks of the origin are to be dropped, those that the lane does not have too."""
         ...
 
     def tell(self, event: Event) -> None: ...
@@ -98,7 +107,22 @@ class Approach:
                 return
             self._opening += 1
             lane.opening = True
+        elif self._called_back(lane):
+            return
         lane.runner = asyncio.create_task(self._bring(lane))
+
+    def at_once(self, lane: Lane) -> Turn | None:
+        """The turn for the task that was chosen, if nothing needs to be waited for: most often so, for its origin was ready."""
+        standing, task = lane.standing, lane.chosen
+        if standing is None or task is None or lane.unchecked or lane.failures:
+            return None
+        if self.known(lane.origin, lane) is not standing or not standing.rules.allows(task.target.path):
+            return None
+        lane.asked_for = task.target
+        try:
+            return self._turns.take_now(task.target, asked=standing.asked)
+        except Exception:  # noqa: BLE001 - as in _called_back
+            return None
 
     def schedule(self, lane: Lane, task: Task) -> None:
         """The task is allowed, and may be chosen when its origin is ready."""
@@ -122,6 +146,39 @@ class Approach:
         if known is None and lane is not None and lane.standing is not None:
             return lane.standing if self._origins.holds(origin, lane.standing) else None
         return known
+
+    def _called_back(self, lane: Lane) -> bool:
+        """The short way, where the rules are known and nothing is to be checked: no task waits, the turn calls back."""
+        standing = lane.standing
+        if standing is None or lane.unchecked or lane.failures or lane.chosen is not None:
+            return False
+        if self.known(lane.origin, lane) is not standing:
+            return False
+        lane.asked_for = lane.sample
+        back = partial(self._arrived, lane, standing)
+        try:
+            call = self._turns.take_later(lane.sample, back, asked=standing.asked)
+        except Exception:  # noqa: BLE001 - the long way meets the same, and says so in a step of its own
+            return False
+        if call is None:
+            return False
+        lane.runner = call
+        return True
+
+    def _arrived(self, lane: Lane, standing: Standing, turn: Turn, error: Exception | None) -> None:
+        if error is not None:
+            self._outlet.fail(error)
+        elif self._origins.holds(lane.origin, standing):
+            try:
+                self._hall.granted(lane, turn)
+            except SchedulerFailed as failure:
+                self._outlet.fail(failure)
+            except Exception as failure:
+                log.exception("the frontier failed")
+                self._outlet.fail(failure)
+        else:
+            self._turns.give_back(turn)
+            self.start(lane)
 
     async def _bring(self, lane: Lane) -> None:
         try:
@@ -204,6 +261,7 @@ class Approach:
             self._put_off(lane, seconds, because)
             return
         self.unchoose(lane)
+        self._outlet.given_up(lane.origin, because)
         while lane.unchecked:
             self._drop(lane.unchecked.popleft(), because)
         if lane.scheduled:
@@ -214,8 +272,11 @@ class Approach:
 
     def _put_off(self, lane: Lane, seconds: float, because: str) -> None:
         self.unchoose(lane)
-        self._agenda.at(self._clock.monotonic() + seconds, lambda: self.start(lane))
         self._outlet.tell(PutOff(str(lane.origin), lane.waiting, seconds, because))
+        if not lane.scheduled and self._outlet.put_off(lane.origin, seconds, lane.failures):
+            self._hall.emptied(lane)
+        else:
+            self._agenda.at(self._clock.monotonic() + seconds, lambda: self.start(lane))
 
     def _drop(self, task: Task, because: str) -> None:
         self._outlet.dropped(task, Dropped(task.url, because, task.tries))

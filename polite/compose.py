@@ -4,13 +4,15 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TypeVar
+from pathlib import Path
+from typing import TypeVar, Unpack
 
 from polite.addresses import AddressBook
 from polite.clock import SystemClock
 from polite.errors import InvalidOption, shown
 from polite.events import Event
 from polite.fetch import RobotsFetcher
+from polite.frontier import Frontier, FrontierOptions
 from polite.gate import Gate
 from polite.origin import Origin
 from polite.origins import OriginManager
@@ -26,6 +28,7 @@ from polite.ports import (
     InformedThrottle,
     Listener,
     RobotsStore,
+    Scheduler,
     Throttle,
     Transport,
 )
@@ -221,3 +224,56 @@ def _address_book(
 
         source = resolver_for(fetching)
     return AddressBook(source, clock)
+
+
+@asynccontextmanager
+async def open_frontier(
+    gate: Gate,
+    *,
+    store: str | os.PathLike[str] | None = None,
+    scheduler: Scheduler | None = None,
+    **options: Unpack[FrontierOptions],
+) -> AsyncIterator[Frontier]:
+    """The queue of a crawl, given up when the block is left: `async with polite.open_frontier(gate, store="queue.sqlite") as f:`.
+
+    `store`: a file that keeps what was put, so that a crawl that ends, or is killed, goes on where it was when the file is opened
+    again; None: in memory. A file serves one frontier at a time, and no gate. The other options are Frontier's; what is put with
+    a file needs a payload that JSON can hold. Raises InvalidOption, StoreFailed.
+    """
+    frontier = Frontier(gate, scheduler=scheduler, **options)
+    if store is None:
+        try:
+            yield frontier
+        finally:
+            frontier.end()
+        return
+    # Imported here: a crawler that keeps nothing loads no database.
+    from polite.reserve import WINDOW, Reserve
+    from polite.stores.queue import QueueFile
+
+    limits, order = frontier._limits, _order(scheduler)
+    file = QueueFile(_queue_path(store), order=order, window=WINDOW, max_done=limits.max_done)
+    reserve = Reserve(gate, file, limits, order)
+    try:
+        await reserve.begin(frontier._desk)
+        frontier.keep_in(reserve)
+        yield frontier
+    finally:
+        frontier.end()
+        await reserve.close()
+
+
+def _order(scheduler: Scheduler | None) -> str:
+    order = getattr(scheduler, "order", "fifo")
+    if order not in ("fifo", "priority", "depth", "deadline"):
+        raise InvalidOption(
+            f'{type(scheduler).__name__}.order={order!r}: "fifo", "priority", "depth" or "deadline" is needed'
+        )
+    return str(order)
+
+
+def _queue_path(store: str | os.PathLike[str]) -> Path:
+    name = os.fspath(store) if isinstance(store, os.PathLike) else store
+    if type(name) is not str or not name or name == ":memory:" or "\0" in name or "://" in name:
+        raise InvalidOption(f"store={store!r}: the name of a file is needed; None is for memory")
+    return Path(name)

@@ -2,40 +2,22 @@
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 
 from polite.agenda import Agenda
-from polite.errors import InvalidOption
 from polite.events import Dropped, Event, Granted, Retried
 from polite.gate import Gate
 from polite.lanes import Lanes
-from polite.origin import Target
+from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
 from polite.ports import Scheduler
 from polite.referee import Referee, SchedulerFailed
 from polite.room import Room
-from polite.seen import Seen
 from polite.standings import Standing
+from polite.stock import End, Limits, Stock
 from polite.task_permit import TaskPermit
 from polite.tasks import Task
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The bounds of a frontier; see Frontier for what each is."""
-
-    max_waiting: int
-    max_done: int
-    max_tries: int
-    max_robots_tries: int
-    max_opening: int
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if type(value) is not int or value < 1:
-                raise InvalidOption(f"Frontier.{field.name}={value!r}: a whole number of 1 or more is needed")
 
 
 @dataclass(slots=True)
@@ -48,17 +30,18 @@ class Counts:
 
 
 class Desk:
-    """Matches tasks that may go with workers, who wait in line.
+    """Matches tasks that may go with workers, who wait in line. `stock` keeps the tasks, and must be set first.
 
     When `stopped`, nothing is given out any more; what waits, and what comes back, stays in `left`.
     """
+
+    stock: Stock
 
     def __init__(self, gate: Gate, scheduler: Scheduler, limits: Limits) -> None:
         self._gate = gate
         self._now = gate._clock.monotonic
         self._max_tries = limits.max_tries
         self.room = Room(limits.max_waiting)
-        self.seen = Seen(limits.max_done)
         self._agenda = Agenda(gate._clock)
         self._lanes = Lanes(
             gate,
@@ -99,6 +82,18 @@ class Desk:
             self.fail(error)
             return True
 
+    def refuses(self, task: Task) -> bool:
+        """Whether robots.txt, as known now, does not allow it: then the task is at its end."""
+        return not self.stopped and self._lanes.refuses(task)
+
+    def spare(self, origin: Origin) -> bool:
+        """Whether the origin's rules are known by now, so that its tasks need not be given up."""
+        return self._lanes.spare(origin)
+
+    def recall(self, origin: Origin, failures: int) -> None:
+        """How often in a row the origin's rules could not be had, when its tasks were put off and taken back."""
+        self._lanes.recall(origin, failures)
+
     def shared(self, target: Target) -> Target:
         """The same target, smaller where its origin is known already."""
         return self._lanes.shared(target)
@@ -117,13 +112,16 @@ class Desk:
         self._workers[worker] = None
         self.stir()
         try:
-            return await worker
+            permit = await worker
+            if permit is not None and (kept := self.stock.kept(permit.task)) is not None:
+                await kept
         except BaseException:
             # What was about to be given goes to the next.
             self._workers.pop(worker, None)
             if worker.done() and not worker.cancelled() and (missed := worker.result()) is not None:
                 missed.unused()
             raise
+        return permit
 
     def stir(self) -> None:
         """Look whether something may go."""
@@ -136,25 +134,22 @@ class Desk:
         self._take_back(task)
         if again_in is None:
             self.counts.done += 1
-            self._finish(task)
+            self._finish(task, End.DONE)
         elif not self.may_retry(task):
             self.counts.dropped += 1
             self.tell(Dropped(task.url, f"max_tries={self._max_tries}", task.tries + 1))
-            self._finish(task)
+            self._finish(task, End.DROPPED)
         else:
-            now = self._now()
             self.tell(Retried(task.url, task.tries + 1, again_in))
             self.room.press_in()
-            self.enqueue(
-                replace(task, tries=task.tries + 1, asked_at=now), now + again_in if again_in else None
-            )
+            self.stock.comes_back(replace(task, tries=task.tries + 1, asked_at=self._now()), again_in)
 
     def unused(self, task: Task, turn: Turn) -> None:
         """The permit was never entered."""
         self._take_back(task)
         self._gate._turns.skip(turn, task.target, "its permit was not entered")
         self.room.press_in()
-        self.enqueue(task)
+        self.stock.unused(task)
 
     def may_retry(self, task: Task) -> bool:
         """Whether the task has tries left after this one."""
@@ -180,6 +175,7 @@ class Desk:
         self.room.leave()
         self._gate._turns.counters.granted += 1
         self._gate._turns.counters.waited += turn.waited
+        self.stock.given(task, None if standing.asked is None else standing.asked.slowest_s)
         worker.set_result(TaskPermit(self._gate, task, turn, standing, self))
         if self._gate._listener is not None:
             self.tell(Granted(task.url, self._now() - task.asked_at))
@@ -190,14 +186,22 @@ class Desk:
         self.counts.refused += 1
         self._gate._refusal(task.target, standing)
         self.room.leave()
-        self._finish(task)
+        self._finish(task, End.REFUSED)
 
     def dropped(self, task: Task, event: Dropped) -> None:
         """It is given up where it waited."""
         self.counts.dropped += 1
         self.tell(event)
         self.room.leave()
-        self._finish(task)
+        self._finish(task, End.DROPPED)
+
+    def put_off(self, origin: Origin, seconds: float, failures: int) -> bool:
+        """No rules could be had. True: the lane's tasks are taken back until then, and it can be forgotten."""
+        return not self.stopped and self.stock.put_off(origin, seconds, failures)
+
+    def given_up(self, origin: Origin, because: str) -> None:
+        """All tasks of the origin are to be dropped."""
+        self.stock.given_up(origin, because)
 
     def tell(self, event: Event) -> None:
         """To the gate's listener."""
@@ -236,6 +240,7 @@ class Desk:
         self.closed = self.stopped = True
         self._lanes.stop()
         self._agenda.clear()
+        self.stock.stop()
         self.room.shut(no_more)
         self._end_workers()
         self.nothing_left.set()
@@ -256,6 +261,6 @@ class Desk:
         if not self.out:
             self.nothing_out.set()
 
-    def _finish(self, task: Task) -> None:
-        self.seen.finish(task.url)
+    def _finish(self, task: Task, end: End) -> None:
+        self.stock.ended(task, end)
         self.end_if_over()

@@ -2,25 +2,37 @@
 
 import asyncio
 import math
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import Self, TypedDict, Unpack
 
-from polite.desk import Desk, Limits
-from polite.errors import GateClosed, InvalidOption, InvalidURL, Overloaded, PoliteError, shown
+from polite.desk import Desk
+from polite.errors import GateClosed, InvalidOption, InvalidURL, PoliteError, shown
 from polite.events import Dropped
 from polite.gate import Gate
 from polite.origin import Target
 from polite.ports import Scheduler
 from polite.schedulers import Fifo
+from polite.stock import Draft, Limits, MemoryStock, Stock
 from polite.task_permit import TaskPermit
 from polite.tasks import Admission, Task
 
-# `put_many` lets others run after so many.
+# `put_many` lets others run after so many, and waits until they are kept.
 _AT_A_TIME = 500
 
 
 class FrontierClosed(PoliteError):
     """A URL was put into a frontier that takes no more: it was closed, or drained."""
+
+
+class FrontierOptions(TypedDict, total=False):
+    """The options of Frontier that are numbers."""
+
+    max_waiting: int
+    max_done: int
+    max_tries: int
+    max_robots_tries: int
+    max_opening: int
+    max_active: int
 
 
 class PutOptions(TypedDict, total=False):
@@ -42,6 +54,7 @@ class Frontier:
     `max_waiting`: tasks that may wait; beyond it `put` waits for room. `max_done`: URLs that are remembered as done, so that none
     is fetched twice. `max_tries`: how often a task is given out before it is dropped. `max_robots_tries`: how often in a row an
     origin's robots.txt may be out of reach before its tasks are dropped. `max_opening`: origins asked for robots.txt at one time.
+    `max_active`: origins whose tasks are in memory at one time, where a file keeps the others (`polite.open_frontier`).
     Closing the gate ends it with GateClosed. Raises InvalidOption.
     """
 
@@ -55,18 +68,21 @@ class Frontier:
         max_tries: int = 3,
         max_robots_tries: int = 10,
         max_opening: int = 1_000,
+        max_active: int = 10_000,
     ) -> None:
         self._gate = gate
-        self._clock = gate._clock
-        self._limits = Limits(
+        limits = Limits(
             max_waiting=max_waiting,
             max_done=max_done,
             max_tries=max_tries,
             max_robots_tries=max_robots_tries,
             max_opening=max_opening,
+            max_active=max_active,
         )
-        self._desk = Desk(gate, Fifo() if scheduler is None else scheduler, self._limits)
-        self._number = 0
+        self._limits = limits
+        self._desk = Desk(gate, Fifo() if scheduler is None else scheduler, limits)
+        self._stock: Stock = MemoryStock(gate._clock, self._desk, limits)
+        self._desk.stock = self._stock
         gate._guests.add(self)
         if gate._closed:
             self.gate_closed()
@@ -118,31 +134,13 @@ class Frontier:
         Overloaded; a crawler whose only workers wait here for room would wait for ever. Raises InvalidURL, InvalidOption,
         FrontierClosed, GateClosed, SchedulerFailed.
         """
-        for name, value in (("priority", priority), ("depth", depth)):
-            _finite(name, value)
-        for name, when in (("not_before", not_before), ("deadline", deadline)):
-            if when is not None:
-                _finite(name, when)
-        target = Target.of(url)
-        self._require_open(target)
-        if not await self._take_place(target, again=again, wait=wait):
-            return Admission.DUPLICATE
-        self._number += 1
-        now = self._clock.monotonic()
-        task = Task(
-            target=self._desk.shared(target),
-            number=self._number,
-            priority=priority,
-            depth=depth,
-            deadline=deadline,
-            not_before=not_before,
-            payload=payload,
-            asked_at=now,
-        )
-        after = 0.0 if not_before is None else not_before - self._clock.wall()
-        admitted = self._desk.enqueue(task, now + after if after > 0 else None)
+        draft = _draft(priority, depth, not_before, deadline, payload)
+        offered = await self._offered(url, draft, again=again, wait=wait)
+        if isinstance(offered, Admission):
+            return offered
+        admission = await offered
         self._desk.raise_failure()
-        return Admission.WAITING if admitted else Admission.REFUSED
+        return admission
 
     async def put_many(self, urls: Iterable[str], **options: Unpack[PutOptions]) -> list[Admission]:
         """Put them one after the other, with the options of `put`, and say what came of each.
@@ -150,15 +148,26 @@ class Frontier:
         What is no URL is told as a Dropped event, and hinders none of the others. Raises what `put` raises else; those before are
         in by then, and would be duplicates the next time.
         """
-        admissions = []
-        for count, url in enumerate(urls, 1):
-            try:
-                admissions.append(await self.put(url, **options))
-            except InvalidURL as error:
-                self._desk.tell(Dropped(shown(url), str(error), 0))
-                admissions.append(Admission.INVALID)
-            if not count % _AT_A_TIME:
-                await asyncio.sleep(0)
+        again, wait = options.get("again", False), options.get("wait", True)
+        draft = _draft(**options)
+        admissions: list[Admission] = []
+        offers: list[Admission | Awaitable[Admission]] = []
+        try:
+            for url in urls:
+                try:
+                    offers.append(await self._offered(url, draft, again=again, wait=wait))
+                except InvalidURL as error:
+                    self._desk.tell(Dropped(shown(url), str(error), 0))
+                    offers.append(Admission.INVALID)
+                if len(offers) == _AT_A_TIME:
+                    batch, offers = offers, []
+                    admissions += await _answered(batch)
+                    await asyncio.sleep(0)
+        except PoliteError:
+            await _answered(offers)
+            raise
+        admissions += await _answered(offers)
+        self._desk.raise_failure()
         return admissions
 
     def close(self) -> None:
@@ -203,11 +212,20 @@ class Frontier:
     async def drain(self) -> list[Task]:
         """End early: take no more, give out no more, wait for what is out, and give back what waits, as it was put.
 
-        The iterations end. Not to be awaited inside a permit's block. May be called twice, and after a failure.
+        What a file keeps stays there, and the list is empty. The iterations end. Not to be awaited inside a permit's block. May
+        be called twice, and after a failure.
         """
         self._desk.stop(_no_more())
         await self._desk.nothing_out.wait()
-        return self._desk.left
+        return [] if self._stock.lasts else self._desk.left
+
+    def end(self) -> None:
+        """Give out nothing more, at once; who waits is sent home. What is out may be finished. May be called twice."""
+        self._desk.stop(_no_more())
+
+    def keep_in(self, stock: Stock) -> None:
+        """For `polite.open_frontier`, before anybody puts anything: keep it there."""
+        self._stock = self._desk.stock = stock
 
     def gate_closed(self) -> None:
         """The gate closes, and with it the frontier (gate.Guest)."""
@@ -216,28 +234,24 @@ class Frontier:
                 GateClosed(f"the gate was closed while {self.waiting} tasks of the frontier waited")
             )
 
-    async def _take_place(self, target: Target, *, again: bool, wait: bool) -> bool:
-        """A place for a URL that is met for the first time. The place comes first: who waits for one can be cancelled."""
-        url, room, seen = target.url, self._desk.room, self._desk.seen
-        if not room.full:
-            if seen.hold(url, again=again):
-                room.press_in()
-                return True
-            return False
-        if seen.met(url, again=again):
-            return False
-        if not wait:
-            limit = self._limits.max_waiting
-            raise Overloaded(f"Frontier.max_waiting={limit} tasks wait already: no room for {url}", url=url)
-        try:
-            await room.enter()
-            if not self._desk.closed and seen.hold(url, again=again):
-                return True
-            room.leave()
-        finally:
-            self._desk.end_if_over()
+    async def _offered(
+        self, url: str, draft: Draft, *, again: bool, wait: bool
+    ) -> Admission | Awaitable[Admission]:
+        """The place comes first: who waits for one can be cancelled."""
+        target = Target.of(url)
         self._require_open(target)
-        return False
+        try:
+            entered = await self._stock.enter(target, again=again, wait=wait)
+        except BaseException:
+            self._desk.end_if_over()
+            raise
+        if entered:
+            offered = self._stock.offer(target, draft, again=again)
+            self._desk.raise_failure()
+            return offered
+        self._desk.end_if_over()
+        self._require_open(target)
+        return Admission.DUPLICATE
 
     def _require_open(self, target: Target) -> None:
         self._desk.raise_failure()
@@ -248,6 +262,26 @@ class Frontier:
 
 def _no_more() -> FrontierClosed:
     return FrontierClosed("the frontier was closed: no more is put")
+
+
+async def _answered(offers: Sequence[Admission | Awaitable[Admission]]) -> list[Admission]:
+    return [offer if isinstance(offer, Admission) else await offer for offer in offers]
+
+
+def _draft(
+    priority: float = 0,
+    depth: int = 0,
+    not_before: float | None = None,
+    deadline: float | None = None,
+    payload: object = None,
+    **_: object,
+) -> Draft:
+    for name, value in (("priority", priority), ("depth", depth)):
+        _finite(name, value)
+    for name, when in (("not_before", not_before), ("deadline", deadline)):
+        if when is not None:
+            _finite(name, when)
+    return Draft(priority, depth, not_before, deadline, payload)
 
 
 def _finite(name: str, value: float) -> None:

@@ -1,12 +1,12 @@
 """A lane: what a frontier knows of one origin that has tasks, and how far that origin is on its way to a turn."""
 
-import asyncio
 from collections import deque
 
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
 from polite.standings import Standing
 from polite.tasks import Task
+from polite.turns import Cancellable
 
 
 class Lane:
@@ -36,7 +36,7 @@ class Lane:
         self.asked_for: Target | None = None  # the URL whose scopes the turn has
         self.turn: Turn | None = None  # held for one step of the loop at most
         self.chosen: Task | None = None  # to go as soon as the turn is there, if that is at once
-        self.runner: asyncio.Task[None] | None = None  # what asks on its behalf
+        self.runner: Cancellable | None = None  # what asks on its behalf
         self.opening = False  # whether it counts among those that wait for rules
         self.failures = 0  # times in a row that no rules could be had
         self.doomed: str | None = None  # why all its tasks are given up

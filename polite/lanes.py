@@ -94,6 +94,8 @@ class Lanes:
             lane = self._lanes[origin] = Lane(origin, task.target)
         lane.sample = task.target
         if allowed:
+            if fresh:
+                lane.standing = standing
             lane.doomed = None
             self._approach.schedule(lane, task)
         else:
@@ -101,6 +103,30 @@ class Lanes:
         if fresh:
             self._approach.start(lane)
         return True
+
+    def refuses(self, task: Task) -> bool:
+        """Whether the rules, where they are known, do not allow it: then it is refused."""
+        standing = self._approach.known(task.origin, self._lanes.get(task.origin))
+        if standing is None or standing.rules.allows(task.target.path) or out_of_reach(standing):
+            return False
+        self._desk.refused(task, standing)
+        return True
+
+    def spare(self, origin: Origin) -> bool:
+        """Whether rules are known that came from the origin, not from its silence: then its tasks are not given up."""
+        lane = self._lanes.get(origin)
+        standing = self._approach.known(origin, lane)
+        if standing is None or out_of_reach(standing):
+            return False
+        if lane is not None:
+            lane.doomed = None
+        return True
+
+    def recall(self, origin: Origin, failures: int) -> None:
+        """The origin's rules could not be had so often in a row before its lane was forgotten."""
+        lane = self._lanes.get(origin)
+        if lane is not None:
+            lane.failures = failures
 
     def stir(self) -> None:
         """Something may go now: look at it when all that happens at this moment has happened."""
@@ -201,6 +227,13 @@ class Lanes:
                     return 1
                 lane.turn = turn
             self._return_turn(lane)
+        at_once = self._approach.at_once(lane)
+        if at_once is not None:
+            if not self._give(lane, task, at_once):
+                self._turns.give_back(at_once)
+                self._approach.unchoose(lane)
+                self._ready_when_rested(lane)
+            return 1
         self._woken.append(lane)
         self._approach.start(lane)
         return 1

@@ -6,12 +6,14 @@ Each is a ports.Scheduler: it decides the order among origins whose turn has com
 import math
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, Literal
 
 from polite.origin import Origin
 from polite.tasks import Task
 
 Key = Callable[[Task], Any]
+# The order in which a frontier's file gives an origin's tasks to the scheduler, a few at a time.
+FileOrder = Literal["fifo", "priority", "depth", "deadline"]
 
 
 def _put_first(task: Task) -> int:
@@ -21,10 +23,12 @@ def _put_first(task: Task) -> int:
 class Ordered:
     """The least `key(task)` goes first, within an origin and between those that are ready; equal ones as they were put.
 
-    `key` is asked once for each time that a task is added, and gives anything that `<` orders.
+    `key` is asked once for each time that a task is added, and gives anything that `<` orders. `order`: the one nearest to it in
+    which a file gives its tasks to memory.
     """
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: Key, *, order: FileOrder = "fifo") -> None:
+        self.order = order
         self._key = key
         self._tasks: dict[Origin, list[tuple[Any, int, Task]]] = {}
         self._ready: set[Origin] = set()
@@ -79,21 +83,21 @@ class Priority(Ordered):
     """The greatest priority goes first."""
 
     def __init__(self) -> None:
-        super().__init__(lambda task: -task.priority)
+        super().__init__(lambda task: -task.priority, order="priority")
 
 
 class BreadthFirst(Ordered):
     """The least depth goes first: pages near the start before those far from it."""
 
     def __init__(self) -> None:
-        super().__init__(lambda task: task.depth)
+        super().__init__(lambda task: task.depth, order="depth")
 
 
 class Deadline(Ordered):
     """The earliest deadline goes first, those without one last. One that has passed drops nothing."""
 
     def __init__(self) -> None:
-        super().__init__(lambda task: math.inf if task.deadline is None else task.deadline)
+        super().__init__(lambda task: math.inf if task.deadline is None else task.deadline, order="deadline")
 
 
 class RoundRobin:
@@ -102,7 +106,8 @@ class RoundRobin:
     An origin that is new, or had nothing left, stands behind those that wait already.
     """
 
-    def __init__(self, key: Key = _put_first) -> None:
+    def __init__(self, key: Key = _put_first, *, order: FileOrder = "fifo") -> None:
+        self.order = order
         self._key = key
         self._tasks: dict[Origin, list[tuple[Any, int, Task]]] = {}
         self._since: dict[Origin, int] = {}

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
+from typing import Protocol
 
 from polite.asked import AskedPace
 from polite.counters import Counters
@@ -25,6 +26,12 @@ _LOOK_AGAIN_S = 900.0
 _MOMENT_S = 0.001
 
 
+class Cancellable(Protocol):
+    """What may be cancelled, at any time: a task, or a call that was asked for."""
+
+    def cancel(self) -> object: ...
+
+
 class Turns:
     """Pages and robots.txt take their turns here alike, so that both count as hits.
 
@@ -43,6 +50,8 @@ class Turns:
         find: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._pacer = pacer
+        self._acquire_later: Callable[..., Cancellable] | None = getattr(pacer, "acquire_later", None)
+        self._acquire_now: Callable[..., Turn | None] | None = getattr(pacer, "acquire_now", None)
         self._rulings = rulings
         self._clock = clock
         self._listener = listener
@@ -57,6 +66,11 @@ class Turns:
     def pacing(self) -> PacingPolicy:
         """The policy that rules now."""
         return self._rulings.policy
+
+    @property
+    def longest_delay_s(self) -> float:
+        """The longest rest of any scope after an ordinary answer, where the file asks for nothing (seconds)."""
+        return self._rulings.longest_delay_s(self._clock.wall())
 
     def repace(self, policy: PacingPolicy) -> None:
         """From now this policy; rests that run already stay. Raises InvalidOption where it cannot be while turns are given."""
@@ -85,6 +99,24 @@ class Turns:
     async def meet(self, target: Target) -> bool:
         """Learn what it takes to name the URL's scopes. Whether that took a wait."""
         return self._find is not None and await self._find(target.origin.host)
+
+    def take_now(self, target: Target, *, asked: AskedPace | None = None) -> Turn | None:
+        """The turn of a URL where it is free this moment; None where it is not, or that cannot be said without waiting."""
+        if self._acquire_now is None or not self._at_once(asked):
+            return None
+        return self._acquire_now(self._scopes(target))
+
+    def take_later(
+        self, target: Target, back: Callable[[Turn, Exception | None], None], *, asked: AskedPace | None
+    ) -> Cancellable | None:
+        """The same as `take` for who is called back (see LocalPacer.acquire_later); None where only `take` can do that."""
+        if self._acquire_later is None or not self._at_once(asked):
+            return None
+        return self._acquire_later(self._scopes(target), back)
+
+    def _at_once(self, asked: AskedPace | None) -> bool:
+        """Whether nothing but the pacer decides when a turn comes: no opening hours, and no scope that has to be learned."""
+        return self._simple and (asked is None or asked.visit_time is None)
 
     def settle(
         self,

@@ -1,8 +1,8 @@
-"""`python -m tests.soak [kill [TIMES] | run [SECONDS]]`: what takes too long for a test; without arguments, both.
+"""`python -m tests.soak [kill [TIMES] | frontier [TIMES] | run [SECONDS]]`: what takes too long for a test; without arguments, all.
 
 `run`: a crawler asks a thousand good, slow and broken origins on loopback for ten minutes: memory, descriptors, tasks and threads
 must stay flat, and the servers' log must show no short gap and nothing forbidden. `kill`: a process that keeps robots results is
-killed again and again.
+killed again and again. `frontier`: the same of a crawl whose frontier is in a file (tests/soak_frontier.py).
 Each time a crawler's process fills the same file, and says what was acknowledged; it is ended by SIGKILL at a random moment.
 Then nothing that it ever said may be missing or changed, and SQLite must find the file sound.
 """
@@ -24,6 +24,7 @@ from polite.robots.access import Found
 from polite.robots.policy import RobotsPolicy
 from polite.robots.snapshot import Snapshot, renewed
 from polite.stores.sqlite import SqliteStore
+from tests.soak_frontier import kill as kill_crawls
 from tests.soaking.crawl import run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -118,7 +119,9 @@ def main() -> int:
         case ["run", *seconds] if len(seconds) < 2:
             return asyncio.run(run(float(seconds[0]) if seconds else 600.0))
         case []:
-            return kill(100) or asyncio.run(run(600.0))
+            return kill(100) or kill_crawls(100) or asyncio.run(run(600.0))
+        case ["frontier", *times] if len(times) < 2:
+            return kill_crawls(int(times[0]) if times else 100)
         case ["kill", *times] if len(times) < 2:
             return kill(int(times[0]) if times else 100)
     print(__doc__)

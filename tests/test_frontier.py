@@ -2,10 +2,13 @@
 
 import asyncio
 import gc
+import json
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +28,20 @@ A, B = "https://a.test", "https://b.test"
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 
 
+# What a file does in another way: tests/test_reserve.py has that.
+memory_only = pytest.mark.parametrize("_kept", ["in memory"], indirect=True)
+
+STORE: list[str | None] = [None]
+
+
+@pytest.fixture(autouse=True, params=["in memory", "in a file"])
+def _kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    """Each test is run with a frontier in memory, and with one in a file."""
+    STORE[0] = None if request.param == "in memory" else str(tmp_path / "queue.sqlite")
+    yield
+    STORE[0] = None
+
+
 @asynccontextmanager
 async def opened(
     script: Any = None, *, frontier: dict[str, Any] | None = None, **options: Any
@@ -32,12 +49,38 @@ async def opened(
     transport = script if hasattr(script, "get") and hasattr(script, "close") else ScriptedTransport(script)
     options.setdefault("clock", LoopClock())
     spoken = {"http": transport, "https": transport}
-    async with polite.open_gate("TestBot/1.0", transports=spoken, **options) as gate:
-        yield Frontier(gate, **(frontier or {})), gate
+    async with (
+        polite.open_gate("TestBot/1.0", transports=spoken, **options) as gate,
+        polite.open_frontier(gate, store=STORE[0], **(frontier or {})) as queue,
+    ):
+        yield queue, gate
 
 
 def now() -> float:
     return asyncio.get_running_loop().time()
+
+
+async def drained(frontier: Frontier) -> list[Any]:
+    """What waits after the end: given back, or in the file."""
+    left: list[Any] = await frontier.drain()
+    if STORE[0] is None:
+        return left
+    assert left == []
+    rows = await kept_in(
+        frontier, "SELECT text || path, tries, payload, number FROM tasks JOIN origins ON id = origin"
+    )
+    return [SimpleNamespace(url=row[0], tries=row[1], payload=row[2] and json.loads(row[2])) for row in rows]
+
+
+async def kept_in(frontier: Frontier, query: str) -> list[Any]:
+    """What the frontier's file holds when all that was said is written."""
+    reserve: Any = frontier._stock
+    while reserve._busy is not None or reserve._batch:
+        if reserve._busy is None:
+            reserve._flush()
+        if reserve._busy is not None:
+            await asyncio.wait([reserve._busy])
+    return await reserve._run(lambda: reserve._file._database._connection.execute(query).fetchall())
 
 
 async def fetch_all(frontier: Frontier, fetched: list[tuple[float, str]] | None = None) -> list[str]:
@@ -145,7 +188,7 @@ async def test_one_worker_gets_the_best_of_all_origins_whose_turn_has_come() -> 
 
 
 async def test_a_permit_carries_its_task() -> None:
-    payload = object()
+    payload = {"from": [f"{A}/", None], "weight": 0.5}
 
     async with opened() as (frontier, _):
         await frontier.put(f"{A}/x#part", priority=2.5, depth=3, deadline=9.0, payload=payload)
@@ -154,7 +197,7 @@ async def test_a_permit_carries_its_task() -> None:
     task = permit.task
     assert (permit.url, task.url, task.origin) == (f"{A}/x", f"{A}/x", polite.Origin.of(A))
     assert (task.number, task.priority, task.depth, task.deadline, task.tries) == (1, 2.5, 3, 9.0, 0)
-    assert task.payload is payload
+    assert task.payload == payload
 
 
 async def test_workers_that_are_too_few_are_never_idle() -> None:
@@ -814,12 +857,13 @@ async def test_a_chosen_task_is_refused_by_rules_that_came_while_its_origin_was_
         assert frontier.refused == 1
 
 
+@memory_only
 async def test_tasks_of_an_origin_share_it() -> None:
     async with opened() as (frontier, _):
         await frontier.put(f"{A}/1")
         _spellings.clear()
         await frontier.put(f"{A}/2")
-        first, second = await frontier.drain()
+        first, second = await drained(frontier)
 
     assert first.origin is second.origin
 
@@ -874,6 +918,62 @@ async def test_an_overloaded_gate_is_asked_again() -> None:
     assert any("max_waiting" in event.because for event in events if isinstance(event, PutOff))
 
 
+async def test_an_overloaded_gate_is_asked_again_where_the_rules_are_known(caplog: Any) -> None:
+    events: list[Event] = []
+    pacing = polite.PacingPolicy(max_waiting=1)
+    urls = [f"https://host{n}.test/{page}" for n in range(4) for page in range(2)]
+
+    async with opened(pacing=pacing, listener=events.append) as (frontier, gate):
+        for url in urls:
+            await gate.check(url)
+        await frontier.put_many(urls)
+        frontier.close()
+        fetched = await fetch_all(frontier)
+
+    assert sorted(fetched) == urls
+    assert any("max_waiting" in event.because for event in events if isinstance(event, PutOff))
+
+
+async def test_a_pacer_that_knows_no_short_way_is_waited_for() -> None:
+    fetched: list[tuple[float, str]] = []
+
+    async with opened() as (frontier, gate):
+        gate._turns._acquire_now = gate._turns._acquire_later = None
+        await frontier.put_many([f"{A}/{n}" for n in range(3)] + [f"{B}/{n}" for n in range(3)])
+        await asyncio.sleep(5)
+        frontier.close()
+        await fetch_all(frontier, fetched)
+
+    assert [at for at, url in fetched if url.startswith(A)] == [5.0, 6.0, 7.0]
+    assert len(fetched) == 6
+
+
+async def test_a_pacer_that_closes_by_itself_ends_the_frontier() -> None:
+    async with opened() as (frontier, gate):
+        await frontier.put_many([f"{A}/{n}" for n in range(3)])
+        async with await anext(frontier):
+            pass
+        await gate._turns._pacer.close()
+
+        with pytest.raises(polite.GateClosed):
+            await anext(frontier)
+
+
+async def test_rules_that_are_replaced_while_a_turn_is_waited_for_are_asked_again() -> None:
+    policy = polite.RobotsPolicy(default_ttl=300)
+    script = {f"{A}/robots.txt": [Reply(404), RULES]}
+
+    async with opened(script, robots=policy) as (frontier, _):
+        await frontier.put_many([f"{A}/1", f"{A}/private/2", f"{A}/3"])
+        async with await anext(frontier):
+            # The next turn is asked for by the old rules, and comes when they are too old.
+            await asyncio.sleep(1_000)
+        frontier.close()
+
+        assert await fetch_all(frontier) == [f"{A}/3"]
+        assert frontier.refused == 1
+
+
 async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time() -> None:
     transport = ScriptedTransport()
     transport.hold()
@@ -890,6 +990,7 @@ async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time() -> No
     assert len(fetched) == 10
 
 
+@memory_only
 async def test_many_tasks_that_waited_for_the_rules_are_checked_a_few_at_a_time() -> None:
     transport = ScriptedTransport({f"{A}/robots.txt": RULES})
     transport.hold()
@@ -987,7 +1088,7 @@ async def test_drain_waits_for_what_is_out_and_gives_back_what_waits_as_it_was_p
         await frontier.put(f"{A}/3", not_before=gate._clock.wall() + 1_000)
         await frontier.put(f"{B}/4")
         await asyncio.sleep(3)
-        draining, worker = asyncio.create_task(frontier.drain()), asyncio.create_task(fetch_all(frontier))
+        draining, worker = asyncio.create_task(drained(frontier)), asyncio.create_task(fetch_all(frontier))
         await asyncio.sleep(10)
         assert not draining.done()
         async with permit:
@@ -998,7 +1099,7 @@ async def test_drain_waits_for_what_is_out_and_gives_back_what_waits_as_it_was_p
         assert [task.tries for task in left] == [1, 0, 0, 0]
         assert left[1].payload == "two"
         assert await worker == []
-        assert await frontier.drain() == left
+        assert await drained(frontier) == left
         await frontier.join()
         with pytest.raises(FrontierClosed):
             await frontier.put(f"{A}/5")
@@ -1008,7 +1109,7 @@ async def test_after_a_drain_the_gate_serves_others_and_nothing_is_left_running(
     async with opened() as (frontier, gate):
         await frontier.put_many(f"https://host{n}.test/" for n in range(5))
         await asyncio.sleep(0.5)
-        left = await frontier.drain()
+        left = await drained(frontier)
         await nobody_is_left()
         async with gate.permit("https://host0.test/"):
             pass
@@ -1019,7 +1120,7 @@ async def test_after_a_drain_the_gate_serves_others_and_nothing_is_left_running(
 async def test_after_a_drain_no_timer_is_left() -> None:
     async with opened() as (frontier, gate):
         await frontier.put(A, not_before=gate._clock.wall() + 1_000)
-        await frontier.drain()
+        await drained(frontier)
 
         assert [timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()] == []
 
@@ -1039,7 +1140,7 @@ async def test_closing_the_gate_ends_the_frontier_with_gate_closed_and_loses_not
         assert "2 tasks" in str(results[2])
         with pytest.raises(polite.GateClosed):
             await frontier.put(f"{A}/4")
-        assert [task.url for task in await frontier.drain()] == [f"{A}/1", f"{A}/2"]
+        assert [task.url for task in await drained(frontier)] == [f"{A}/1", f"{A}/2"]
 
 
 async def test_a_frontier_at_a_closed_gate_is_closed() -> None:
@@ -1111,7 +1212,7 @@ async def test_a_frontier_drained_by_its_listener_holds_nothing() -> None:
 
     def drain(event: Event) -> None:
         if isinstance(event, Granted):
-            draining.append(asyncio.create_task(frontier.drain()))
+            draining.append(asyncio.create_task(drained(frontier)))
             frontier._desk.stop(FrontierClosed("drained"))
 
     async with opened(listener=drain) as (frontier, gate):
@@ -1186,7 +1287,7 @@ async def test_draining_after_any_number_of_steps_gives_back_all_that_was_not_fe
         await asyncio.sleep(steps % 3)
         for _ in range(steps):
             await asyncio.sleep(0)
-        left = [task.url for task in await frontier.drain()]
+        left = [task.url for task in await drained(frontier)]
         await asyncio.gather(*workers)
 
         assert sorted([*left, *(url for _, url in fetched)]) == sorted(urls)
@@ -1225,6 +1326,7 @@ async def test_every_gap_holds_whatever_the_scheduler_and_the_number_of_workers(
         assert now() == pytest.approx(1.0 + 9 * 1.05 + 0.05)
 
 
+@memory_only
 async def test_a_hundred_thousand_tasks_over_a_thousand_origins_all_come_in_the_shortest_time() -> None:
     async with opened(frontier={"scheduler": schedulers.BreadthFirst()}) as (frontier, _):
         putting = asyncio.create_task(
@@ -1313,7 +1415,7 @@ async def test_a_scheduler_that_answers_wrongly_is_named_and_nothing_is_lost(
             await anext(frontier)
         with pytest.raises(RuntimeError, match=message):
             await frontier.put(f"{A}/9")
-        left = [task.url for task in await frontier.drain()]
+        left = [task.url for task in await drained(frontier)]
         assert sorted([*left, *(url for _, url in fetched)]) == urls
         assert all(later - earlier >= 1.0 for (earlier, _), (later, _) in pairwise(fetched))
         async with asyncio.timeout(2), gate.permit(A):
@@ -1333,7 +1435,7 @@ async def test_a_task_of_an_origin_whose_turn_has_not_come_is_no_answer() -> Non
         with pytest.raises(RuntimeError, match=r"a task of https://b.test, whose turn has not come"):
             await anext(frontier)
 
-        assert [task.url for task in await frontier.drain()] == [f"{A}/", f"{B}/"]
+        assert [task.url for task in await drained(frontier)] == [f"{A}/", f"{B}/"]
 
 
 async def test_a_scheduler_that_fails_while_a_task_is_put_says_so_to_who_puts_it() -> None:
@@ -1343,7 +1445,7 @@ async def test_a_scheduler_that_fails_while_a_task_is_put_says_so_to_who_puts_it
         with pytest.raises(RuntimeError, match="add raised"):
             await frontier.put(f"{A}/3")
 
-        assert [task.url for task in await frontier.drain()] == [f"{A}/3"]
+        assert [task.url for task in await drained(frontier)] == [f"{A}/3"]
 
 
 async def test_a_scheduler_that_fails_when_an_origin_has_rested_is_heard_of() -> None:
@@ -1358,7 +1460,7 @@ async def test_a_scheduler_that_fails_when_an_origin_has_rested_is_heard_of() ->
         with pytest.raises(RuntimeError, match="ready"):
             await frontier.join()
 
-        assert len(await frontier.drain()) == 1
+        assert len(await drained(frontier)) == 1
 
 
 async def test_scopes_that_cannot_be_worked_out_end_the_frontier_with_their_error(
@@ -1373,9 +1475,9 @@ async def test_scopes_that_cannot_be_worked_out_end_the_frontier_with_their_erro
         await frontier.put_many([f"{A}/1", f"{A}/2"])
 
         with pytest.raises(ZeroDivisionError, match="no scope"):
-            await anext(frontier)
+            permit = await anext(frontier)
 
-        assert len(await frontier.drain()) == 2
+        assert len(await drained(frontier)) == 2
     assert "the frontier failed" in caplog.text
 
 
@@ -1386,4 +1488,4 @@ async def test_a_listener_is_told_how_long_a_task_waited() -> None:
         await frontier.put(A)
         await anext(frontier)
 
-    assert events[-1] == Granted(f"{A}/", 1.0)
+    assert [event for event in events if isinstance(event, Granted)] == [Granted(f"{A}/", 1.0)]

@@ -1,12 +1,52 @@
 """Turns within one process: a turnstile, one timer, and a future for each that waits."""
 
 import asyncio
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-from polite.errors import GateClosed
+from polite.errors import GateClosed, Overloaded
 from polite.pacing.scopes import Concurrency, Rest
 from polite.pacing.turnstile import Outlook, Turn, Turnstile
 from polite.ports import Clock, Timer
+
+
+class Call:
+    """Who is called back when a turn comes, or never will: lighter than a task that waits. `cancel` may be called at any time."""
+
+    __slots__ = ("_back", "_cancelled", "_pacer", "turn")
+
+    def __init__(
+        self, pacer: "LocalPacer", turn: Turn, back: Callable[[Turn, Exception | None], None]
+    ) -> None:
+        self._pacer = pacer
+        self._back = back
+        self._cancelled = False
+        self.turn = turn
+
+    def cancel(self) -> None:
+        """Not wanted any more: the turn is given back, had it come or not."""
+        if not self._cancelled:
+            self._cancelled = True
+            self._pacer._give_up(self.turn)
+
+    # As the pacer asks a future.
+
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+    def done(self) -> bool:
+        return self._cancelled
+
+    def set_result(self, _: None) -> None:
+        asyncio.get_running_loop().call_soon(self._call, None)
+
+    def set_exception(self, error: Exception) -> None:
+        asyncio.get_running_loop().call_soon(self._call, error)
+
+    def _call(self, error: Exception | None) -> None:
+        if not self._cancelled:
+            # From now it is the other's to give back.
+            self._cancelled = True
+            self._back(self.turn, error)
 
 
 class LocalPacer:
@@ -25,7 +65,7 @@ class LocalPacer:
         )
         self._clock = clock
         self._now = clock.monotonic
-        self._waiters: dict[Turn, asyncio.Future[None]] = {}
+        self._waiters: dict[Turn, asyncio.Future[None] | Call] = {}
         self._timer: Timer | None = None
         self._timer_at = 0.0
         self._closed = False
@@ -42,6 +82,44 @@ class LocalPacer:
         else:
             turn.waited = False
         return turn
+
+    def acquire_now(self, scopes: Sequence[Hashable], *, provisional_s: float | None = None) -> Turn | None:
+        """The same where nobody needs to wait; None where one would. Raises GateClosed."""
+        if self._closed:
+            raise GateClosed("the gate is closed: no more turns are given")
+        now = self._now()
+        try:
+            turn = self._turnstile.request(scopes, now, provisional_s=provisional_s)
+        except Overloaded:
+            return None
+        if turn.granted_at is None:
+            self._turnstile.cancel(turn, now)
+            return None
+        turn.waited = False
+        return turn
+
+    def acquire_later(
+        self,
+        scopes: Sequence[Hashable],
+        back: Callable[[Turn, Exception | None], None],
+        *,
+        provisional_s: float | None = None,
+    ) -> Call:
+        """The same for who does not wait but is called back, in another step, with the turn, or what `acquire` would raise then.
+
+        Raises GateClosed, Overloaded.
+        """
+        if self._closed:
+            raise GateClosed("the gate is closed: no more turns are given")
+        turn = self._turnstile.request(scopes, self._now(), provisional_s=provisional_s)
+        call = Call(self, turn, back)
+        if turn.granted_at is None:
+            self._waiters[turn] = call
+            self._arm()
+        else:
+            turn.waited = False
+            call.set_result(None)
+        return call
 
     def settle(
         self,
@@ -109,11 +187,14 @@ class LocalPacer:
             await waiter
         except BaseException:
             # Cancelled, or closed. The turn may have been granted a moment ago: then it is given back, for the next.
-            self._waiters.pop(turn, None)
-            self._turnstile.cancel(turn, self._now())
-            if self._waiters and not self._closed:
-                self._arm()
+            self._give_up(turn)
             raise
+
+    def _give_up(self, turn: Turn) -> None:
+        self._waiters.pop(turn, None)
+        self._turnstile.cancel(turn, self._now())
+        if self._waiters and not self._closed:
+            self._arm()
 
     def _arm(self) -> None:
         """One timer, for the earliest time at which there may be something to give."""

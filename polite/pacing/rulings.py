@@ -94,6 +94,14 @@ class Rulings:
         own = None if self._limit is None else self._limit(scope)
         return self._policy_of(scope).min_delay if own is None else float(own.delay)
 
+    def longest_delay_s(self, wall: float) -> float:
+        """The longest rest of any scope after an ordinary answer, at `wall` (Unix time), where the file asks for nothing."""
+        given = Circumstances(None, 0, wall)
+        rests = [ruling.rest(Outcome(200), given).seconds for ruling in (self.general, *self.single.values())]
+        named = self.policy.scopes
+        limits = named.limits.values() if isinstance(named, Scopes) else ()
+        return max(self.policy.min_delay, *rests, *(limit.delay for limit in limits))
+
     def replace(self, policy: PacingPolicy) -> set[Hashable] | None:
         """From now this policy. The origins whose limits may have changed by it, or None: all. Raises InvalidOption."""
         if policy.scopes is not self.policy.scopes and policy.scopes != self.policy.scopes:

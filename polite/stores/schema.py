@@ -2,6 +2,8 @@
 
 import sqlite3
 
+from polite.stores.connection import WrongFile
+
 # "poli": by it a file is known as ours, whatever it is called.
 APPLICATION_ID = 0x706F6C69
 
@@ -36,10 +38,6 @@ _MARKS = """
     SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
            (SELECT count(*) FROM sqlite_master)
 """
-
-
-class WrongFile(Exception):
-    """A sound database that is not ours to write to; the message says why."""
 
 
 def version_of(connection: sqlite3.Connection) -> int:

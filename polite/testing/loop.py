@@ -3,11 +3,15 @@
 import asyncio
 import math
 import selectors
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple, Unpack
 
 if TYPE_CHECKING:
     from _typeshed import FileDescriptorLike
+
+_T = TypeVar("_T")
+_Args = TypeVarTuple("_Args")
 
 
 class _JumpingSelector(selectors.BaseSelector):
@@ -16,10 +20,11 @@ class _JumpingSelector(selectors.BaseSelector):
     def __init__(self) -> None:
         self._real = selectors.DefaultSelector()
         self.now = 0.0
+        self.held = 0  # threads that are waited for
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None:
-            # No timer at all: only a socket or another thread can go on from here.
+        if timeout is None or (self.held and timeout > 0):
+            # No timer at all, or somebody thinks: only a socket or another thread can go on from here.
             return self._real.select(None)
         ready = self._real.select(0)
         if not ready and timeout > 0:
@@ -45,8 +50,9 @@ class _JumpingSelector(selectors.BaseSelector):
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """`asyncio.Runner(loop_factory=VirtualTimeLoop)`: a day of a crawl takes as long as its work does.
 
-    Sockets of this machine work, since what was sent is there before the clock jumps; other machines and threads do not: time
-    runs away while they think.
+    Sockets of this machine work, since what was sent is there before the clock jumps; and time stands still while a thread of
+    `run_in_executor` or `asyncio.to_thread` is waited for. Other machines and other threads do not: time runs away while they
+    think.
     """
 
     def __init__(self) -> None:
@@ -59,3 +65,15 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
         return self._jumping.now
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[_Args]], _T], *args: *_Args
+    ) -> "asyncio.Future[_T]":
+        """As ever; time stands still until it is done."""
+        future = super().run_in_executor(executor, func, *args)
+        self._jumping.held += 1
+        future.add_done_callback(self._let_go)
+        return future
+
+    def _let_go(self, _: object) -> None:
+        self._jumping.held -= 1

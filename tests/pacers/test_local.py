@@ -393,3 +393,91 @@ async def test_tens_of_thousands_wait_in_little_memory_go_in_order_and_leave_in_
     assert used / count < 4096
     assert time.process_time() - start < 2.0
     assert pacer.outlook((A,)).waiting == 0
+
+
+# For who does not wait in a task.
+
+
+async def test_a_turn_is_had_at_once_where_nobody_needs_to_wait_and_else_not_at_all() -> None:
+    clock = ManualClock()
+    pacer = LocalPacer(clock, max_waiting=1)
+
+    turn = pacer.acquire_now([A])
+    assert turn is not None
+    assert not turn.waited
+    assert pacer.acquire_now([A]) is None
+    assert pacer.outlook([A]).waiting == 0
+    waiting = asyncio.create_task(pacer.acquire([A]))
+    await asyncio.sleep(0)
+    assert pacer.acquire_now([A]) is None
+
+    pacer.give_back(turn)
+    await clock.advance_and_run(1.0)
+    assert waiting.done()
+
+
+async def test_a_call_comes_in_another_step_with_the_turn_that_is_free_or_when_it_is() -> None:
+    clock = ManualClock()
+    pacer, calls = LocalPacer(clock), []
+
+    for name in "12":
+        pacer.acquire_later([A], lambda turn, error, name=name: calls.append((name, turn, error)))
+    assert calls == []
+    await asyncio.sleep(0)
+    assert [name for name, _, _ in calls] == ["1"]
+    pacer.settle(calls[0][1], 5.0)
+    pacer.release(calls[0][1])
+    await clock.advance_and_run(4.9)
+    assert len(calls) == 1
+    await clock.advance_and_run(0.2)
+
+    assert [(name, error) for name, _, error in calls] == [("1", None), ("2", None)]
+    assert [turn.waited for _, turn, _ in calls] == [False, True]
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+async def test_a_call_that_is_cancelled_before_it_came_gives_its_turn_back(steps: int) -> None:
+    clock = ManualClock()
+    pacer, calls = LocalPacer(clock), []
+    first = pacer.acquire_now([A])
+    assert first is not None
+
+    call = pacer.acquire_later([A], lambda *_: calls.append(1))
+    if steps:
+        pacer.give_back(first)
+        clock.advance(1.0)
+    call.cancel()
+    call.cancel()
+    if not steps:
+        pacer.give_back(first)
+    await clock.advance_and_run(10.0)
+
+    assert calls == []
+    assert pacer.acquire_now([A]) is not None
+
+
+async def test_cancelling_a_call_that_came_changes_nothing() -> None:
+    pacer, calls = LocalPacer(ManualClock()), []
+
+    call = pacer.acquire_later([A], lambda turn, _: calls.append(turn))
+    await asyncio.sleep(0)
+    call.cancel()
+
+    assert calls[0].state is TurnState.OPEN
+
+
+async def test_who_would_be_called_back_hears_of_the_closing() -> None:
+    pacer, errors = LocalPacer(ManualClock()), []
+    assert pacer.acquire_now([A]) is not None
+    call = pacer.acquire_later([A], lambda _, error: errors.append(type(error)))
+    cancelled = pacer.acquire_later([A], lambda _, error: errors.append("cancelled"))
+    cancelled.cancel()
+
+    await pacer.close()
+    await asyncio.sleep(0)
+
+    assert errors == [GateClosed]
+    assert call.done()
+    for ask in (lambda: pacer.acquire_now([A]), lambda: pacer.acquire_later([A], lambda *_: None)):
+        with pytest.raises(GateClosed):
+            ask()

@@ -302,7 +302,7 @@ async def test_a_corrupt_file_that_another_process_has_set_aside_leaves_the_new_
     error = sqlite3.DatabaseError("malformed")
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
-    said = store._read._failure(error)
+    said = store._read._database._failure(error)
     await store.close()
 
     assert "another process has set it aside already" in str(said)
@@ -347,7 +347,7 @@ async def test_a_new_file_that_another_process_is_writing_is_waited_for(opened, 
 async def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(opened):
     store = opened()
     await store.save(SITE, FIRST)
-    store._written._connection = None
+    store._written.close()
     store._written._max_bytes = 8 * 4096
 
     with pytest.raises(StoreFailed, match="disk is full"):

@@ -329,3 +329,21 @@ def everything_else_about_rules(robots: polite.Robots, html: bytes) -> None:
     print(again.to_text(), again.rules_for("ExampleBot/1.0").prepare())
     found: polite.Indexing = polite.indexing({"X-Robots-Tag": "noindex"}, html, agent="ExampleBot")
     print(found)
+
+
+async def a_frontier_that_lasts(gate: polite.Gate) -> None:
+    async with polite.open_frontier(gate) as in_memory:
+        assert_type(in_memory, polite.Frontier)
+    async with polite.open_frontier(
+        gate,
+        store="queue.sqlite",
+        scheduler=polite.schedulers.Ordered(lambda task: len(task.url), order="depth"),
+        max_waiting=20_000_000,
+        max_done=100_000_000,
+        max_tries=5,
+        max_robots_tries=5,
+        max_opening=100,
+        max_active=50_000,
+    ) as frontier:
+        assert_type(await frontier.put("https://example.com/", payload={"a": [1, None]}), polite.Admission)
+        frontier.end()

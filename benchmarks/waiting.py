@@ -1,0 +1,110 @@
+"""A hundred thousand tasks that wait in `gate.permit`: what each takes, whether they go in order, and what it takes to cancel all.
+
+And a frontier whose scheduler answers wrongly: which error it ends with, and that no two requests were too near. In virtual time.
+"""
+
+import asyncio
+import gc
+import time
+import tracemalloc
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import polite
+from polite.schedulers import Fifo
+from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
+
+TASKS = 100_000
+ORIGINS = 100
+
+
+def gate() -> Any:
+    transports = {"https": ScriptedTransport()}
+    pacing = polite.PacingPolicy(max_waiting=2 * TASKS)
+    return polite.open_gate("BenchBot/1.0", transports=transports, clock=LoopClock(), pacing=pacing)
+
+
+async def wait(origins: int) -> None:
+    """Print what those who wait cost, whether they went in order, and how long it took to cancel what was left."""
+    order: dict[int, list[int]] = {}
+
+    async def visit(opened: polite.Gate, number: int) -> None:
+        async with opened.permit(f"https://host-{number % origins}.example/{number}") as permit:
+            order.setdefault(number % origins, []).append(number)
+            permit.report(status=200)
+
+    async with gate() as opened:
+        for number in range(origins):
+            await opened.check(f"https://host-{number}.example/")
+        gc.collect()
+        tracemalloc.start()
+        tasks = [asyncio.create_task(visit(opened, number)) for number in range(TASKS)]
+        await asyncio.sleep(0)
+        used, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        await asyncio.sleep(TASKS // origins // 10)
+        granted = sum(map(len, order.values()))
+        in_order = all(sorted(numbers) == numbers for numbers in order.values())
+        start = time.process_time()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        elapsed = time.process_time() - start
+    print(
+        f"{TASKS:,} wait at {origins:>7,} origins: {used / TASKS:,.0f} octets each (4,096); {granted:,} granted, "
+        f"in order: {in_order}; the rest cancelled in {elapsed:.2f} s of CPU (2)",
+        flush=True,
+    )
+
+
+class Wrong(Fifo):
+    """Answers rightly twice, and then as it is told."""
+
+    def __init__(self, answer: Callable[["Wrong"], Any]) -> None:
+        super().__init__()
+        self._answer = answer
+        self.chosen: list[polite.Task] = []
+
+    def next(self) -> Any:
+        if len(self.chosen) == 2:
+            return self._answer(self)
+        self.chosen.append(super().next())
+        return self.chosen[-1]
+
+
+WRONG: dict[str, Callable[[Wrong], Any]] = {
+    "nothing": lambda _: None,
+    "the same task twice": lambda wrong: wrong.chosen[0],
+    "a foreign origin": lambda _: polite.Task(target=polite.Target.of("https://foreign.example/"), number=7),
+    "an exception": lambda _: 1 / 0,
+}
+
+
+async def answer_wrongly(what: str) -> None:
+    """Print how the frontier ended."""
+    times: list[float] = []
+    async with gate() as opened:
+        frontier = polite.Frontier(opened, scheduler=Wrong(WRONG[what]))
+        await frontier.put_many(f"https://host.example/{number}" for number in range(9))
+        try:
+            async for permit in frontier:
+                async with permit:
+                    times.append(asyncio.get_running_loop().time())
+        except polite.SchedulerFailed as error:
+            gap = min(later - earlier for earlier, later in pairwise(times))
+            left = len(await frontier.drain())
+            print(f"{what}: {error}; shortest gap {gap:.1f} s, {left} tasks given back")
+
+
+def main() -> None:
+    """Print it all."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        for origins in (1, ORIGINS, TASKS):
+            runner.run(wait(origins))
+        for what in WRONG:
+            runner.run(answer_wrongly(what))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,475 @@
+"""The file of a frontier: what waits, what is out, and the URLs that were met; one connection of one thread."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from polite.stores.connection import Database
+from polite.stores.queue_schema import HERE, LATER, ORDERS, OUT, make
+
+# number, path, priority, depth, deadline, not_before, tries, payload
+Row = tuple[int, str, float, float, float | None, float | None, int, str | None]
+
+_GIVE = "UPDATE tasks SET place = 1 WHERE number = ?"
+_CRAWL_DELAY = "UPDATE origins SET crawl_delay = ? WHERE id = ?"
+_ROW = "number, path, priority, depth, deadline, not_before, tries, payload"
+# The part of the file that is kept in memory (KiB), and what goes from the log into the file at one time (pages).
+_CACHE_KIB = 64 * 1024
+_LOG_PAGES = 10_000
+# Who has the file has it for long: there is not much to wait for (seconds).
+BUSY_TIMEOUT_S = 1.0
+# Tasks whose time has come that are looked at in one batch; those beyond come with the next.
+_DUE_AT_ONCE = 2_000
+# Origins whose row's number is remembered: each is some 100 octets.
+_KNOWN_ORIGINS = 100_000
+
+
+@dataclass(slots=True)
+class Put:
+    """A task to be written, if its URL is met for the first time (or was done before, and is to be tried `again`)."""
+
+    origin: str
+    path: str
+    priority: float
+    depth: float
+    deadline: float | None
+    not_before: float | None
+    payload: str | None
+    again: bool
+    later: float | None
+
+
+@dataclass(slots=True)
+class Leave:
+    """An origin gives its place in memory up; `until`: it shall not come again before (Unix time)."""
+
+    origin_id: int
+    failures: int = 0
+    until: float | None = None
+
+
+@dataclass(slots=True)
+class Batch:
+    """What is to be written in one transaction, in this order, and then read. `now` is Unix time."""
+
+    now: float = 0.0
+    backs: list[tuple[int, int, float | None]] = field(default_factory=list)  # number, tries, later
+    marks: dict[int, int] = field(default_factory=dict)  # number: HERE or OUT
+    crawl_delays: list[tuple[float | None, int]] = field(default_factory=list)  # and the origin's number
+    ended: list[tuple[int, str]] = field(default_factory=list)  # number, path
+    counts: dict[str, int] = field(default_factory=dict)  # of those ended
+    puts: list[Put] = field(default_factory=list)
+    leaves: list[Leave] = field(default_factory=list)
+    met: list[tuple[str, str, bool]] = field(default_factory=list)  # origin, path, again
+    loads: list[tuple[int, int]] = field(default_factory=list)  # origin's number, how many tasks
+    pick: int = 0  # origins that may come into memory
+    look: bool = False  # some task's or origin's time has come
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.backs
+            or self.marks
+            or self.ended
+            or self.puts
+            or self.leaves
+            or self.met
+            or self.loads
+            or self.pick
+            or self.look
+        )
+
+
+@dataclass(slots=True)
+class Picked:
+    """An origin that comes into memory, with its first tasks."""
+
+    origin_id: int
+    text: str
+    failures: int
+    crawl_delay: float | None
+    rows: list[Row]
+
+
+@dataclass(slots=True)
+class Answers:
+    """What came of a Batch, in its order. `puts`: each task's number, None for a URL met before.
+
+    `more`: whether origins stand in line still. `next_at`: when the next origin or task may come (Unix time). `due`: origins in
+    memory with tasks whose time has come.
+    """
+
+    puts: list[int | None]
+    met: list[bool]
+    loads: list[list[Row]]
+    picked: list[Picked]
+    more: bool
+    next_at: float | None
+    due: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a file holds when it is opened.
+
+    `last_origin`: the greatest number of an origin. `given_up`: the URLs that were out too often, and how often.
+    """
+
+    last_origin: int
+    waiting: int
+    done: int
+    refused: int
+    dropped: int
+    given_up: list[tuple[str, int]]
+
+
+class QueueFile:
+    """To be used by one thread. Every method raises StoreFailed; then nothing of the batch was written.
+
+    The file is locked until `close`. `order` is one of `queue_schema.ORDERS`; `window`: tasks of an origin that come into memory
+    with it.
+    """
+
+    def __init__(self, path: Path, *, order: str, window: int, max_done: int) -> None:
+        self.path = path
+        self._order = ORDERS[order]
+        self._window = window
+        self._max_done = max_done
+        self._ids: dict[str, int] = {}
+        self._state = _State()
+        self._database = Database(
+            path,
+            self._prepare,
+            mode="rwc",
+            set_aside=False,
+            busy_timeout=BUSY_TIMEOUT_S,
+            full="the disk is full: nothing more is given out; what was acknowledged is in the file",
+            locked="another frontier, of this process or another, has it open; each needs a file of its own",
+        )
+        key = self._order.key or "0"
+        # The words in these are ours.
+        self._heads = (
+            f"SELECT {_ROW} FROM tasks WHERE origin = ? AND place = 0 ORDER BY {self._order.by} LIMIT ?"  # noqa: S608
+        )
+        self._head = (
+            f"SELECT {key} FROM tasks WHERE origin = ? AND place = 0 ORDER BY {self._order.by} LIMIT 1"  # noqa: S608
+        )
+        self._unused = f"UPDATE tasks SET place = 0 WHERE number = ? RETURNING origin, {key}"  # noqa: S608
+        self._back = (
+            f"UPDATE tasks SET place = ?, later = ?, tries = ? WHERE number = ? RETURNING origin, {key}"  # noqa: S608
+        )
+        self._due = (
+            f"SELECT number, origin, {key} FROM tasks WHERE place = 2 AND later <= ? ORDER BY later LIMIT ?"  # noqa: S608
+        )
+
+    def open(self, max_tries: int) -> Found:
+        """Take the file. What was out when it was last used comes back, and that try counts."""
+        with self._database.connected() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM origins").fetchone()
+            self._state = _State.read(connection)
+            given_up = self._recover(connection, max_tries)
+            self._state.write(connection)
+            connection.execute("COMMIT")
+        state = self._state
+        return Found(int(last), state.waiting, state.done, state.refused, state.dropped, given_up)
+
+    def apply(self, batch: Batch) -> Answers:
+        """Write it all, then read."""
+        before = self._state.copy()
+        try:
+            with self._database.connected() as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                answers = self._applied(connection, batch)
+                self._state.write(connection)
+                connection.execute("COMMIT")
+        except BaseException:
+            # What was undone in the file is undone here.
+            self._state = before
+            self._ids.clear()
+            raise
+        return answers
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._database.close()
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        self._database.write_ahead(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+        make(connection, self._order)
+
+    def _recover(self, connection: sqlite3.Connection, max_tries: int) -> list[tuple[str, int]]:
+        """After whatever end the last use had: what was out comes back or is given up, and nobody is in memory."""
+        lost = connection.execute(
+            "SELECT number, origin, text, path, tries + 1 FROM tasks JOIN origins ON origins.id = tasks.origin WHERE place = 1"
+        ).fetchall()
+        given_up = []
+        for number, origin, text, path, tries in lost:
+            if tries >= max_tries:
+                self._end(connection, [(number, path)])
+                self._state.dropped += 1
+                given_up.append((text + path, tries))
+            else:
+                back = "UPDATE tasks SET place = 0, tries = ? WHERE number = ?"
+                connection.execute(back, (tries, number))
+                connection.execute("UPDATE origins SET since = ifnull(since, 0) WHERE id = ?", (origin,))
+        connection.execute("UPDATE origins SET active = 0, since = 0 WHERE active = 1")
+        return given_up
+
+    def _applied(self, connection: sqlite3.Connection, batch: Batch) -> Answers:
+        state, line = self._state, _Line()
+        for number, tries, later in batch.backs:
+            place = HERE if later is None else LATER
+            rows = connection.execute(self._back, (place, later, tries, number))
+            if place == HERE:
+                line.join(rows)
+        connection.executemany(_GIVE, [(number,) for number, place in batch.marks.items() if place == OUT])
+        for number, place in batch.marks.items():
+            if place == HERE:
+                line.join(connection.execute(self._unused, (number,)))
+        connection.executemany(_CRAWL_DELAY, batch.crawl_delays)
+        self._end(connection, batch.ended)
+        state.count(batch.counts)
+        self._forget(connection)
+        puts = [self._put(connection, put, line) for put in batch.puts]
+        due = self._call(connection, batch.now, line)
+        line.write(connection, batch.now)
+        for leave in batch.leaves:
+            self._leave(connection, leave, batch.now)
+        picked, more = self._pick(connection, batch.pick, batch.now)
+        return Answers(
+            puts,
+            [self._met(connection, asked) for asked in batch.met],
+            [connection.execute(self._heads, load).fetchall() for load in batch.loads],
+            picked,
+            more,
+            self._next_at(connection, batch.now),
+            due,
+        )
+
+    def _put(self, connection: sqlite3.Connection, put: Put, line: "_Line") -> int | None:
+        state = self._state
+        origin = self._ids.get(put.origin)
+        if origin is None:
+            origin = self._id(connection, put.origin)
+        key = (origin, _digest(put.path))
+        if not connection.execute("INSERT OR IGNORE INTO seen (origin, digest) VALUES (?, ?)", key).rowcount:
+            again = "UPDATE seen SET done = NULL WHERE origin = ? AND digest = ? AND done IS NOT NULL"
+            if not put.again or not connection.execute(again, key).rowcount:
+                return None
+            state.remembered -= 1
+        state.number += 1
+        state.waiting += 1
+        connection.execute(
+            "INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
+            (
+                state.number,
+                origin,
+                put.path,
+                HERE if put.later is None else LATER,
+                put.later,
+                put.priority,
+                put.depth,
+                put.deadline,
+                put.not_before,
+                put.payload,
+            ),
+        )
+        if put.later is None:
+            line.add(origin, self._key(put))
+        return state.number
+
+    def _key(self, put: Put) -> float:
+        match self._order.name:
+            case "priority":
+                return -put.priority
+            case "depth":
+                return put.depth
+            case "deadline":
+                return float("inf") if put.deadline is None else put.deadline
+        return 0.0
+
+    def _id(self, connection: sqlite3.Connection, text: str) -> int:
+        found = connection.execute("SELECT id FROM origins WHERE text = ?", (text,)).fetchone()
+        if found is None:
+            cursor = connection.execute("INSERT INTO origins (text) VALUES (?)", (text,))
+            origin = int(cursor.lastrowid or 0)
+        else:
+            origin = int(found[0])
+        if len(self._ids) >= _KNOWN_ORIGINS:
+            self._ids.clear()
+        self._ids[text] = origin
+        return origin
+
+    def _met(self, connection: sqlite3.Connection, asked: tuple[str, str, bool]) -> bool:
+        text, path, again = asked
+        row = connection.execute(
+            "SELECT done FROM seen WHERE origin = ? AND digest = ?",
+            (self._id(connection, text), _digest(path)),
+        ).fetchone()
+        return row is not None and (row[0] is None or not again)
+
+    def _end(self, connection: sqlite3.Connection, ended: Iterable[tuple[int, str]]) -> None:
+        state = self._state
+        for number, path in ended:
+            rows = connection.execute("DELETE FROM tasks WHERE number = ? RETURNING origin", (number,))
+            for (origin,) in rows.fetchall():
+                state.sequence += 1
+                state.remembered += 1
+                state.waiting -= 1
+                connection.execute(
+                    "UPDATE seen SET done = ? WHERE origin = ? AND digest = ?",
+                    (state.sequence, origin, _digest(path)),
+                )
+
+    def _call(self, connection: sqlite3.Connection, now: float, line: "_Line") -> list[int]:
+        """Tasks whose time has come may go; the origins they are of that are in memory."""
+        due = connection.execute(self._due, (now, _DUE_AT_ONCE)).fetchall()
+        for number, origin, key in due:
+            connection.execute("UPDATE tasks SET place = 0 WHERE number = ?", (number,))
+            line.add(origin, key)
+        return list(dict.fromkeys(origin for _, origin, _ in due))
+
+    def _leave(self, connection: sqlite3.Connection, leave: Leave, now: float) -> None:
+        head = connection.execute(self._head, (leave.origin_id,)).fetchone()
+        since, best = (None, None) if head is None else (now, head[0])
+        if leave.until is not None and since is not None:
+            since, best = leave.until, None
+        connection.execute(
+            "UPDATE origins SET active = 0, since = ?, best = ?, failures = ? WHERE id = ?",
+            (since, best, leave.failures, leave.origin_id),
+        )
+
+    def _forget(self, connection: sqlite3.Connection) -> None:
+        """Of the URLs that are done, those done longest ago, where there are too many."""
+        surplus = self._state.remembered - self._max_done
+        if surplus > 0:
+            oldest = "SELECT origin, digest FROM seen WHERE done IS NOT NULL ORDER BY done LIMIT ?"
+            rows = connection.execute(oldest, (surplus,)).fetchall()
+            connection.executemany("DELETE FROM seen WHERE origin = ? AND digest = ?", rows)
+            self._state.remembered -= len(rows)
+
+    def _pick(self, connection: sqlite3.Connection, count: int, now: float) -> tuple[list[Picked], bool]:
+        """Those that waited longest; where the order looks at more, half of the places are for those with the best tasks."""
+        if not count:
+            return [], True
+        chosen: dict[int, tuple[str, int, float | None]] = {}
+        longest = count if self._order.key is None else (count + 1) // 2
+        columns = "SELECT id, text, failures, crawl_delay FROM origins"
+        waited = connection.execute(
+            f"{columns} WHERE since <= ? ORDER BY since LIMIT ?",
+            (now, longest),
+        ).fetchall()
+        for origin, *rest in waited:
+            chosen[origin] = (*rest,)
+        if self._order.key is not None:
+            best = f"{columns} WHERE best IS NOT NULL ORDER BY best LIMIT ?"
+            for origin, *rest in connection.execute(best, (count,)).fetchall():
+                if len(chosen) < count:
+                    chosen.setdefault(origin, (*rest,))
+        picked = []
+        for origin, (text, failures, crawl_delay) in chosen.items():
+            rows = connection.execute(self._heads, (origin, self._window)).fetchall()
+            active = 1 if rows else 0
+            connection.execute(
+                "UPDATE origins SET since = NULL, best = NULL, active = ? WHERE id = ?", (active, origin)
+            )
+            if rows:
+                picked.append(Picked(origin, text, failures, crawl_delay, rows))
+        return picked, len(waited) == longest
+
+    def _next_at(self, connection: sqlite3.Connection, now: float) -> float | None:
+        times = [
+            connection.execute(
+                "SELECT since FROM origins WHERE since > ? ORDER BY since LIMIT 1", (now,)
+            ).fetchone(),
+            connection.execute("SELECT later FROM tasks WHERE place = 2 ORDER BY later LIMIT 1").fetchone(),
+        ]
+        return min((float(time[0]) for time in times if time is not None), default=None)
+
+
+@dataclass(slots=True)
+class _State:
+    """The counts of a file."""
+
+    number: int = 0
+    sequence: int = 0
+    remembered: int = 0
+    waiting: int = 0
+    done: int = 0
+    refused: int = 0
+    dropped: int = 0
+
+    @classmethod
+    def read(cls, connection: sqlite3.Connection) -> "_State":
+        row = connection.execute(
+            "SELECT number, sequence, remembered, waiting, done, refused, dropped FROM frontier"
+        ).fetchone()
+        return cls(*row)
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        connection.execute(
+            "UPDATE frontier SET number = ?, sequence = ?, remembered = ?, waiting = ?, done = ?, refused = ?, dropped = ?",
+            (
+                self.number,
+                self.sequence,
+                self.remembered,
+                self.waiting,
+                self.done,
+                self.refused,
+                self.dropped,
+            ),
+        )
+
+    def count(self, ended: dict[str, int]) -> None:
+        self.done += ended.get("done", 0)
+        self.refused += ended.get("refused", 0)
+        self.dropped += ended.get("dropped", 0)
+
+    def copy(self) -> "_State":
+        return _State(
+            self.number,
+            self.sequence,
+            self.remembered,
+            self.waiting,
+            self.done,
+            self.refused,
+            self.dropped,
+        )
+
+
+class _Line:
+    """Origins that got something to do: those that are not in memory stand in line now, each with its best task's key."""
+
+    def __init__(self) -> None:
+        self._best: dict[int, float] = {}
+
+    def add(self, origin: int, key: float) -> None:
+        best = self._best.get(origin)
+        if best is None or key < best:
+            self._best[origin] = key
+
+    def join(self, rows: Iterable[Sequence[Any]]) -> None:
+        for origin, key in list(rows):
+            self.add(origin, key)
+
+    def write(self, connection: sqlite3.Connection, now: float) -> None:
+        """Who was put off stays so; who stands in line keeps the place."""
+        connection.executemany(
+            """
+            UPDATE origins SET since = ifnull(since, ?1),
+                best = CASE WHEN since > ?1 THEN NULL ELSE min(ifnull(best, ?2), ?2) END
+            WHERE id = ?3 AND active = 0
+            """,
+            [(now, key, origin) for origin, key in self._best.items()],
+        )
+
+
+def _digest(path: str) -> bytes:
+    return blake2b(path.encode(), digest_size=16).digest()
