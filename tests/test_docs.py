@@ -144,10 +144,11 @@ def world(monkeypatch: pytest.MonkeyPatch, tls: tuple[ssl.SSLContext, ssl.SSLCon
 
     def session(**options: Any) -> aiohttp.ClientSession:
         everywhere = aiohttp.TCPConnector(resolver=Everywhere(ports), ssl=client_tls)
-        return real_session(connector=everywhere, **options)
+        return real_session(**{**options, "connector": everywhere})
 
     monkeypatch.setattr(aiohttp, "ClientSession", session)
     monkeypatch.setattr("polite.compose.SystemClock", LoopClock)
+    monkeypatch.setattr("polite.cli.fetch.command.SystemClock", LoopClock)
     monkeypatch.setattr("polite.transports.http.HttpTransport", lambda *_: ScriptedTransport(ROBOTS))
     monkeypatch.setattr(asyncio, "run", run)
     return World(run, HttpTransport, real_session)
@@ -221,12 +222,13 @@ class Reader:
         self._nothing_left(block.place)
         for each in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
             line, _, output = each.partition("\n")
-            words, _, source = line.partition(" < ")
+            told, _, sink = line.partition(" > ")
+            words, _, source = told.partition(" < ")
             match shlex.split(words):
                 case ["polite", "demo"]:
                     pass  # its own tests run it
                 case ["polite", *arguments]:
-                    self._polite(arguments, source, output, block.place)
+                    self._polite(arguments, source, sink, output, block.place)
                 case ["./dev", command]:
                     assert f"\n    {command})" in (ROOT / "dev").read_text(), block.place
                 case ["python", "-m", module] if module.startswith("benchmarks."):
@@ -236,11 +238,15 @@ class Reader:
                 case _:
                     pytest.fail(f"{block.place}: nobody runs {line!r}")
 
-    def _polite(self, arguments: list[str], source: str, output: str, place: str) -> None:
+    def _polite(self, arguments: list[str], source: str, sink: str, output: str, place: str) -> None:
         with self._monkeypatch.context() as patched, Path(source or os.devnull).open() as stream:
             patched.setattr(sys, "stdin", stream)
             polite_command(arguments)
-        assert self._capsys.readouterr().out == output, place
+        printed = self._capsys.readouterr().out
+        if sink:
+            Path(sink).write_text(printed)
+            printed = ""
+        assert printed == output, place
 
 
 @pytest.fixture

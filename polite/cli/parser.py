@@ -1,22 +1,19 @@
 """The options of the command line."""
 
 import argparse
-from collections.abc import Callable
-from typing import NoReturn, TypeAlias, TypeVar
+from typing import NoReturn, TypeAlias
 
 from polite.cli.exits import Exit
+from polite.cli.fetch.options import options
+from polite.cli.options import dialects, network, rules, typed, whole
 from polite.robots.agent import UserAgent
-from polite.robots.dialect import dialect
-from polite.robots.policy import FetchPolicy
 from polite.version import __version__
 
-DEFAULT_AGENT = f"polite-cli/{__version__}"
 _EXITS = (
     "exit status: 0 allowed, 1 disallowed, 2 usage or an invalid URL, 3 robots.txt unreachable; "
     "of several URLs the highest counts"
 )
 
-T = TypeVar("T")
 _Commands: TypeAlias = "argparse._SubParsersAction[_Parser]"
 
 
@@ -37,6 +34,8 @@ def parser() -> argparse.ArgumentParser:
     _lint(commands)
     _diff(commands)
     _store(commands)
+    _fetch(commands)
+    _timeline(commands)
     _demo(commands)
     return command
 
@@ -48,7 +47,7 @@ def _check(commands: _Commands) -> None:
         "urls", nargs="+", metavar="URL", help="or - to read URLs, one a line, from standard input"
     )
     check.add_argument("--json", action="store_true", help="one JSON object a line")
-    _rules(check)
+    rules(check)
     check.set_defaults(run=_run_check)
 
 
@@ -56,7 +55,7 @@ def _explain(commands: _Commands) -> None:
     text = "everything that decides about a URL: the rule, the file's age, the delay, the next turn"
     explain = commands.add_parser("explain", help=text, description=text, epilog=_EXITS)
     explain.add_argument("url", metavar="URL")
-    _rules(explain)
+    rules(explain)
     explain.set_defaults(run=_run_explain)
 
 
@@ -74,7 +73,7 @@ def _lint(commands: _Commands) -> None:
     lint.add_argument(
         "--json", action="store_const", const="json", dest="format", help="the same as --format json"
     )
-    _network(lint)
+    network(lint)
     lint.set_defaults(run=_run_lint)
 
 
@@ -93,10 +92,10 @@ def _diff(commands: _Commands) -> None:
     diff.add_argument(
         "--agent",
         action="append",
-        type=_typed(UserAgent),
+        type=typed(UserAgent),
         help="a User-Agent header, as often as needed (default: all that are named in one of the files, and *)",
     )
-    _dialect(diff)
+    dialects(diff)
     diff.add_argument("--json", action="store_true", help="one JSON object a line")
     diff.set_defaults(run=_run_diff)
 
@@ -127,59 +126,42 @@ def _store(commands: _Commands) -> None:
     store.set_defaults(run=_run_store)
 
 
+def _fetch(commands: _Commands) -> None:
+    text = "fetch a list of URLs politely, and write down what became of each"
+    epilog = (
+        "exit status: 0 an answer for each URL, 1 one is disallowed, 2 usage or an invalid URL, 3 one is out of reach, "
+        "130 interrupted; the highest counts"
+    )
+    fetch = commands.add_parser("fetch", help=text, description=text, epilog=epilog)
+    fetch.add_argument(
+        "urls", nargs="*", metavar="URL", help="or - to read URLs, one a line, from standard input"
+    )
+    options(fetch)
+    fetch.set_defaults(run=_run_fetch)
+
+
+def _timeline(commands: _Commands) -> None:
+    text = "draw a run: the requests of each origin over time, as SVG on standard output"
+    timeline = commands.add_parser("timeline", help=text, description=text)
+    timeline.add_argument("log", metavar="RUN", help="what polite fetch --log has written")
+    timeline.add_argument(
+        "--rows",
+        type=typed(lambda text: whole("--rows", text, most=1_000)),
+        default="50",
+        metavar="NUMBER",
+        help="origins that are drawn, those with the most requests (default: %(default)s)",
+    )
+    timeline.set_defaults(run=_run_timeline)
+
+
 def _demo(commands: _Commands) -> None:
     text = "crawl sixteen virtual hosts on loopback, and judge by the servers' log"
     epilog = "exit status: 0 a polite crawl, 1 an impolite one"
     demo = commands.add_parser("demo", help=text, description=text, epilog=epilog)
+    demo.add_argument(
+        "--timeline", metavar="FILE", help="draw the requests of each host over time into FILE, as SVG"
+    )
     demo.set_defaults(run=_run_demo)
-
-
-def _rules(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--robots",
-        metavar="FILE",
-        help="decide by the rules in FILE, whatever the site has; nothing is fetched, and a path does for a URL",
-    )
-    _network(parser)
-
-
-def _network(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--agent",
-        type=_typed(UserAgent),
-        default=DEFAULT_AGENT,
-        help="the User-Agent header (default: %(default)s)",
-    )
-    _dialect(parser)
-    parser.add_argument(
-        "--timeout",
-        type=_typed(lambda text: FetchPolicy(timeout=float(text)).timeout),
-        default="30",
-        metavar="SECONDS",
-        help="for one robots.txt with its redirects (default: %(default)s)",
-    )
-    parser.add_argument("--allow-private", action="store_true", help="ask servers on private addresses too")
-
-
-def _dialect(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--dialect",
-        type=_typed(dialect),
-        default="rfc9309",
-        help="classic, google-2010, google-2019, rfc9309 (default) or google",
-    )
-
-
-def _typed(make: Callable[[str], T]) -> Callable[[str], T]:
-    """An option is checked where it is read, whether or not it is used then; argparse would drop our own words."""
-
-    def made(text: str) -> T:
-        try:
-            return make(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-
-    return made
 
 
 # The subcommands are imported when they run: --help and --version need none of them.
@@ -213,7 +195,19 @@ def _run_store(options: argparse.Namespace) -> int:
     return store(options)
 
 
-def _run_demo(_: argparse.Namespace) -> int:
+def _run_fetch(options: argparse.Namespace) -> int:
+    from polite.cli.fetch.command import fetch
+
+    return fetch(options)
+
+
+def _run_timeline(options: argparse.Namespace) -> int:
+    from polite.cli.timeline.run import timeline
+
+    return timeline(options)
+
+
+def _run_demo(options: argparse.Namespace) -> int:
     from polite.cli.demo.run import demo
 
-    return demo()
+    return demo(options)

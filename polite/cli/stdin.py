@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import Future
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 from polite.url.parse import MAX_URL
@@ -38,22 +38,34 @@ def octets(limit: int) -> bytes:
 
 def lines() -> Iterator[bytes]:
     """Line by line, each as soon as it has come. Raises OSError."""
+    return chain.from_iterable(bunches())
+
+
+def bunches() -> Iterator[list[bytes]]:
+    """The same lines, those that came together at one time: of a long list that is many. Raises OSError."""
     source = descriptor()
-    return split(lambda: os.read(source, _CHUNK))
+    return _bunched(lambda: os.read(source, _CHUNK))
 
 
 def split(read: Callable[[], bytes]) -> Iterator[bytes]:
     """Lines without their LF; of one that is longer than LONGEST_LINE the first LONGEST_LINE + 1 octets."""
+    return chain.from_iterable(_bunched(read))
+
+
+def _bunched(read: Callable[[], bytes]) -> Iterator[list[bytes]]:
     line = bytearray()
     while chunk := read():
         *ends, begun = chunk.split(b"\n")
+        whole = []
         for end in ends:
             line += end[: LONGEST_LINE + 1 - len(line)]
-            yield bytes(line)
+            whole.append(bytes(line))
             line.clear()
         line += begun[: LONGEST_LINE + 1 - len(line)]
+        if whole:
+            yield whole
     if line:
-        yield bytes(line)
+        yield [bytes(line)]
 
 
 async def each(source: Iterator[T]) -> AsyncGenerator[T, None]:

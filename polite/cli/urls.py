@@ -1,6 +1,7 @@
 """URLs as a list has them, one a line: a line that cannot be one spoils itself only."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import aclosing
 
 from polite.cli import stdin
 from polite.errors import InvalidURL
@@ -27,3 +28,15 @@ def _read(line: bytes) -> str | InvalidURL:
         return line.decode("utf-8").removeprefix("\ufeff").strip()
     except UnicodeDecodeError as error:
         return InvalidURL(text, "it is not UTF-8", error.start)
+
+
+async def coming(arguments: Iterable[str]) -> AsyncGenerator[str | InvalidURL, None]:
+    """The URLs of a command line; where one is -, those of standard input as they come. Raises OSError."""
+    for argument in arguments:
+        if argument != "-":
+            yield argument
+            continue
+        async with aclosing(stdin.each(stdin.bunches())) as bunches:
+            async for bunch in bunches:
+                for url in each(bunch):
+                    yield url

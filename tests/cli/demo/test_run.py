@@ -1,14 +1,17 @@
 """The main job: the demo itself, and that it can fail."""
 
 import asyncio
+import re
 
 from polite.cli.demo import run
 from polite.cli.demo.world import HOSTS
 from polite.cli.main import main
 
 
-def test_the_demo_crawls_sixteen_hosts_and_was_polite(capsys):
-    assert main(["demo"]) == 0
+def test_the_demo_crawls_sixteen_hosts_and_was_polite(capsys, tmp_path):
+    picture = tmp_path / "demo.svg"
+
+    assert main(["demo", "--timeline", str(picture)]) == 0
 
     out, err = capsys.readouterr()
     _, _, table = out.partition("\n\n")
@@ -21,6 +24,10 @@ def test_the_demo_crawls_sixteen_hosts_and_was_polite(capsys):
     assert "line 2, line 3, line 4, line 6" in rows["shop.test"]
     assert "101 pages from 16 hosts in " in out
     assert "by the servers' log: every gap kept" in out
+    assert f"requests over time: {picture}\n" in out
+    assert re.search(
+        r"<title>busy.test: \d told to wait, and how long, 6 page, 3 robots.txt", picture.read_text()
+    )
 
 
 def _instead_of_the_crawl(monkeypatch, crawl):

@@ -1,0 +1,1 @@
+"""`polite fetch`: a list of URLs, fetched politely through a frontier."""

@@ -1,0 +1,1 @@
+"""`polite timeline`: the requests of a run, drawn by origin over time."""

@@ -1,0 +1,82 @@
+"""Files of records that are gone on with, and folders of bodies."""
+
+import json
+
+import pytest
+
+from polite.cli.fetch import record as record_module
+from polite.cli.fetch.folder import Folder
+from polite.cli.fetch.page import Page
+from polite.cli.fetch.record import of_page, reopen
+from polite.robots.exchange import BodyEnd
+
+
+def _page(body, *fields, end=BodyEnd.COMPLETE):
+    return Page(url="http://a/", asked=(), status=200, reason="", fields=fields, raw=body, body=body, end=end)
+
+
+def _line(url):
+    return json.dumps({"url": url, "outcome": "fetched"}) + "\n"
+
+
+@pytest.mark.parametrize("rest", ["", '{"url": "http://c/", "outc'])
+def test_a_line_that_was_cut_is_taken_away(rest, tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.write_text(_line("http://a/") + _line("http://b/") + rest)
+
+    out, recorded = reopen(path)
+    with out:
+        out.write(_line("http://d/"))
+
+    assert recorded == {"http://a/", "http://b/"}
+    assert path.read_text() == _line("http://a/") + _line("http://b/") + _line("http://d/")
+
+
+def test_of_a_long_file_the_last_records_are_known(tmp_path, monkeypatch):
+    path = tmp_path / "records.jsonl"
+    path.write_text("".join(map(_line, map(str, range(10)))))
+    monkeypatch.setattr(record_module, "_TAIL", 3 * len(_line("1")) + 5)
+
+    out, recorded = reopen(path)
+    out.close()
+
+    assert recorded == {"7", "8", "9"}
+
+
+def test_lines_of_others_are_passed_over(tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.write_text('nonsense\n[1]\n{"url": 7}\n' + "[" * 9_999 + "\n" + _line("http://a/"))
+
+    out, recorded = reopen(path)
+    out.close()
+
+    assert recorded == {"http://a/"}
+
+
+def test_of_the_fields_those_of_interest_are_kept_and_cut():
+    page = _page(b"", ("Content-Type", "x" * 5_000), ("Set-Cookie", "secret"), ("ETag", '"1"'))
+
+    headers = of_page(page, fetched_at=0.0, file=None)["headers"]
+
+    assert headers == {"content-type": "x" * 1_000, "etag": '"1"'}
+
+
+async def test_a_body_that_came_twice_is_there_once(tmp_path):
+    folder = Folder(tmp_path)
+
+    first, second = await folder.keep(_page(b"same")), await folder.keep(_page(b"same"))
+    await folder.close()
+
+    assert first == second
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == [first.rpartition("/")[2]]
+
+
+async def test_a_body_that_cannot_be_written_leaves_nothing_behind(tmp_path, monkeypatch):
+    def fail(self, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.replace", fail)
+
+    with pytest.raises(OSError, match="No space"):
+        await Folder(tmp_path).keep(_page(b"x"))
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == []

@@ -1,0 +1,186 @@
+"""Pages in a WARC: what warcio reads back, and what a killed run leaves."""
+
+import gzip
+import sys
+
+import pytest
+from warcio.archiveiterator import ArchiveIterator
+
+from polite.cli.fetch.page import Page
+from polite.cli.fetch.warc import Warc, mend
+from polite.errors import InvalidOption
+from polite.robots.exchange import BodyEnd
+
+LAST = b"\x1f\x8b"
+
+
+def _page(body=b"hello", *fields, end=BodyEnd.COMPLETE):
+    return Page(
+        url="http://a.test/x?y=1",
+        asked=(("Host", "a.test"), ("User-Agent", "Bot/1.0")),
+        status=200,
+        reason="Schön",
+        fields=fields or (("Content-Type", "text/plain"),),
+        raw=body,
+        body=body,
+        end=end,
+    )
+
+
+def _read(path):
+    with path.open("rb") as file:
+        return [
+            (
+                record.rec_type,
+                record.rec_headers,
+                record.http_headers,
+                record.content_stream().read(),
+            )
+            for record in ArchiveIterator(file, check_digests="raise")
+        ]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "crawl.warc.gz"
+
+
+async def test_a_page_is_a_response_and_its_request(path):
+    warc = Warc(path)
+
+    assert await warc.keep(_page()) == "crawl.warc.gz"
+    await warc.close()
+
+    info, response, request = _read(path)
+    assert (info[0], info[1]["WARC-Filename"]) == ("warcinfo", "crawl.warc.gz")
+    assert (response[0], response[1]["WARC-Target-URI"], response[3]) == (
+        "response",
+        "http://a.test/x?y=1",
+        b"hello",
+    )
+    assert response[2].statusline == "200 Sch?n"
+    assert (request[0], str(request[2]).splitlines()[0]) == ("request", "GET /x?y=1 HTTP/1.1")
+    assert request[1]["WARC-Concurrent-To"] == response[1]["WARC-Record-ID"]
+
+
+async def test_several_pages_follow_one_another_and_another_run_goes_on(path):
+    first = Warc(path)
+    await first.keep(_page(b"one"))
+    await first.keep(_page(b"two"))
+    await Warc(path).keep(_page(b"three"))
+
+    records = _read(path)
+    assert [kind for kind, *_ in records] == [
+        "warcinfo",
+        *["response", "request"] * 2,
+        "warcinfo",
+        "response",
+        "request",
+    ]
+    assert [body for kind, _, _, body in records if kind == "response"] == [b"one", b"two", b"three"]
+
+
+async def test_a_coded_body_stays_as_it_was_sent(path):
+    await Warc(path).keep(_page(gzip.compress(b"text"), ("Content-Encoding", "gzip")))
+
+    assert _read(path)[1][3] == b"text"
+
+
+async def test_chunks_are_gone_and_the_field_says_so(path):
+    await Warc(path).keep(_page(b"hello", ("Transfer-Encoding", "chunked"), ("X-Näme", "wört")))
+
+    _, _, fields, body = _read(path)[1]
+    assert body == b"hello"
+    assert fields.get_header("X-Archive-Orig-Transfer-Encoding") == "chunked"
+    assert fields.get_header("Transfer-Encoding") is None
+    assert fields.get_header("X-N?me") == "w%C3%B6rt"
+
+
+@pytest.mark.parametrize(("end", "says"), [(BodyEnd.CAPPED, "length"), (BodyEnd.CUT_SHORT, "disconnect")])
+async def test_a_body_that_is_not_whole_says_why(end, says, path):
+    await Warc(path).keep(_page(end=end))
+
+    assert _read(path)[1][1]["WARC-Truncated"] == says
+
+
+@pytest.mark.parametrize("cut", [1, 100])
+async def test_what_a_killed_run_left_of_a_record_is_taken_away(cut, path):
+    await Warc(path).keep(_page(b"one"))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+
+    await Warc(path).keep(_page(b"two"))
+
+    assert [kind for kind, *_ in _read(path)] == ["warcinfo", "response", "warcinfo", "response", "request"]
+
+
+async def test_a_file_cut_in_its_first_record_begins_anew(path):
+    path.write_bytes(LAST)
+
+    await Warc(path).keep(_page())
+
+    assert len(_read(path)) == 3
+
+
+async def test_a_whole_file_is_left_as_it_is_however_large_its_records(path, monkeypatch):
+    monkeypatch.setattr("polite.cli.fetch.warc._CHUNK", 64)
+    await Warc(path).keep(_page(b"\0" * 100_000))
+    whole = path.read_bytes()
+
+    assert mend(path) == 0
+    assert path.read_bytes() == whole
+
+
+def test_a_file_that_is_not_there_needs_no_mending(path):
+    assert mend(path) == 0
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "octets", [b"no gzip at all", gzip.compress(b"a list of something"), LAST + b"\xff" * 30]
+)
+def test_a_file_of_somebody_else_is_left_as_it_is(octets, path):
+    path.write_bytes(octets)
+
+    with pytest.raises(InvalidOption, match=r"crawl\.warc\.gz: what stands at octet 0 is no WARC record"):
+        mend(path)
+    assert path.read_bytes() == octets
+
+
+async def test_a_file_that_is_damaged_in_the_middle_loses_nothing_more(path):
+    await Warc(path).keep(_page(b"one"))
+    damaged = path.read_bytes() + b"\0" * 100
+    path.write_bytes(damaged)
+
+    with pytest.raises(InvalidOption, match=f"what stands at octet {len(damaged) - 100} "):
+        await Warc(path).keep(_page(b"two"))
+    assert path.read_bytes() == damaged
+
+
+def test_a_name_that_readers_would_not_know_is_refused(tmp_path):
+    with pytest.raises(InvalidOption, match=r"a name that ends in \.warc\.gz is needed"):
+        Warc(tmp_path / "crawl.zip")
+
+
+def test_a_missing_package_is_named_with_its_extra(path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "warcio", None)
+
+    with pytest.raises(InvalidOption, match=r"python -m pip install 'polite\[warc\]'"):
+        Warc(path)
+
+
+def test_what_is_beyond_the_limit_is_not_written(site, path):
+    site.pages["/a"] = [{"body": b"x" * 11}]
+
+    site.run("--max-bytes", "10", "--warc", str(path), "/a")
+
+    _, headers, _, body = _read(path)[1]
+    assert (body, headers["WARC-Truncated"]) == (b"x" * 10, "length")
+
+
+def test_a_run_writes_one(site, path):
+    assert site.run("--warc", str(path), "/a", "/no") == 1
+
+    assert site.records["/a"]["file"] == "crawl.warc.gz"
+    assert [body for kind, _, _, body in _read(path) if kind == "response"] == [b"page /a"]
+    assert not (site.folder / "bodies").exists()

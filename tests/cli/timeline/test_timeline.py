@@ -1,0 +1,217 @@
+"""`polite timeline`: a picture that is true, well-formed, bounded, and the same each time."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from polite.cli.main import main
+from polite.cli.timeline import moment as moment_module
+from polite.cli.timeline import picture as picture_module
+from polite.cli.timeline.moment import Kind, Log, Moment
+from polite.cli.timeline.picture import draw
+
+SVG = "{http://www.w3.org/2000/svg}"
+A = "http://a.test"
+
+
+def _draw(moments, starts=(), rows=50, title="a run"):
+    return "\n".join(draw(lambda: iter(moments), starts, rows=rows, title=title))
+
+
+def _rows(picture):
+    """By its title: the class and the path of each of a row's marks."""
+    root = ET.fromstring(picture)  # noqa: S314 - our own
+    groups = [group for group in root.iter(f"{SVG}g") if group.get("class") is None]
+    return {
+        group.findtext(f"{SVG}title"): {path.get("class"): path.get("d") for path in group.iter(f"{SVG}path")}
+        for group in groups
+    }
+
+
+def _entry(event, t, **more):
+    return json.dumps({"t": t, "event": event, "origin": A, **more}) + "\n"
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "run.jsonl"
+
+
+def test_each_kind_has_a_mark_of_its_own_where_it_happened():
+    moments = [Moment(0.0, A, Kind.ROBOTS), Moment(10.0, A, Kind.PAGE)]
+
+    (row,) = _rows(_draw(moments)).items()
+
+    assert row == (
+        "http://a.test: 1 page, 1 robots.txt",
+        {"page": "M1160 105m0-5v10", "robots": "M260 105m0-4.5l4 4.5l-4 4.5l-4-4.5z"},
+    )
+
+
+def test_a_rest_is_as_long_as_it_was_and_ends_with_the_picture():
+    moments = [
+        Moment(0.0, A, Kind.RESTED, 5.0),
+        Moment(8.0, A, Kind.RESTED, 999.0),
+        Moment(10.0, A, Kind.PAGE),
+    ]
+
+    ((_, marks),) = _rows(_draw(moments)).items()
+
+    assert marks["rested"] == "M260 105H710.5M980 105H1160.5"
+
+
+def test_marks_that_fall_together_are_one():
+    moments = [Moment(t / 10_000, A, Kind.PAGE) for t in range(100_000)]
+
+    picture = _draw(moments)
+
+    assert "http://a.test: 100000 page" in picture
+    assert len(picture) < 60_000
+
+
+def test_origins_stand_in_the_order_in_which_they_were_met_and_the_busiest_are_drawn():
+    met = "abcdeedccddcd"  # d and c are the busiest, and c was met first
+
+    picture = _draw(
+        [Moment(float(n), f"http://{name}.test", Kind.PAGE) for n, name in enumerate(met)], rows=2
+    )
+
+    assert [title.partition(":")[2].partition(":")[0] for title in _rows(picture)] == ["//c.test", "//d.test"]
+    assert "3 origins more, with fewer marks, are not drawn" in picture
+
+
+def test_what_is_told_late_is_met_when_it_happened():
+    moments = [Moment(5.0, "http://b.test", Kind.PAGE), Moment(9.0, A, Kind.PAGE), Moment(1.0, A, Kind.PAGE)]
+
+    assert [title.partition(".")[0] for title in _rows(_draw(moments))] == ["http://a", "http://b"]
+
+
+def test_of_a_log_of_too_many_origins_those_met_first_are_drawn(monkeypatch):
+    monkeypatch.setattr(picture_module, "_COUNTED", 1)
+
+    picture = _draw([Moment(0.0, A, Kind.PAGE), Moment(1.0, "http://b.test", Kind.PAGE)])
+
+    assert len(_rows(picture)) == 1
+    assert "1 origins more" in picture
+
+
+def test_what_a_name_may_contain_is_escaped():
+    hostile = 'http://<script>&"\x00\ud800\u2028]]>' + "x" * 100
+
+    picture = _draw([Moment(0.0, hostile, Kind.PAGE)], title="<b>&")
+
+    assert picture.isascii()
+    assert "<script>" not in picture
+    assert "<b>" not in picture
+    (title,) = _rows(picture)
+    assert title.startswith("http://<script>&")
+    assert "x...</text>" in picture
+
+
+@pytest.mark.parametrize(
+    ("end", "last"), [(0.0, "0 s"), (0.5, "0.5 s"), (7.3, "7 s"), (100.0, "100 s"), (86_400.0, "80000 s")]
+)
+def test_the_axis_has_few_round_numbers(end, last):
+    root = ET.fromstring(_draw([Moment(end, A, Kind.PAGE)]))  # noqa: S314 - our own
+
+    (axis,) = (group for group in root.iter(f"{SVG}g") if group.get("class") == "axis")
+    labels = [text.text for text in axis.iter(f"{SVG}text")]
+    assert labels[0] == "0 s"
+    assert labels[-1] == last
+    assert len(labels) <= 11
+
+
+def test_nothing_is_a_picture_too():
+    assert _rows(_draw([])) == {}
+
+
+def test_the_legend_counts_all_that_happened():
+    picture = _draw([Moment(float(n), f"http://{n}.test", Kind.REFUSED) for n in range(9)], rows=1)
+
+    assert "refused by robots.txt (9)" in picture
+    assert all(f"{kind.value} (" in picture for kind in Kind)
+
+
+def test_a_log_becomes_moments(log):
+    log.write_text(
+        json.dumps({"t": 0.0, "event": "run", "at": 1.0})
+        + "\n"
+        + _entry("robots", 0.5, outcome="found", status=200)
+        + _entry("request", 1.5, url=f"{A}/", status=200)
+        + _entry("request", 2.5, url=f"{A}/", status=400)
+        + _entry("request", 3.5, url=f"{A}/", status=None)
+        + _entry("refused", 3.6, url=f"{A}/no", reason="RULE")
+        + _entry("slowed", 3.7, status=429, for_s=60)
+        + _entry("put off", 3.8, because="TIMEOUT", for_s=5.0)
+    )
+
+    assert list(Log(log).moments()) == [
+        Moment(0.5, A, Kind.ROBOTS),
+        Moment(1.5, A, Kind.PAGE),
+        Moment(2.5, A, Kind.PROBLEM),
+        Moment(3.5, A, Kind.UNANSWERED),
+        Moment(3.6, A, Kind.REFUSED),
+        Moment(3.7, A, Kind.RESTED, 60.0),
+        Moment(3.8, A, Kind.RESTED, 5.0),
+    ]
+
+
+def test_a_run_that_went_on_follows_the_one_before(log, capsys):
+    begin = json.dumps({"t": 0.0, "event": "run", "at": 1.0}) + "\n"
+    log.write_text((begin + _entry("request", 4.0, status=200)) * 2)
+    read = Log(log)
+
+    assert [moment.t for moment in read.moments()] == [4.0, 8.0]
+    assert read.starts == [0.0, 4.0]
+    assert main(["timeline", str(log)]) == 0
+    assert 'class="begin" d="M710 90V114"' in capsys.readouterr().out
+
+
+def test_a_last_line_that_was_cut_is_passed_over(log):
+    log.write_text(_entry("request", 1.0, status=200) + '{"t": 2.0, "ev')
+
+    assert len(list(Log(log).moments())) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nonsense",
+        "[]",
+        "7",
+        '{"event": "request"}',
+        _entry("request", -1, status=200),
+        _entry("request", "soon", status=200),
+        '{"t": NaN, "event": "robots", "origin": "x"}',
+        _entry("request", 1.0, status="x"),
+        _entry("slowed", 1.0, status=429),
+        _entry("danced", 1.0),
+        '{"t": 1.0, "event": "robots"}',
+        "x" * 200,
+        "[" * 100_000,
+    ],
+)
+def test_what_is_no_log_is_one_line(line, log, capsys, monkeypatch):
+    if line.startswith("xx"):
+        monkeypatch.setattr(moment_module, "_LONGEST_LINE", 100)
+    log.write_text(_entry("request", 1.0, status=200) + line.rstrip() + "\n")
+
+    assert main(["timeline", str(log)]) == 2
+    assert capsys.readouterr().err.startswith(f"polite: {log}:2: ")
+
+
+def test_a_missing_log_is_one_line(log, capsys):
+    assert main(["timeline", str(log)]) == 2
+    assert capsys.readouterr().err == f"polite: {log}: No such file or directory\n"
+
+
+def test_a_picture_is_the_same_each_time(log, capsys):
+    log.write_text("".join(_entry("request", n / 3, status=200 + n) for n in range(300)))
+
+    main(["timeline", "--rows", "1", str(log)])
+    first = capsys.readouterr().out
+    main(["timeline", "--rows", "1", str(log)])
+
+    assert capsys.readouterr().out == first
+    assert "<title>requests by origin: run.jsonl</title>" in first
