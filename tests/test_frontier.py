@@ -1475,7 +1475,7 @@ async def test_scopes_that_cannot_be_worked_out_end_the_frontier_with_their_erro
         await frontier.put_many([f"{A}/1", f"{A}/2"])
 
         with pytest.raises(ZeroDivisionError, match="no scope"):
-            permit = await anext(frontier)
+            await anext(frontier)
 
         assert len(await drained(frontier)) == 2
     assert "the frontier failed" in caplog.text
