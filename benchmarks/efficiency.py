@@ -42,7 +42,12 @@ def crawl(crawler: str, hosts: int, pages: int, delay: float) -> tuple[list[list
             ]
             cpu = run(command)
             server.terminate()
-        return [json.loads(line) for line in log.read_text().splitlines()], cpu
+        return read_log(log), cpu
+
+
+def read_log(log: Path) -> list[list]:
+    """Each hit as seconds, host, path and status."""
+    return [json.loads(line) for line in log.read_text().splitlines()]
 
 
 def run(command: list[str]) -> float:

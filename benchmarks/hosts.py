@@ -50,12 +50,16 @@ class Host(asyncio.Protocol):
     def answer(self, path: str) -> tuple[int, bytes, float]:
         options = self.options
         if path == "/robots.txt":
-            delay = f"Crawl-delay: {options.crawl_delay}\n".encode() if options.crawl_delay else b""
+            delays = [each for each in options.crawl_delay.split(",") if each]
+            delay = f"Crawl-delay: {delays[self.number % len(delays)]}\n".encode() if delays else b""
             return 200, ROBOTS + delay, options.robots_latency
-        return 200, PAGE, options.latency
+        statuses = options.statuses.split(",")
+        page = int(path.rpartition("/")[2]) if path.startswith("/p/") else 0
+        return int(statuses[page % len(statuses)]), PAGE, options.latency
 
     def send(self, status: int, body: bytes) -> None:
-        head = f"HTTP/1.1 {status} OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"HTTP/1.1 {status} OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n"
+        head += f"Retry-After: {self.options.retry_after}\r\n\r\n" if status == 429 else "\r\n"
         self.transport.write(head.encode() + body)
 
 
@@ -82,7 +86,9 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, required=True)
     parser.add_argument("--log", required=True)
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--crawl-delay", default="")
+    parser.add_argument("--crawl-delay", default="", help="seconds; several, by commas, go round the hosts")
+    parser.add_argument("--statuses", default="200", help="by commas: they go round the pages of each host")
+    parser.add_argument("--retry-after", type=int, default=2, help="seconds, with each 429")
     parser.add_argument("--latency", type=float, default=0.0)
     parser.add_argument("--robots-latency", type=float, default=0.0)
     asyncio.run(serve(parser.parse_args()))

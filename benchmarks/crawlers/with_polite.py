@@ -1,7 +1,11 @@
-"""A crawler on polite and aiohttp: a task a URL, each awaiting its permit."""
+"""A crawler on polite and aiohttp: a task a URL, each awaiting its permit.
+
+`python -m benchmarks.crawlers.with_polite HOSTS PAGES DELAY PORT`, or `FILE DELAY` with a file of one URL a line.
+"""
 
 import asyncio
 import sys
+from pathlib import Path
 
 import aiohttp
 from yarl import URL
@@ -12,7 +16,7 @@ from benchmarks.hosts import urls
 AGENT = "politebench/1.0"
 
 
-async def main(hosts: int, pages: int, delay: float, port: int) -> None:
+async def main(wanted: list[str], delay: float) -> None:
     pacing = polite.PacingPolicy(min_delay=delay)
     fetching = polite.FetchPolicy(allow_private=True, connections=1_000)
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
@@ -33,9 +37,12 @@ async def main(hosts: int, pages: int, delay: float, port: int) -> None:
                 pass
 
         async with asyncio.TaskGroup() as tasks:
-            for url in urls(hosts, pages, port):
+            for url in wanted:
                 tasks.create_task(fetch(url))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])))
+    if len(sys.argv) == 3:
+        asyncio.run(main(Path(sys.argv[1]).read_text().split(), float(sys.argv[2])))
+    else:
+        asyncio.run(main(urls(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[4])), float(sys.argv[3])))

@@ -1,0 +1,167 @@
+"""Crawls that are not plain, by the server's log: pace from robots.txt, slow pages, other orders, other answers, unequal hosts.
+
+Each runs beside its bound, the time that politeness demands: for the host that needs longest, the gaps between its pages. A gap
+counts from one request's arrival to the next one's, so a page that takes 0.2 s lengthens it by that (the rest is counted from
+the answer's head). `python -m benchmarks.scenarios [NAME ...]`.
+"""
+
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.efficiency import TOLERANCE_S, read_log, run
+from benchmarks.hosts import address
+
+RETRY_AFTER_S = 2.0
+
+
+class Scenario(NamedTuple):
+    """`sizes`: pages of each host. `delays`: Crawl-delays in robots.txt, going round the hosts; `least_s`: the crawler's own.
+
+    `statuses` go round the pages of each host. `grouped`: host after host, and not page after page. `least_eta`: where it is held
+    to a figure of its own; else to the plain run's, less 3 %.
+    """
+
+    sizes: Sequence[int]
+    least_s: float = 0.5
+    delays: Sequence[float] = ()
+    latency_s: float = 0.0
+    robots_latency_s: float = 0.0
+    statuses: Sequence[int] = (200,)
+    grouped: bool = False
+    least_eta: float | None = None
+
+    def delay_s(self, host: int) -> float:
+        asked = self.delays[host % len(self.delays)] if self.delays else 0.0
+        return max(self.least_s, asked)
+
+    def gap_s(self, host: int, status: int) -> float:
+        """The least time from a request that was answered so to the next one."""
+        return max(self.delay_s(host), RETRY_AFTER_S if status == 429 else 0.0)
+
+    @property
+    def bound_s(self) -> float:
+        return max(
+            sum(
+                self.gap_s(host, self.statuses[page % len(self.statuses)]) + self.latency_s
+                for page in range(size - 1)
+            )
+            for host, size in enumerate(self.sizes)
+        )
+
+    def urls(self, port: int) -> list[str]:
+        pages = [(page, host) for host, size in enumerate(self.sizes) for page in range(size)]
+        pages.sort(key=_by_host if self.grouped else _by_page)
+        asked = [f"http://{address(host)}:{port}/p/{page}" for page, host in pages]
+        return [*asked, *(f"http://{address(host)}:{port}/private/x" for host in range(len(self.sizes)))]
+
+
+def _by_page(page: tuple[int, int]) -> tuple[int, int]:
+    return page
+
+
+def _by_host(page: tuple[int, int]) -> tuple[int, int]:
+    return page[1], page[0]
+
+
+PLAIN = "plain: 100 hosts x 10 pages, 0.5 s"
+SCENARIOS = {
+    PLAIN: Scenario([10] * 100, least_eta=0.97),
+    "Crawl-delay 0.5, 1 and 1.5 s in robots.txt only": Scenario(
+        [7] * 60, least_s=0.0, delays=(0.5, 1.0, 1.5)
+    ),
+    "a delay of 0.7 s": Scenario([8] * 60, least_s=0.7),
+    "pages that take 0.2 s": Scenario([8] * 60, latency_s=0.2),
+    "host after host": Scenario([10] * 100, grouped=True),
+    "robots.txt that takes 0.5 s": Scenario([10] * 60, robots_latency_s=0.5),
+    "200, 404, 301, 500 and 204": Scenario([10] * 60, statuses=(200, 404, 301, 500, 204)),
+    "429 with Retry-After: 2": Scenario([8] * 60, statuses=(200, 200, 200, 429, 200, 200, 200, 200)),
+    "1 to 200 pages by Zipf, 0.1 to 0.5 s": Scenario(
+        [max(1, 200 // (host + 1)) for host in range(100)],
+        least_s=0.1,
+        delays=(0.1, 0.2, 0.5),
+        least_eta=0.95,
+    ),
+}
+
+
+def crawl(scenario: Scenario) -> list[list]:
+    """The server's log."""
+    with tempfile.TemporaryDirectory() as folder:
+        log, wanted = Path(folder) / "log", Path(folder) / "urls"
+        options = {
+            "--hosts": len(scenario.sizes),
+            "--log": log,
+            "--crawl-delay": ",".join(map(str, scenario.delays)),
+            "--latency": scenario.latency_s,
+            "--robots-latency": scenario.robots_latency_s,
+            "--statuses": ",".join(map(str, scenario.statuses)),
+            "--retry-after": int(RETRY_AFTER_S),
+        }
+        serving = [
+            sys.executable,
+            "-m",
+            "benchmarks.hosts",
+            *(str(part) for pair in options.items() for part in pair),
+        ]
+        with subprocess.Popen(serving, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            port = int(server.stdout.readline())
+            wanted.write_text("\n".join(scenario.urls(port)))
+            run([sys.executable, "-m", "benchmarks.crawlers.with_polite", str(wanted), str(scenario.least_s)])
+            server.terminate()
+        return read_log(log)
+
+
+def judge(scenario: Scenario, log: list[list]) -> tuple[float, int, int]:
+    """Efficiency, gaps that are short by more than 1 ms, and everything else that is wrong: a page not fetched or twice,
+    a disallowed one fetched, robots.txt not asked for exactly once.
+    """
+    by_host: dict[int, list[list]] = defaultdict(list)
+    for hit in sorted(log):
+        by_host[hit[1]].append(hit)
+    short = sum(
+        after[0] - before[0] < scenario.gap_s(host, before[3]) - TOLERANCE_S
+        for host, hits in by_host.items()
+        for before, after in pairwise(hits)
+    )
+    asked = sorted((hit[1], hit[2]) for hit in log)
+    should = sorted(
+        (host, path)
+        for host, size in enumerate(scenario.sizes)
+        for path in ("/robots.txt", *(f"/p/{page}" for page in range(size)))
+    )
+    wrong = (
+        sum(1 for each in {*asked, *should} if asked.count(each) != should.count(each))
+        if asked != should
+        else 0
+    )
+    fetched = [hit[0] for hit in log if hit[2].startswith("/p/")]
+    return scenario.bound_s / (max(fetched) - min(fetched)) if fetched else 0.0, short, wrong
+
+
+def main(only: Callable[[str], bool]) -> None:
+    """Print the table."""
+    print(f"{'':50} {'bound s':>8} {'eta':>6} {'short gaps':>10} {'other faults':>12}")
+    plain = 0.0
+    for name, scenario in SCENARIOS.items():
+        if name != PLAIN and not only(name):
+            continue
+        eta, short, wrong = judge(scenario, crawl(scenario))
+        plain = plain or eta
+        least = plain * 0.97 if scenario.least_eta is None else scenario.least_eta
+        verdict = "held" if eta >= least and not short and not wrong else "NOT HELD"
+        print(
+            f"{name:50} {scenario.bound_s:8.1f} {eta:6.3f} {short:10} {wrong:12}  (at least {least:.3f}: {verdict})",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    names = sys.argv[1:]
+    main(lambda name: not names or any(each in name for each in names))
