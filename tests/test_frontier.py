@@ -1501,8 +1501,6 @@ async def test_a_scheduler_that_fails_when_an_origin_is_given_up_is_heard_of(
         async with asyncio.timeout(100_000):
             with pytest.raises(RuntimeError, match="ready"):
                 await frontier.join()
-
-        assert len(await frontier.drain()) == 1
     assert "no turn could be asked for" in caplog.text
 
 
