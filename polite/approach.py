@@ -109,7 +109,9 @@ class Approach:
             lane.opening = True
         elif self._called_back(lane):
             return
-        lane.runner = asyncio.create_task(self._bring(lane))
+        lane.begun = False
+        lane.runner = runner = asyncio.create_task(self._bring(lane))
+        runner.add_done_callback(lambda runner: self._end_unbegun(lane, runner))
 
     def at_once(self, lane: Lane) -> Turn | None:
         """The turn for the task that was chosen, if nothing needs to be waited for: most often so, for its origin was ready."""
@@ -181,24 +183,45 @@ class Approach:
             self.start(lane)
 
     async def _bring(self, lane: Lane) -> None:
+        lane.begun = True
         try:
             turn = await self._turn(lane)
             if turn is not None:
                 self._hall.granted(lane, turn)
-        except asyncio.CancelledError:
-            if not self._stopped:
-                # By somebody who cancelled every task that he found: the lane must not stand still for that.
-                self._put_off(lane, _FIRST_S, "cancelled from outside")
+        except asyncio.CancelledError as error:
+            self._put_aside(lane, error)
             raise
-        except (GateClosed, SchedulerFailed) as error:
-            self._outlet.fail(error)
-        except Overloaded as error:
-            self._put_off(lane, _OVERLOADED_S, str(error))
-        except Exception as error:
-            # A store that fails, a scope that cannot be worked out: denied for now, as anything that is not understood.
-            log.exception("no turn could be asked for at %s", lane.origin)
-            seconds = min(_FIRST_S * 2.0 ** min(lane.failures, 20), _LONGEST_S)
-            self._missed(lane, seconds, type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the lane must not stand still for it
+            self._put_aside(lane, error)
+
+    def _end_unbegun(self, lane: Lane, runner: "asyncio.Task[None]") -> None:
+        """A task that is cancelled before its first step runs nothing of itself."""
+        if runner.cancelled() and not lane.begun:
+            self._opened(lane)
+            self._put_aside(lane, asyncio.CancelledError())
+
+    def _put_aside(self, lane: Lane, error: BaseException) -> None:
+        """The lane did not come to its turn. What was chosen goes back to the scheduler, which may fail at that."""
+        try:
+            self._answer(lane, error)
+        except SchedulerFailed as failure:
+            self._outlet.fail(failure)
+
+    def _answer(self, lane: Lane, error: BaseException) -> None:
+        match error:
+            case asyncio.CancelledError():
+                # By somebody who cancelled every task that he found: the lane must not stand still for that.
+                if not self._stopped:
+                    self._put_off(lane, _FIRST_S, "cancelled from outside")
+            case GateClosed() | SchedulerFailed():
+                self._outlet.fail(error)
+            case Overloaded():
+                self._put_off(lane, _OVERLOADED_S, str(error))
+            case _:
+                # A store that fails, a scope that cannot be worked out: denied for now, as anything that is not understood.
+                log.error("no turn could be asked for at %s", lane.origin, exc_info=error)
+                seconds = min(_FIRST_S * 2.0 ** min(lane.failures, 20), _LONGEST_S)
+                self._missed(lane, seconds, type(error).__name__)
 
     async def _turn(self, lane: Lane) -> Turn | None:
         """Allowed first, then the turn, and allowed still: as Gate._enter has it. None when the lane is put off, or empty."""
@@ -228,11 +251,15 @@ class Approach:
         try:
             return self.known(lane.origin, lane) or await self._origins.standing(lane.origin)
         finally:
-            if lane.opening:
-                lane.opening = False
-                self._opening -= 1
-                if self._unopened:
-                    self.start(self._unopened.popleft())
+            self._opened(lane)
+
+    def _opened(self, lane: Lane) -> None:
+        """It waits for rules no longer: the next one may."""
+        if lane.opening:
+            lane.opening = False
+            self._opening -= 1
+            if self._unopened:
+                self.start(self._unopened.popleft())
 
     async def _check(self, lane: Lane, standing: Standing) -> None:
         """What was put before the rules were known, and what was chosen by older ones."""

@@ -14,6 +14,7 @@ class Lane:
 
     __slots__ = (
         "asked_for",
+        "begun",
         "chosen",
         "doomed",
         "failures",
@@ -37,6 +38,7 @@ class Lane:
         self.turn: Turn | None = None  # held for one step of the loop at most
         self.chosen: Task | None = None  # to go as soon as the turn is there, if that is at once
         self.runner: Cancellable | None = None  # what asks on its behalf
+        self.begun = False  # whether that has taken its first step
         self.opening = False  # whether it counts among those that wait for rules
         self.failures = 0  # times in a row that no rules could be had
         self.doomed: str | None = None  # why all its tasks are given up

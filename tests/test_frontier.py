@@ -1295,6 +1295,25 @@ async def test_draining_after_any_number_of_steps_gives_back_all_that_was_not_fe
             pass
 
 
+@pytest.mark.parametrize("steps", range(12))
+@pytest.mark.parametrize("opening", [1, 9])
+async def test_cancelling_every_task_there_is_after_any_number_of_steps_puts_origins_off_and_loses_nothing(
+    steps: int, opening: int
+) -> None:
+    urls = {f"https://host{n % 3}.test/{n}" for n in range(9)}
+    events: list[Event] = []
+
+    async with opened(listener=events.append, frontier={"max_opening": opening}) as (frontier, _):
+        await frontier.put_many(urls)
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        await expect_a_healthy_frontier(frontier, urls, [])
+
+    assert steps or "cancelled from outside" in {e.because for e in events if isinstance(e, PutOff)}
+
+
 # Many.
 
 
@@ -1461,6 +1480,28 @@ async def test_a_scheduler_that_fails_when_an_origin_has_rested_is_heard_of() ->
             await frontier.join()
 
         assert len(await drained(frontier)) == 1
+
+
+async def test_a_scheduler_that_fails_when_an_origin_is_given_up_is_heard_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Deaf(schedulers.Fifo):
+        def ready(self, origin: polite.Origin) -> None:
+            raise KeyError("broken")
+
+    def scopes(target: polite.Target) -> tuple[object, ...]:
+        if target.path == "/1":
+            raise ZeroDivisionError("no scope")
+        return (target.origin,)
+
+    options: dict[str, Any] = {"scheduler": Deaf(), "max_robots_tries": 1}
+    async with opened(pacing=polite.PacingPolicy(scopes=scopes), frontier=options) as (frontier, _):
+        await frontier.put(f"{A}/1")
+
+        async with asyncio.timeout(100_000):
+            with pytest.raises(RuntimeError, match="ready"):
+                await frontier.join()
+    assert "no turn could be asked for" in caplog.text
 
 
 async def test_scopes_that_cannot_be_worked_out_end_the_frontier_with_their_error(

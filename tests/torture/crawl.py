@@ -4,8 +4,7 @@ import asyncio
 import threading
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
-from functools import partial
+from contextlib import AbstractAsyncContextManager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -40,6 +39,7 @@ class Crawl:
         self.saboteur = saboteur
         loop = asyncio.get_running_loop()
         self.web, self.other = web.DemoTransport(loop.time), web.DemoTransport(loop.time)
+        self.names = web.Names()
         self.granted: list[str] = []
         self.complaints: list[dict[str, Any]] = []
         loop.set_exception_handler(lambda _, context: self.complaints.append(context))
@@ -49,8 +49,9 @@ class Crawl:
             transports={"http": self.web, "https": self.other, "ftp": self.other},
             store=store(),
             clock=LoopClock(),
-            robots=polite.RobotsPolicy(retry_min=BUSY_REST_S),
-            pacing=polite.PacingPolicy(min_delay=MIN_DELAY_S, backoff=BUSY_REST_S),
+            robots=polite.RobotsPolicy(retry_min=BUSY_REST_S, infer_missing=True),
+            pacing=polite.PacingPolicy(min_delay=MIN_DELAY_S, backoff=BUSY_REST_S, scopes=path.scopes),
+            addresses=self.names,
             fetching=polite.FetchPolicy(timeout=10, connections=1),
         )
 
@@ -63,7 +64,7 @@ class Crawl:
         context = self.opening()
         (self.gate,) = await self.ended(context.__aenter__())
         if isinstance(self.gate, BaseException):
-            self._expect_sabotage(self.gate)
+            self.expect_sabotage(self.gate)
             await self._expect_nothing_left()
             context = self.opening()
             self.gate = await context.__aenter__()
@@ -71,9 +72,10 @@ class Crawl:
         await self.expect_health()
         (closed,) = await self.ended(context.__aexit__(None, None, None))
         if isinstance(closed, BaseException):
-            self._expect_sabotage(closed)
+            self.expect_sabotage(closed)
         assert self.web.closed, "the first transport was not closed"
         assert self.other.closed, "the second transport was not closed"
+        assert self.names.closed or self.path.scopes.address is None, "who knows the addresses was not closed"
         await self._expect_nothing_left()
         self._expect_politeness()
         assert not self.complaints, self.complaints
@@ -107,7 +109,7 @@ class Crawl:
                 assert task is self.saboteur.victim or task.cancelling(), f"{url}: cancelled by nobody"
             elif (error := task.exception()) is not None:
                 if not isinstance(error, polite.PoliteError):
-                    self._expect_sabotage(error)
+                    self.expect_sabotage(error)
             else:
                 assert task.result() == PERMITTED
 
@@ -117,7 +119,7 @@ class Crawl:
             if not self.gate._closed:
                 async with asyncio.timeout(LIMIT_S):
                     for url in self.path.allowed:
-                        await self._expect_allowed(url)
+                        await self.expect_allowed(url)
                     for url in self.path.denied:
                         with pytest.raises(polite.Disallowed):
                             await self.visit(url)
@@ -127,9 +129,11 @@ class Crawl:
                             f"a turn was not given back: {outlook}"
                         )
             assert not set(self.granted) & set(self.path.denied), "granted what is not allowed"
-            assert len(asyncio.all_tasks()) == 1, asyncio.all_tasks()
+            tasks = [task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()}]
+            # A question for addresses that nobody waits for any more ends by itself, or when it is closed.
+            assert [name for name in tasks if not name.startswith("polite addresses ")] == []
 
-    async def _expect_allowed(self, url: str) -> None:
+    async def expect_allowed(self, url: str) -> None:
         while True:
             try:
                 await self.visit(url)
@@ -138,7 +142,7 @@ class Crawl:
             else:
                 return
 
-    def _expect_sabotage(self, error: BaseException) -> None:
+    def expect_sabotage(self, error: BaseException) -> None:
         if self.saboteur.error is None:
             assert isinstance(error, asyncio.CancelledError), repr(error)
         else:
@@ -167,91 +171,3 @@ class Crawl:
 def open_files() -> int:
     """How many descriptors this process has open."""
     return len(list(Path("/proc/self/fd").iterdir()))
-
-
-async def by_gate(crawl: Crawl) -> None:
-    """Two ask for each page that is allowed, one for what is not, all at once."""
-    urls = [*crawl.path.allowed * 2, *crawl.path.denied]
-    tasks = {asyncio.create_task(crawl.visit(url)): url for url in urls}
-    await crawl.ended(*tasks)
-    crawl.judge(tasks)
-
-
-async def by_check(crawl: Crawl) -> None:
-    """The questions that take no turn."""
-    came = await crawl.ended(
-        *map(crawl.gate.check, crawl.urls), *(crawl.gate.explain(url) for url in crawl.urls)
-    )
-    for answer in came:
-        if isinstance(answer, BaseException):
-            crawl._expect_sabotage(answer)
-
-
-async def leaving(crawl: Crawl, steps: int) -> None:
-    """The only one who asks leaves, and in that moment another comes."""
-    url = crawl.urls[0]
-    first = asyncio.create_task(crawl.visit(url))
-    for _ in range(steps):
-        await asyncio.sleep(0)
-    first.cancel()
-    second = asyncio.create_task(crawl.visit(url))
-    await crawl.ended(first, second)
-    crawl.judge({first: url, second: url})
-
-
-async def closing(crawl: Crawl, steps: int) -> None:
-    """The gate is closed while everybody waits."""
-    tasks = {asyncio.create_task(crawl.visit(url)): url for url in crawl.urls}
-    for _ in range(steps):
-        await asyncio.sleep(0)
-    (closed,) = await crawl.ended(crawl.gate.close())
-    if isinstance(closed, BaseException):
-        crawl._expect_sabotage(closed)
-    await crawl.ended(*tasks)
-    crawl.judge(tasks)
-
-
-async def by_frontier(crawl: Crawl) -> None:
-    """All through a frontier with room for one, so that who puts waits too; nothing that was put is lost."""
-    frontier = polite.Frontier(crawl.gate, max_waiting=1, max_robots_tries=5)
-
-    joins: list[asyncio.Task[None]] = []
-
-    async def put() -> None:
-        for url in reversed(crawl.urls):
-            await frontier.put(url)
-            joins.append(asyncio.create_task(frontier.join()))
-
-    async def work() -> None:
-        async for permit in frontier:
-            async with permit:
-                crawl.granted.append(permit.url)
-                await crawl.inside(permit)
-
-    workers = [asyncio.create_task(work()) for _ in range(2)]
-    came = await crawl.ended(put())
-    # In place of one that may have been spoilt; and what was not put for that reason is put now.
-    workers.append(asyncio.create_task(work()))
-    with crawl.saboteur.resting() if came != [None] else nullcontext():
-        came += await crawl.ended(put())
-    frontier.close()
-    came += await crawl.ended(*joins)
-    with crawl.saboteur.resting():
-        await crawl.ended(frontier.join(), *workers)
-    came += await asyncio.gather(*workers, return_exceptions=True)
-    for error in came:
-        if error is not None:
-            crawl._expect_sabotage(error)
-    assert (frontier.waiting, frontier.out) == (0, 0)
-    assert set(crawl.path.allowed) <= set(crawl.granted), "a task was lost"
-
-
-SCENES: dict[str, Scene] = {
-    "frontier": by_frontier,
-    "gate": by_gate,
-    "check": by_check,
-    "leaving 2": partial(leaving, steps=2),
-    "leaving 4": partial(leaving, steps=4),
-    "closing 3": partial(closing, steps=3),
-    "closing 6": partial(closing, steps=6),
-}

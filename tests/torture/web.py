@@ -6,23 +6,35 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from polite.cli.demo.server import Web, _Site
-from polite.cli.demo.world import HOSTS, Quirk
+from polite.cli.demo.world import HOSTS, MIN_DELAY_S, Quirk
 from polite.origin import Target
+from polite.pacing.scoping import ScopeLimit, Scopes
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.reason import Reason
 
 SLOW_S = 0.5
 RULES = b"User-agent: *\nDisallow: /no\n"
+# Read in a thread, one at a time.
+LARGE_RULES = RULES + b"# filler\n" * 3_000
+CHANGED_RULES = RULES + b"Disallow: /withdrawn\n" + b"# filler\n" * 3_000
+# The crawl begins at 22:13:20 UTC.
+HOURS = b"User-agent: *\nVisit-time: 2230-2345\nDisallow: /no\n"
+OPENS_S = 1_000.0
+# Seconds for which a site wants to be left alone: beyond the end of what is known near its end.
+PAUSE = "10000"
+ORIGIN_ALONE = Scopes()
 Answer = Reply | Failed | Exception | None
 
 
 @dataclass(frozen=True)
 class Path:
-    """One way a robots fetch goes: URLs that may be fetched in the end, and URLs that never may."""
+    """One way a robots fetch goes: URLs that may be fetched in the end, URLs that never may, and those that may at first."""
 
     name: str
     allowed: tuple[str, ...]
     denied: tuple[str, ...]
+    withdrawn: tuple[str, ...] = ()
+    scopes: Scopes = ORIGIN_ALONE
 
 
 def _moved(to: str) -> Reply:
@@ -51,8 +63,17 @@ def _answer(url: str, times: int) -> Answer:
         case "away.test/robots.txt":
             return _moved("http://groups.test/page/1")
         case "large.test/robots.txt" | "larger.test/robots.txt":
-            # Read in a thread, one at a time.
-            return Reply(200, RULES + b"# filler\n" * 3_000)
+            return Reply(200, LARGE_RULES)
+        case "changed.test/robots.txt":
+            return Reply(200, LARGE_RULES if times == 1 else CHANGED_RULES)
+        case "paused.test/robots.txt":
+            return Reply(503, retry_after=PAUSE) if times == 2 else Reply(200, RULES)
+        case "hours.test/robots.txt":
+            return Reply(200, HOURS)
+        case "inferred.test/" | "inferred.test/page":
+            return Reply(200, b"a page")
+        case other if other.startswith(("inferred.test/", "down.test/")):
+            return Reply(500)
         case _:
             return Reply(200, b"a page")
 
@@ -62,6 +83,8 @@ _BROKEN = ("broken", "nowhere", "silent", "cut", "raising")
 _MORE = (
     *(Path(name, (), (f"http://{name}.test/page",)) for name in _BROKEN),
     Path("later", ("http://later.test/page",), ("http://later.test/no",)),
+    Path("inferred", ("http://inferred.test/page",), ()),
+    Path("down", (), ("http://down.test/page",)),
     Path("loop", ("http://loop.test/page",), ()),
     Path("two at a time", ("http://large.test/page", "http://larger.test/page"), ("http://large.test/no", "http://larger.test/no")),
 )  # fmt: skip
@@ -80,6 +103,20 @@ def _of_the_demo() -> tuple[Path, ...]:
 
 
 PATHS = _of_the_demo() + _MORE
+# Whose second answer is another.
+CHANGED = Path(
+    "changed", ("http://changed.test/page",), ("http://changed.test/no",), ("http://changed.test/withdrawn",)
+)
+# Closed at first.
+CLOSED = Path("hours", ("http://hours.test/page",), ("http://hours.test/no",))
+# Two hosts of one address, which rests as well.
+ONE_ADDRESS = Path(
+    "one address",
+    ("http://large.test/page", "http://larger.test/page"),
+    ("http://large.test/no",),
+    scopes=Scopes(address=ScopeLimit(MIN_DELAY_S)),
+)
+PAUSED = Path("paused", ("http://paused.test/page",), ("http://paused.test/no",))
 
 
 class DemoTransport:
@@ -110,6 +147,8 @@ class DemoTransport:
         """What the host sends now; a hit."""
         url, name = target.url, target.origin.host
         self._times[url] += 1
+        early = name == "hours.test" and target.path != "/robots.txt" and self._now() < OPENS_S
+        assert not early, "visited while it was closed"
         host = self._hosts.get(name)
         if host is None:
             answer = _answer(url, self._times[url])
@@ -128,5 +167,22 @@ class DemoTransport:
 
     async def close(self) -> None:
         """A Transport's other."""
+        self.closed += 1
+        await asyncio.sleep(0)
+
+
+class Names:
+    """An AddressSource: all hosts have one address."""
+
+    def __init__(self) -> None:
+        self.closed = 0
+
+    async def addresses(self, _: str) -> tuple[tuple[str, ...], float]:
+        """Takes a while."""
+        await asyncio.sleep(0.01)
+        return ("192.0.2.1",), 300.0
+
+    async def close(self) -> None:
+        """Takes a step of the loop."""
         self.closed += 1
         await asyncio.sleep(0)
