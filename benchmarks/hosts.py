@@ -55,7 +55,8 @@ class Host(asyncio.Protocol):
             return 200, ROBOTS + delay, options.robots_latency
         statuses = options.statuses.split(",")
         page = int(path.rpartition("/")[2]) if path.startswith("/p/") else 0
-        return int(statuses[page % len(statuses)]), PAGE, options.latency
+        status = int(statuses[page % len(statuses)])
+        return status, b"" if status == 204 else PAGE, options.latency
 
     def send(self, status: int, body: bytes) -> None:
         head = f"HTTP/1.1 {status} OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n"
