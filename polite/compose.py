@@ -248,8 +248,9 @@ async def open_frontier(
             frontier.end()
         return
     # Imported here: a crawler that keeps nothing loads no database.
-    from polite.reserve import WINDOW, Reserve
+    from polite.reserve import Reserve
     from polite.stores.queue import QueueFile
+    from polite.window import WINDOW
 
     limits, order = frontier._limits, _order(scheduler)
     file = QueueFile(_queue_path(store), order=order, window=WINDOW, max_done=limits.max_done)

@@ -74,13 +74,13 @@ async def drained(frontier: Frontier) -> list[Any]:
 
 async def kept_in(frontier: Frontier, query: str) -> list[Any]:
     """What the frontier's file holds when all that was said is written."""
-    reserve: Any = frontier._stock
-    while reserve._busy is not None or reserve._batch:
-        if reserve._busy is None:
-            reserve._flush()
-        if reserve._busy is not None:
-            await asyncio.wait([reserve._busy])
-    return await reserve._run(lambda: reserve._file._database._connection.execute(query).fetchall())
+    batches: Any = frontier._stock._batches
+    while batches._busy is not None or batches.batch:
+        if batches._busy is None:
+            batches._flush()
+        if batches._busy is not None:
+            await asyncio.wait([batches._busy])
+    return await batches.run(lambda: batches._file._database._connection.execute(query).fetchall())
 
 
 async def fetch_all(frontier: Frontier, fetched: list[tuple[float, str]] | None = None) -> list[str]:

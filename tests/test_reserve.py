@@ -15,10 +15,12 @@ from polite import reserve, schedulers
 from polite.events import Dropped, Event, PutOff, Refused
 from polite.frontier import Frontier
 from polite.robots.exchange import Reply
-from polite.stores.queue import Batch, Put, QueueFile
+from polite.stores.queue import QueueFile
+from polite.stores.queue_batch import Batch, Put
 from polite.stores.queue_schema import VERSION
 from polite.tasks import Admission
 from polite.testing import LoopClock, ScriptedTransport
+from polite.window import MOST
 
 pytestmark = pytest.mark.virtual_time
 
@@ -272,13 +274,13 @@ async def test_only_the_first_tasks_of_an_origin_are_in_memory(path: Path) -> No
         await frontier.put_many(f"{B}/{n}" for n in range(5))
         frontier.pause()
         await asyncio.sleep(10)
-        window = stock(frontier)._windows[polite.Origin.of(A)]
+        window = stock(frontier)._windows._by_origin[polite.Origin.of(A)]
         in_memory = len(window.here)
         frontier.resume()
         frontier.close()
         fetched = await urls_of(frontier)
 
-    assert in_memory <= reserve._MOST
+    assert in_memory <= MOST
     assert [url for url in fetched if url.startswith(A)] == [f"{A}/{n}" for n in range(600)]
     assert len(fetched) == 605
 
@@ -328,11 +330,11 @@ async def test_a_flood_of_better_tasks_leaves_memory_bounded_and_loses_nothing(p
         await asyncio.sleep(5)
         for number in range(600):
             await frontier.put(f"{A}/{number}", priority=number)
-        in_memory = len(stock(frontier)._windows[polite.Origin.of(A)].here)
+        in_memory = len(stock(frontier)._windows._by_origin[polite.Origin.of(A)].here)
         frontier.close()
         fetched = await urls_of(frontier)
 
-    assert in_memory == reserve._MOST
+    assert in_memory == MOST
     assert sorted(fetched) == sorted([f"{A}/first", *(f"{A}/{n}" for n in range(600))])
 
 
@@ -345,7 +347,7 @@ async def test_only_so_many_origins_are_in_memory_and_all_have_their_turn(path: 
         fetched = []
         async for permit in frontier:
             async with permit:
-                most = max(most, len(stock(frontier)._windows))
+                most = max(most, len(stock(frontier)._windows._by_origin))
                 fetched.append(permit.url)
                 permit.report(status=200)
 
@@ -360,9 +362,9 @@ async def test_what_ended_while_a_load_was_under_way_does_not_come_again(path: P
         await frontier.put_many([f"{A}/1", f"{A}/2", f"{A}/3"])
         async with await anext(frontier) as permit:
             await asyncio.sleep(1)
-        window = stock(frontier)._windows[polite.Origin.of(A)]
+        window = stock(frontier)._windows._by_origin[polite.Origin.of(A)]
         # As a query found it a moment before the block was left.
-        stock(frontier)._loaded(window, [(permit.task.number, "/1", 0, 0, None, None, 0, None)], 1)
+        stock(frontier)._windows._loaded(window, [(permit.task.number, "/1", 0, 0, None, None, 0, None)], 1)
         frontier.close()
 
         assert await urls_of(frontier) == [f"{A}/2", f"{A}/3"]
@@ -372,9 +374,9 @@ async def test_the_file_has_an_index_for_the_order_of_this_run(path: Path) -> No
     for scheduler in (schedulers.Fifo(), schedulers.Priority(), schedulers.Deadline(), schedulers.Fifo()):
         async with opened(path, scheduler=scheduler) as frontier:
             file = stock(frontier)._file
-            plan = await stock(frontier)._run(
+            plan = await stock(frontier)._batches.run(
                 lambda file=file: file._database._connection.execute(
-                    f"EXPLAIN QUERY PLAN {file._heads}", (1, 1)
+                    f"EXPLAIN QUERY PLAN {file._places._heads}", (1, 1)
                 ).fetchall()
             )
 
@@ -639,7 +641,7 @@ async def test_a_full_disk_fails_loudly_for_all_and_loses_nothing_acknowledged(p
     async with opened(path) as frontier:
         worker = asyncio.create_task(frontier.join())
         await frontier.put(f"{A}/0", not_before=5e9)
-        await stock(frontier)._run(lambda: fill_the_disk(frontier))
+        await stock(frontier)._batches.run(lambda: fill_the_disk(frontier))
         with pytest.raises(polite.StoreFailed, match=r"queue\.sqlite: the disk is full"):
             for number in range(100_000):
                 await frontier.put(f"{B}/{number}" + "x" * 500, not_before=5e9)

@@ -1,21 +1,19 @@
 """The file of a frontier: what waits, what is out, and the URLs that were met; one connection of one thread."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 from polite.stores.connection import Database
+from polite.stores.queue_batch import Answers, Batch, Found, Put
+from polite.stores.queue_line import Line
+from polite.stores.queue_places import Places
 from polite.stores.queue_schema import HERE, LATER, ORDERS, OUT, make
-
-# number, path, priority, depth, deadline, not_before, tries, payload
-Row = tuple[int, str, float, float, float | None, float | None, int, str | None]
+from polite.stores.queue_state import State
 
 _GIVE = "UPDATE tasks SET place = 1 WHERE number = ?"
 _CRAWL_DELAY = "UPDATE origins SET crawl_delay = ? WHERE id = ?"
-_ROW = "number, path, priority, depth, deadline, not_before, tries, payload"
 # The part of the file that is kept in memory (KiB), and what goes from the log into the file at one time (pages).
 _CACHE_KIB = 64 * 1024
 _LOG_PAGES = 10_000
@@ -25,104 +23,6 @@ BUSY_TIMEOUT_S = 1.0
 _DUE_AT_ONCE = 2_000
 # Origins whose row's number is remembered: each is some 100 octets.
 _KNOWN_ORIGINS = 100_000
-
-
-@dataclass(slots=True)
-class Put:
-    """A task to be written, if its URL is met for the first time (or was done before, and is to be tried `again`)."""
-
-    origin: str
-    path: str
-    priority: float
-    depth: float
-    deadline: float | None
-    not_before: float | None
-    payload: str | None
-    again: bool
-    later: float | None
-
-
-@dataclass(slots=True)
-class Leave:
-    """An origin gives its place in memory up; `until`: it shall not come again before (Unix time)."""
-
-    origin_id: int
-    failures: int = 0
-    until: float | None = None
-
-
-@dataclass(slots=True)
-class Batch:
-    """What is to be written in one transaction, in this order, and then read. `now` is Unix time."""
-
-    now: float = 0.0
-    backs: list[tuple[int, int, float | None]] = field(default_factory=list)  # number, tries, later
-    marks: dict[int, int] = field(default_factory=dict)  # number: HERE or OUT
-    crawl_delays: list[tuple[float | None, int]] = field(default_factory=list)  # and the origin's number
-    ended: list[tuple[int, str]] = field(default_factory=list)  # number, path
-    counts: dict[str, int] = field(default_factory=dict)  # of those ended
-    puts: list[Put] = field(default_factory=list)
-    leaves: list[Leave] = field(default_factory=list)
-    met: list[tuple[str, str, bool]] = field(default_factory=list)  # origin, path, again
-    loads: list[tuple[int, int]] = field(default_factory=list)  # origin's number, how many tasks
-    pick: int = 0  # origins that may come into memory
-    look: bool = False  # some task's or origin's time has come
-
-    def __bool__(self) -> bool:
-        return bool(
-            self.backs
-            or self.marks
-            or self.ended
-            or self.puts
-            or self.leaves
-            or self.met
-            or self.loads
-            or self.pick
-            or self.look
-        )
-
-
-@dataclass(slots=True)
-class Picked:
-    """An origin that comes into memory, with its first tasks."""
-
-    origin_id: int
-    text: str
-    failures: int
-    crawl_delay: float | None
-    rows: list[Row]
-
-
-@dataclass(slots=True)
-class Answers:
-    """What came of a Batch, in its order. `puts`: each task's number, None for a URL met before.
-
-    `more`: whether origins stand in line still. `next_at`: when the next origin or task may come (Unix time). `due`: origins in
-    memory with tasks whose time has come.
-    """
-
-    puts: list[int | None]
-    met: list[bool]
-    loads: list[list[Row]]
-    picked: list[Picked]
-    more: bool
-    next_at: float | None
-    due: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a file holds when it is opened.
-
-    `last_origin`: the greatest number of an origin. `given_up`: the URLs that were out too often, and how often.
-    """
-
-    last_origin: int
-    waiting: int
-    done: int
-    refused: int
-    dropped: int
-    given_up: list[tuple[str, int]]
 
 
 class QueueFile:
@@ -135,10 +35,10 @@ class QueueFile:
     def __init__(self, path: Path, *, order: str, window: int, max_done: int) -> None:
         self.path = path
         self._order = ORDERS[order]
-        self._window = window
+        self._places = Places(self._order, window)
         self._max_done = max_done
         self._ids: dict[str, int] = {}
-        self._state = _State()
+        self._state = State()
         self._database = Database(
             path,
             self._prepare,
@@ -150,12 +50,6 @@ class QueueFile:
         )
         key = self._order.key or "0"
         # The words in these are ours.
-        self._heads = (
-            f"SELECT {_ROW} FROM tasks WHERE origin = ? AND place = 0 ORDER BY {self._order.by} LIMIT ?"  # noqa: S608
-        )
-        self._head = (
-            f"SELECT {key} FROM tasks WHERE origin = ? AND place = 0 ORDER BY {self._order.by} LIMIT 1"  # noqa: S608
-        )
         self._unused = f"UPDATE tasks SET place = 0 WHERE number = ? RETURNING origin, {key}"  # noqa: S608
         self._back = (
             f"UPDATE tasks SET place = ?, later = ?, tries = ? WHERE number = ? RETURNING origin, {key}"  # noqa: S608
@@ -169,7 +63,7 @@ class QueueFile:
         with self._database.connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM origins").fetchone()
-            self._state = _State.read(connection)
+            self._state = State.read(connection)
             given_up = self._recover(connection, max_tries)
             self._state.write(connection)
             connection.execute("COMMIT")
@@ -223,7 +117,7 @@ class QueueFile:
         return given_up
 
     def _applied(self, connection: sqlite3.Connection, batch: Batch) -> Answers:
-        state, line = self._state, _Line()
+        state, line = self._state, Line()
         for number, tries, later in batch.backs:
             place = HERE if later is None else LATER
             rows = connection.execute(self._back, (place, later, tries, number))
@@ -241,19 +135,19 @@ class QueueFile:
         due = self._call(connection, batch.now, line)
         line.write(connection, batch.now)
         for leave in batch.leaves:
-            self._leave(connection, leave, batch.now)
-        picked, more = self._pick(connection, batch.pick, batch.now)
+            self._places.leave(connection, leave, batch.now)
+        picked, more = self._places.pick(connection, batch.pick, batch.now)
         return Answers(
             puts,
             [self._met(connection, asked) for asked in batch.met],
-            [connection.execute(self._heads, load).fetchall() for load in batch.loads],
+            [self._places.load(connection, *load) for load in batch.loads],
             picked,
             more,
-            self._next_at(connection, batch.now),
+            self._places.next_at(connection, batch.now),
             due,
         )
 
-    def _put(self, connection: sqlite3.Connection, put: Put, line: "_Line") -> int | None:
+    def _put(self, connection: sqlite3.Connection, put: Put, line: Line) -> int | None:
         state = self._state
         origin = self._ids.get(put.origin)
         if origin is None:
@@ -328,23 +222,13 @@ class QueueFile:
                     (state.sequence, origin, _digest(path)),
                 )
 
-    def _call(self, connection: sqlite3.Connection, now: float, line: "_Line") -> list[int]:
+    def _call(self, connection: sqlite3.Connection, now: float, line: Line) -> list[int]:
         """Tasks whose time has come may go; the origins they are of that are in memory."""
         due = connection.execute(self._due, (now, _DUE_AT_ONCE)).fetchall()
         for number, origin, key in due:
             connection.execute("UPDATE tasks SET place = 0 WHERE number = ?", (number,))
             line.add(origin, key)
         return list(dict.fromkeys(origin for _, origin, _ in due))
-
-    def _leave(self, connection: sqlite3.Connection, leave: Leave, now: float) -> None:
-        head = connection.execute(self._head, (leave.origin_id,)).fetchone()
-        since, best = (None, None) if head is None else (now, head[0])
-        if leave.until is not None and since is not None:
-            since, best = leave.until, None
-        connection.execute(
-            "UPDATE origins SET active = 0, since = ?, best = ?, failures = ? WHERE id = ?",
-            (since, best, leave.failures, leave.origin_id),
-        )
 
     def _forget(self, connection: sqlite3.Connection) -> None:
         """Of the URLs that are done, those done longest ago, where there are too many."""
@@ -354,121 +238,6 @@ class QueueFile:
             rows = connection.execute(oldest, (surplus,)).fetchall()
             connection.executemany("DELETE FROM seen WHERE origin = ? AND digest = ?", rows)
             self._state.remembered -= len(rows)
-
-    def _pick(self, connection: sqlite3.Connection, count: int, now: float) -> tuple[list[Picked], bool]:
-        """Those that waited longest; where the order looks at more, half of the places are for those with the best tasks."""
-        if not count:
-            return [], True
-        chosen: dict[int, tuple[str, int, float | None]] = {}
-        longest = count if self._order.key is None else (count + 1) // 2
-        columns = "SELECT id, text, failures, crawl_delay FROM origins"
-        waited = connection.execute(
-            f"{columns} WHERE since <= ? ORDER BY since LIMIT ?",
-            (now, longest),
-        ).fetchall()
-        for origin, *rest in waited:
-            chosen[origin] = (*rest,)
-        if self._order.key is not None:
-            best = f"{columns} WHERE best IS NOT NULL ORDER BY best LIMIT ?"
-            for origin, *rest in connection.execute(best, (count,)).fetchall():
-                if len(chosen) < count:
-                    chosen.setdefault(origin, (*rest,))
-        picked = []
-        for origin, (text, failures, crawl_delay) in chosen.items():
-            rows = connection.execute(self._heads, (origin, self._window)).fetchall()
-            active = 1 if rows else 0
-            connection.execute(
-                "UPDATE origins SET since = NULL, best = NULL, active = ? WHERE id = ?", (active, origin)
-            )
-            if rows:
-                picked.append(Picked(origin, text, failures, crawl_delay, rows))
-        return picked, len(waited) == longest
-
-    def _next_at(self, connection: sqlite3.Connection, now: float) -> float | None:
-        times = [
-            connection.execute(
-                "SELECT since FROM origins WHERE since > ? ORDER BY since LIMIT 1", (now,)
-            ).fetchone(),
-            connection.execute("SELECT later FROM tasks WHERE place = 2 ORDER BY later LIMIT 1").fetchone(),
-        ]
-        return min((float(time[0]) for time in times if time is not None), default=None)
-
-
-@dataclass(slots=True)
-class _State:
-    """The counts of a file."""
-
-    number: int = 0
-    sequence: int = 0
-    remembered: int = 0
-    waiting: int = 0
-    done: int = 0
-    refused: int = 0
-    dropped: int = 0
-
-    @classmethod
-    def read(cls, connection: sqlite3.Connection) -> "_State":
-        row = connection.execute(
-            "SELECT number, sequence, remembered, waiting, done, refused, dropped FROM frontier"
-        ).fetchone()
-        return cls(*row)
-
-    def write(self, connection: sqlite3.Connection) -> None:
-        connection.execute(
-            "UPDATE frontier SET number = ?, sequence = ?, remembered = ?, waiting = ?, done = ?, refused = ?, dropped = ?",
-            (
-                self.number,
-                self.sequence,
-                self.remembered,
-                self.waiting,
-                self.done,
-                self.refused,
-                self.dropped,
-            ),
-        )
-
-    def count(self, ended: dict[str, int]) -> None:
-        self.done += ended.get("done", 0)
-        self.refused += ended.get("refused", 0)
-        self.dropped += ended.get("dropped", 0)
-
-    def copy(self) -> "_State":
-        return _State(
-            self.number,
-            self.sequence,
-            self.remembered,
-            self.waiting,
-            self.done,
-            self.refused,
-            self.dropped,
-        )
-
-
-class _Line:
-    """Origins that got something to do: those that are not in memory stand in line now, each with its best task's key."""
-
-    def __init__(self) -> None:
-        self._best: dict[int, float] = {}
-
-    def add(self, origin: int, key: float) -> None:
-        best = self._best.get(origin)
-        if best is None or key < best:
-            self._best[origin] = key
-
-    def join(self, rows: Iterable[Sequence[Any]]) -> None:
-        for origin, key in list(rows):
-            self.add(origin, key)
-
-    def write(self, connection: sqlite3.Connection, now: float) -> None:
-        """Who was put off stays so; who stands in line keeps the place."""
-        connection.executemany(
-            """
-            UPDATE origins SET since = ifnull(since, ?1),
-                best = CASE WHEN since > ?1 THEN NULL ELSE min(ifnull(best, ?2), ?2) END
-            WHERE id = ?3 AND active = 0
-            """,
-            [(now, key, origin) for origin, key in self._best.items()],
-        )
 
 
 def _digest(path: str) -> bytes:

@@ -1,0 +1,104 @@
+"""A batch for a frontier's file: what is written in one transaction, what is read with it, and what came of it."""
+
+from dataclasses import dataclass, field
+
+# number, path, priority, depth, deadline, not_before, tries, payload
+Row = tuple[int, str, float, float, float | None, float | None, int, str | None]
+
+
+@dataclass(slots=True)
+class Put:
+    """A task to be written, if its URL is met for the first time (or was done before, and is to be tried `again`)."""
+
+    origin: str
+    path: str
+    priority: float
+    depth: float
+    deadline: float | None
+    not_before: float | None
+    payload: str | None
+    again: bool
+    later: float | None
+
+
+@dataclass(slots=True)
+class Leave:
+    """An origin gives its place in memory up; `until`: it shall not come again before (Unix time)."""
+
+    origin_id: int
+    failures: int = 0
+    until: float | None = None
+
+
+@dataclass(slots=True)
+class Batch:
+    """What is to be written in one transaction, in this order, and then read. `now` is Unix time."""
+
+    now: float = 0.0
+    backs: list[tuple[int, int, float | None]] = field(default_factory=list)  # number, tries, later
+    marks: dict[int, int] = field(default_factory=dict)  # number: HERE or OUT
+    crawl_delays: list[tuple[float | None, int]] = field(default_factory=list)  # and the origin's number
+    ended: list[tuple[int, str]] = field(default_factory=list)  # number, path
+    counts: dict[str, int] = field(default_factory=dict)  # of those ended
+    puts: list[Put] = field(default_factory=list)
+    leaves: list[Leave] = field(default_factory=list)
+    met: list[tuple[str, str, bool]] = field(default_factory=list)  # origin, path, again
+    loads: list[tuple[int, int]] = field(default_factory=list)  # origin's number, how many tasks
+    pick: int = 0  # origins that may come into memory
+    look: bool = False  # some task's or origin's time has come
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.backs
+            or self.marks
+            or self.ended
+            or self.puts
+            or self.leaves
+            or self.met
+            or self.loads
+            or self.pick
+            or self.look
+        )
+
+
+@dataclass(slots=True)
+class Picked:
+    """An origin that comes into memory, with its first tasks."""
+
+    origin_id: int
+    text: str
+    failures: int
+    crawl_delay: float | None
+    rows: list[Row]
+
+
+@dataclass(slots=True)
+class Answers:
+    """What came of a Batch, in its order. `puts`: each task's number, None for a URL met before.
+
+    `more`: whether origins stand in line still. `next_at`: when the next origin or task may come (Unix time). `due`: origins in
+    memory with tasks whose time has come.
+    """
+
+    puts: list[int | None]
+    met: list[bool]
+    loads: list[list[Row]]
+    picked: list[Picked]
+    more: bool
+    next_at: float | None
+    due: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a file holds when it is opened.
+
+    `last_origin`: the greatest number of an origin. `given_up`: the URLs that were out too often, and how often.
+    """
+
+    last_origin: int
+    waiting: int
+    done: int
+    refused: int
+    dropped: int
+    given_up: list[tuple[str, int]]

@@ -1,0 +1,32 @@
+"""The line of a frontier's file: origins with something to do that wait for a place in memory."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+class Line:
+    """Origins that got something to do: those that are not in memory stand in line now, each with its best task's key."""
+
+    def __init__(self) -> None:
+        self._best: dict[int, float] = {}
+
+    def add(self, origin: int, key: float) -> None:
+        best = self._best.get(origin)
+        if best is None or key < best:
+            self._best[origin] = key
+
+    def join(self, rows: Iterable[Sequence[Any]]) -> None:
+        for origin, key in list(rows):
+            self.add(origin, key)
+
+    def write(self, connection: sqlite3.Connection, now: float) -> None:
+        """Who was put off stays so; who stands in line keeps the place."""
+        connection.executemany(
+            """
+            UPDATE origins SET since = ifnull(since, ?1),
+                best = CASE WHEN since > ?1 THEN NULL ELSE min(ifnull(best, ?2), ?2) END
+            WHERE id = ?3 AND active = 0
+            """,
+            [(now, key, origin) for origin, key in self._best.items()],
+        )
