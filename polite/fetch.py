@@ -102,8 +102,10 @@ class RobotsFetcher:
             # A 503 is asked about fairly often (H5): nobody is to hang in a back-off that is longer than that, nor in a circuit
             # that robots.txt itself has opened.
             most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
-            self._turns.settle(turn, ask.target, outcome, asked, most_s=most_s)
-            self._turns.release(turn)
+            try:
+                self._turns.settle(turn, ask.target, outcome, asked, most_s=most_s)
+            finally:
+                self._turns.release(turn)
         return answer, elapsed
 
     async def _ask(self, ask: Ask, left_s: float) -> Reply | Failed:

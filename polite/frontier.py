@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from typing import Self, TypedDict, Unpack
 
 from polite.desk import Desk
-from polite.errors import GateClosed, InvalidOption, InvalidURL, PoliteError, shown
+from polite.errors import GateClosed, InvalidOption, InvalidURL, PermitMisused, PoliteError, shown
 from polite.events import Dropped
 from polite.gate import Gate
 from polite.origin import Target
@@ -18,6 +18,8 @@ from polite.tasks import Admission, Task
 
 # `put_many` lets others run after so many, and waits until they are kept.
 _AT_A_TIME = 500
+
+_MOST_WHOLE = 2**63
 
 
 class FrontierClosed(PoliteError):
@@ -70,6 +72,13 @@ class Frontier:
         max_opening: int = 1_000,
         max_active: int = 10_000,
     ) -> None:
+        if scheduler is not None and (
+            isinstance(scheduler, type)
+            or not all(callable(getattr(scheduler, each, None)) for each in ("add", "ready", "next"))
+        ):
+            raise InvalidOption(
+                f"scheduler={scheduler!r}: a Scheduler of polite.ports is needed, such as schedulers.Fifo()"
+            )
         self._gate = gate
         limits = Limits(
             max_waiting=max_waiting,
@@ -148,6 +157,8 @@ class Frontier:
         What is no URL is told as a Dropped event, and hinders none of the others. Raises what `put` raises else; those before are
         in by then, and would be duplicates the next time.
         """
+        if isinstance(urls, str):
+            raise InvalidOption(f"put_many({shown(urls)!r}): a sequence of URLs is needed; put takes one")
         again, wait = options.get("again", False), options.get("wait", True)
         draft = _draft(**options)
         admissions: list[Admission] = []
@@ -204,17 +215,26 @@ class Frontier:
     async def join(self) -> None:
         """Wait until all that was put is done, refused or dropped, or the frontier is drained.
 
-        Raises SchedulerFailed, GateClosed.
+        Raises SchedulerFailed, GateClosed; PermitMisused inside a permit's block, whose task would never be done.
         """
+        self._refuse_inside("join")
         await self._desk.nothing_left.wait()
         self._desk.raise_failure()
+
+    def _refuse_inside(self, what: str) -> None:
+        inside = self._gate._inside.get(asyncio.current_task())
+        if isinstance(inside, TaskPermit) and inside.is_of(self._desk):
+            raise PermitMisused(
+                f"{what} inside the permit for {inside.url}: leave that block first", url=inside.url
+            )
 
     async def drain(self) -> list[Task]:
         """End early: take no more, give out no more, wait for what is out, and give back what waits, as it was put.
 
-        What a file keeps stays there, and the list is empty. The iterations end. Not to be awaited inside a permit's block. May
-        be called twice, and after a failure.
+        What a file keeps stays there, and the list is empty. The iterations end. May be called twice, and after a failure. Raises
+        PermitMisused inside a permit's block, which it would wait for.
         """
+        self._refuse_inside("drain")
         self._desk.stop(_no_more())
         await self._desk.nothing_out.wait()
         return [] if self._stock.lasts else self._desk.left
@@ -285,5 +305,8 @@ def _draft(
 
 
 def _finite(name: str, value: float) -> None:
+    # What a file can hold, too: a larger whole number would lose its last digits there, and with them the order.
     if type(value) not in (int, float) or not -math.inf < value < math.inf:
-        raise InvalidOption(f"{name}={value!r}: a finite number is needed")
+        raise InvalidOption(f"{name}={shown(repr(value))}: a finite number is needed")
+    if type(value) is int and not -_MOST_WHOLE <= value < _MOST_WHOLE:
+        raise InvalidOption(f"{name}={shown(repr(value))}: a whole number from -2**63 to 2**63 - 1 is needed")

@@ -240,14 +240,16 @@ class Permit:
             self._gate._inside[self._asker] = self._outer
         elif self._asker is not None:
             self._gate._inside.pop(self._asker, None)
-        if self._outcome is None:
-            # Left without a report, perhaps by an exception: something may have been sent, so the origin rests from now. An error
-            # says that no answer came; a cancellation, that the crawler gave up.
-            outcome = _FAILED if isinstance(error, Exception) else Outcome()
-            self._settle(turn, self._timed(outcome, turn) if self._gate._turns.timed else outcome)
-        elif self._gate._turns.anchor is Anchor.END:
-            self._settle(turn, self._outcome)
-        self._gate._turns.release(turn)
+        try:
+            if self._outcome is None:
+                # Left without a report, perhaps by an exception: something may have been sent, so the origin rests from now. An
+                # error says that no answer came; a cancellation, that the crawler gave up.
+                outcome = _FAILED if isinstance(error, Exception) else Outcome()
+                self._settle(turn, self._timed(outcome, turn) if self._gate._turns.timed else outcome)
+            elif self._gate._turns.anchor is Anchor.END:
+                self._settle(turn, self._outcome)
+        finally:
+            self._gate._turns.release(turn)
 
     def _refuse_to_wait_for(self, outer: "Permit | None") -> None:
         """A task that asks for a turn inside a permit which holds that turn would wait for itself, for ever."""

@@ -49,6 +49,10 @@ class TaskPermit(Permit):
         self._again_in: float | None = None
         self._loop = asyncio.get_running_loop()
 
+    def is_of(self, owner: Owner) -> bool:
+        """Whether that one gave it out."""
+        return self._owner is owner
+
     @property
     def task(self) -> Task:
         """What was put: url, priority, depth, payload, and how often it was tried before."""
@@ -61,7 +65,7 @@ class TaskPermit(Permit):
         """
         if self._turn is None:
             raise PermitMisused(f"retry outside the permit's block: {self.url}", url=self.url)
-        if not 0 <= after < math.inf:
+        if type(after) not in (int, float) or not 0 <= after < math.inf:
             raise InvalidOption(
                 f"after={after!r}: a finite number of seconds, 0 or more, is needed", url=self.url
             )
@@ -73,6 +77,10 @@ class TaskPermit(Permit):
         if turn is None:
             raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
         self._turn = turn
+        # A `gate.permit` for the same origin inside this block would wait for itself: the gate knows by this.
+        self._asker = asyncio.current_task()
+        self._outer = self._gate._inside.get(self._asker)
+        self._gate._inside[self._asker] = self
         return self
 
     async def __aexit__(

@@ -15,6 +15,7 @@ import pytest
 
 import polite
 from polite import schedulers
+from polite.errors import InvalidOption, PermitMisused
 from polite.events import Dropped, Event, Granted, PutOff, Refused, Retried, RobotsFetched
 from polite.frontier import Frontier, FrontierClosed
 from polite.origin import _spellings
@@ -1530,3 +1531,46 @@ async def test_a_listener_is_told_how_long_a_task_waited() -> None:
         await anext(frontier)
 
     assert [event for event in events if isinstance(event, Granted)] == [Granted(f"{A}/", 1.0)]
+
+
+@pytest.mark.parametrize("name", ["priority", "depth", "not_before", "deadline"])
+async def test_a_number_that_no_file_can_hold_is_refused_and_hinders_no_other(name: str) -> None:
+    async with opened() as (frontier, _):
+        with pytest.raises(InvalidOption, match=rf"{name}=.*2\*\*63"):
+            await frontier.put(A, **{name: 2**70})  # type: ignore[arg-type]
+
+        await frontier.put(A, priority=2**63 - 1)
+        assert len(await drained(frontier)) == 1
+
+
+async def test_a_permit_asked_for_inside_a_frontiers_permit_of_its_origin_is_an_error_and_no_hang() -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(A)
+        async with await anext(frontier) as permit:
+            with pytest.raises(PermitMisused, match="leave that block first"):
+                async with frontier._gate.permit(f"{A}/other"):
+                    pass
+            permit.report(status=200)
+
+
+@pytest.mark.parametrize("what", ["join", "drain"])
+async def test_who_waits_for_the_end_inside_a_permit_is_told_that_it_would_wait_for_itself(what: str) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(A)
+        async with await anext(frontier):
+            with pytest.raises(PermitMisused, match=f"{what} inside the permit"):
+                await getattr(frontier, what)()
+        await frontier.join()
+
+
+async def test_one_url_is_no_sequence_of_urls() -> None:
+    async with opened() as (frontier, _):
+        with pytest.raises(InvalidOption, match="put takes one"):
+            await frontier.put_many(A)
+
+
+@pytest.mark.parametrize("scheduler", [5, schedulers.Fifo])
+async def test_what_is_no_scheduler_is_refused_at_once(scheduler: object) -> None:
+    async with opened() as (frontier, _):
+        with pytest.raises(InvalidOption, match="scheduler="):
+            Frontier(frontier._gate, scheduler=scheduler)  # type: ignore[arg-type]

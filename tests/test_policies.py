@@ -124,3 +124,9 @@ def test_the_defaults_are_the_polite_ones() -> None:
     assert not FetchPolicy().allow_private
     assert (FetchPolicy().max_redirects, FetchPolicy().max_bytes) == (5, 512_000)
     assert RobotsPolicy().dialect.name == "rfc9309"
+
+
+@pytest.mark.parametrize("option", ["denied_statuses", "allowed_statuses", "retry_once_statuses"])
+def test_one_status_is_no_set_of_statuses(option: str) -> None:
+    with pytest.raises(InvalidOption, match=rf"RobotsPolicy\.{option}=404"):
+        RobotsPolicy(**{option: 404})

@@ -559,3 +559,31 @@ async def test_the_anchor_may_change_too() -> None:
             ended = now()
 
         assert await visit(gate) == ended + 1.0
+
+
+class Failing:
+    """A throttle that fails in one of its ways, whatever it is asked about."""
+
+    def __init__(self, seconds: object) -> None:
+        self.seconds = seconds
+
+    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+        if self.seconds is None:
+            raise ValueError("broken")
+        return Pause(self.seconds, "ours")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seconds", [None, float("nan"), float("inf"), -1.0, "soon"])
+async def test_a_throttle_that_fails_makes_nobody_hurry_and_nobody_wait_for_ever(
+    seconds: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(throttle=Failing(seconds)) as gate:
+        first = await visit(gate)
+        assert await visit(gate) - first == 1.0
+
+        async with gate.permit(PAGE) as permit:
+            permit.report(status=429, headers={"Retry-After": "3600"})
+            refused = now()
+        assert await visit(gate) - refused == 3600.0
+        assert gate.counters.slowed == 1
+    assert "the throttle" in caplog.text

@@ -22,6 +22,7 @@ def allows(robots: Robots, user_agent: str, url: str) -> bool:
     """Whether the agent may fetch an absolute URL, or a path that starts with "/"; when unsure, it may not."""
     try:
         path = url if url.startswith("/") else Target.of(url).path
-    except InvalidURL:
+    except (InvalidURL, AttributeError, TypeError):
+        # None, octets: what is no URL may not be fetched.
         return False
     return rules_for(robots, user_agent).allows(path)

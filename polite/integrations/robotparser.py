@@ -85,8 +85,8 @@ class RobotFileParser:
             return (await gate.explain(target.url)).snapshot.access
 
     def parse(self, lines: Iterable[str]) -> None:
-        """Read a file from its lines, with their line ends or without. Never raises on content."""
-        self.robots = parse("\n".join(lines), self._dialect)
+        """Read a file from its lines, with their line ends or without; one text is the whole file. Never raises on content."""
+        self.robots = parse(lines if isinstance(lines, str) else "\n".join(lines), self._dialect)
         self.modified()
 
     def can_fetch(self, useragent: str, url: str) -> bool:

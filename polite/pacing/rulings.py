@@ -1,5 +1,7 @@
 """Which rest and which limits rule where: the policy's for all, those of single origins, and those of single scopes."""
 
+import logging
+import math
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
@@ -13,6 +15,8 @@ from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import Concurrency, Rest
 from polite.pacing.scoping import BoundScopes, ScopePolicy, Scopes
 from polite.pacing.throttle import DelayThrottle
+
+log = logging.getLogger("polite")
 
 Resting = Callable[[Outcome, Circumstances], Pause]
 
@@ -49,8 +53,11 @@ class Ruling:
     def __init__(self, policy: PacingPolicy, throttle: Plain | Informed | None) -> None:
         self.policy = policy
         self.circuit = CircuitLimits(policy.circuit_failures, policy.circuit_rest, policy.max_backoff)
-        throttle = throttle or throttle_of(policy)
-        self.rest = _resting(throttle)
+        own = throttle_of(policy)
+        throttle = throttle or own
+        self.rest = (
+            throttle.rest if isinstance(throttle, DelayThrottle) else _guarded(_resting(throttle), own.rest)
+        )
         self.ordinary = throttle.ordinary if isinstance(throttle, DelayThrottle) else None
         self.timed = bool(getattr(throttle, "timed", hasattr(throttle, "rest")))
 
@@ -153,6 +160,30 @@ def throttle_of(policy: PacingPolicy) -> DelayThrottle:
         latency_factor=policy.latency_factor,
         max_latency_delay=policy.max_latency_delay,
     )
+
+
+def _guarded(rest: Resting, safe: Resting) -> Resting:
+    """A user's throttle, with the policy's own rest, a back-off too, where it fails: nobody's fault may make a crawl hurry."""
+
+    def guarded(outcome: Outcome, given: Circumstances) -> Pause:
+        try:
+            pause = rest(outcome, given)
+            seconds = float(pause.seconds)
+        except Exception as error:
+            log.exception("the throttle failed on %s", outcome)
+            return _instead(safe(outcome, given), f"the throttle failed: {error!r}")
+        if 0 <= seconds < math.inf:
+            return pause
+        log.error(
+            "the throttle answered %r on %s: a finite number of seconds, 0 or more, is needed", pause, outcome
+        )
+        return _instead(safe(outcome, given), f"the throttle answered {seconds!r} s")
+
+    return guarded
+
+
+def _instead(pause: Pause, because: str) -> Pause:
+    return replace(pause, because=f"{pause.because}; {because}")
 
 
 def _resting(throttle: Plain | Informed) -> Resting:

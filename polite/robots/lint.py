@@ -55,6 +55,8 @@ def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
     """
     if not isinstance(body, bytes | str):
         raise TypeError(f"a robots.txt is bytes or str, not {type(body).__name__}")
+    if not isinstance(dialect, Dialect):
+        raise TypeError(f"dialect={dialect!r}: a Dialect is needed, see polite.dialect(name)")
     octet_body = octets(body) if isinstance(body, str) else body
     findings = list(wrapping(octet_body, dialect))
     if wide(octet_body):
@@ -178,7 +180,7 @@ class _Check:
             yield Finding(
                 line.number,
                 "D11",
-                f"{quoted(raw[0])} stands in the path as it is, and in no URL: the rule matches nothing",
+                f"{raw[0]!r} stands in the path as it is, and in no URL: the rule matches nothing",
                 f"Write %{ord(raw[0]):02X} in its place",
             )
         supplied = self._dialect.supplies_slash or self._inverted

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
@@ -93,6 +94,10 @@ class RobotsPolicy:
         seconds("RobotsPolicy.nxdomain_retry", self.nxdomain_retry)
         seconds("RobotsPolicy.max_retry_after", self.max_retry_after)
         count("RobotsPolicy.max_origins", self.max_origins, least=1, most=100_000_000)
+        for option in ("denied_statuses", "allowed_statuses", "retry_once_statuses"):
+            statuses: object = getattr(self, option)
+            if not isinstance(statuses, AbstractSet):
+                raise InvalidOption(f"RobotsPolicy.{option}={statuses!r}: a frozenset of statuses is needed")
         for status in self.denied_statuses:
             count("RobotsPolicy.denied_statuses", status, least=400, most=499)
         for status in self.allowed_statuses:

@@ -289,3 +289,20 @@ async def test_read_does_not_hold_up_an_event_loop():
         RuntimeError, match=r"https://example.com/robots.txt would hold up the event loop: await polite"
     ):
         RobotFileParser("https://me:secret@example.com/robots.txt").read()
+
+
+def test_one_text_is_read_as_the_whole_file():
+    parser = RobotFileParser()
+
+    parser.parse("User-agent: *\nDisallow: /a\n")
+
+    assert not parser.can_fetch("x", "/a")
+    assert parser.can_fetch("x", "/b")
+
+
+def test_what_is_no_text_may_not_be_fetched():
+    parser = RobotFileParser()
+    parser.parse(["User-agent: *", "Disallow:"])
+
+    assert not parser.can_fetch("x", None)
+    assert not parser.can_fetch("x", b"/a")

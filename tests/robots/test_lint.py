@@ -290,3 +290,12 @@ def test_a_character_that_no_url_has_is_found_in_a_path(path: str, written: str)
 
 def test_where_such_characters_equal_their_escapes_they_are_no_mistake():
     assert lint("User-agent: *\nDisallow: /my page\n", replace(RFC9309, excluded_equal_escapes=True)) == []
+
+
+def test_a_space_is_named_as_one() -> None:
+    assert "' '" in lint("User-agent: *\nDisallow: /my page\n")[0].message
+
+
+def test_the_name_of_a_dialect_is_none() -> None:
+    with pytest.raises(TypeError, match="a Dialect is needed"):
+        lint("", "google")
