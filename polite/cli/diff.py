@@ -73,18 +73,19 @@ def _as_json(url: str, name: str, before: Decision, after: Decision) -> str:
 
 
 def _agents(options: argparse.Namespace, old: Robots, new: Robots) -> Iterator[tuple[str, UserAgent]]:
-    """Those asked for; else all that one of the files names, and somebody whom neither does, as `*`."""
-    if options.agent:
-        yield from ((str(agent), agent) for agent in options.agent)
-        return
+    """Those asked for; else all that one of the files names, and somebody whom neither does, who is called `*`."""
     written = (value for robots in (old, new) for group in robots.groups for value in group.agents)
     names = dict.fromkeys(found[0].lower() for value in written if (found := _NAME.match(value)))
+    nobody = "*", UserAgent("nobody", tokens=(_unnamed(names),))
+    if options.agent:
+        yield from (nobody if agent is None else (str(agent), agent) for agent in options.agent)
+        return
     honest = [name for name in names if len(name) <= _LONGEST_NAME]
     if len(honest) > _MOST_AGENTS:
         said = f"{len(honest)} agents are named: the first {_MOST_AGENTS} are compared"
         print(f"polite: {said}", file=sys.stderr)
     yield from ((name, UserAgent(name)) for name in honest[:_MOST_AGENTS])
-    yield "*", UserAgent("nobody", tokens=(_unnamed(names),))
+    yield nobody
 
 
 def _unnamed(names: dict[str, None]) -> str:

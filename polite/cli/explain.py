@@ -9,6 +9,7 @@ from polite.cli import file
 from polite.cli.answer import exit_for
 from polite.cli.exits import Exit
 from polite.cli.gate import gate
+from polite.cli.options import spoken
 from polite.errors import shown
 from polite.robots.access import Found
 from polite.robots.explained import Explained
@@ -28,7 +29,7 @@ def explain(options: argparse.Namespace) -> Exit:
 async def _by_site(options: argparse.Namespace) -> Decision:
     async with gate(options) as asking:
         explanation = await asking.explain(options.url)
-    print(explanation)
+    print(spoken(str(explanation)))
     access = explanation.snapshot.access
     if isinstance(access, Found):
         _show(parse(access.body, options.dialect), access.body, options)

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from polite.cli import file, stdin
 from polite.cli.exits import Exit
 from polite.cli.gate import gate
+from polite.cli.options import spoken
 from polite.cli.sarif import sarif
 from polite.errors import shown
 from polite.robots.access import Found
@@ -48,5 +49,14 @@ async def _fetched(options: argparse.Namespace) -> bytes | None:
     if isinstance(access, Found):
         return access.body
     where = explanation.target.origin.robots_url
-    print(f"polite: {where}: no robots.txt to look at: {access.reason.value}", file=sys.stderr)
+    print(
+        f"polite: {where}: no robots.txt to look at: {access.reason.value}{_way_out(access.reason.option)}",
+        file=sys.stderr,
+    )
     return None
+
+
+def _way_out(option: str) -> str:
+    """The option that changes it, where this command has it."""
+    here = spoken(option)
+    return f"; {here} changes it" if here.startswith("--") else ""

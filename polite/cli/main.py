@@ -1,13 +1,22 @@
 """The `polite` command: runs a subcommand, and says in one line what it could not go on with."""
 
 import io
+import logging
 import os
 import sys
 from collections.abc import Sequence
 
 from polite.cli.exits import Exit
+from polite.cli.options import spoken
 from polite.cli.parser import parser
 from polite.errors import PoliteError
+
+
+class _Spoken(logging.Formatter):
+    """Warnings that name options, in words of the command line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return spoken(super().format(record))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -16,6 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # What the terminal's encoding lacks is shown escaped: a foreign URL is no reason to fail.
             stream.reconfigure(errors="backslashreplace")
+    if logging.lastResort is not None:  # where nobody has said how to log, warnings go to standard error
+        logging.lastResort.setFormatter(_Spoken())
     try:
         try:
             options = parser().parse_args(arguments)

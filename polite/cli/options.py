@@ -4,12 +4,20 @@ import argparse
 from collections.abc import Callable
 from typing import TypeVar
 
+from polite.errors import InvalidOption
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import dialect
 from polite.robots.policy import FetchPolicy, count
 from polite.version import __version__
 
 DEFAULT_AGENT = f"polite-cli/{__version__}"
+
+# The longer name first: it begins as the other does.
+_OPTIONS = {
+    "FetchPolicy.allow_private and allowed_networks": "--allow-private",
+    "FetchPolicy.allow_private": "--allow-private",
+    "FetchPolicy.timeout": "--timeout",
+}
 
 T = TypeVar("T")
 
@@ -37,7 +45,9 @@ def network(
     dialects(parser)
     parser.add_argument(
         "--timeout",
-        type=typed(lambda text: FetchPolicy(timeout=float(text)).timeout),
+        type=typed(
+            lambda text: duration("--timeout", text, lambda value: FetchPolicy(timeout=value).timeout)
+        ),
         default="30",
         metavar="SECONDS",
         help=f"{timeout} (default: %(default)s)",
@@ -68,6 +78,28 @@ def typed(make: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def whole(option: str, text: str, *, least: int = 1, most: int) -> int:
-    """A whole number within limits. Raises InvalidOption, ValueError."""
-    count(option, number := int(text), least=least, most=most)
+    """A whole number within limits. Raises InvalidOption."""
+    try:
+        number = int(text)
+    except ValueError:
+        raise InvalidOption(f"{option}={text!r}: a whole number from {least} to {most} is needed") from None
+    count(option, number, least=least, most=most)
     return number
+
+
+def duration(option: str, text: str, make: Callable[[float], float]) -> float:
+    """Seconds, within the limits of the policy that `make` fills. Raises InvalidOption, in words of the command line."""
+    try:
+        return make(float(text))
+    except InvalidOption as error:
+        # The policy calls its field by the name that it has in Python.
+        raise InvalidOption(f"{option}={str(error).partition('=')[2]}") from error
+    except ValueError:
+        raise InvalidOption(f"{option}={text!r}: a number of seconds is needed") from None
+
+
+def spoken(text: str) -> str:
+    """The same in words of the command line, where it has the option that the library names."""
+    for name, option in _OPTIONS.items():
+        text = text.replace(name, option)
+    return text

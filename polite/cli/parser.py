@@ -92,8 +92,9 @@ def _diff(commands: _Commands) -> None:
     diff.add_argument(
         "--agent",
         action="append",
-        type=typed(UserAgent),
-        help="a User-Agent header, as often as needed (default: all that are named in one of the files, and *)",
+        type=typed(lambda text: None if text == "*" else UserAgent(text)),
+        help="a User-Agent header, or * for one that no group names, as often as needed "
+        "(default: all that are named in one of the files, and *)",
     )
     dialects(diff)
     diff.add_argument("--json", action="store_true", help="one JSON object a line")

@@ -129,3 +129,9 @@ def test_of_very_many_agents_the_first_are_compared(compare):
     assert status == 1
     assert out.count(" -> ") == 1_000
     assert err == "polite: 1200 agents are named: the first 1000 are compared\n"
+
+
+def test_a_star_asks_for_one_whom_no_group_names(compare):
+    _, out, _ = compare(b"", b"/a\n", "--agent", "*", "--agent", "ABot/2")
+
+    assert [line.split("  ")[1] for line in out.splitlines() if " -> " in line] == ["*", "ABot/2"]

@@ -1,6 +1,7 @@
 """`polite lint`, of a file, of standard input, of a site."""
 
 import json
+import logging
 
 from polite.cli.main import main
 
@@ -115,3 +116,18 @@ def test_the_last_format_asked_for_counts(feed, capsys):
 
     assert main(["lint", "--format", "sarif", "--json", "-"]) == 1
     assert json.loads(capsys.readouterr().out)["code"] == "X7"
+
+
+def test_a_private_site_is_told_with_the_option_that_lets_it_be_asked(capsys):
+    assert main(["lint", "http://127.0.0.1:9/"]) == 3
+    err = capsys.readouterr().err
+    assert err.endswith("; --allow-private changes it\n")
+    assert "FetchPolicy" not in err
+
+
+def test_a_warning_names_options_of_the_command_line(rules):
+    main(["lint", rules])
+
+    said = logging.makeLogRecord({"msg": "see FetchPolicy.allow_private and allowed_networks"})
+
+    assert logging.lastResort.format(said) == "see --allow-private"

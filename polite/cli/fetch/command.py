@@ -3,13 +3,15 @@
 import argparse
 import asyncio
 import sys
+from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Literal
 
 from polite.cli.exits import Exit
+from polite.cli.fetch.apart import Named, apart
 from polite.cli.fetch.crawl import Archive, Crawl
-from polite.cli.fetch.folder import Folder
+from polite.cli.fetch.folder import BODIES, Folder
 from polite.cli.fetch.interrupt import interrupts
 from polite.cli.fetch.journal import Journal
 from polite.cli.fetch.ledger import MOST, Ledger
@@ -42,7 +44,22 @@ def fetch(options: argparse.Namespace) -> Exit:
     """Fetch the list; gives the gravest exit status. Raises InvalidOption, OSError, StoreFailed."""
     if not options.urls and options.resume is None:
         raise InvalidOption("fetch: which URLs? Name them, or - to read them from standard input")
+    apart(_files(options))
     return asyncio.run(_fetch(options))
+
+
+def _files(options: argparse.Namespace) -> Iterator[Named]:
+    """All that the run writes to, each with its option."""
+    if options.log is not None:
+        yield "--log", Path(options.log)
+    if options.warc is not None:
+        yield "--warc", Path(options.warc)
+    if options.resume is not None:
+        yield "--resume", Path(options.resume)
+        yield f"--resume (FILE{_ROBOTS})", Path(options.resume + _ROBOTS)
+    if options.output is not None:
+        yield f"--output (DIR/{RECORDS})", Path(options.output, RECORDS)
+        yield f"--output (DIR/{BODIES})", Path(options.output, BODIES)
 
 
 async def _fetch(options: argparse.Namespace) -> Exit:

@@ -9,6 +9,7 @@ import aiohttp
 from polite.cli.fetch.notes import Notes
 from polite.cli.fetch.page import Page, Pages
 from polite.cli.fetch.record import Record
+from polite.cli.options import spoken
 from polite.cli.urls import valid
 from polite.errors import InvalidURL, Overloaded
 from polite.frontier import Frontier
@@ -100,7 +101,7 @@ class Crawl:
         try:
             page = await self._pages.get(permit)
         except (aiohttp.ClientError, TimeoutError) as error:
-            visit.told["reason"] = f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
+            visit.told["reason"] = self._reason(error)
         visit.requested(page)
         if not last and (page is None or page.status in _PASSING):
             permit.retry()
@@ -110,6 +111,12 @@ class Crawl:
             permit.retry(after=_NO_ROOM_S)
         else:
             visit.fetched(page, None if self._archive is None else await self._archive.keep(page))
+
+    def _reason(self, error: Exception) -> str:
+        name = type(error).__name__
+        if isinstance(error, TimeoutError):
+            return f"{name}: no whole answer within {self._pages.timeout:g} s (--timeout)"
+        return spoken(f"{name}: {error}")[:_LONGEST_REASON]
 
     async def _follow(self, task: Task, page: Page, told: Record) -> bool:
         """Where a redirect leads is a URL as any other: it waits for its own turn. False when there is no room for it."""

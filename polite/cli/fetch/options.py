@@ -2,9 +2,8 @@
 
 import argparse
 
-from polite.cli.options import network, typed, whole
+from polite.cli.options import duration, network, typed, whole
 from polite.pacing.policy import PacingPolicy
-from polite.robots.policy import FetchPolicy
 
 
 def options(fetch: argparse.ArgumentParser) -> None:
@@ -41,7 +40,9 @@ def _how(fetch: argparse.ArgumentParser) -> None:
     """How much of it, and how fast."""
     fetch.add_argument(
         "--delay",
-        type=typed(lambda text: PacingPolicy(min_delay=float(text)).min_delay),
+        type=typed(
+            lambda text: duration("--delay", text, lambda value: PacingPolicy(min_delay=value).min_delay)
+        ),
         default="1",
         metavar="SECONDS",
         help="between two requests to one origin, at least; what its robots.txt asks for makes it longer (default: %(default)s)",
@@ -55,14 +56,14 @@ def _how(fetch: argparse.ArgumentParser) -> None:
     )
     fetch.add_argument(
         "--max-bytes",
-        type=typed(lambda text: FetchPolicy(max_bytes=int(text)).max_bytes),
+        type=typed(lambda text: whole("--max-bytes", text, most=64 * 1024 * 1024)),
         default="5000000",
         metavar="OCTETS",
         help="of a page, decoded or not; the rest is not read (default: %(default)s)",
     )
     fetch.add_argument(
         "--max-redirects",
-        type=typed(lambda text: FetchPolicy(max_redirects=int(text)).max_redirects),
+        type=typed(lambda text: whole("--max-redirects", text, least=0, most=20)),
         default="5",
         metavar="NUMBER",
         help="in a row, each a request in its own turn (default: %(default)s)",

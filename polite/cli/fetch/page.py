@@ -40,6 +40,7 @@ class Pages:
 
     def __init__(self, agent: UserAgent, fetching: FetchPolicy, *, connections: int) -> None:
         self._max_bytes = fetching.max_bytes
+        self.timeout = fetching.timeout
         self._session = aiohttp.ClientSession(
             connector=guarded_connector(fetching, limit=connections),
             cookie_jar=aiohttp.DummyCookieJar(),

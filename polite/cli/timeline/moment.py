@@ -1,7 +1,6 @@
 """What happened at one moment of a run, as its log has it."""
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -13,6 +12,8 @@ from polite.url.parse import MAX_URL
 
 # Octets. A log line holds one URL, perhaps escaped, and little more.
 _LONGEST_LINE = 8 * MAX_URL
+# Seconds, some 300 years: no run is so long, and the Unix time at which one began is not so late.
+_LATEST_S = 1e10
 
 
 class Kind(Enum):
@@ -53,11 +54,13 @@ class Log:
     def moments(self) -> Iterator[Moment]:
         """Each in its turn. Raises Unreadable, OSError. A last line that was cut is passed over: its run was killed."""
         begun = last = 0.0
+        number = 0
         self.starts.clear()
         for number, line in self._lines():
             try:
                 entry = json.loads(line)
                 if entry["event"] == "run":
+                    _seconds(entry["at"])
                     begun = last
                     self.starts.append(begun)
                     continue
@@ -68,6 +71,8 @@ class Log:
                 ) from error
             last = max(last, moment.t)
             yield moment
+        if not number:
+            raise Unreadable(f"{self.path}: no log of polite fetch --log: it has no whole line")
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         with self.path.open("rb") as file:
@@ -100,10 +105,12 @@ def _moment(entry: dict[str, Any], begun: float) -> Moment:
 def _answer(status: int | None) -> Kind:
     if status is None:
         return Kind.UNANSWERED
+    if type(status) is not int or not 100 <= status <= 999:
+        raise ValueError(f"{status!r} is no status")
     return Kind.PROBLEM if status >= 400 else Kind.PAGE
 
 
 def _seconds(value: float) -> float:
-    if not 0 <= value < math.inf:
+    if type(value) not in (int, float) or not 0 <= value <= _LATEST_S:
         raise ValueError(f"{value!r} is no number of seconds")
     return float(value)

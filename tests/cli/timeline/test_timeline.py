@@ -187,6 +187,13 @@ def test_a_last_line_that_was_cut_is_passed_over(log):
         _entry("request", 1.0, status="x"),
         _entry("slowed", 1.0, status=429),
         _entry("danced", 1.0),
+        _entry("request", 1e300, status=200),
+        _entry("request", 10**400, status=200),
+        _entry("request", True, status=200),
+        _entry("request", 1.0, status=float("nan")),
+        _entry("request", 1.0, status=10**9),
+        _entry("slowed", 1.0, for_s=1e300),
+        '{"t": 0.0, "event": "run", "at": NaN}',
         '{"t": 1.0, "event": "robots"}',
         "x" * 200,
         "[" * 100_000,
@@ -215,3 +222,12 @@ def test_a_picture_is_the_same_each_time(log, capsys):
 
     assert capsys.readouterr().out == first
     assert "<title>requests by origin: run.jsonl</title>" in first
+
+
+@pytest.mark.parametrize("text", ["", '{"t": 0.0, "ev'])
+def test_a_file_without_a_whole_line_is_no_log(text, log, capsys):
+    log.write_text(text)
+
+    assert main(["timeline", str(log)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"polite: {log}: no log of polite fetch --log: it has no whole line\n")

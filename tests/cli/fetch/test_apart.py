@@ -1,0 +1,44 @@
+"""Two options never write to one file, and nothing is opened before that is known."""
+
+import pytest
+
+LINKS = {"symbolic": "symlink_to", "hard": "hardlink_to"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--log", "q", "--resume", "q"], ("--log", "--resume")),
+        (["--log", "q.robots", "--resume", "q"], ("--log", "--resume (FILE.robots)")),
+        (["--log", "x/../w.warc.gz", "--warc", "w.warc.gz"], ("--log", "--warc")),
+        (["--log", "out/records.jsonl", "--output", "out"], ("--log", "--output (DIR/records.jsonl)")),
+        (["--resume", "out/records.jsonl", "--output", "out"], ("--resume", "--output (DIR/records.jsonl)")),
+        (["--log", "out/bodies", "--output", "out"], ("--log", "--output (DIR/bodies)")),
+        (["--log", "out/bodies/ab/ab", "--output", "out"], ("--log", "--output (DIR/bodies)")),
+        (["--warc", "q.warc.gz", "--resume", "q.warc.gz"], ("--warc", "--resume")),
+    ],
+)
+def test_two_options_for_one_file_are_wrong_usage(arguments, names, site, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    assert site.run(*arguments, "/a", output=False) == 2
+    assert site.err.startswith(f"polite: {names[0]} and {names[1]} would both write to {arguments[1]}")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", LINKS)
+def test_a_link_is_the_file_it_leads_to(kind, site, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q").write_text("precious")
+    getattr(tmp_path / "log", LINKS[kind])(tmp_path / "q")
+
+    assert site.run("--log", "log", "--resume", "q", "/a", output=False) == 2
+    assert "--log and --resume would both write to log" in site.err
+    assert (tmp_path / "q").read_text() == "precious"
+
+
+def test_a_link_to_what_is_not_there_yet_counts_too(site, tmp_path):
+    (tmp_path / "q.robots").symlink_to(tmp_path / "q")
+
+    assert site.run("--resume", str(tmp_path / "q"), "/a") == 2
+    assert "--resume and --resume (FILE.robots) would both write to" in site.err
