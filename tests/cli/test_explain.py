@@ -86,3 +86,11 @@ def test_an_invalid_url_is_one_line(rules, capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 2
+
+
+def test_a_private_site_is_explained_with_the_option_that_lets_it_be_asked(capsys):
+    assert main(["explain", "http://127.0.0.1:9/"]) == 3
+
+    out = capsys.readouterr().out
+    assert "; --allow-private changes it\n" in out
+    assert "FetchPolicy" not in out
