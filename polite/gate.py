@@ -1,9 +1,8 @@
 """The gate that a crawler awaits before each fetch: may I, and now?"""
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable
 from dataclasses import replace
-from functools import lru_cache
 from types import TracebackType
 from typing import Any, Protocol
 from weakref import WeakSet
@@ -16,7 +15,7 @@ from polite.origin import Target
 from polite.origins import OriginManager
 from polite.pacing.outcome import Outcome
 from polite.pacing.policy import Anchor, PacingPolicy
-from polite.pacing.retry_after import retry_after_s
+from polite.pacing.reported import Headers, reported
 from polite.pacing.turnstile import Turn
 from polite.ports import Clock, Listener
 from polite.robots.reason import Reason
@@ -30,11 +29,6 @@ class Guest(Protocol):
     """What waits at a gate in its own way, and is told when the gate closes."""
 
     def gate_closed(self) -> None: ...
-
-
-Headers = (
-    Mapping[str, str] | Mapping[bytes, bytes] | Iterable[tuple[str, str]] | Iterable[tuple[bytes, bytes]]
-)
 
 
 class Gate:
@@ -213,7 +207,7 @@ class Permit:
             raise PermitMisused(f"report outside the permit's block: {self.url}", url=self.url)
         if self._outcome is not None:
             raise PermitMisused(f"reported twice: {self.url}; one permit is one request", url=self.url)
-        outcome = _outcome(status, headers, self._gate._clock)
+        outcome = reported(status, headers, self._gate._clock.wall)
         self._outcome = outcome = self._timed(outcome, self._turn) if self._gate._turns.timed else outcome
         if self._gate._turns.anchor is Anchor.FIRST_BYTE:
             self._settle(self._turn, outcome)
@@ -279,27 +273,3 @@ def _ruling_rate(standing: Standing) -> str:
 
 
 _FAILED = Outcome(failed=True)
-
-# Nearly every answer is one of a few statuses and says nothing more.
-_ordinary = lru_cache(maxsize=1_000)(Outcome)
-
-
-def _outcome(status: int, headers: Headers | None, clock: Clock) -> Outcome:
-    if type(status) is not int or not 100 <= status <= 999:
-        raise InvalidOption(f"report(status={status!r}): a whole number from 100 to 999 is needed")
-    value = None if headers is None else _retry_after(headers)
-    return _ordinary(status) if value is None else Outcome(status, retry_after_s(value, clock.wall()))
-
-
-def _retry_after(headers: Headers) -> str | None:
-    """The field in any spelling. The mappings of HTTP clients know all of them; a dict, or pairs, must be looked through."""
-    if isinstance(headers, Mapping) and type(headers) is not dict:
-        value: object = headers.get("Retry-After")  # type: ignore[call-overload]
-    else:
-        pairs = headers.items() if isinstance(headers, Mapping) else headers
-        value = next((value for name, value in pairs if _text(name).lower() == "retry-after"), None)
-    return None if value is None else _text(value)
-
-
-def _text(value: object) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)

@@ -11,6 +11,9 @@ from polite.robots.lines import Field, readable
 from polite.robots.rules import RuleSet
 from polite.robots.section import Below, Sections
 
+# So many bound rules are made ready at once: the first question would take longer than a question may.
+_MANY_RULES = 2_500
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -58,17 +61,17 @@ def bind(sections: Sections, agent: UserAgent, dialect: Dialect) -> RuleSet:
     bound = list(sections.groups(places))
     # Several groups of one name hold together, or the first alone does (G5).
     below = sections.below(bound if dialect.combines_groups else bound[:1])
-    if not below.paces:
-        return RuleSet(below.paths, below.marks, group=name, dialect=dialect)
-    return RuleSet(
+    asked = bool(below.paces)  # in nearly every group nothing is
+    rules = RuleSet(
         below.paths,
         below.marks,
         group=name,
         dialect=dialect,
-        crawl_delay=pace.crawl_delay(_values(below, Field.CRAWL_DELAY)),
-        request_rates=pace.request_rates(_values(below, Field.REQUEST_RATE)),
-        visit_time=pace.visit_time(_values(below, Field.VISIT_TIME)),
+        crawl_delay=pace.crawl_delay(_values(below, Field.CRAWL_DELAY)) if asked else None,
+        request_rates=pace.request_rates(_values(below, Field.REQUEST_RATE)) if asked else (),
+        visit_time=pace.visit_time(_values(below, Field.VISIT_TIME)) if asked else None,
     )
+    return rules.prepare() if len(below.paths) > _MANY_RULES else rules
 
 
 def _chosen(sections: Sections, names: Sequence[str]) -> tuple[str | None, list[int]]:

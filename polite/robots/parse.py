@@ -22,9 +22,6 @@ _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 # loop leaves such a file to a thread. An ordinary file of this size takes about 0.7 ms.
 PARSE_SIZE_FOR_THREAD = 24_576
 
-# So many bound rules are made ready at once: the first question would take longer than a question may.
-_MANY_RULES = 2_500
-
 # Of the agents that ask one file so many are remembered: a crawler has one, a tester a handful.
 _MOST_BOUND = 32
 _OF_SITE = (Field.SITEMAP, Field.HOST, Field.NONE)
@@ -126,8 +123,6 @@ class Robots:
         rules = self._bound.get(agent)
         if rules is None:
             rules = bind(self._sections(), agent, self.dialect)
-            if len(rules) > _MANY_RULES:
-                rules.prepare()
         self._bound[agent] = rules
         if asked is not agent:
             self._bound[asked] = rules

@@ -14,6 +14,9 @@ Network = IPv4Network | IPv6Network
 
 # RFC 9309, 2.5: at least 500 KiB must be parsed; the documents make it exactly that (H9).
 BODY_LIMIT = 512_000
+# What the options may be at most.
+MOST_BYTES = 64 * 1024 * 1024
+MOST_REDIRECTS = 20
 # Of its lifetime an answer is left alone for a tenth at least, or an origin would be asked all the time.
 _MOST_AHEAD = 0.9
 
@@ -165,8 +168,8 @@ class FetchPolicy:
         switch("FetchPolicy.first_location", self.first_location)
         switch("FetchPolicy.junk_after_gzip", self.junk_after_gzip)
         seconds("FetchPolicy.timeout", self.timeout, least=0.001, most=3_600)
-        count("FetchPolicy.max_redirects", self.max_redirects, least=0, most=20)
-        count("FetchPolicy.max_bytes", self.max_bytes, least=1, most=64 * 1024 * 1024)
+        count("FetchPolicy.max_redirects", self.max_redirects, least=0, most=MOST_REDIRECTS)
+        count("FetchPolicy.max_bytes", self.max_bytes, least=1, most=MOST_BYTES)
         count("FetchPolicy.connections", self.connections, least=1, most=100_000)
         if self.proxy is not None:
             _http_url("FetchPolicy.proxy", self.proxy)

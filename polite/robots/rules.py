@@ -11,6 +11,7 @@ from polite.robots.index import Index
 from polite.robots.lines import readable
 from polite.robots.pace import RequestRate, VisitTime, slowest
 from polite.robots.pattern import Matcher, fits, grammar
+from polite.robots.ranking import Ranking, ranking
 from polite.robots.reason import Reason
 from polite.robots.screen import ALL_ALLOWED, ALL_DENIED, IMPASSABLE, MOST_RULES, UNDECIDED, Screen, screen
 
@@ -241,34 +242,8 @@ class RuleSet:
         self._index = index = Index(tuple(ranked), self._grammar)
         return index
 
-    def _ranked(self) -> tuple[Sequence[str], Sequence[int], Sequence[int]]:
-        """The normal forms of the rules with a path, their places in the file and their precedences, the strongest first.
-
-        The longest first, then Allow, then the file's order: P1, P2 and RFC 9309, 2.2.2.
-        """
-        places: Sequence[int] = range(len(self._paths))
-        paths: Sequence[str] = self._paths
-        if "" in paths:
-            places = [place for place in places if paths[place]]
-            paths = [path for path in paths if path]
-        if self.dialect.index_is_folder and "index.htm" in "\n".join(paths):
-            places, paths = self._with_folders(places, paths)
-        texts, marks = self._grammar.normals(paths), self._marks
-        precedences = [2 * len(text) + (marks[place] & 1) for place, text in zip(places, texts, strict=True)]
-        # A stable sort, so the file's order stays.
-        order = sorted(range(len(texts)), key=precedences.__getitem__, reverse=True)
-        return [texts[at] for at in order], [places[at] for at in order], [precedences[at] for at in order]
-
-    def _with_folders(
-        self, places: Sequence[int], paths: Sequence[str]
-    ) -> tuple[Sequence[int], Sequence[str]]:
-        """The same with a second reading of each Allow of an index page."""
-        read = [
-            (place, reading)
-            for place, path in zip(places, paths, strict=True)
-            for reading in (_readings(path) if self._marks[place] & 1 else (path,))
-        ]
-        return [place for place, _ in read], [reading for _, reading in read]
+    def _ranked(self) -> Ranking:
+        return ranking(self._paths, self._marks, self._grammar, folders=self.dialect.index_is_folder)
 
     def _matching(self, path: str) -> list[_Ready]:
         normal = self._normal(path)
@@ -286,12 +261,6 @@ class RuleSet:
     def _rule(self, place: int) -> Rule:
         mark = self._marks[place]
         return Rule(mark & 1 == 1, readable(self._paths[place]), mark >> 1)
-
-
-def _readings(path: str) -> tuple[str, ...]:
-    """An allowed path as written; and of an index page its folder, and that alone."""
-    folder, slash, page = path.rpartition("/")
-    return (path, f"{folder}/$") if slash and page.startswith("index.htm") else (path,)
 
 
 def _matches(matcher: Matcher, path: str) -> bool:

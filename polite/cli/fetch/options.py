@@ -4,6 +4,7 @@ import argparse
 
 from polite.cli.options import duration, network, typed, whole
 from polite.pacing.policy import PacingPolicy
+from polite.robots.policy import MOST_BYTES, MOST_REDIRECTS
 
 
 def options(fetch: argparse.ArgumentParser) -> None:
@@ -56,14 +57,14 @@ def _how(fetch: argparse.ArgumentParser) -> None:
     )
     fetch.add_argument(
         "--max-bytes",
-        type=typed(lambda text: whole("--max-bytes", text, most=64 * 1024 * 1024)),
+        type=typed(lambda text: whole("--max-bytes", text, most=MOST_BYTES)),
         default="5000000",
         metavar="OCTETS",
         help="of a page, decoded or not; the rest is not read (default: %(default)s)",
     )
     fetch.add_argument(
         "--max-redirects",
-        type=typed(lambda text: whole("--max-redirects", text, least=0, most=20)),
+        type=typed(lambda text: whole("--max-redirects", text, least=0, most=MOST_REDIRECTS)),
         default="5",
         metavar="NUMBER",
         help="in a row, each a request in its own turn (default: %(default)s)",
