@@ -2,13 +2,17 @@
 
 import asyncio
 import math
+import os
+import signal
 import socket
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import polite.testing
-from polite.testing import LoopClock, ManualClock, VirtualTimeLoop
+from polite.testing import Deadlock, LoopClock, ManualClock, VirtualTimeLoop, threads
 
 
 def test_time_stands_still_until_it_is_moved() -> None:
@@ -195,3 +199,205 @@ def test_a_year_away_from_zero_a_timer_is_still_due() -> None:
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         assert runner.run(sleep()) == pytest.approx(365 * 86_400)
+
+
+@pytest.fixture
+def runner():
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        yield runner
+
+
+def test_no_time_passes_while_the_default_executor_shuts_down(recwarn) -> None:
+    async def leave_a_thread_at_work() -> None:
+        begun = threading.Event()
+        job = asyncio.get_running_loop().run_in_executor(None, lambda: (begun.set(), time.sleep(0.2)))
+        await asyncio.sleep(0)
+        begun.wait()
+        job.cancel()
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(leave_a_thread_at_work())
+        loop, began = runner.get_loop(), runner.get_loop().time()
+
+    assert loop.time() == began
+    assert not [each for each in threading.enumerate() if each.name.startswith("asyncio_")]
+    assert not recwarn
+
+
+def test_a_loop_that_nothing_can_wake_raises_a_deadlock(runner) -> None:
+    async def wait() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async def main() -> None:
+        await asyncio.sleep(5.0)
+        await asyncio.create_task(wait(), name="a worker")
+
+    with pytest.raises(
+        Deadlock, match=r"after 5 virtual seconds.* a worker \(.*wait, line \d+ of .*test_testing.py"
+    ):
+        runner.run(main())
+
+
+def test_a_deadlock_names_ten_tasks_and_counts_the_others(runner) -> None:
+    with pytest.raises(Deadlock, match="and 3 more$"):
+        runner.run(asyncio.wait([runner.get_loop().create_task(asyncio.Event().wait()) for _ in range(12)]))
+
+
+def test_after_a_deadlock_the_tasks_are_cancelled_and_clean_up() -> None:
+    cleaned: list[float] = []
+
+    async def main() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(1.0)
+            cleaned.append(asyncio.get_running_loop().time())
+
+    with pytest.raises(Deadlock), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(main())
+
+    assert cleaned == [1.0]
+
+
+def test_an_idle_thread_of_an_executor_does_not_hide_a_deadlock(runner) -> None:
+    async def main() -> None:
+        with ThreadPoolExecutor(2) as pool:
+            await asyncio.get_running_loop().run_in_executor(pool, int)
+            await asyncio.to_thread(int)
+            await asyncio.Event().wait()
+
+    with pytest.raises(Deadlock):
+        runner.run(main())
+
+
+def test_a_thread_may_wake_a_loop_without_timers_even_as_it_ends(runner) -> None:
+    async def main() -> str:
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+        threading.Thread(target=lambda: (time.sleep(0.3), loop.call_soon_threadsafe(woken.set))).start()
+        await woken.wait()
+        return "woken"
+
+    assert runner.run(main()) == "woken"
+
+
+def test_a_deadlock_is_noticed_when_the_last_thread_has_ended(runner) -> None:
+    async def main() -> None:
+        threading.Thread(target=time.sleep, args=[0.3]).start()
+        await asyncio.Event().wait()
+
+    with pytest.raises(Deadlock):
+        runner.run(main())
+
+
+def test_a_job_whose_future_was_cancelled_may_still_wake_the_loop(runner) -> None:
+    async def main() -> str:
+        loop, begun, woken = asyncio.get_running_loop(), threading.Event(), asyncio.Event()
+        work = lambda: (begun.set(), time.sleep(0.3), loop.call_soon_threadsafe(woken.set))  # noqa: E731
+        job = loop.run_in_executor(None, work)
+        begun.wait()
+        job.cancel()
+        await woken.wait()
+        return "woken"
+
+    assert runner.run(main()) == "woken"
+
+
+def test_a_socket_that_is_listened_to_may_wake_a_loop_without_timers(runner) -> None:
+    async def main() -> bytes:
+        one, other = socket.socketpair()
+        with one, other:
+            other.setblocking(False)
+            threading.Thread(target=lambda: (time.sleep(0.1), one.send(b"x"))).start()
+            return await asyncio.get_running_loop().sock_recv(other, 1)
+
+    assert runner.run(main()) == b"x"
+
+
+@pytest.mark.parametrize("descriptor", ["a pipe", "none"])
+def test_a_registered_descriptor_and_nothing_else_prevents_a_deadlock(runner, descriptor: str) -> None:
+    """No thread is there to write: the test writes from a signal's handler, which no loop can foresee."""
+    reading, writing = os.pipe()
+    before = signal.signal(signal.SIGALRM, lambda *_: os.write(writing, b"x"))
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+
+    async def main() -> None:
+        readable = asyncio.Event()
+        if descriptor == "a pipe":
+            asyncio.get_running_loop().add_reader(reading, readable.set)
+        try:
+            await readable.wait()
+        finally:
+            asyncio.get_running_loop().remove_reader(reading)
+
+    try:
+        if descriptor == "a pipe":
+            runner.run(main())
+        else:
+            with pytest.raises(Deadlock):
+                runner.run(main())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+        os.close(reading)
+        os.close(writing)
+
+
+def test_a_loop_with_a_signal_handler_waits_for_the_signal(runner) -> None:
+    async def main() -> str:
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_signal_handler(signal.SIGALRM, woken.set)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        await woken.wait()
+        loop.remove_signal_handler(signal.SIGALRM)
+        return "woken"
+
+    assert runner.run(main()) == "woken"
+    with pytest.raises(Deadlock):
+        runner.run(asyncio.Event().wait())
+
+
+def test_a_job_of_a_process_pool_is_left_as_it_is() -> None:
+    class Elsewhere(ThreadPoolExecutor.__base__):  # type: ignore[misc]
+        def submit(self, func, *args):
+            given.append(func)
+            raise RuntimeError("no processes here")
+
+    given: list[object] = []
+
+    async def main() -> None:
+        await asyncio.get_running_loop().run_in_executor(Elsewhere(), os.getpid)
+
+    with (
+        pytest.raises(RuntimeError, match="no processes"),
+        asyncio.Runner(loop_factory=VirtualTimeLoop) as runner,
+    ):
+        runner.run(main())
+
+    assert given == [os.getpid]
+
+
+def test_a_thread_of_a_c_library_may_wake_the_loop_unless_it_is_older(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(threads, "_NATIVE_THREADS", tmp_path)
+    (tmp_path / str(threading.get_native_id())).mkdir()
+    (tmp_path / "1").mkdir()
+    older = threads.Threads()
+
+    before = older.may_wake_the_loop()
+    (tmp_path / "2").mkdir()
+
+    assert not before
+    assert older.may_wake_the_loop()
+
+
+def test_where_threads_cannot_be_listed_those_of_python_are_seen(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(threads, "_NATIVE_THREADS", tmp_path / "nowhere")
+    known, end = threads.Threads(), threading.Event()
+
+    before = known.may_wake_the_loop()
+    thread = threading.Thread(target=end.wait)
+    thread.start()
+    during = known.may_wake_the_loop()
+    end.set()
+    thread.join()
+
+    assert (before, during, known.may_wake_the_loop()) == (False, True, False)
