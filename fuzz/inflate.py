@@ -28,10 +28,10 @@ def one_input(data: bytes) -> None:
     size, flags, limit = data[0] + 1, data[1], data[2] * 16
     coding, junk_allowed = CODINGS[flags // 2 % len(CODINGS)], bool(flags & 1)
     body = data[3:] if flags < 128 else gzip.compress(data[3:], mtime=0)
-    cut_short = bool(flags & 64)
+    cut_short, finds_gzip = bool(flags & 64), bool(flags & 32)
     with in_time(data):
         seen = [
-            inflated(body, each, coding, limit, junk_allowed=junk_allowed, cut_short=cut_short)
+            inflated(body, each, coding, limit, junk_allowed, cut_short, finds_gzip)
             for each in (size, len(body) or 1)
         ]
     for decoded, end in seen:
@@ -51,10 +51,16 @@ def one_input(data: bytes) -> None:
 
 
 def inflated(
-    body: bytes, size: int, coding: str, limit: int, *, junk_allowed: bool, cut_short: bool
+    body: bytes,
+    size: int,
+    coding: str,
+    limit: int,
+    junk_allowed: bool,  # noqa: FBT001 - as they are drawn
+    cut_short: bool,  # noqa: FBT001
+    finds_gzip: bool,  # noqa: FBT001
 ) -> tuple[bytes, BodyEnd]:
     """What an inflater makes of a body that comes in chunks."""
-    inflater = Inflater(coding, limit, junk_allowed=junk_allowed)
+    inflater = Inflater(coding, limit, junk_allowed=junk_allowed, finds_gzip=finds_gzip)
     for start in range(0, len(body), size):
         if inflater.full:
             break

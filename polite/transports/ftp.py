@@ -10,6 +10,7 @@ from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.transports.ftp_line import FtpLine, FtpReply, NotFtp, dial
 from polite.transports.guard import AddressGuard, AddressRefused, literal
+from polite.transports.inflate import Inflater
 from polite.transports.reached import reason_of
 from polite.transports.resolver import NameNotResolved, resolver_for
 
@@ -148,15 +149,13 @@ def _data_port(reply: FtpReply) -> int:
 
 async def _read(data: FtpLine, limit: int) -> tuple[bytes, BodyEnd]:
     """The file up to the limit; what lies beyond is not read (H9)."""
-    body = bytearray()
+    inflater = Inflater("", limit, finds_gzip=True)
     try:
-        while chunk := await data.read(_CHUNK):
-            body += chunk
-            if len(body) > limit:
-                return bytes(body[:limit]), BodyEnd.CAPPED
+        while not inflater.full and (chunk := await data.read(_CHUNK)):
+            inflater.feed(chunk)
     except OSError:
-        return bytes(body), BodyEnd.CUT_SHORT
-    return bytes(body), BodyEnd.COMPLETE
+        return inflater.body, inflater.end(cut_short=True)
+    return inflater.body, inflater.end()
 
 
 async def _confirmed(control: FtpLine) -> BodyEnd:

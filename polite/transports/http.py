@@ -101,7 +101,8 @@ class HttpTransport:
             return _reply(response)
         # Repeated, they are one list (RFC 9110, 5.3).
         coding = ",".join(response.headers.getall("Content-Encoding", []))
-        inflater = Inflater(coding, ask.max_bytes, junk_allowed=self._policy.junk_after_gzip)
+        junk_allowed = self._policy.junk_after_gzip
+        inflater = Inflater(coding, ask.max_bytes, junk_allowed=junk_allowed, finds_gzip=True)
         broken = await _read(response, inflater)
         if broken not in {None, Reason.BODY_CUT_SHORT}:
             return Failed(broken, "after a part of the body", response.status)

@@ -15,9 +15,13 @@ class Inflater:
     """Feed it chunks until `full`, then ask for `end`. It never holds more than `limit` octets of decoded body.
 
     `junk_allowed`: what follows the coded body's end is passed over, as it is by the large crawlers; else the body is corrupt.
+    `finds_gzip`: a body that begins with gzip's magic is read as gzip, though no Content-Encoding says so; one that is still
+    gzip after that is corrupt. Such octets are no text: taken as they are, they would read as a file without rules.
     """
 
-    def __init__(self, coding: str, limit: int, *, junk_allowed: bool = True) -> None:
+    def __init__(
+        self, coding: str, limit: int, *, junk_allowed: bool = True, finds_gzip: bool = False
+    ) -> None:
         name = coding.strip().lower()
         self._known = name in {"", "identity"} | _GZIP
         self._member = zlib.decompressobj(_GZIP_WINDOW) if name in _GZIP else None
@@ -28,6 +32,8 @@ class Inflater:
         self._corrupt = False
         self._started = False
         self._split_magic = b""
+        self._finds_gzip = finds_gzip
+        self._looks_for_gzip = finds_gzip and self._member is None
         self.full = not self._known
 
     @property
@@ -39,6 +45,8 @@ class Inflater:
         if self.full or not chunk:
             return
         self._started = True
+        if self._looks_for_gzip:
+            chunk = self._begun(chunk)
         if self._member is None:
             self._keep(chunk)
         else:
@@ -48,14 +56,26 @@ class Inflater:
         """How the body ended, once no more chunks come; `cut_short` says that the connection broke off."""
         if not self._known:
             return BodyEnd.UNKNOWN_CODING
-        if self._corrupt:
+        if self._corrupt or (self._finds_gzip and self._body.startswith(_MAGIC)):
             return BodyEnd.CORRUPT
         if self.full and len(self._body) >= self._limit:
             return BodyEnd.CAPPED
         inside_member = self._member is not None and not self._member.eof and self._started
-        if self._split_magic and not self._junk_allowed:
+        inside_magic = self._looks_for_gzip and self._split_magic != b""
+        if self._split_magic and not inside_magic and not self._junk_allowed:
             return BodyEnd.CORRUPT
-        return BodyEnd.CUT_SHORT if cut_short or inside_member else BodyEnd.COMPLETE
+        return BodyEnd.CUT_SHORT if cut_short or inside_member or inside_magic else BodyEnd.COMPLETE
+
+    def _begun(self, chunk: bytes) -> bytes:
+        """The start of an uncoded body, once it is known whether that is gzip's magic; nothing before."""
+        start = self._split_magic + chunk
+        self._split_magic = start if start == _MAGIC[:1] else b""
+        if self._split_magic:
+            return b""
+        self._looks_for_gzip = False
+        if start.startswith(_MAGIC):
+            self._member = zlib.decompressobj(_GZIP_WINDOW)
+        return start
 
     def _keep(self, data: bytes) -> None:
         """One octet beyond the limit is what tells a capped body from one of exactly that size."""

@@ -1,7 +1,8 @@
 """aiohttp's reader of responses, made to see the lies on which its two parsers differ."""
 
 import re
-from asyncio import AbstractEventLoop
+import ssl
+from asyncio import AbstractEventLoop, BaseTransport
 
 from aiohttp import ClientPayloadError
 from aiohttp.client_proto import ResponseHandler
@@ -20,6 +21,18 @@ def _begins_like_http(data: bytes | bytearray) -> bool:
     return _HTTP.startswith(start)
 
 
+def _ended_properly(transport: BaseTransport) -> bool:
+    """Return whether a stream that is over was ended by its server: under TLS, by a close_notify (RFC 9112, 9.8)."""
+    tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+    if tls is None:
+        return True
+    try:
+        # OpenSSL reads nothing after a close_notify. Without one it asks for more, since asyncio does not tell it of the FIN.
+        return tls.read(1) == b""
+    except ssl.SSLError:
+        return False
+
+
 class WatchedResponse(ResponseHandler):
     """What does not begin like HTTP is refused at once, not when it ends. Interim responses (1xx) are dropped unread.
 
@@ -34,6 +47,7 @@ class WatchedResponse(ResponseHandler):
         self._reading_heads = True
         # Octets of the body still to come; None: nothing to hold it to.
         self._left: int | None = None
+        self._ended_properly = False
 
     def data_received(self, data: bytes) -> None:
         """Hand on what came, without its last octets when they show that the length was wrong."""
@@ -50,9 +64,18 @@ class WatchedResponse(ResponseHandler):
         if self.transport is not None:
             self.transport.close()
 
+    def eof_received(self) -> None:
+        """Note whether the server ended the stream itself. asyncio calls this after a bare TCP FIN under TLS as well."""
+        self._ended_properly = self.transport is not None and _ended_properly(self.transport)
+        super().eof_received()
+
     def connection_lost(self, exc: BaseException | None) -> None:
-        """A body that only the connection's end ends is whole after a farewell, not after a reset; aiohttp takes both alike."""
-        if exc is not None and self._payload is not None and not self._payload.is_eof():
+        """Fail a body that only the connection's end delimits, unless the server ended the stream; aiohttp takes it as whole."""
+        if (
+            not (exc is None and self._ended_properly)
+            and self._payload is not None
+            and not self._payload.is_eof()
+        ):
             self._payload.set_exception(ClientPayloadError(f"Response payload is not completed: {exc!r}"))
         super().connection_lost(exc)
 

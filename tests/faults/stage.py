@@ -123,6 +123,17 @@ def reset_after(text: bytes) -> Lie:
     return talk
 
 
+def hung_up_after(text: bytes) -> Lie:
+    """Then FIN. Over TLS no close_notify comes before it."""
+
+    async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(text)
+        await writer.drain()
+        writer.transport.abort()
+
+    return talk
+
+
 def _placed(lie: Lie, here: Callable[[], bytes]) -> Lie:
     if not isinstance(lie, bytes) or b"{" not in lie:
         return lie

@@ -1,6 +1,7 @@
 """robots.txt over FTP: an honest server, what is sent to it, and how little a dishonest one gets."""
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -71,6 +72,15 @@ async def test_l8_the_file_is_fetched_over_ftp_with_anonymous_login(tmp_path: Pa
     assert explanation.snapshot.access.body == RULES
     assert not explanation.decision.allowed
     assert other.allowed
+
+
+async def test_a_gzip_file_is_inflated(tmp_path: Path) -> None:
+    (tmp_path / "robots.txt").write_bytes(gzip.compress(RULES))
+
+    async with honest(tmp_path) as port:
+        reply = await asked(f"ftp://127.0.0.1:{port}/robots.txt")
+
+    assert reply == Reply(200, RULES)
 
 
 async def test_l8_no_file_is_no_restriction(tmp_path: Path) -> None:

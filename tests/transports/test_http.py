@@ -104,6 +104,14 @@ async def test_a_gzip_body_is_inflated(transport: HttpTransport) -> None:
         assert await transport.get(server.ask) == Reply(200, b"User-agent: *")
 
 
+@pytest.mark.parametrize("fields", [(), ("Content-Type: application/gzip",), ("Content-Encoding: identity",)])
+async def test_a_gzip_body_that_no_header_names_is_inflated_too(
+    transport: HttpTransport, fields: tuple[str, ...]
+) -> None:
+    async with serving(ok(gzip.compress(b"User-agent: *"), *fields)) as server:
+        assert await transport.get(server.ask) == Reply(200, b"User-agent: *")
+
+
 async def test_h9_a_body_beyond_the_cap_is_not_read_on(transport: HttpTransport) -> None:
     sent = 0
 
@@ -131,6 +139,8 @@ async def test_h9_a_body_beyond_the_cap_is_not_read_on(transport: HttpTransport)
     [
         (ok(gzip.compress(b"User-agent: *" * 9)[:-6], "Content-Encoding: gzip"), BodyEnd.CUT_SHORT),
         (ok(b"not gzip at all", "Content-Encoding: gzip"), BodyEnd.CORRUPT),
+        (ok(gzip.compress(gzip.compress(b"x")), "Content-Encoding: gzip"), BodyEnd.CORRUPT),
+        (ok(b"\x1f\x8bUser-agent: *"), BodyEnd.CORRUPT),
         (ok(b"whatever", "Content-Encoding: br"), BodyEnd.UNKNOWN_CODING),
         (ok(b"whatever", "Content-Encoding: gzip", "Content-Encoding: gzip"), BodyEnd.UNKNOWN_CODING),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nUser-agent: *", BodyEnd.CUT_SHORT),

@@ -105,6 +105,48 @@ def test_junk_behind_the_stream_corrupts_it_where_it_is_not_allowed(junk: bytes)
     assert inflater.end() is BodyEnd.CORRUPT
 
 
+@pytest.mark.parametrize("coding", ["", "identity"])
+@pytest.mark.parametrize("step", [1, 7, 100_000])
+def test_gzip_that_no_header_names_is_found_by_its_magic(coding: str, step: int) -> None:
+    inflater = Inflater(coding, 10_000, finds_gzip=True)
+    for at in range(0, len(PACKED), step):
+        inflater.feed(PACKED[at : at + step])
+
+    assert (inflater.body, inflater.end()) == (TEXT, BodyEnd.COMPLETE)
+
+
+@pytest.mark.parametrize(
+    ("coding", "data", "end"),
+    [
+        ("", PACKED[:-1], BodyEnd.CUT_SHORT),
+        ("", PACKED[:1], BodyEnd.CUT_SHORT),
+        ("", b"\x1f\x8bUser-agent: *", BodyEnd.CORRUPT),
+        ("", gzip.compress(PACKED), BodyEnd.CORRUPT),
+        ("gzip", gzip.compress(PACKED), BodyEnd.CORRUPT),
+        ("", b"\x1f\nUser-agent: *", BodyEnd.COMPLETE),
+        ("", b"", BodyEnd.COMPLETE),
+    ],
+    ids=["cut", "one-octet", "no-gzip", "twice", "twice-and-named-once", "another-octet", "empty"],
+)
+def test_gzip_that_no_header_names_has_the_same_ends(coding: str, data: bytes, end: BodyEnd) -> None:
+    inflater = Inflater(coding, 10_000, finds_gzip=True)
+    for octet in data:
+        inflater.feed(bytes([octet]))
+
+    assert inflater.end() is end
+
+
+def test_a_bomb_that_no_header_names_is_never_held() -> None:
+    inflater = Inflater("", 512_000, finds_gzip=True)
+    inflater.feed(gzip.compress(b"\0" * 50_000_000, 9))
+
+    assert (len(inflater.body), inflater.end()) == (512_000, BodyEnd.CAPPED)
+
+
+def test_a_body_is_kept_as_it_came_where_gzip_is_not_looked_for() -> None:
+    assert fed("", PACKED).body == PACKED
+
+
 def test_an_empty_body_is_complete_whatever_its_coding() -> None:
     assert Inflater("gzip", 10).end() is BodyEnd.COMPLETE
 

@@ -42,6 +42,14 @@ CODINGS = [
         Reason.BODY_CORRUPT,
         http(ok(PACKED[:-8] + bytes(4) + PACKED[-4:], GZIP)),
     ),
+    parsed("65d", "gzip that no header names", http(ok(PACKED))),
+    denied(
+        "65e",
+        "gzip within gzip that is called gzip",
+        Reason.BODY_CORRUPT,
+        http(ok(gzip.compress(PACKED), GZIP)),
+    ),
+    denied("65f", "gzip's first octets, and no gzip", Reason.BODY_CORRUPT, http(ok(PACKED[:2] + RULES))),
     parsed(
         "66a",
         "junk behind the gzip stream: what ended cleanly counts",

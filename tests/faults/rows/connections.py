@@ -2,7 +2,7 @@
 
 from polite.robots.reason import Reason
 from tests.faults.row import denied, parsed
-from tests.faults.stage import OK, RULES, http, moved, ok, reset_after, silence, slowly
+from tests.faults.stage import OK, RULES, http, hung_up_after, moved, ok, reset_after, silence, slowly, tls
 
 CONNECTIONS = [
     denied(
@@ -37,6 +37,18 @@ CONNECTIONS = [
         Reason.BODY_CUT_SHORT,
         http(reset_after(OK + b"\r\n" + RULES)),
     ),
+    denied(
+        "85c",
+        "TLS cut without a close_notify within a body that the end of the connection ends",
+        Reason.BODY_CUT_SHORT,
+        tls(hung_up_after(OK + b"\r\n" + RULES)),
+    ),
+    parsed(
+        "85d",
+        "TLS cut without a close_notify behind a body of the length that was said",
+        tls(hung_up_after(ok())),
+    ),
+    parsed("85e", "a close_notify that ends a body without a length", tls(OK + b"\r\n" + RULES)),
     parsed("86", "a second response behind the first", http(ok() + ok(b"User-agent: *\nAllow: /\n"))),
     parsed(
         "87",

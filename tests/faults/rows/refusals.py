@@ -119,7 +119,7 @@ REFUSALS = [
             http(answered(status.encode() + b" X")),
             option="RobotsPolicy.allowed_statuses",
         )
-        for status in ("600", "999", "000")
+        for status in ("600", "999", "000", "099")
     ),
     allowed(
         "49-allowed",

@@ -1,0 +1,128 @@
+"""How a body ends over TLS: only a close_notify says that a body without length and chunks is whole (RFC 9112, 9.8)."""
+
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+import pytest
+import trustme
+
+from polite.origin import Target
+from polite.robots.exchange import Ask, BodyEnd, Reply
+from polite.robots.policy import FetchPolicy
+from polite.transports.http import HttpTransport
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+RULES = b"User-agent: *\nDisallow: /private/\n"
+LIMIT_S = 60
+
+End = Callable[[ssl.SSLSocket], None]
+
+
+def farewell(connection: ssl.SSLSocket) -> None:
+    connection.unwrap().close()
+
+
+def cut(connection: ssl.SSLSocket) -> None:
+    os.close(connection.detach())
+
+
+class TlsServer:
+    """Answers one connection over TLS with `answer`, in `pieces` writes, and ends it as `end` does."""
+
+    def __init__(self, folder: Path, answer: bytes, end: End, *, pieces: int = 1) -> None:
+        authority = trustme.CA()
+        self.ca_file = str(folder / "ca.pem")
+        authority.cert_pem.write_to_path(self.ca_file)
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("127.0.0.1").configure_cert(self._tls)
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._answer, self._end, self._pieces = answer, end, pieces
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
+        self._listening.close()
+
+    def _serve(self) -> None:
+        connection = self._tls.wrap_socket(self._listening.accept()[0], server_side=True)
+        connection.settimeout(LIMIT_S)
+        while not connection.recv(65_536).endswith(b"\r\n\r\n"):
+            pass
+        size = -(-len(self._answer) // self._pieces)
+        for start in range(0, len(self._answer), size):
+            connection.sendall(self._answer[start : start + size])
+        self._end(connection)
+
+
+async def fetched(server: TlsServer) -> Reply:
+    transport = HttpTransport("TestBot/1.0", FetchPolicy(allow_private=True, ca_file=server.ca_file))
+    reply = await transport.get(Ask(Target.of(f"https://127.0.0.1:{server.port}/robots.txt")))
+    await transport.close()
+    assert isinstance(reply, Reply), reply
+    return reply
+
+
+LENGTH = b"Content-Length: %d\r\n\r\n" % len(RULES)
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(RULES), RULES)
+
+
+@pytest.mark.parametrize("pieces", [1, 40])
+@pytest.mark.parametrize(
+    ("answer", "end", "comes_to"),
+    [
+        (HEAD + b"\r\n" + RULES, farewell, BodyEnd.COMPLETE),
+        (HEAD + b"\r\n" + RULES, cut, BodyEnd.CUT_SHORT),
+        (HEAD + b"\r\n", cut, BodyEnd.CUT_SHORT),
+        (HEAD + LENGTH + RULES, cut, BodyEnd.COMPLETE),
+        (HEAD + CHUNKED, cut, BodyEnd.COMPLETE),
+    ],
+    ids=["farewell", "cut", "cut-before-the-body", "cut-after-the-length", "cut-after-the-last-chunk"],
+)
+async def test_h8_over_tls_only_a_close_notify_ends_a_body_without_a_length(
+    answer: bytes, end: End, comes_to: BodyEnd, pieces: int, tmp_path: Path
+) -> None:
+    with TlsServer(tmp_path, answer, end, pieces=pieces) as server:
+        reply = await fetched(server)
+
+    assert (reply.status, reply.end) == (200, comes_to)
+
+
+@pytest.mark.parametrize(("end", "comes_to"), [(farewell, BodyEnd.COMPLETE), (cut, BodyEnd.CUT_SHORT)])
+async def test_h8_a_large_body_that_made_the_reader_pause_ends_the_same_way(
+    end: End, comes_to: BodyEnd, tmp_path: Path
+) -> None:
+    body = b"#" * 500_000
+
+    with TlsServer(tmp_path, HEAD + b"\r\n" + body, end) as server:
+        reply = await fetched(server)
+
+    assert (len(reply.body), reply.end) == (len(body), comes_to)
+
+
+def test_with_aiohttps_parser_in_python_too() -> None:
+    if os.environ.get("AIOHTTP_NO_EXTENSIONS"):
+        pytest.skip("this is that run")
+    environment = {**os.environ, "AIOHTTP_NO_EXTENSIONS": "1"}
+
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+
+    assert run.returncode == 0, run.stdout
