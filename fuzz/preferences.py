@@ -5,7 +5,7 @@ from polite.robots.preferences import signals, strictest, usage
 
 WORDS = (
     b"train-ai=n", b"search=y", b"bots=y", b"ai-train=no", b"ai-input=yes", b"search=yes", b",", b"=", b";",
-    b"?1", b"?0", b'"', b"\\", b"(", b")", b":", b"@1", b"%", b" ", b"\t", b"*", b"-0.5", b"a;b=c",
+    b"?1", b"?0", b'"', b"\\", b"(", b")", b":", b"@1", b"%", b" ", b"\t", b"*", b"-0.5", b"a;b=c", b"use=full", b"%c3%bc",
 )  # fmt: skip
 SEEDS = (
     b"train-ai=n, search=y;p=1, a=(b c);d",

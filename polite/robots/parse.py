@@ -34,7 +34,7 @@ class Robots:
     first Host line, or None. `dialect`: how it was read. All but the rules that bind an agent is read when asked for.
     """
 
-    __slots__ = ("_body", "_bound", "_extensions", "_groups", "_signals", "_site", "dialect")
+    __slots__ = ("_body", "_bound", "_extensions", "_groups", "_licenses", "_signals", "_site", "dialect")
 
     def __init__(self, body: bytes, dialect: Dialect) -> None:
         self.dialect = dialect
@@ -44,6 +44,7 @@ class Robots:
         self._site: tuple[tuple[str, ...], str | None] | None = None
         self._extensions: dict[str, tuple[tuple[int, str], ...]] | None = None
         self._signals: SiteSignals | None = None
+        self._licenses: tuple[str, ...] | None = None
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -97,8 +98,18 @@ class Robots:
 
     @property
     def licenses(self) -> tuple[str, ...]:
-        """The absolute URLs of its License lines (Really Simple Licensing), which bind every agent."""
-        return self._site_signals.licenses
+        """The absolute URLs of all its License lines (RSL 1.0), in whatever group they stand: see `licenses_for`."""
+        if self._licenses is None:
+            self._licenses = tuple(url for _, url in self._site_signals.licenses)
+        return self._licenses
+
+    def licenses_for(self, agent: str | UserAgent) -> tuple[str, ...]:
+        """Return the licences that apply to an agent: the absolute URLs of the License lines of its group.
+
+        If its group has none, or no group is for it, the lines above the first group apply (RSL 1.0, 4.4.2 and 4.4.3).
+        Raises InvalidUserAgent.
+        """
+        return self._site_signals.licenses_of(self.groups, self._binding(agent))
 
     @property
     def clean_params(self) -> tuple[CleanParam, ...]:
@@ -107,13 +118,15 @@ class Robots:
 
     def signals_for(self, agent: str | UserAgent) -> SignalSet:
         """What Content-Signal and Content-Usage lines of the groups that bind it say. Raises InvalidUserAgent."""
-        agent = UserAgent.of(agent)
-        bound = binding(self.groups, agent, self.rules_for(agent).group, self.dialect)
-        return self._site_signals.of_groups(self.groups, bound, self.dialect)
+        return self._site_signals.of_groups(self.groups, self._binding(agent), self.dialect)
 
     def signals(self, agent: str | UserAgent, url: str) -> Signals:
         """The same for one URL, or a path as `decide` takes it. Raises InvalidURL and InvalidUserAgent."""
         return self.signals_for(agent).at(_path(url))
+
+    def _binding(self, agent: str | UserAgent) -> list[Group]:
+        agent = UserAgent.of(agent)
+        return binding(self.groups, agent, self.rules_for(agent).group, self.dialect)
 
     def _bind(self, asked: str | UserAgent) -> RuleSet:
         """Bind an agent, and remember it under its header too, which is quicker looked up."""

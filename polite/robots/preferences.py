@@ -1,50 +1,49 @@
-"""Preferences: what a Content-Usage or Content-Signal line says about each category of use, as yes and no."""
+"""Preferences: what a Content-Usage or Content-Signal line says about each category of use."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-# Structured fields (RFC 9651, 3.2 and 4.2). Possessive repeats (*+, ++) keep each match linear.
-_KEY = r"[a-z*][a-z0-9_.*-]*+"
-_WORD = r"[A-Za-z*][A-Za-z0-9!#$%&'*+.^_`|~:/-]*+"
-_STRING = r'"(?:[ !#-\[\]-~]|\\["\\])*+"'
-_BARE = rf"(?:{_WORD}|-?[0-9]{{1,15}}+(?:\.[0-9]{{1,3}}+)?|{_STRING}|:[A-Za-z0-9+/=]*+:|\?[01]|@-?[0-9]{{1,15}}+|%{_STRING})"
-_PARAMETERS = rf"(?:;\ *+{_KEY}(?:={_BARE})?+)*+"
-_ITEM = rf"{_BARE}{_PARAMETERS}"
-_LIST = rf"\(\ *+(?:{_ITEM}(?:\ ++{_ITEM})*+\ *+)?+\)"
-_MEMBER = re.compile(rf"({_KEY})(?:=(?:({_WORD})(?=[;,\ \t]|$)|{_BARE}|{_LIST}))?+{_PARAMETERS}", re.ASCII)
-_COMMA = re.compile(r"[ \t]*+,[ \t]*+")
+from polite.robots.lines import readable
+from polite.structured import Item, Malformed, Token, parse_dictionary
 
 _YES_NO = {"y": True, "n": False}
 _SIGNALS = {"yes": True, "no": False}
+# The levels of `use`. A level that is not known here might be stricter than all of them.
+_STRICTNESS = {"full": 1, "reference": 2, "immediate": 3}
+_UNKNOWN_LEVEL = 4
 
 
 def usage(text: str) -> dict[str, bool]:
-    """`train-ai=n, search=y` by the IETF's draft of the vocabulary (draft-ietf-aipref-vocab, 6).
+    """Return the yes and no of `train-ai=n, search=y` (draft-ietf-aipref-vocab, 6).
 
-    Of a category named twice the last counts; values that are neither y nor n, and parameters, say nothing. A text that
-    is no dictionary of structured fields says nothing at all.
+    The text must be a dictionary of structured fields (RFC 9651); all of any other text is ignored. Values other than y
+    and n are ignored, and so are parameters. If a category is named twice, the last value counts.
     """
-    found: dict[str, str | None] = {}
-    position = 0
-    while member := _MEMBER.match(text, position):
-        found[member[1]] = member[2]
-        if member.end() == len(text):
-            return {name: _YES_NO[value] for name, value in found.items() if value in _YES_NO}
-        comma = _COMMA.match(text, member.end())
-        if comma is None:
-            break
-        position = comma.end()
-    return {}
+    try:
+        members = parse_dictionary(text)
+    except Malformed:
+        return {}
+    return {
+        name: _YES_NO[member.value]
+        for name, member in members.items()
+        if isinstance(member, Item) and isinstance(member.value, Token) and member.value in _YES_NO
+    }
 
 
 def signals(text: str) -> dict[str, bool]:
-    """`search=yes, ai-train=no` by the Content Signals policy: case means nothing, and each pair stands for itself."""
-    pairs = (pair.partition("=") for pair in text.lower().split(","))
-    return strictest(
-        {name.strip(): _SIGNALS[value.strip()]}
-        for name, _, value in pairs
-        if name.strip() and value.strip() in _SIGNALS
-    )
+    """Return the yes and no of `search=yes, ai-train=no` (Content Signals policy). Case is ignored; a malformed pair is skipped."""
+    return strictest({name: _SIGNALS[value]} for name, value in _pairs(text) if value in _SIGNALS)
+
+
+def values(text: str) -> dict[str, str]:
+    """Return the other values of a Content-Signal line, such as the `reference` of `use=reference`, in lower case."""
+    return strictest_values({name: value} for name, value in _pairs(text) if value and value not in _SIGNALS)
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for pair in readable(text).lower().split(","):
+        name, _, value = pair.partition("=")
+        if name := name.strip():
+            yield name, value.strip()
 
 
 def strictest(statements: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
@@ -54,3 +53,18 @@ def strictest(statements: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
         for name, allowed in statement.items():
             merged[name] = merged.get(name, True) and allowed
     return merged
+
+
+def strictest_values(statements: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Merge statements. Of `use`, immediate is stricter than reference, and reference than full; else the first value stays."""
+    merged: dict[str, str] = {}
+    for statement in statements:
+        for name, value in statement.items():
+            known = merged.setdefault(name, value)
+            if name == "use" and _strictness(value) > _strictness(known):
+                merged[name] = value
+    return merged
+
+
+def _strictness(level: str) -> int:
+    return _STRICTNESS.get(level, _UNKNOWN_LEVEL)

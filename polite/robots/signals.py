@@ -1,8 +1,10 @@
 """Signals: what a file says about the use of what is fetched, per agent and path, and its licences and idle parameters."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from polite.robots import preferences
@@ -19,17 +21,25 @@ _READERS: dict[str, Callable[[str], dict[str, bool]]] = {
 }
 
 
+_NO_VALUES: Mapping[str, str] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What a site wishes, or does not wish, to be done with what it serves at one path.
+    """What a site says about the use of what it serves at one path.
 
-    `content_signal`: by the Content Signals policy: `search`, `ai-input`, `ai-train`. `content_usage`: by the IETF's AI
-    Preferences: `train-ai`, `search`, ... True and False are what is said; of what is missing nothing is said.
-    They are no permission to fetch: ask `decide` first, since a path that may not be fetched has no preferences.
+    Signals are no permission to fetch. Call `decide` first: a path that may not be fetched has no preferences.
+
+    Attributes:
+        content_signal: the yes and no of Content-Signal (Content Signals policy): `search`, `ai-input`, `ai-train`.
+            A missing key means that nothing was said.
+        content_usage: the yes and no of Content-Usage (IETF AI Preferences, a draft): `train-ai`, `search`.
+        content_signal_values: the other values of Content-Signal, in lower case, such as `{"use": "reference"}`.
     """
 
     content_signal: Mapping[str, bool]
     content_usage: Mapping[str, bool]
+    content_signal_values: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def search(self) -> bool | None:
@@ -46,17 +56,32 @@ class Signals:
         """Whether models may be trained with it, by Content-Signal."""
         return self.content_signal.get("ai-train")
 
+    @property
+    def use(self) -> str | None:
+        """How far it may be reused, by Content-Signal: "immediate", "reference" or "full".
+
+        The first means that nothing is stored, the second that it may be indexed, excerpted and linked to. A level that
+        polite does not know is returned as it is. Treat it as the strictest.
+        """
+        return self.content_signal_values.get("use")
+
 
 class Statement(NamedTuple):
-    """One Content-Signal or Content-Usage line: its field in lower case, what it says, where, and its line, 1-based.
+    """One Content-Signal or Content-Usage line.
 
-    `path` is as written, and None where the line names none: it then holds everywhere.
+    Attributes:
+        field: the field's name in lower case.
+        path: the path as written, or None if the line names none; the line then applies to every path.
+        says: the categories with yes or no.
+        line: the number of the line, 1-based.
+        values: the keys of a Content-Signal line with another value, such as `use`.
     """
 
     field: str
     path: str | None
     says: Mapping[str, bool]
     line: int
+    values: Mapping[str, str] = _NO_VALUES
 
 
 class CleanParam(NamedTuple):
@@ -92,38 +117,59 @@ class SignalSet:
             for pattern, statement in self._ranked
             if pattern.matches(normal)
         ]
-        return Signals(*(_longest(matching, field) for field in _READERS))
+        signal, usage = (_longest(matching, field) for field in _READERS)
+        return Signals(
+            preferences.strictest(each.says for each in signal),
+            preferences.strictest(each.says for each in usage),
+            preferences.strictest_values(each.values for each in signal),
+        )
 
 
-def _longest(matching: Collection[tuple[int, Statement]], field: str) -> dict[str, bool]:
-    of_field = [(length, statement.says) for length, statement in matching if statement.field == field]
+def _longest(matching: Collection[tuple[int, Statement]], field: str) -> list[Statement]:
+    of_field = [(length, statement) for length, statement in matching if statement.field == field]
     longest = max((length for length, _ in of_field), default=0)
-    return preferences.strictest(says for length, says in of_field if length == longest)
+    return [statement for length, statement in of_field if length == longest]
 
 
 @dataclass(frozen=True, slots=True)
 class SiteSignals:
-    """All that one file says of this kind. `licenses`: RSL's absolute URLs, as written. They and `clean_params` bind all.
+    """All that one file says of this kind.
 
-    `statements`: each with its path as it was read, one character per octet.
+    Attributes:
+        statements: each with its path as it was read, one character per octet.
+        licenses: the absolute URLs of License lines (RSL 1.0), each with the number of its line.
+        clean_params: tied to no group.
     """
 
     statements: tuple[tuple[Statement, str], ...]
-    licenses: tuple[str, ...]
+    licenses: tuple[tuple[int, str], ...]
     clean_params: tuple[CleanParam, ...]
 
     def of_groups(self, groups: Sequence[Group], bound: Collection[Group], dialect: Dialect) -> SignalSet:
-        """Those of the `bound` ones among the file's groups; what stands above the first group is nobody's (G3)."""
-        theirs = {group.lines[0] for group in bound}
-        starts = [group.lines[0] for group in groups]
-        mine: list[tuple[Statement, str]] = []
-        group = -1
-        for statement, raw in self.statements:
-            while group + 1 < len(starts) and starts[group + 1] < statement.line:
-                group += 1
-            if group >= 0 and starts[group] in theirs:
-                mine.append((statement, raw))
-        return SignalSet(mine, dialect)
+        """The statements of the `bound` groups of the file; a statement above the first group binds no agent (G3)."""
+        inside = _Places(groups, bound)
+        return SignalSet([(each, raw) for each, raw in self.statements if inside.bound(each.line)], dialect)
+
+    def licenses_of(self, groups: Sequence[Group], bound: Collection[Group]) -> tuple[str, ...]:
+        """The licences of the `bound` groups; if they name none, those above the first group (RSL 1.0, 4.4.2 and 4.4.3)."""
+        inside = _Places(groups, bound)
+        own = tuple(url for line, url in self.licenses if inside.bound(line))
+        return own or tuple(url for line, url in self.licenses if inside.above(line))
+
+
+class _Places:
+    """Finds out in which group a line stands."""
+
+    def __init__(self, groups: Sequence[Group], bound: Collection[Group]) -> None:
+        self._starts = [group.lines[0] for group in groups]
+        self._bound = {group.lines[0] for group in bound}
+
+    def above(self, line: int) -> bool:
+        """Whether it stands above the first group."""
+        return bisect_left(self._starts, line) == 0
+
+    def bound(self, line: int) -> bool:
+        return not self.above(line) and self._starts[bisect_left(self._starts, line) - 1] in self._bound
 
 
 def site_signals(body: bytes, dialect: Dialect) -> SiteSignals:
@@ -132,7 +178,7 @@ def site_signals(body: bytes, dialect: Dialect) -> SiteSignals:
     return SiteSignals(
         tuple(statement for line in unknown for statement in _statement(line)),
         tuple(
-            readable(line.value)
+            (line.number, readable(line.value))
             for line in unknown
             if _names(line, "license") and _ABSOLUTE.match(line.value)
         ),
@@ -156,13 +202,21 @@ def _statement(line: Line) -> Iterator[tuple[Statement, str]]:
     field = line.name.lower()
     if field not in _READERS:
         return
-    path, text = None, line.value
-    if text.startswith("/"):
-        path, *rest = text.replace("\t", " ").split(" ", 1)
-        text = "".join(rest).strip(" ")
+    path, text = _path_and_text(line.value)
     says = _READERS[field](text)
-    if says:
-        yield Statement(field, None if path is None else readable(path), says, line.number), path or "/"
+    values = preferences.values(text) if field == "content-signal" else _NO_VALUES
+    if says or values:
+        shown = None if path is None else readable(path)
+        yield Statement(field, shown, says, line.number, values), path or "/"
+
+
+def _path_and_text(value: str) -> tuple[str | None, str]:
+    """A value that starts with a path ends it at white space (draft-ietf-aipref-attach, 3.1)."""
+    if not value.startswith("/"):
+        return None, value
+    ends = [end for white in " \t" if (end := value.find(white)) >= 0]
+    end = min(ends, default=len(value))
+    return value[:end], value[end:].strip(" \t")
 
 
 def _clean_param(line: Line) -> Iterator[CleanParam]:

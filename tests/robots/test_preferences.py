@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from polite.robots.preferences import signals, strictest, usage
+from polite.robots.preferences import signals, strictest, usage, values
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,52 @@ from polite.robots.preferences import signals, strictest, usage
 )
 def test_content_usage_is_a_dictionary_of_structured_fields(text: str, says: dict[str, bool]):
     assert usage(text) == says
+
+
+@pytest.mark.parametrize("value", [r'%"a\b"', '%"%22"', '%"f%c3%bc"', "@1", ":YQ:", "999999999999.999"])
+def test_a_well_formed_member_loses_nothing_beside_it(value: str):
+    assert usage(f"train-ai=n, x={value}") == {"train-ai": False}
+    assert usage(f"x={value};p={value}, train-ai=n") == {"train-ai": False}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *[":Y:", ":=YQ=:", ":Y=Q=:", ":====:", ":YQ===:", "1234567890123.1", "123456789012345.5", '%"%ff"'],
+        *[
+            '%"%C3%BC"',
+            '%"%c3"',
+            '%"%zz"',
+            r'%"\""',
+            '%"%ed%a0%80"',
+            '"\t"',
+            "1234567890123456",
+            "1.2345",
+            "1.",
+        ],
+    ],
+)
+def test_one_malformed_member_makes_the_whole_line_void(value: str):
+    assert usage(f"train-ai=y, x={value}") == {}
+    assert usage(f"x;p={value}, train-ai=y") == {}
+    assert usage(f"x=({value}), train-ai=y") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("search=yes,ai-train=no,use=reference", {"use": "reference"}),
+        ("Use = FULL", {"use": "full"}),
+        ("use=immediate, use=full", {"use": "immediate"}),
+        ("use=full, use=reference", {"use": "reference"}),
+        ("use=full, use=anything, use=immediate", {"use": "anything"}),
+        ("level=b, level=a, search=maybe", {"level": "b", "search": "maybe"}),
+        ("use=, =full, use", {}),
+        ("", {}),
+    ],
+)
+def test_content_signal_keeps_values_that_are_neither_yes_nor_no(text: str, says: dict[str, str]):
+    assert values(text) == says
 
 
 @pytest.mark.parametrize(

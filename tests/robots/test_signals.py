@@ -1,5 +1,6 @@
 """Signals: what a file says about the use of what is fetched, for an agent and a path."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,6 +46,33 @@ def test_signals_have_names():
     assert signals.search is True
     assert signals.ai_input is None
     assert signals.ai_train is False
+
+
+def test_a_level_of_use_is_kept_and_of_equal_paths_the_strictest_counts():
+    robots = parse(
+        """\
+User-agent: *
+Content-Signal: search=yes,ai-train=no,use=reference
+Content-Signal: use=full
+Content-Signal: /open/ use=full
+Content-Signal: /open/ search=yes
+"""
+    )
+
+    assert robots.signals("x", "/").use == "reference"
+    assert robots.signals("x", "/").content_signal_values == {"use": "reference"}
+    assert robots.signals("x", "/open/").use == "full"
+    assert robots.signals_for("x").statements[0].values == {"use": "reference"}
+    assert robots.signals_for("x").statements[0].says == {"search": True, "ai-train": False}
+    assert parse(DRAFT).signals("x", "/").use is None
+
+
+def test_a_tab_inside_of_content_usage_stays_one():
+    robots = parse(
+        'User-agent: *\nContent-Usage: /\t train-ai=y,\tsearch=y\nContent-Usage: / x="a\tb", bots=y\n'
+    )
+
+    assert robots.signals("x", "/").content_usage == {"train-ai": True, "search": True}
 
 
 def test_of_equal_paths_the_strictest_counts():
@@ -101,13 +129,52 @@ def test_paths_and_parameters_are_given_as_people_read_them():
     assert robots.clean_params == (CleanParam(("ü", "b"), "/ö", 3),)
 
 
-def test_licences_are_absolute_urls_and_bind_everybody():
+LICENSED = """\
+License: https://example.com/all.xml
+User-agent: a
+Disallow: /x
+License: https://example.com/a.xml
+License: https://example.com/a-too.xml
+
+User-agent: b
+Disallow: /x
+
+User-agent: c
+License: https://example.com/c-and-d.xml
+User-agent: d
+Disallow:
+"""
+
+
+@pytest.mark.parametrize(
+    ("agent", "names"),
+    [
+        ("a", ["a", "a-too"]),
+        ("b", ["all"]),
+        ("c", ["c-and-d"]),
+        ("d", ["c-and-d"]),
+        ("nobody", ["all"]),
+    ],
+)
+def test_the_licences_of_an_agents_group_stand_in_place_of_the_global_ones(agent: str, names: list[str]):
+    assert parse(LICENSED).licenses_for(agent) == tuple(f"https://example.com/{name}.xml" for name in names)
+
+
+def test_licences_of_several_groups_of_one_name_hold_together_or_the_first_alone():
+    body = LICENSED + "User-agent: A\nDisallow:\nLicense: https://example.com/more.xml\n"
+
+    assert len(parse(body, RFC9309).licenses_for("a")) == 3
+    assert len(parse(body, GOOGLE_2010).licenses_for("a")) == 2
+
+
+def test_licences_are_absolute_urls_and_all_can_be_listed():
     robots = parse(
         "License: https://example.com/l.xml\nUser-agent: a\nLICENSE: /l.xml\nlicense: http://b.example/ü\n"
     )
 
     assert robots.licenses == ("https://example.com/l.xml", "http://b.example/ü")
     assert robots.licenses is robots.licenses
+    assert robots.licenses_for("a") == ("http://b.example/ü",)
 
 
 def test_clean_params_have_parameters_and_perhaps_a_path():
@@ -127,5 +194,5 @@ def test_nothing_in_a_file_is_an_error(body: bytes, dialect):
     robots = parse(body, dialect)
 
     assert isinstance(robots.signals("x", "/a"), Signals)
-    assert isinstance(robots.licenses, tuple)
+    assert isinstance(robots.licenses_for("x"), tuple)
     assert isinstance(robots.clean_params, tuple)

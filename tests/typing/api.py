@@ -324,7 +324,7 @@ def everything_else_about_rules(robots: polite.Robots, html: bytes) -> None:
     signals: polite.Signals = robots.signals("ExampleBot/1.0", "/a")
     print(signals.search, signals.ai_input, signals.ai_train, signals.content_usage)
     bound: polite.SignalSet = robots.signals_for("ExampleBot/1.0")
-    print(bound.at("/a"), robots.licenses, robots.clean_params)
+    print(bound.at("/a"), robots.licenses, robots.licenses_for("x"), bound.at("/a").use, robots.clean_params)
     again: polite.Robots = polite.Robots.from_bytes(robots.to_bytes())
     print(again.to_text(), again.rules_for("ExampleBot/1.0").prepare())
     found: polite.Indexing = polite.indexing({"X-Robots-Tag": "noindex"}, html, agent="ExampleBot")
