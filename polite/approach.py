@@ -7,6 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from polite.agenda import Agenda
+from polite.background import start_later
 from polite.errors import GateClosed, Overloaded
 from polite.events import Dropped, Event, PutOff
 from polite.gate import Gate
@@ -110,7 +111,7 @@ class Approach:
         elif self._called_back(lane):
             return
         lane.begun = False
-        lane.runner = runner = asyncio.create_task(self._bring(lane))
+        lane.runner = runner = start_later(lambda: self._bring(lane))
         runner.add_done_callback(lambda runner: self._end_unbegun(lane, runner))
 
     def at_once(self, lane: Lane) -> Turn | None:

@@ -4,17 +4,25 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
+from polite.background import start_later
+
 T = TypeVar("T")
 
 
 class FlightLost(Exception):
-    """The work was cancelled by somebody who has no part in it; it may be begun again."""
+    """The shared task gave no result to this waiter: it was cancelled from outside, or is over. Retrying is safe."""
 
 
 class Flight(Generic[T]):
-    """Starts its work at once. Who joins gets the result, or the error; who is cancelled leaves the others undisturbed.
+    """Single flight: runs `work` once, in a task of its own, for all who join. A cancelled waiter leaves the others undisturbed.
 
-    `leaving`: the last one left, and the work is being cancelled: nobody may join any more. `landed` is called when it is over.
+    The work begins after the constructor returns, under eager tasks too.
+
+    Attributes:
+        leaving: The last waiter left and the work is being cancelled, or it was ended. Wait for `gone` instead of joining.
+
+    Args:
+        landed: Called once, when the work is over or was cancelled before it began.
     """
 
     def __init__(self, work: Callable[[], Awaitable[T]], *, name: str, landed: Callable[[], object]) -> None:
@@ -22,13 +30,16 @@ class Flight(Generic[T]):
         self._landed = landed
         # A dict for its order: who asked first goes on first.
         self._waiters: dict[asyncio.Future[T], None] = {}
-        self._task = asyncio.create_task(self._fly(work), name=name)
         # A task that is cancelled before its first step runs nothing of itself.
-        self._began = False
+        self._began = self._over = False
+        # `landed` must not be called before the caller has this flight.
+        self._task = start_later(lambda: self._fly(work), name=name)
         self._task.add_done_callback(self._end_unbegun)
 
     async def join(self) -> T:
-        """Wait for the result."""
+        """Wait for the result. Raises the work's error, FlightLost."""
+        if self._over:
+            raise FlightLost("it is over")
         waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiters[waiter] = None
         try:
@@ -67,12 +78,16 @@ class Flight(Generic[T]):
                 if not waiter.done():
                     waiter.set_result(result)
         finally:
-            self._landed()
+            self._land()
 
     def _end_unbegun(self, _: object) -> None:
         if not self._began:
             self._fail(FlightLost("cancelled before it began"))
-            self._landed()
+            self._land()
+
+    def _land(self) -> None:
+        self._over = True
+        self._landed()
 
     def _fail(self, error: Exception) -> None:
         for waiter in self._waiters:

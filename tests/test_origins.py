@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from polite.background import start_later
 from polite.errors import GateClosed, Overloaded
 from polite.events import Event
 from polite.fetch import RobotsFetcher
@@ -98,7 +99,7 @@ async def test_nobody_joins_a_fetch_that_is_being_cancelled() -> None:
         leaver = asyncio.create_task(manager.standing(SITE))
         await asyncio.sleep(0.1)
         leaver.cancel()
-        comer = asyncio.create_task(manager.standing(SITE))
+        comer = start_later(lambda: manager.standing(SITE))  # after the leaver's last step
         await asyncio.sleep(0)
         transport.let_go()
         standing = await comer
