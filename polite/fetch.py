@@ -131,8 +131,9 @@ class RobotsFetcher:
         return retry_after_s(answer.retry_after, self._clock.wall())
 
     def _outcome(self, answer: Reply | Failed, elapsed: float) -> Outcome:
-        status = None if isinstance(answer, Failed) else answer.status
-        return Outcome(status, self._retry_after(answer), elapsed, failed=status is None)
+        if isinstance(answer, Failed):
+            return Outcome(elapsed_s=elapsed, failed=True)
+        return Outcome.of_answer(answer.status, self._retry_after(answer), elapsed)
 
 
 def _internal_error(ask: Ask, error: BaseException) -> Failed:

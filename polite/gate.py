@@ -200,8 +200,9 @@ class Permit:
     def report(self, *, status: int, headers: Headers | None = None) -> None:
         """Say what came, as soon as its head is there: the origin's rest is counted from now (T4: Retry-After, 429, 503).
 
-        `status`: the answer's, 100 to 999. `headers`: a mapping, or pairs, of str or bytes. Raises PermitMisused outside the block
-        and the second time, InvalidOption for what is no status. A block left without a report counts from its end.
+        `status`: the answer's, 0 to 999; one below 100 counts as a request that failed. `headers`: a mapping, or pairs, of str or
+        bytes. Raises PermitMisused outside the block and the second time, InvalidOption for what is no status. A block left without a
+        report counts from its end.
         """
         if self._turn is None:
             raise PermitMisused(f"report outside the permit's block: {self.url}", url=self.url)

@@ -480,7 +480,7 @@ async def test_a_permit_is_one_request() -> None:
                 pass
 
 
-@pytest.mark.parametrize("status", ["503", None, -1, 99, 1000, 503.0, True])
+@pytest.mark.parametrize("status", ["503", None, -1, 1000, 503.0, True])
 async def test_what_is_no_status_is_refused_and_the_origin_rests_all_the_same(status: Any) -> None:
     async with opened() as (gate, _):
         async with gate.permit(PAGE) as permit:
@@ -489,6 +489,33 @@ async def test_what_is_no_status_is_refused_and_the_origin_rests_all_the_same(st
             left = now()
 
         assert await visit(gate) == pytest.approx(left + 1.0)
+
+
+@pytest.mark.parametrize("status", [0, 1, 99])
+async def test_an_answer_below_100_is_a_failed_one_and_ends_no_worker(status: int) -> None:
+    async with opened(pacing=polite.PacingPolicy(circuit_failures=2)) as (gate, _):
+        for _ in range(2):
+            await visit(gate, status=status)
+
+        assert gate.counters.opened == 1
+
+
+async def test_a_robots_txt_with_a_status_below_100_is_a_failed_answer() -> None:
+    transport = ScriptedTransport({ROBOTS: Reply(99, RULES)})
+
+    async with opened(transport, pacing=polite.PacingPolicy(circuit_failures=1)) as (gate, _):
+        decision = await gate.check(PAGE)
+
+        assert (decision.allowed, decision.cause) == (False, polite.Reason.ODD_STATUS)
+        assert gate.counters.opened == 1
+
+
+async def test_retry_after_of_an_answer_below_100_is_obeyed() -> None:
+    async with opened() as (gate, _):
+        first = await visit(gate, status=99, Retry_After="120")
+
+        assert await visit(gate) == pytest.approx(first + 120)
+        assert gate.counters.slowed == 0
 
 
 @pytest.mark.parametrize(

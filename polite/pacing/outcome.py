@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+# Below it there is no status class (RFC 9110, 15). Both of aiohttp's parsers hand `HTTP/1.1 099` on.
+LEAST_STATUS = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -15,3 +18,12 @@ class Outcome:
     retry_after_s: float | None = None
     elapsed_s: float | None = None
     failed: bool = False
+
+    @classmethod
+    def of_answer(
+        cls, status: int, retry_after_s: float | None = None, elapsed_s: float | None = None
+    ) -> "Outcome":
+        """The outcome of a response. If its status is below 100, the request has failed and its status is unknown."""
+        if status < LEAST_STATUS:
+            return cls(None, retry_after_s, elapsed_s, failed=True)
+        return cls(status, retry_after_s, elapsed_s)

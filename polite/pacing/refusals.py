@@ -27,7 +27,8 @@ class RetryAfter:
             return None
         seconds = min(asked, self._most)
         held = f", held to max_retry_after {seconds:g} s" if seconds < asked else ""
-        because = f"status {outcome.status}, Retry-After {asked:.0f} s{held}"
+        status = "no answer" if outcome.status is None else f"status {outcome.status}"
+        because = f"{status}, Retry-After {asked:.0f} s{held}"
         return Pause(seconds, because, outcome.status in REFUSALS)
 
 

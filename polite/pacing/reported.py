@@ -12,15 +12,15 @@ Headers = (
 )
 
 # Nearly every answer is one of a few statuses and says nothing more.
-_ordinary = lru_cache(maxsize=1_000)(Outcome)
+_ordinary = lru_cache(maxsize=1_000)(Outcome.of_answer)
 
 
 def reported(status: int, headers: Headers | None, wall: Callable[[], float]) -> Outcome:
     """The outcome, with its Retry-After counted from `wall` (Unix time). Raises InvalidOption for what is no status."""
-    if type(status) is not int or not 100 <= status <= 999:
-        raise InvalidOption(f"report(status={status!r}): a whole number from 100 to 999 is needed")
+    if type(status) is not int or not 0 <= status <= 999:
+        raise InvalidOption(f"report(status={status!r}): a whole number from 0 to 999 is needed")
     value = None if headers is None else _retry_after(headers)
-    return _ordinary(status) if value is None else Outcome(status, retry_after_s(value, wall()))
+    return _ordinary(status) if value is None else Outcome.of_answer(status, retry_after_s(value, wall()))
 
 
 def _retry_after(headers: Headers) -> str | None:

@@ -3,6 +3,7 @@
 import asyncio
 import io
 import zlib
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -64,11 +65,9 @@ class Warc:
 
 
 def _write(writer: "WARCWriter", page: Page) -> None:
-    from warcio.statusandheaders import StatusAndHeaders
-
     target = Target.of(page.url)
     fields = [(_renamed(name), value) for name, value in page.fields]
-    status = StatusAndHeaders(_ascii(f"{page.status} {page.reason}"), fields, protocol="HTTP/1.1")
+    status = _head()(f"{page.status} {_octets(page.reason)}", fields, protocol="HTTP/1.1")
     truncated = _TRUNCATED.get(page.end)
     response = writer.create_warc_record(
         page.url,
@@ -78,18 +77,35 @@ def _write(writer: "WARCWriter", page: Page) -> None:
         http_headers=status,
         warc_headers_dict={} if truncated is None else {"WARC-Truncated": truncated},
     )
-    asked = StatusAndHeaders(f"GET {target.path} HTTP/1.1", list(page.asked), is_http_request=True)
+    fields = [(name, _octets(value)) for name, value in page.asked]
+    asked = _head()(f"GET {target.path} HTTP/1.1", fields, is_http_request=True)
     request = writer.create_warc_record(page.url, "request", http_headers=asked)
     writer.write_request_response_pair(request, response)
 
 
 def _renamed(name: str) -> str:
-    return _ascii(f"X-Archive-Orig-{name}" if name.lower() == _UNDONE else name)
+    return f"X-Archive-Orig-{name}" if name.lower() == _UNDONE else name
 
 
-def _ascii(text: str) -> str:
-    """warcio takes a value in any script, but not a name or a reason."""
-    return text.encode("ascii", "replace").decode("ascii")
+def _octets(text: str) -> str:
+    """The octets that aiohttp made the text of, or makes of it, a character for each, as in `Page.fields`."""
+    return text.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
+@cache
+def _head() -> Any:  # noqa: ANN401 - warcio has no types
+    """warcio's class for a head, made to write the octets that went over the wire.
+
+    warcio's own rewrites fields beyond ASCII, and raises UnicodeEncodeError for `größe=1; path=/`.
+    """
+    from warcio.statusandheaders import StatusAndHeaders
+
+    class Head(StatusAndHeaders):  # type: ignore[misc]
+        def to_ascii_bytes(self, filter_func: Any = None) -> bytes:  # noqa: ANN401
+            octets: bytes = self.to_bytes(filter_func, "latin-1")
+            return octets
+
+    return Head
 
 
 def mend(path: Path) -> int:
