@@ -159,7 +159,7 @@ class Exchange:
         """2.3.1.2, H2: five hops at least; a loop or a sixth is a 404; the rules bind the origin first asked."""
         if not reply.location:
             return self._dead_end(Reason.REDIRECT_WITHOUT_TARGET, reply.status)
-        location = _as_sent(reply.location)
+        location = as_sent(reply.location)
         if _UNSAFE.match(location.replace("\t", "")):
             return self._unreachable(Reason.REDIRECT_UNSAFE, reply.status, detail=shown(location))
         try:
@@ -211,8 +211,8 @@ class Exchange:
         return Unreachable(reason, url, status, detail, self.hops, retry_after_s=retry_after_s)
 
 
-def _as_sent(location: str) -> str:
-    """Octets that are not UTF-8 come as lone surrogates; percent-encoded they are again what the server sent."""
+def as_sent(location: str) -> str:
+    """A Location with the octets that the server sent: those that are no UTF-8 come as lone surrogates, and are percent-encoded."""
     return _SURROGATE.sub(lambda octet: f"%{ord(octet[0]) - 0xDC00:02X}", location)
 
 

@@ -120,7 +120,7 @@ class Crawl:
 
     async def _follow(self, task: Task, page: Page, told: Record) -> bool:
         """Where a redirect leads is a URL as any other: it waits for its own turn. False when there is no room for it."""
-        location = page.field("location") if page.status in _REDIRECTS else None
+        location = page.location if page.status in _REDIRECTS else None
         if location is None:
             return True
         try:

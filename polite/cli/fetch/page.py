@@ -8,11 +8,14 @@ from yarl import URL
 
 from polite.gate import Permit
 from polite.robots.agent import UserAgent
-from polite.robots.exchange import BodyEnd
+from polite.robots.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy
 from polite.transports.connector import guarded_connector
 from polite.transports.http import ask_once
 from polite.transports.inflate import Inflater
+
+# RFC 9110, 15: 1xx announces another response. aiohttp passes those over, but for 101, and hands on what is below.
+_LEAST_FINAL = 200
 
 Fields = tuple[tuple[str, str], ...]
 
@@ -33,6 +36,16 @@ class Page:
     def field(self, name: str) -> str | None:
         """The first field of that name; None where there is none."""
         return next((value for key, value in self.fields if key.lower() == name), None)
+
+    @property
+    def location(self) -> str | None:
+        """Where the page redirects to, as `Target.join` takes it; None where no field says so."""
+        value = self.field("location")
+        return None if value is None else as_sent(value.encode("latin-1").decode("utf-8", "surrogateescape"))
+
+
+class NoFinalAnswer(aiohttp.ClientError):
+    """A status below 200 where a response was expected: none at all, or 101 although nobody asked to upgrade."""
 
 
 class Pages:
@@ -62,6 +75,9 @@ class Pages:
         url = URL(permit.url, encoded=True)
         async with self._session.get(url, allow_redirects=False) as response:
             permit.report(status=response.status, headers=response.headers)
+            if response.status < _LEAST_FINAL:
+                response.close()
+                raise NoFinalAnswer(f"status {response.status} is no final answer")
             raw, body, end = await self._read(response)
             # What is not read must not wait in the connection for us.
             if end is BodyEnd.CAPPED:

@@ -26,11 +26,23 @@ from polite.pacing.policy import PacingPolicy
 from polite.robots.agent import UserAgent
 from polite.robots.policy import FetchPolicy
 from polite.testing import ScriptedTransport
+from tests.cli.fetch.conftest import ROBOTS
 
 
 async def _drop(request):
     request.transport.close()
     return web.Response()
+
+
+def _raw(octets):
+    """What goes over the wire, whatever HTTP says of it; then the connection ends."""
+
+    async def answer(request):
+        request.transport.write(octets)
+        request.transport.close()
+        return web.Response()
+
+    return answer
 
 
 def _leave_room_for(urls, monkeypatch):
@@ -219,6 +231,48 @@ def test_a_page_that_never_answers_has_failed_after_its_tries_and_no_hidden_ones
     assert site.records["/gone"]["outcome"] == "failed"
     assert "ConnectionLost" in site.records["/gone"]["reason"]
     assert len(site.paths) == 3
+
+
+@pytest.mark.parametrize(
+    ("head", "says"),
+    [
+        (b"099 X", "status 99 is no final answer"),
+        (b"000", "status 0 is no final answer"),
+        (b"101 Switching Protocols", "status 101 is no final answer"),
+    ],
+)
+def test_a_page_whose_status_means_nothing_is_asked_for_again_and_has_failed(head, says, site):
+    site.pages["/odd"] = [_raw(b"HTTP/1.1 " + head + b"\r\nContent-Length: 0\r\n\r\n")]
+
+    assert site.run("/odd", "/a") == 3
+    assert (site.records["/odd"]["outcome"], site.records["/a"]["outcome"]) == ("failed", "fetched")
+    assert says in site.records["/odd"]["reason"]
+    assert site.paths.count("/odd") == 3
+
+
+def test_a_robots_txt_whose_status_means_nothing_ends_no_run(site):
+    site.pages[ROBOTS] = [_raw(b"HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n")]
+
+    assert site.run("/a") == 3
+    assert site.records["/a"]["reason"] == "ODD_STATUS"
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("/ü?€".encode(), "/%C3%BC?%E2%82%AC"),
+        (b"/\xff\xfe", "/%FF%FE"),
+        (b"/%0d%0aX:%20y", "/%0d%0aX:%20y"),
+    ],
+)
+def test_a_redirect_leads_to_the_octets_that_the_server_sent(location, path, site):
+    site.pages["/old"] = [
+        _raw(b"HTTP/1.1 302 Found\r\nLocation: " + location + b"\r\nContent-Length: 0\r\n\r\n")
+    ]
+
+    site.run("/old")
+
+    assert site.records["/old"]["location"] == f"{site.origin}{path}"
 
 
 def test_a_page_that_takes_too_long_has_failed(site):
