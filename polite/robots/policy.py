@@ -136,7 +136,8 @@ class FetchPolicy:
 
     `timeout`: seconds on the network for the whole fetch with its redirects (waiting for a turn does not count).
     `max_redirects`: hops followed (H2). `max_bytes`: octets of the decoded body that count (H9). `allow_private`: whether
-    addresses that are not public may be dialled; `allowed_networks` and `denied_networks` (CIDR) say so for some, and a
+    addresses that are not public may be dialled, but for link-local ones, clouds' metadata services, and private IPv4 addresses
+    inside IPv6 ones; `allowed_networks` and `denied_networks` (CIDR) say so for some, and a
     denied network wins. `nameservers`: asked instead of the system's, as "address" or "address:port".
     `connections`: robots fetches on the network at one time. `allow_downgrade`: whether a redirect from https to http or ftp is
     followed. `first_location`: of several Location fields the first counts; without it, several that differ are no answer.

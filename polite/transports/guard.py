@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
 from polite.robots.policy import FetchPolicy
@@ -15,24 +15,37 @@ from polite.url.refusal import Refusal
 
 Address = IPv4Address | IPv6Address
 
+
+def _networks(*texts: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(map(ip_network, texts))
+
+
 # `is_global` counts these as public, though they are not, or lead to addresses that are not (RFC 6890 and its registries).
-_NEVER_PUBLIC = tuple(
-    map(
-        ip_network,
-        (
-            "192.0.0.0/24",  # IETF protocol assignments
-            "192.88.99.0/24",  # 6to4 relays, deprecated (RFC 7526)
-            "100.64.0.0/10",  # shared address space behind carrier NAT
-            "fec0::/10",  # site-local, deprecated
-            "3fff::/20",  # documentation (RFC 9637)
-            "100::/64",  # discard only
-            "5f00::/16",  # segment routing
-            "64:ff9b:1::/48",  # local-use NAT64
-        ),
-    )
+_NEVER_PUBLIC = _networks(
+    "192.0.0.0/24",  # IETF protocol assignments
+    "192.88.99.0/24",  # 6to4 relays, deprecated (RFC 7526)
+    "100.64.0.0/10",  # shared address space behind carrier NAT
+    "fec0::/10",  # site-local, deprecated
+    "3fff::/20",  # documentation (RFC 9637)
+    "100::/64",  # discard only
+    "5f00::/16",  # segment routing
 )
+# What a cloud tells its own machines, credentials among it. The usual place is link-local, 169.254.169.254; these are not.
+_METADATA = _networks(
+    "100.100.100.200",  # Alibaba Cloud
+    "168.63.129.16",  # Azure's WireServer, which has a public address
+    "192.0.0.192",  # Oracle Cloud
+    "fd00:42::/64",  # Scaleway: ::42
+    "fd00:a9fe:a9fe::/64",  # Akamai (Linode): ::1
+    "fd00:ec2::/64",  # AWS: ::254, and others for its containers
+    "fd20:ce::/64",  # Google Cloud: ::254
+)
+# A translator of this network leads to IPv4 addresses, private ones too; where they stand in it, only its owner knows (RFC 8215).
+_LOCAL_NAT64 = ip_network("64:ff9b:1::/48")
 _NAT64 = ip_network("64:ff9b::/96")
 _COMPATIBLE = ip_network("::/96")
+# RFC 5214, 6.1: the upper half of an interface identifier that holds an IPv4 address; the second says that it is a global one.
+_ISATAP = frozenset({0x0000_5EFE, 0x0200_5EFE})
 
 
 class AddressRefused(OSError):
@@ -45,41 +58,67 @@ class AddressRefused(OSError):
         return str(self.strerror)
 
 
-def _carried(address: Address) -> IPv4Address | None:
-    """The IPv4 address inside an IPv6 one: mapped, compatible, NAT64 (RFC 6052), 6to4, Teredo."""
+def _wrapped(address: Address) -> tuple[IPv4Address, ...]:
+    """The IPv4 addresses for which an IPv6 address is only another form: mapped, compatible, NAT64 (RFC 6052), 6to4, Teredo."""
     if isinstance(address, IPv4Address):
-        return None
-    if address.ipv4_mapped or address.sixtofour:
-        return address.ipv4_mapped or address.sixtofour
+        return ()
     if address.teredo:
-        return address.teredo[1]
+        return address.teredo  # the server and the client: packets go to either
+    if inner := address.ipv4_mapped or address.sixtofour:
+        return (inner,)
     if address in _NAT64 or (address in _COMPATIBLE and int(address) > 1):
-        return IPv4Address(int(address) & 0xFFFF_FFFF)
-    return None
+        return (_lowest(address),)
+    return ()
+
+
+def _carried(address: Address) -> tuple[IPv4Address, ...]:
+    """All IPv4 addresses inside an IPv6 one: those that it wraps, and that of ISATAP, under a prefix with a meaning of its own."""
+    if isinstance(address, IPv6Address) and (int(address) >> 32) & 0xFFFF_FFFF in _ISATAP:
+        return (*_wrapped(address), _lowest(address))
+    return _wrapped(address)
+
+
+def _lowest(address: IPv6Address) -> IPv4Address:
+    return IPv4Address(int(address) & 0xFFFF_FFFF)
 
 
 def public(address: Address) -> bool:
     """Whether an address may be someone's public server: global, unicast, and carrying no other that is not."""
-    inner = _carried(address)
-    if inner is not None:
-        return public(inner)
+    if not all(public(inner) for inner in _carried(address)):
+        return False
+    if _wrapped(address):
+        return True
     if not address.is_global or address.is_multicast or address.is_reserved or address.is_unspecified:
         return False
-    return not any(address in network for network in _NEVER_PUBLIC)
+    return not (_serves_nobody(address) or any(address in network for network in _NEVER_PUBLIC))
+
+
+def _serves_nobody(address: Address) -> bool:
+    """Whether no server that a crawler is meant for can be there, in a private network either."""
+    if address.is_link_local or address.is_multicast or address.is_unspecified or address in _LOCAL_NAT64:
+        return True
+    return any(address in network for network in _METADATA)
 
 
 def permitted(address: Address, policy: FetchPolicy) -> bool:
     """The policy's word on an address: denied networks first, then allowed ones, then whether it is public."""
-    forms = [form for form in (address, _carried(address)) if form is not None]
-    if any(form in network for form in forms for network in policy.denied):
+    carried = _carried(address)
+    if any(form in network for form in (address, *carried) for network in policy.denied):
         return False
     if any(address in network for network in policy.allowed):
         return True
+    if not policy.allow_private:
+        return public(address)
+    # A private network has servers of its own, at their own addresses. A redirect to a metadata service, or to a private address
+    # in the form of another, must not be followed by saying "private" alone.
+    return not _serves_nobody(address) and all(public(inner) for inner in carried)
+
+
+def hint(policy: FetchPolicy) -> str:
+    """Which option permits an address that the policy refuses."""
     if policy.allow_private:
-        # A private network has servers; these have none that a crawler is meant for. The clouds' metadata service is
-        # link-local (169.254.169.254): a redirect there must not be followed by saying "private" alone.
-        return not any(form.is_link_local or form.is_multicast or form.is_unspecified for form in forms)
-    return public(address)
+        return "allow_private does not permit it; see FetchPolicy.allowed_networks"
+    return "see FetchPolicy.allow_private and allowed_networks"
 
 
 # A transport asks here afterwards why its connection failed: several refusals at once lose their type on the way up.
@@ -140,14 +179,14 @@ class AddressGuard:
         except ValueError:
             raise self._refusal(host, "it is no IP address") from None
         if not permitted(address, self._for_proxy if _to_proxy.get() else self._policy):
-            raise self._refusal(host, "see FetchPolicy.allow_private and allowed_networks")
+            raise self._refusal(host, hint(self._policy))
         return socket.socket(family, kind, protocol)
 
     def check(self, host: str) -> None:
         """For a host that somebody else will dial: raises AddressRefused when it is an address that we would not."""
         address = literal(host)
         if address is not None and not permitted(address, self._policy):
-            raise self._refusal(str(address), "see FetchPolicy.allow_private and allowed_networks")
+            raise self._refusal(str(address), hint(self._policy))
 
     def _refusal(self, host: str, why: str) -> AddressRefused:
         seen = _refused.get()

@@ -13,7 +13,7 @@ from polite.errors import InvalidOption
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-from polite.transports.guard import refusals
+from polite.transports.guard import hint, refusals
 from polite.transports.guarded import GuardedConnector
 from polite.transports.inflate import Inflater
 from polite.transports.reached import reason_of
@@ -77,7 +77,7 @@ class HttpTransport:
             try:
                 return await self._exchange(ask)
             except aiohttp.ClientError as error:
-                return _failure(error, refused)
+                return _failure(error, refused, self._policy)
 
     async def close(self) -> None:
         """Close the session and its connections. May be called twice."""
@@ -186,12 +186,11 @@ def _reply(response: ClientResponse, body: bytes = b"", end: BodyEnd = BodyEnd.C
     )
 
 
-def _failure(error: aiohttp.ClientError, refused: list[str]) -> Failed:
+def _failure(error: aiohttp.ClientError, refused: list[str], policy: FetchPolicy) -> Failed:
     """RFC 9309, 2.3.1.4: each of these is "unreachable"; the reason says which it was."""
     if refused and isinstance(error, aiohttp.ClientConnectorError):
         addresses = ", ".join(refused)[:300]
-        detail = f"{addresses} is not dialled: see FetchPolicy.allow_private and allowed_networks"
-        return Failed(Reason.ADDRESS_REFUSED, detail)
+        return Failed(Reason.ADDRESS_REFUSED, f"{addresses} is not dialled: {hint(policy)}")
     return Failed(_reason(error), f"{type(error).__name__}: {error}"[:500])
 
 

@@ -34,6 +34,9 @@ NOT_PUBLIC = [
         "100::1",
     ),
     *("5f00::1", "64:ff9b:1::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1"),
+    "168.63.129.16",
+    *("2606:4700::5efe:a00:1", "2606:4700::200:5efe:a9fe:a9fe", "fd12::5efe:101:101", "fe80::5efe:101:101"),
+    "2001:0:a00:1::fefe:fefe",
     *("64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2002:c0a8:101::1", "2001:0:4136:e378:8000:63bf:3fff:fdd2"),
 ]
 PUBLIC = [
@@ -43,7 +46,32 @@ PUBLIC = [
     "2a00:1450:4001:81b::200e",
     "::ffff:1.1.1.1",
     "64:ff9b::101:101",
+    "2606:4700::5efe:101:101",
+    "2606:4700::200:5efe:101:101",
+    "2606:4700::100:5efe:a00:1",
 ]
+# Metadata services that are not link-local, and private addresses inside an IPv6 one.
+METADATA = ["100.100.100.200", "168.63.129.16", "192.0.0.192"]
+METADATA_IPV6 = ["fd00:ec2::254", "fd20:ce::254", "fd00:42::42", "fd00:a9fe:a9fe::1"]
+CARRYING = {
+    "mapped": "::ffff:{}",
+    "compatible": "::{}",
+    "NAT64": "64:ff9b::{}",
+    "local NAT64": "64:ff9b:1::{}",
+    "ISATAP": "2606:4700::5efe:{}",
+    "private ISATAP": "fd12::5efe:{}",
+    "unique ISATAP": "2606:4700::200:5efe:{}",
+    "link-local ISATAP": "fe80::5efe:{}",
+}
+
+
+def sixtofour(address: str) -> str:
+    return str(ip_address((0x2002 << 112) | (int(ip_address(address)) << 80) | 1))
+
+
+def teredo(client: str, server: str = "65.54.227.120") -> str:
+    upper = (0x2001_0000 << 96) | (int(ip_address(server)) << 64) | (0x8000_63BF << 32)
+    return str(ip_address(upper | (int(ip_address(client)) ^ 0xFFFF_FFFF)))
 
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
@@ -80,6 +108,40 @@ def test_private_addresses_are_dialled_when_the_policy_says_so(address: str) -> 
 def test_a_metadata_service_is_not_what_private_means(address: str) -> None:
     assert not permitted(ip_address(address), FetchPolicy(allow_private=True))
     assert permitted(ip_address(address), FetchPolicy(allowed_networks=[address]))
+
+
+@pytest.mark.parametrize("address", [*METADATA, *METADATA_IPV6])
+def test_no_clouds_metadata_service_is_what_private_means(address: str) -> None:
+    assert not permitted(ip_address(address), FetchPolicy())
+    assert not permitted(ip_address(address), FetchPolicy(allow_private=True))
+    assert permitted(ip_address(address), FetchPolicy(allowed_networks=[address]))
+
+
+@pytest.mark.parametrize("inner", ["10.0.0.1", "127.0.0.1", "192.168.1.1", "169.254.169.254", *METADATA])
+def test_a_private_address_inside_another_is_not_what_private_means(inner: str) -> None:
+    outer = [form.format(inner) for form in CARRYING.values()] + [
+        sixtofour(inner),
+        teredo(inner),
+        teredo("1.1.1.1", server=inner),
+    ]
+
+    for address in outer:
+        assert not permitted(ip_address(address), FetchPolicy()), address
+        assert not permitted(ip_address(address), FetchPolicy(allow_private=True)), address
+        assert permitted(ip_address(address), FetchPolicy(allowed_networks=[address])), address
+
+
+@pytest.mark.parametrize("kind", ["mapped", "compatible", "NAT64", "ISATAP", "private ISATAP"])
+def test_a_public_address_inside_another_is_dialled_where_private_ones_are(kind: str) -> None:
+    address = ip_address(CARRYING[kind].format("1.1.1.1"))
+
+    assert permitted(address, FetchPolicy(allow_private=True))
+
+
+def test_a_denied_network_wins_inside_isatap_too() -> None:
+    policy = FetchPolicy(denied_networks=["1.1.1.0/24"])
+
+    assert not permitted(ip_address("2606:4700::5efe:1.1.1.1"), policy)
 
 
 def test_an_allowed_network_opens_that_network_only() -> None:
@@ -119,6 +181,13 @@ def test_the_guard_refuses_before_any_socket_exists(monkeypatch: pytest.MonkeyPa
     with refusals() as seen, pytest.raises(AddressRefused, match="allow_private"):
         AddressGuard(FetchPolicy())(info("169.254.169.254"))
     assert seen == ["169.254.169.254"]
+
+
+def test_a_refusal_names_the_option_that_would_permit_the_address() -> None:
+    with pytest.raises(AddressRefused, match="see FetchPolicy.allow_private"):
+        AddressGuard(FetchPolicy())(info("10.0.0.1"))
+    with pytest.raises(AddressRefused, match="allow_private does not permit it; see FetchPolicy.allowed_net"):
+        AddressGuard(FetchPolicy(allow_private=True))(info("169.254.169.254"))
 
 
 def test_a_scope_id_does_not_hide_an_address() -> None:

@@ -19,6 +19,7 @@ from polite.cli.fetch.folder import Folder
 from polite.cli.fetch.page import Pages
 from polite.cli.fetch.progress import Progress
 from polite.cli.fetch.record import Records
+from polite.cli.options import spoken
 from polite.compose import open_gate
 from polite.errors import Overloaded
 from polite.frontier import Frontier
@@ -121,6 +122,13 @@ def test_a_private_address_is_not_dialled_unless_that_was_said(site):
 
     assert site.records["/a"]["reason"] == "ADDRESS_REFUSED"
     assert site.asked == []
+
+
+def test_a_metadata_service_is_dialled_by_no_option(site, caplog):
+    assert site.run("http://169.254.169.254/") == 3
+
+    assert site.records["http://169.254.169.254/"]["reason"] == "ADDRESS_REFUSED"
+    assert "169.254.169.254 is not dialled: no option permits it" in spoken(caplog.text)
 
 
 async def test_a_name_that_leads_elsewhere_after_its_robots_txt_is_not_followed_there():
