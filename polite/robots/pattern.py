@@ -13,9 +13,19 @@ Shape = tuple[str, tuple[str, ...], bool]
 # What a rule matches: every path that starts with a text, or what a shape tells.
 Matcher = str | Shape
 
+# Pieces of so many octets are looked for in few steps for each octet of the path, whatever they hold.
+_SHORT = 16
+# The octets of a path, times those of a piece: up to so many comparisons take less time than a two-way search begins with.
+_FEW_STEPS = 100_000
+# In texts of so many octets, and four times a piece, `str.find` is linear for each piece of six or more.
+_TWO_WAY = 30_000
+
 
 def fits(shape: Shape, path: str) -> bool:
-    """Whether a path in normal form is matched. To find each piece as far left as it goes is exact, and linear."""
+    """Whether a path in normal form is matched. To find each piece as far left as it goes is exact.
+
+    It is linear if all pieces are tame; else `fits_linearly` is.
+    """
     head, pieces, anchored = shape
     if not path.startswith(head):
         return False
@@ -30,6 +40,38 @@ def fits(shape: Shape, path: str) -> bool:
         return True
     # The last piece has to stand at the end; it may be there again, behind where it was found first.
     return bool(pieces) and path.endswith(pieces[-1], start)
+
+
+def tame(piece: str) -> bool:
+    """Whether `str.find` needs steps linear in the path to look for the piece, whatever the path holds.
+
+    CPython compares from the left at each place that might do, for pieces below its thresholds. That is slow only if the piece
+    repeats its own start close by: places where the first four octets stand are as far apart as these are in the piece.
+    """
+    if len(piece) <= _SHORT:
+        return True
+    again = piece.find(piece[:4], 1)
+    return again < 0 or 4 * again >= len(piece)
+
+
+def fits_linearly(shape: Shape, path: str) -> bool:
+    """What `fits` answers, in steps linear in the path although a piece is not tame."""
+    head, pieces, anchored = shape
+    longest = max(map(len, pieces), default=0)
+    if longest * len(path) <= _FEW_STEPS:
+        return fits(shape, path)
+    if not path.startswith(head):
+        return False
+    # In front of so many octets more, of which no rule holds one, CPython uses its two-way search, which is linear.
+    wide = path.ljust(len(path) + max(_TWO_WAY, 4 * longest), "\n")
+    position = start = len(head)
+    for piece in pieces:
+        start = position
+        position = wide.find(piece, start)
+        if position < 0:
+            return False
+        position += len(piece)
+    return not anchored or position == len(path) or (bool(pieces) and path.endswith(pieces[-1], start))
 
 
 class Pattern:

@@ -222,7 +222,10 @@ class RuleSet:
         return passes or (not self._certain and self._settled(path))
 
     def _put(self, made: Screen) -> None:
-        self._starts, self._shapes, self._certain = made
+        # In this order: another thread may read what a first question puts, and `_starts` says whether there was one.
+        self._shapes = made.shapes
+        self._starts = made.starts
+        self._certain = made.certain
 
     def _screen(self) -> Screen:
         forbidding = [p for p, mark in zip(self._paths, self._marks, strict=True) if p and not mark & 1]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from polite.robots.pattern import Matcher, Shape
+from polite.robots.pattern import Matcher, Shape, tame
 from polite.robots.thicket import needle
 
 
@@ -30,7 +30,10 @@ UNDECIDED = Screen(("",), (), certain=False)
 
 
 def screen(disallowed: Iterable[Matcher], *, certain: bool) -> Screen:
-    """The screen before a few Disallow rules. `certain`: whether there is no Allow beside them."""
+    """The screen before a few Disallow rules. `certain`: whether there is no Allow beside them.
+
+    IMPASSABLE if a path could be made for which looking for the rules' pieces takes too long: the index bounds that.
+    """
     starts: dict[str, None] = {}
     shapes: list[tuple[str, Shape]] = []
     for each in disallowed:
@@ -38,5 +41,8 @@ def screen(disallowed: Iterable[Matcher], *, certain: bool) -> Screen:
             starts[each] = None
         else:
             # `/*?sort=` starts like every path, and what follows the star tells more; so it does mostly.
-            shapes.append((max(needle(each), each[0], key=len), each))
+            held = max(needle(each), each[0], key=len)
+            if not (tame(held) and all(map(tame, each[1]))):
+                return IMPASSABLE
+            shapes.append((held, each))
     return Screen(tuple(starts), tuple(shapes), certain)

@@ -4,9 +4,11 @@ import time
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309
-from polite.robots.pattern import grammar
+from polite.robots.pattern import fits, fits_linearly, grammar, tame
 
 
 @pytest.mark.parametrize(
@@ -98,3 +100,28 @@ def test_a_path_loses_its_fragment_and_gains_escapes(path: str, normal: str):
 
 def test_google_escapes_a_path_only_outside_ascii():
     assert grammar(GOOGLE).path("/ü %62%aa{#x") == "/%C3%BC %62%aa{"
+
+
+def test_what_repeats_its_own_start_close_by_is_not_tame():
+    assert tame("a" * 16)
+    assert tame("category-of-things")
+    assert tame("/folder/with/a/folder/far/behind")
+    assert not tame("a" * 17)
+    assert not tame("ab" * 30 + "c")
+    assert not tame("a" * 48 + "b" + "a" * 45)
+
+
+@given(
+    st.lists(st.sampled_from(["a" * 20, "a" * 30 + "b", "ab" * 20, "aab" * 9 + "a", "a", "b"]), max_size=4),
+    st.lists(st.sampled_from(["a" * 25, "ab" * 30, "b", "a" * 40, "c", "aab" * 11]), max_size=9),
+    st.booleans(),
+)
+def test_rules_that_are_not_tame_match_what_they_matched(pieces: list[str], parts: list[str], anchored: bool):
+    shape = ("/", tuple(pieces), anchored and bool(pieces))
+    path = "/" + "".join(parts)
+
+    # Long enough for the two-way search, which takes over behind 100,000 comparisons.
+    long = "/" + "c" * 4_000 + path[1:]
+
+    assert fits_linearly(shape, path) == fits(shape, path)
+    assert fits_linearly(shape, long) == fits(shape, long)

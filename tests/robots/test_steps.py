@@ -1,11 +1,14 @@
-"""Files made to be slow, measured in steps and not in seconds: as many calls, Python's and C's, on every machine."""
+"""Files made to be slow, measured in steps and not in seconds: calls, octets compared, words of large integers."""
 
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from types import FrameType
 
 import pytest
 
+from polite.robots import loom
 from polite.robots.dialect import CLASSIC, GOOGLE, RFC9309, Dialect
 from polite.robots.parse import parse
 from polite.robots.rules import RuleSet
@@ -119,3 +122,122 @@ def test_so_many_rules_are_ready_when_they_are_bound_that_the_first_question_tak
     first, second = steps(lambda: rules.allows("/a")), steps(lambda: rules.allows("/b"))
 
     assert first <= second + 10
+
+
+class Steps:
+    """Octets of a path that were compared, and words of large integers that were combined."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+
+STEPS = Steps()
+
+
+@lru_cache(maxsize=100_000)
+def standing(piece: str, path: str) -> int:
+    """How often a piece stands in a path, overlapping."""
+    return sum(1 for _ in re.finditer(f"(?={re.escape(piece)})", path))
+
+
+class CountedPath(str):
+    """A path that counts what CPython's fastsearch compares in it, at most."""
+
+    __slots__ = ()
+
+    def find(self, piece, start=0, *_) -> int:
+        found = super().find(piece, start)
+        octets = (len(self) if found < 0 else found + len(piece)) - start
+        simple = len(self) - start < 2_500 or (len(piece) < 100 and len(self) - start < 30_000)
+        STEPS.taken += 4 * octets
+        if simple and len(piece) > 4:
+            # What starts with the same four octets may be compared to its end; all else ends there.
+            STEPS.taken += min(octets, standing(piece[:4], str(self))) * len(piece)
+        return found
+
+    def __contains__(self, piece) -> bool:
+        return self.find(piece) >= 0
+
+    def startswith(self, start, *where) -> bool:
+        STEPS.taken += len(start)
+        return super().startswith(start, *where)
+
+
+class CountedWords(int):
+    """A large integer that counts the words, of 30 bits each, that operations on it go over."""
+
+    def _counted(self, result: int) -> "CountedWords":
+        STEPS.taken += max(self.bit_length(), result.bit_length()) // 30 + 1
+        return CountedWords(result)
+
+    def __and__(self, other: int) -> "CountedWords":
+        return self._counted(int(self) & int(other))
+
+    def __or__(self, other: int) -> "CountedWords":
+        return self._counted(int(self) | int(other))
+
+    def __xor__(self, other: int) -> "CountedWords":
+        return self._counted(int(self) ^ int(other))
+
+    def __rshift__(self, other: int) -> "CountedWords":
+        return self._counted(int(self) >> other)
+
+    def __lshift__(self, other: int) -> "CountedWords":
+        return self._counted(int(self) << other)
+
+    __rand__ = __and__
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
+    where = loom._where
+    monkeypatch.setattr(loom, "_where", lambda *given: CountedWords(where(*given)))
+    STEPS.taken = 0
+    yield STEPS
+    standing.cache_clear()
+
+
+def nested(size: int, tail: Callable[[int], str], at_each: int = 24) -> str:
+    """Rules of a few at each of many heads, each of which starts the next."""
+    lines, number, octets = [AGENT], 0, 0
+    while octets < size:
+        lines.append(f"Disallow: /{'a' * (number // at_each)}*{tail(number)}\n")
+        octets += len(lines[-1])
+        number += 1
+    return "".join(lines)
+
+
+CROWDED = {
+    "long pieces that start one another": lambda number: "a" * 48 + "b" + "a" * 45 + str(number),
+    "a crowd of short pieces": lambda number: f"{LETTERS[number % 26]}*{number}",
+    "many pieces": lambda number: "*".join("ab" * 10) + str(number),
+}
+
+
+@pytest.mark.parametrize("octets", [2_000, 29_990])
+@pytest.mark.parametrize("size", [24_500, 500_000])
+@pytest.mark.parametrize("at_each", [24, 40, 100_000])
+@pytest.mark.parametrize("tail", CROWDED.values(), ids=CROWDED)
+def test_a_question_compares_octets_by_the_path_and_a_small_part_of_the_file(
+    tail: Callable[[int], str], at_each: int, size: int, octets: int, counted: Steps
+):
+    rules = ready(nested(size, tail, at_each).encode(), RFC9309)
+    path = CountedPath(("/" + "a" * 1_000 + LETTERS + "a" * octets)[:octets])
+    rules.allows(str(path))  # what is made once for long paths
+    counted.taken = 0
+
+    rules.allows(path)
+
+    assert counted.taken <= 10_000_000 + octets * (1_000 + size // 4)
+
+
+def test_a_first_look_at_a_path_is_linear_whatever_its_few_rules_repeat(counted: Steps):
+    piece = "ab" * 20 + "c" + "ab" * 28
+    few = ready((AGENT + "".join(f"Disallow: /*{piece}{n}\n" for n in range(30))).encode(), RFC9309)
+    path = CountedPath("/" + "ab" * 14_990)
+    few.allows(str(path))
+    counted.taken = 0
+
+    few.allows(path)
+
+    assert counted.taken <= 10_000_000 + len(path) * 300
