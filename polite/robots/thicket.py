@@ -83,12 +83,7 @@ class Thicket:
         else:
             self._put_by(ranks)
         self._slowly = self._slowly or bool(self._repetitive)
-        self.steps = STEPS_OF_A_RULE * (len(ranks) - len(self._woven))
-        self.steps += _STEPS_OF_A_REPETITIVE_RULE * (len(self._repetitive) + len(self._untame))
-        if self._by_character:
-            self.steps += _STEPS_OF_KEYS
-        if self._loom is not None:
-            self.steps += self._loom.steps
+        self.steps = self._weighed(len(ranks))
         self._lengths = {len(key) for by_key in self._by_character.values() for key in by_key}
 
     def strongest(self, path: str, rank: int) -> int:
@@ -111,6 +106,13 @@ class Thicket:
                         else:
                             rank = self._first(kept, path, rank)
         return self._found_slowly(path, rank) if slowly else rank
+
+    def _weighed(self, rules: int) -> int:
+        steps = STEPS_OF_A_RULE * (rules - len(self._woven))
+        steps += _STEPS_OF_A_REPETITIVE_RULE * (len(self._repetitive) + len(self._untame))
+        if self._by_character:
+            steps += _STEPS_OF_KEYS
+        return steps if self._loom is None else steps + self._loom.steps
 
     def _first(self, kept: int | list[int], path: str, rank: int) -> int:
         """The first of the ranks whose rule matches, when it is stronger than `rank`; else `rank`."""
