@@ -1,9 +1,15 @@
-"""No test leaves this machine: sockets and DNS queries beyond loopback are refused, whoever opens them."""
+"""No test leaves this machine: sockets and DNS queries beyond loopback are refused, whoever opens them.
+
+The environment variable POLITE_TEST_LOOP chooses the event loop (`./dev matrix` sets it): `eager` gives every loop
+`asyncio.eager_task_factory` (Python 3.12 and later), `uvloop` runs tests in real time on uvloop.
+"""
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import aiodns
@@ -12,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from polite.testing import VirtualTimeLoop
+from tests import loops
 
 settings.register_profile(
     "polite", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
@@ -19,10 +26,34 @@ settings.register_profile(
 settings.load_profile("polite")
 
 
+LOOP = os.environ.get("POLITE_TEST_LOOP", "")
+if LOOP not in ("", "eager", "uvloop"):
+    raise pytest.UsageError(f"POLITE_TEST_LOOP must be eager or uvloop, got {LOOP!r}")
+# Their code has no event loop, so another loop changes nothing there.
+_WITHOUT_A_LOOP = frozenset(
+    "documents integrations pacing properties rfc9309 robots typing url".split()  # noqa: SIM905
+)
+
+
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     if item.get_closest_marker("virtual_time"):
         return {"virtual": VirtualTimeLoop}
-    return {"real": asyncio.SelectorEventLoop}
+    return {"real": asyncio.new_event_loop if LOOP == "uvloop" else asyncio.SelectorEventLoop}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run only the tests that the chosen loop could change."""
+    if LOOP:
+        left_out = [item for item in items if not _concerns_the_loop(item)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if _concerns_the_loop(item)]
+
+
+def _concerns_the_loop(item: pytest.Item) -> bool:
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    if folder in _WITHOUT_A_LOOP:
+        return False
+    return LOOP != "uvloop" or item.get_closest_marker("virtual_time") is None
 
 
 class LeftTheMachine(Exception):
@@ -40,6 +71,12 @@ def _require_loopback(address: Any) -> None:
         local = host == "localhost"
     if not local:
         raise LeftTheMachine(f"a test may not reach {address!r}")
+
+
+if LOOP == "eager":
+    loops.make_every_loop_eager()
+if LOOP == "uvloop":
+    loops.make_uvloop_the_default(_require_loopback)
 
 
 @pytest.fixture(autouse=True)

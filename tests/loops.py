@@ -1,0 +1,48 @@
+"""The event loops on which the tests run beside the standard one: loops whose tasks are eager, and uvloop."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def make_every_loop_eager() -> None:
+    """Give each loop that is made from now on `asyncio.eager_task_factory`, those in virtual time too."""
+    if sys.version_info < (3, 12):
+        raise RuntimeError("eager tasks need Python 3.12 or later")
+    init = asyncio.BaseEventLoop.__init__
+
+    def eager(loop: asyncio.BaseEventLoop) -> None:
+        init(loop)
+        loop.set_task_factory(asyncio.eager_task_factory)
+
+    asyncio.BaseEventLoop.__init__ = eager  # type: ignore[method-assign]
+
+
+def make_uvloop_the_default(require_loopback: Callable[[Any], None]) -> None:
+    """Let `asyncio.run` and `asyncio.new_event_loop` make uvloop's loops.
+
+    uvloop opens connections without Python's `socket`, so these loops ask `require_loopback` themselves.
+    """
+    import uvloop
+
+    class LoopbackLoop(uvloop.Loop):
+        async def create_connection(
+            self, factory: Any, host: Any = None, port: Any = None, **options: Any
+        ) -> Any:
+            if host is not None:
+                require_loopback((host,))
+            return await super().create_connection(factory, host, port, **options)
+
+        async def create_datagram_endpoint(
+            self, factory: Any, local_addr: Any = None, remote_addr: Any = None, **options: Any
+        ) -> Any:
+            require_loopback(local_addr)
+            require_loopback(remote_addr)
+            return await super().create_datagram_endpoint(factory, local_addr, remote_addr, **options)
+
+        async def getaddrinfo(self, host: Any, port: Any, **options: Any) -> Any:
+            require_loopback((host,))
+            return await super().getaddrinfo(host, port, **options)
+
+    asyncio.new_event_loop = asyncio.events.new_event_loop = LoopbackLoop
