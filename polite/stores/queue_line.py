@@ -24,9 +24,10 @@ class Line:
         """Who was put off stays so; who stands in line keeps the place."""
         connection.executemany(
             """
-            UPDATE origins SET since = ifnull(since, ?1),
-                best = CASE WHEN since > ?1 THEN NULL ELSE min(ifnull(best, ?2), ?2) END
-            WHERE id = ?3 AND active = 0
+            UPDATE origins SET since = ifnull(since, ?),
+                best = CASE WHEN since > ? THEN NULL ELSE min(ifnull(best, ?), ?) END
+            WHERE id = ? AND active = 0
             """,
-            [(now, key, origin) for origin, key in self._best.items()],
+            # Python 3.14 takes no tuple for numbered placeholders (?1).
+            [(now, now, key, key, origin) for origin, key in self._best.items()],
         )
