@@ -639,8 +639,8 @@ def fill_the_disk(frontier: Frontier) -> None:
 async def test_a_full_disk_fails_loudly_for_all_and_loses_nothing_acknowledged(path: Path) -> None:
     acknowledged: list[str] = []
     async with opened(path) as frontier:
-        worker = asyncio.create_task(frontier.join())
         await frontier.put(f"{A}/0", not_before=5e9)
+        worker = asyncio.create_task(frontier.join())
         await stock(frontier)._batches.run(lambda: fill_the_disk(frontier))
         with pytest.raises(polite.StoreFailed, match=r"queue\.sqlite: the disk is full"):
             for number in range(100_000):
