@@ -147,7 +147,7 @@ class Approach:
         """The rules that hold, without waiting. Those a lane waits with are good although the gate has forgotten them."""
         known = self._origins.current(origin)
         if known is None and lane is not None and lane.standing is not None:
-            return lane.standing if self._origins.holds(origin, lane.standing) else None
+            return lane.standing if self._origins.holds(lane.standing) else None
         return known
 
     def _called_back(self, lane: Lane) -> bool:
@@ -160,7 +160,7 @@ class Approach:
         lane.asked_for = lane.sample
         back = partial(self._arrived, lane, standing)
         try:
-            call = self._turns.take_later(lane.sample, back, asked=standing.asked)
+            call = self._turns.take_later(lane.sample, back, asked=standing.asked, first=lane.renewed)
         except Exception:  # noqa: BLE001 - the long way meets the same, and says so in a step of its own
             return False
         if call is None:
@@ -171,7 +171,7 @@ class Approach:
     def _arrived(self, lane: Lane, standing: Standing, turn: Turn, error: Exception | None) -> None:
         if error is not None:
             self._outlet.fail(error)
-        elif self._origins.holds(lane.origin, standing):
+        elif self._usable(lane, standing, turn):
             try:
                 self._hall.granted(lane, turn)
             except SchedulerFailed as failure:
@@ -180,7 +180,6 @@ class Approach:
                 log.exception("the frontier failed")
                 self._outlet.fail(failure)
         else:
-            self._turns.give_back(turn)
             self.start(lane)
 
     async def _bring(self, lane: Lane) -> None:
@@ -242,10 +241,18 @@ class Approach:
                 self._hall.emptied(lane)
                 return None
             lane.asked_for = lane.sample if lane.chosen is None else lane.chosen.target
-            turn = await self._turns.take(lane.asked_for, asked=standing.asked)
-            if self._origins.holds(lane.origin, standing):
+            turn = await self._turns.take(lane.asked_for, asked=standing.asked, first=lane.renewed)
+            if self._usable(lane, standing, turn):
                 return turn
-            self._turns.give_back(turn)
+
+    def _usable(self, lane: Lane, standing: Standing, turn: Turn) -> bool:
+        """Whether the rules still decide now that the turn has come. Otherwise it is given back, once to have them renewed."""
+        if self._origins.holds(standing, renewed=lane.renewed):
+            lane.renewed = False
+            return True
+        lane.renewed = True
+        self._turns.give_back(turn)
+        return False
 
     async def _standing(self, lane: Lane) -> Standing:
         """The rules that hold; when they are there, or cannot be had, the next lane may ask for its own."""

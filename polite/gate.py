@@ -125,6 +125,7 @@ class Gate:
         target = permit._target
         origin = target.origin
         asked_at = 0.0 if self._listener is None else self._clock.monotonic()
+        renewed = False
         while True:
             if self._closed:
                 raise self._refused_by_closing(target)
@@ -134,12 +135,12 @@ class Gate:
             if self._listener is not None:
                 self._tell_what_holds(target, standing)
             try:
-                turn = await self._turns.take(target, asked=standing.asked)
+                turn = await self._turns.take(target, asked=standing.asked, first=renewed)
             except GateClosed as error:
                 raise self._refused_by_closing(target) from error
             if not turn.waited:
                 break
-            if self._origins.holds(origin, standing):
+            if self._origins.holds(standing, renewed=renewed):
                 self._counters.waited += 1
                 break
             newer = self._origins.current(origin)
@@ -148,6 +149,7 @@ class Gate:
                 self._counters.waited += 1
                 standing = newer
                 break
+            renewed = True
             self._turns.skip(turn, target, "the rules were replaced, or became too old, while it waited")
         permit._turn = turn
         permit._standing = standing

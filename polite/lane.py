@@ -20,6 +20,7 @@ class Lane:
         "failures",
         "opening",
         "origin",
+        "renewed",
         "runner",
         "sample",
         "scheduled",
@@ -39,6 +40,7 @@ class Lane:
         self.chosen: Task | None = None  # to go as soon as the turn is there, if that is at once
         self.runner: Cancellable | None = None  # what asks on its behalf
         self.begun = False  # whether that has taken its first step
+        self.renewed = False  # whether a turn was given back to have the rules renewed
         self.opening = False  # whether it counts among those that wait for rules
         self.failures = 0  # times in a row that no rules could be had
         self.doomed: str | None = None  # why all its tasks are given up

@@ -72,10 +72,16 @@ class OriginManager:
             return self._ageing(origin, standing)
         return standing
 
-    def holds(self, origin: Origin, standing: Standing) -> bool:
-        """Whether what was known before a wait is still what counts: neither too old now, nor replaced by other rules."""
-        newest = self._known.newest(origin, standing)
-        return newest.rules is standing.rules and newest.fresh(self._clock.wall())
+    def holds(self, standing: Standing, *, renewed: bool = False) -> bool:
+        """Whether rules known before a wait for a turn decide at its end: not replaced by others, and not too old.
+
+        `renewed`: the waiting request gave a turn back before, and had the rules renewed. However long its next turn takes, these are
+        good for it: rules that expire sooner than turns come would be asked for forever, and nothing else.
+        """
+        newest = standing.lineage
+        if newest.meaning != standing.meaning:
+            return False
+        return renewed or newest.fresh_from < self._clock.wall() < newest.fresh_until
 
     async def standing(self, origin: Origin) -> Standing:
         """What holds for the origin now; all who wait for the same origin share one fetch (T2).
@@ -186,18 +192,18 @@ class OriginManager:
         snapshot = renewed(last, access, self._policy, now, jitter=self._jitter())
         if before is not None and snapshot.failures and still_good:
             # Ahead of time, and in vain: nothing is worse than it was.
-            standing = self._put(origin, before.attempted(snapshot))
+            standing = before.attempted(snapshot)
         else:
-            standing = self._put(origin, await self._standing_of(snapshot, before))
+            standing = await self._standing_of(snapshot, before)
         self._rest_as_asked(origin, standing.asked)
-        self._tell(origin, snapshot)
+        standing = self._put(origin, self._lasting(origin, standing))
+        self._tell(origin, snapshot, standing)
         if standing.attempt is None:
             await self._save(origin, snapshot)
         return standing
 
     def _put(self, origin: Origin, standing: Standing) -> Standing:
-        self._known.put(origin, standing, self._clock.monotonic())
-        return standing
+        return self._known.put(origin, standing, self._clock.monotonic())
 
     async def _save(self, origin: Origin, snapshot: Snapshot) -> None:
         if self._store is not None:
@@ -226,6 +232,19 @@ class OriginManager:
             pause = self._turns.pause(origin, asked)
             self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
 
+    def _lasting(self, origin: Origin, standing: Standing) -> Standing:
+        """Rules last until their origin's next turn can come, and one delay longer, whatever lifetime was asked for.
+
+        The fetch was a hit itself: the origin rests after it, as long as its pace, its Retry-After or its hours say. Rules that expired
+        meanwhile would be fetched again in place of each page.
+        """
+        if isinstance(standing.rules.access, Unreachable):
+            return standing
+        target = Target.of(origin.robots_url)
+        ready_in_s = self._turns.outlook(target, standing.asked).ready_at - self._clock.monotonic()
+        delay_s = self._turns.pause(origin, standing.asked).seconds
+        return standing.lasting(self._clock.wall() + ready_in_s + delay_s)
+
     async def _standing_of(self, snapshot: Snapshot, before: Standing | None = None) -> Standing:
         """What a snapshot means now; a file that says what it said `before` is not read again."""
         access, reason = snapshot.standing(self._policy, self._clock.wall())
@@ -247,7 +266,7 @@ class OriginManager:
     def _read(self, access: Found) -> RuleSet:
         return parse(access.body, dialect=self._policy.dialect).rules_for(self._agent)
 
-    def _tell(self, origin: Origin, snapshot: Snapshot) -> None:
+    def _tell(self, origin: Origin, snapshot: Snapshot, standing: Standing) -> None:
         access = snapshot.access
         self._listener(
             RobotsFetched(
@@ -257,7 +276,7 @@ class OriginManager:
                 access.status,
                 access.hops,
                 access.elapsed_s,
-                snapshot.expires_at - snapshot.fetched_at,
+                (snapshot.expires_at if standing.attempt else standing.fresh_until) - snapshot.fetched_at,
                 0 if isinstance(access, Found) else access.probes,
             )
         )

@@ -2,7 +2,9 @@
 
 import math
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from weakref import WeakValueDictionary
 
 from polite.asked import AskedPace
 from polite.errors import Overloaded
@@ -15,6 +17,23 @@ from polite.robots.snapshot import Snapshot
 CLOCK_TOLERANCE_S = 1.0
 
 
+@dataclass(slots=True, weakref_slot=True, eq=False)
+class Lineage:
+    """The newest meaning of an origin's robots.txt, and its lifetime (wall seconds).
+
+    All standings of an origin share one, so that a request that waits learns of newer rules after the origin was evicted.
+    """
+
+    meaning: Hashable = None
+    fresh_from: float = -math.inf
+    fresh_until: float = -math.inf
+
+    def follow(self, standing: "Standing") -> None:
+        """The standing is the newest one."""
+        self.meaning = standing.meaning
+        self.fresh_from, self.fresh_until = standing.fresh_from, standing.fresh_until
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """What holds for an origin between `fresh_from` and `fresh_until` (wall seconds): the rules that bind our agent.
@@ -22,6 +41,7 @@ class Standing:
     `snapshot`: what they come from. `asked`: what the file asks about pace, or None when it asks nothing.
     `refresh_at` (wall seconds): from then on a question has the origin asked again ahead of time; `attempt` is what that
     came to, when it failed. `skew`: the monotonic clock less the wall clock; by it, a wall clock that was set since is noticed.
+    `meaning`: equal for equal rules of one origin, also when the file was read twice.
     """
 
     rules: RuleSet
@@ -31,7 +51,9 @@ class Standing:
     fresh_until: float
     refresh_at: float
     skew: float
+    meaning: Hashable = None
     attempt: Snapshot | None = None
+    lineage: Lineage = field(default_factory=Lineage, repr=False, compare=False)
 
     @classmethod
     def of(cls, rules: RuleSet, snapshot: Snapshot, *, ahead: float, skew: float) -> "Standing":
@@ -39,7 +61,7 @@ class Standing:
         since, until = snapshot.fresh_between
         # A failure is asked about again when its back-off is over, and not before.
         refresh_at = until if snapshot.failures else until - ahead * (until - snapshot.fetched_at)
-        return cls(rules, snapshot, _asked(rules), since, until, refresh_at, skew)
+        return cls(rules, snapshot, _asked(rules), since, until, refresh_at, skew, _meaning(rules, snapshot))
 
     @property
     def latest(self) -> Snapshot:
@@ -54,6 +76,26 @@ class Standing:
     def fresh(self, now: float) -> bool:
         """Whether it holds now (wall seconds)."""
         return self.fresh_from < now < self.fresh_until
+
+    def replaced(self) -> bool:
+        """Whether the origin's newest rules are others."""
+        return self.lineage.meaning != self.meaning
+
+    def lasting(self, until: float) -> "Standing":
+        """The same, good until `until` (wall seconds) at least, and not refreshed before.
+
+        After a refresh ahead of time that failed, only the next refresh waits: the copy lasts no longer than before.
+        """
+        if until <= min(self.refresh_at, self.fresh_until):
+            return self
+        if self.attempt is not None:
+            return replace(self, refresh_at=min(until, self.fresh_until))
+        return replace(
+            self,
+            fresh_from=min(self.fresh_from, 2 * self.snapshot.fetched_at - until),
+            fresh_until=max(self.fresh_until, until),
+            refresh_at=max(self.refresh_at, until),
+        )
 
     def attempted(self, attempt: Snapshot) -> "Standing":
         """The same, after a refresh ahead of time that failed: it holds for as long, and the next try is the failure's."""
@@ -88,6 +130,14 @@ def _asked(rules: RuleSet) -> AskedPace | None:
     return AskedPace(rules.crawl_delay, rules.request_rates, rules.visit_time)
 
 
+def _meaning(rules: RuleSet, snapshot: Snapshot) -> Hashable:
+    """What the rules were made of: the file's octets, or the kind of answer that allows or denies all."""
+    if rules.access is not None:
+        return type(rules.access)
+    file = snapshot.good if isinstance(snapshot.good, Found) else snapshot.access
+    return hash(file.body) if isinstance(file, Found) else None
+
+
 class Standings:
     """At most `limit` origins; the one asked for longest ago is forgotten first.
 
@@ -101,6 +151,8 @@ class Standings:
         self._known: OrderedDict[str, Standing] = OrderedDict()
         self._backing_off: dict[str, Standing] = {}
         self._earliest_retry = math.inf
+        # Of evicted origins, as long as a standing of theirs is in use.
+        self._evicted: WeakValueDictionary[str, Lineage] = WeakValueDictionary()
 
     def __len__(self) -> int:
         return len(self._known) + len(self._backing_off)
@@ -114,21 +166,24 @@ class Standings:
         self._known.move_to_end(key)
         return standing
 
-    def newest(self, origin: Origin, standing: Standing) -> Standing:
-        """What is known in the place of `standing`, or itself. To be forgotten is not to be replaced."""
-        return self._known.get(origin.text, standing)
-
-    def put(self, origin: Origin, standing: Standing, now: float) -> None:
-        """Remember it, in place of what was known."""
-        self._known.pop(origin.text, None)
-        self._backing_off.pop(origin.text, None)
-        self._known[origin.text] = standing
+    def put(self, origin: Origin, standing: Standing, now: float) -> Standing:
+        """Remember it, in place of what was known, and return it with the origin's lineage."""
+        key = origin.text
+        before = self._known.pop(key, None) or self._backing_off.pop(key, None)
+        lineage = self._evicted.pop(key, None) if before is None else before.lineage
+        if lineage is not None and lineage is not standing.lineage:
+            standing = replace(standing, lineage=lineage)
+        standing.lineage.follow(standing)
+        self._known[key] = standing
         while len(self._known) > self._limit:
             oldest, forgotten = self._known.popitem(last=False)
             left_s = forgotten.back_off_left_s(now)
             if left_s > 0:
                 self._backing_off[oldest] = forgotten
                 self._earliest_retry = min(self._earliest_retry, now + left_s)
+            else:
+                self._evicted[oldest] = forgotten.lineage
+        return standing
 
     def admit(self, origin: Origin, now: float) -> None:
         """Raise Overloaded for a new origin while as many as may be are set aside: rather that than forget one of them."""
@@ -139,7 +194,8 @@ class Standings:
         ):
             return
         if now >= self._earliest_retry:
-            self._backing_off = {o: s for o, s in self._backing_off.items() if s.back_off_left_s(now) > 0}
+            for key in [o for o, s in self._backing_off.items() if s.back_off_left_s(now) <= 0]:
+                self._evicted[key] = self._backing_off.pop(key).lineage
             left = (standing.back_off_left_s(now) for standing in self._backing_off.values())
             self._earliest_retry = now + min(left, default=math.inf)
         if len(self._backing_off) >= self._limit:

@@ -86,15 +86,16 @@ class Turns:
         self._simple = self._find is None and not self._rulings.concurrent
 
     def take(
-        self, target: Target, *, asked: AskedPace | None = None, urgent: bool = False
+        self, target: Target, *, asked: AskedPace | None = None, urgent: bool = False, first: bool = False
     ) -> Awaitable[Turn]:
         """Wait for the turn of a URL. Urgent ones (robots.txt, which others wait for) go before those that wait.
 
-        While the site is closed (Visit-time) only urgent ones go: the file itself says when it opens.
+        While the site is closed (Visit-time) only urgent ones go: the file itself says when it opens. `first`: a page that gave its turn
+        back to have the rules renewed; it goes before other pages.
         """
         if self._simple and asked is None and not urgent:
-            return self._pacer.acquire(self._scopes(target))
-        return self._take(target, asked, urgent=urgent)
+            return self._pacer.acquire(self._scopes(target), urgent=first)
+        return self._take(target, asked, urgent=urgent, first=first)
 
     async def meet(self, target: Target) -> bool:
         """Learn what it takes to name the URL's scopes. Whether that took a wait."""
@@ -107,12 +108,17 @@ class Turns:
         return self._acquire_now(self._scopes(target))
 
     def take_later(
-        self, target: Target, back: Callable[[Turn, Exception | None], None], *, asked: AskedPace | None
+        self,
+        target: Target,
+        back: Callable[[Turn, Exception | None], None],
+        *,
+        asked: AskedPace | None,
+        first: bool = False,
     ) -> Cancellable | None:
         """The same as `take` for who is called back (see LocalPacer.acquire_later); None where only `take` can do that."""
         if self._acquire_later is None or not self._at_once(asked):
             return None
-        return self._acquire_later(self._scopes(target), back)
+        return self._acquire_later(self._scopes(target), back, urgent=first)
 
     def _at_once(self, asked: AskedPace | None) -> bool:
         """Whether nothing but the pacer decides when a turn comes: no opening hours, and no scope that has to be learned."""
@@ -210,7 +216,7 @@ class Turns:
         """Everyone who waits gets GateClosed. May be called twice."""
         await self._pacer.close()
 
-    async def _take(self, target: Target, asked: AskedPace | None, *, urgent: bool) -> Turn:
+    async def _take(self, target: Target, asked: AskedPace | None, *, urgent: bool, first: bool) -> Turn:
         waited = await self.meet(target)
         while True:
             if not urgent and self._closed_s(target, asked):
@@ -219,7 +225,9 @@ class Turns:
             rest_s = None
             if asked is not None or self._rulings.concurrent:
                 rest_s = self.pause(target.origin, asked).seconds
-            turn = await self._pacer.acquire(self._scopes(target), urgent=urgent, provisional_s=rest_s)
+            turn = await self._pacer.acquire(
+                self._scopes(target), urgent=urgent or first, provisional_s=rest_s
+            )
             turn.waited = turn.waited or waited
             if urgent:
                 self.counters.robots += 1

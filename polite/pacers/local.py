@@ -103,6 +103,7 @@ class LocalPacer:
         scopes: Sequence[Hashable],
         back: Callable[[Turn, Exception | None], None],
         *,
+        urgent: bool = False,
         provisional_s: float | None = None,
     ) -> Call:
         """The same for who does not wait but is called back, in another step, with the turn, or what `acquire` would raise then.
@@ -111,7 +112,7 @@ class LocalPacer:
         """
         if self._closed:
             raise GateClosed("the gate is closed: no more turns are given")
-        turn = self._turnstile.request(scopes, self._now(), provisional_s=provisional_s)
+        turn = self._turnstile.request(scopes, self._now(), urgent=urgent, provisional_s=provisional_s)
         call = Call(self, turn, back)
         if turn.granted_at is None:
             self._waiters[turn] = call
