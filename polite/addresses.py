@@ -78,8 +78,14 @@ class AddressBook:
         try:
             found, ttl_s = await self._source.addresses(host)
             addresses = tuple(sorted({_canonical(each) for each in found}))[:_MOST_ADDRESSES]
-            good_s = min(max(ttl_s, _LEAST_S), _MOST_S)
+            good_s = min(ttl_s, _MOST_S) if ttl_s > _LEAST_S else _LEAST_S
         except OSError:
+            addresses, good_s = (), _FAILED_S
+        except asyncio.CancelledError as error:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            # Nobody cancelled the question: the source lost something of its own, which is a failure as any other.
+            log.exception("the addresses of %s could not be asked for", host, exc_info=error)
             addresses, good_s = (), _FAILED_S
         except Exception:
             log.exception("the addresses of %s could not be asked for", host)

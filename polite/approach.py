@@ -124,7 +124,7 @@ class Approach:
         lane.asked_for = task.target
         try:
             return self._turns.take_now(task.target, asked=standing.asked)
-        except Exception:  # noqa: BLE001 - as in _called_back
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - as in _called_back
             return None
 
     def schedule(self, lane: Lane, task: Task) -> None:
@@ -161,7 +161,7 @@ class Approach:
         back = partial(self._arrived, lane, standing)
         try:
             call = self._turns.take_later(lane.sample, back, asked=standing.asked, first=lane.renewed)
-        except Exception:  # noqa: BLE001 - the long way meets the same, and says so in a step of its own
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - the long way meets the same, and says so in a step of its own
             return False
         if call is None:
             return False

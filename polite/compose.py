@@ -1,5 +1,6 @@
 """Puts a gate together; the only file that chooses implementations."""
 
+import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -49,7 +50,8 @@ def _told(listener: Listener | None) -> Listener:
             return
         try:
             listener(event)
-        except Exception:
+        except (Exception, asyncio.CancelledError):
+            # A plain function cannot be cancelled: a CancelledError is its own, and would end the request that is told of.
             log.exception("the listener failed on %s", event)
 
     return tell

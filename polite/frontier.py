@@ -222,11 +222,11 @@ class Frontier:
         self._desk.raise_failure()
 
     def _refuse_inside(self, what: str) -> None:
-        inside = self._gate._inside.get(asyncio.current_task())
-        if isinstance(inside, TaskPermit) and inside.is_of(self._desk):
-            raise PermitMisused(
-                f"{what} inside the permit for {inside.url}: leave that block first", url=inside.url
-            )
+        for inside in self._gate._open.of(asyncio.current_task()):
+            if isinstance(inside, TaskPermit) and inside.is_of(self._desk):
+                raise PermitMisused(
+                    f"{what} inside the permit for {inside.url}: leave that block first", url=inside.url
+                )
 
     async def drain(self) -> list[Task]:
         """End early: take no more, give out no more, wait for what is out, and give back what waits, as it was put.

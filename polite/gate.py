@@ -1,16 +1,17 @@
 """The gate that a crawler awaits before each fetch: may I, and now?"""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Hashable
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 from weakref import WeakSet
 
 from polite.counters import Counters
 from polite.errors import GateClosed, InvalidOption, PermitMisused
 from polite.events import Granted, Refused, Waited
 from polite.explanation import Explanation
+from polite.open_permits import OpenPermits, Task
 from polite.origin import Target
 from polite.origins import OriginManager
 from polite.pacing.outcome import Outcome
@@ -42,8 +43,8 @@ class Gate:
         self._turns = turns
         self._clock = clock
         self._listener = listener
-        # The permit that each task is in, the innermost: nobody may wait for a turn that he has himself.
-        self._inside: dict[asyncio.Task[Any] | None, Permit] = {}
+        # A task that requests a turn it already holds would deadlock.
+        self._open: OpenPermits[Permit] = OpenPermits(lambda permit: permit.scopes)
         self._counters = turns.counters
         self._closed = False
         self._guests: WeakSet[Guest] = WeakSet()
@@ -153,10 +154,17 @@ class Gate:
             self._turns.skip(turn, target, "the rules were replaced, or became too old, while it waited")
         permit._turn = turn
         permit._standing = standing
-        self._inside[permit._asker] = permit
+        if permit._asker is not None:
+            self._open.add(permit._asker, permit)
         self._counters.granted += 1
         if self._listener is not None:
-            self._listener(Granted(target.url, self._clock.monotonic() - asked_at))
+            try:
+                self._listener(Granted(target.url, self._clock.monotonic() - asked_at))
+            except BaseException:
+                # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
+                permit._leave()
+                self._turns.give_back(turn)
+                raise
         return permit
 
     def _tell_what_holds(self, target: Target, standing: Standing) -> None:
@@ -184,7 +192,7 @@ class Gate:
 class Permit:
     """The right to make one request, now: `url` is what to ask for, inside the block and only there."""
 
-    __slots__ = ("_asker", "_entered", "_gate", "_outcome", "_outer", "_standing", "_target", "_turn")
+    __slots__ = ("_asker", "_entered", "_gate", "_outcome", "_standing", "_target", "_turn")
 
     def __init__(self, gate: Gate, target: Target) -> None:
         self._gate = gate
@@ -193,6 +201,12 @@ class Permit:
         self._standing: Standing | None = None
         self._outcome: Outcome | None = None
         self._entered = False
+        self._asker: Task | None = None
+
+    @property
+    def scopes(self) -> tuple[Hashable, ...]:
+        """The scopes of its turn, narrowest first; none outside the block."""
+        return () if self._turn is None else self._turn.scopes
 
     @property
     def url(self) -> str:
@@ -218,25 +232,18 @@ class Permit:
     def __aenter__(self) -> "Awaitable[Permit]":
         if self._entered:
             raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
+        self._asker = asyncio.current_task()
+        if self._asker is not None and self._asker in self._gate._open:
+            self._refuse_to_wait_for_itself(self._asker)
         self._entered = True
-        task = asyncio.current_task()
-        outer = self._gate._inside.get(task)
-        self._asker: asyncio.Task[Any] | None = task
-        self._outer: Permit | None = outer
-        if outer is not None:
-            self._refuse_to_wait_for(outer)
         return self._gate._enter(self)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        turn, self._turn = self._turn, None
+        turn = self._leave()
         if turn is None:
             return
-        if self._outer is not None:
-            self._gate._inside[self._asker] = self._outer
-        elif self._asker is not None:
-            self._gate._inside.pop(self._asker, None)
         try:
             if self._outcome is None:
                 # Left without a report, perhaps by an exception: something may have been sent, so the origin rests from now. An
@@ -248,15 +255,23 @@ class Permit:
         finally:
             self._gate._turns.release(turn)
 
-    def _refuse_to_wait_for(self, outer: "Permit | None") -> None:
+    def _leave(self) -> Turn | None:
+        """The block is over: the turn that it had, for the caller to give back."""
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return None
+        if self._asker is not None:
+            self._gate._open.remove(self._asker, self)
+        return turn
+
+    def _refuse_to_wait_for_itself(self, task: Task) -> None:
         """A task that asks for a turn inside a permit which holds that turn would wait for itself, for ever."""
-        while outer is not None:
-            if outer._turn is not None and self._gate._turns.exclude(outer._target, self._target):
-                raise PermitMisused(
-                    f"{self.url} was asked for inside the permit for {outer.url}, which has its turn: leave that block first",
-                    url=self.url,
-                )
-            outer = outer._outer
+        outer = self._gate._open.at(task, self._gate._turns.exclusive(self._target))
+        if outer is not None:
+            raise PermitMisused(
+                f"{self.url} was asked for inside the permit for {outer.url}, which has its turn: leave that block first",
+                url=self.url,
+            )
 
     def _timed(self, outcome: Outcome, turn: Turn) -> Outcome:
         """With how long it took from the grant, for a throttle that wants to know."""

@@ -75,8 +75,8 @@ class OriginManager:
     def holds(self, standing: Standing, *, renewed: bool = False) -> bool:
         """Whether rules known before a wait for a turn decide at its end: not replaced by others, and not too old.
 
-        `renewed`: the waiting request gave a turn back before, and had the rules renewed. However long its next turn takes, these are
-        good for it: rules that expire sooner than turns come would be asked for forever, and nothing else.
+        `renewed`: the waiting request gave a turn back before, and had the rules renewed. However long its next turn takes,
+        these are good for it. Otherwise rules that expire sooner than turns come would be fetched for ever, and no page.
         """
         newest = standing.lineage
         if newest.meaning != standing.meaning:
@@ -235,8 +235,8 @@ class OriginManager:
     def _lasting(self, origin: Origin, standing: Standing) -> Standing:
         """Rules last until their origin's next turn can come, and one delay longer, whatever lifetime was asked for.
 
-        The fetch was a hit itself: the origin rests after it, as long as its pace, its Retry-After or its hours say. Rules that expired
-        meanwhile would be fetched again in place of each page.
+        The fetch was a hit itself: the origin rests after it, as its pace, its Retry-After or its hours say. Rules that
+        expired meanwhile would be fetched again in place of each page.
         """
         if isinstance(standing.rules.access, Unreachable):
             return standing

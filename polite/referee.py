@@ -1,9 +1,14 @@
 """Holds a scheduler to its word: each task once, of an origin that is ready, or a clear error; nothing is lost by it."""
 
+from asyncio import CancelledError
+
 from polite.errors import PoliteError, shown
 from polite.origin import Origin
 from polite.ports import Scheduler
 from polite.tasks import Task
+
+# A plain method cannot be cancelled: a CancelledError is the scheduler's own, and a failure as any other.
+_RAISED = (Exception, CancelledError)
 
 
 class SchedulerFailed(PoliteError, RuntimeError):
@@ -36,7 +41,7 @@ class Referee:
         self._added[task.number] = task
         try:
             self._scheduler.add(task)
-        except Exception as error:
+        except _RAISED as error:
             raise self._failed(f"add raised {error!r}", task) from error
 
     def ready(self, origin: Origin) -> None:
@@ -44,14 +49,14 @@ class Referee:
         self._ready.add(origin)
         try:
             self._scheduler.ready(origin)
-        except Exception as error:
+        except _RAISED as error:
             raise self._failed(f"ready({origin}) raised {error!r}") from error
 
     def next(self) -> Task:
         """The scheduler's choice."""
         try:
             task = self._scheduler.next()
-        except Exception as error:
+        except _RAISED as error:
             raise self._failed(f"next raised {error!r} while {len(self._ready)} origins are ready") from error
         if not isinstance(task, Task):
             raise self._failed(f"next answered {shown(repr(task))}, which is no task")

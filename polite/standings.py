@@ -133,7 +133,7 @@ def _asked(rules: RuleSet) -> AskedPace | None:
 def _meaning(rules: RuleSet, snapshot: Snapshot) -> Hashable:
     """What the rules were made of: the file's octets, or the kind of answer that allows or denies all."""
     if rules.access is not None:
-        return type(rules.access)
+        return type(rules.access).__name__
     file = snapshot.good if isinstance(snapshot.good, Found) else snapshot.access
     return hash(file.body) if isinstance(file, Found) else None
 

@@ -42,8 +42,6 @@ class TaskPermit(Permit):
         super().__init__(gate, task.target)
         self._granted: Turn | None = turn
         self._standing = standing
-        self._asker = None
-        self._outer = None
         self._task = task
         self._owner = owner
         self._again_in: float | None = None
@@ -79,8 +77,8 @@ class TaskPermit(Permit):
         self._turn = turn
         # A `gate.permit` for the same origin inside this block would wait for itself: the gate knows by this.
         self._asker = asyncio.current_task()
-        self._outer = self._gate._inside.get(self._asker)
-        self._gate._inside[self._asker] = self
+        if self._asker is not None:
+            self._gate._open.add(self._asker, self)
         return self
 
     async def __aexit__(

@@ -90,8 +90,8 @@ class Turns:
     ) -> Awaitable[Turn]:
         """Wait for the turn of a URL. Urgent ones (robots.txt, which others wait for) go before those that wait.
 
-        While the site is closed (Visit-time) only urgent ones go: the file itself says when it opens. `first`: a page that gave its turn
-        back to have the rules renewed; it goes before other pages.
+        While the site is closed (Visit-time) only urgent ones go: the file itself says when it opens. `first`: a page that
+        gave its turn back to have the rules renewed; it goes before other pages.
         """
         if self._simple and asked is None and not urgent:
             return self._pacer.acquire(self._scopes(target), urgent=first)
@@ -172,10 +172,9 @@ class Turns:
             self._listener(Slowed(str(target.origin), status or 0, pause.seconds, pause.because))
         return pause
 
-    def exclude(self, one: Target, other: Target) -> bool:
-        """Whether the requests can never be under way at one time."""
-        shared = set(self._scopes(one)).intersection(self._scopes(other))
-        return any(self._rulings.concurrency(scope) == 1 for scope in shared)
+    def exclusive(self, target: Target) -> list[Hashable]:
+        """The URL's scopes of which only one request may be under way at one time."""
+        return [scope for scope in self._scopes(target) if self._rulings.concurrency(scope) == 1]
 
     def release(self, turn: Turn) -> None:
         """The request is over, and its place is free."""

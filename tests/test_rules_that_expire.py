@@ -1,4 +1,4 @@
-"""Rules that are older than their lifetime when the turn comes: each turn is used, and no replaced copy decides; in virtual time."""
+"""Rules that expire before the turn comes: each turn is used, and no replaced copy decides; in virtual time."""
 
 import asyncio
 from collections import Counter

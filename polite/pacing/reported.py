@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
-from polite.errors import InvalidOption
+from polite.errors import InvalidOption, shown
 from polite.pacing.outcome import Outcome
 from polite.pacing.retry_after import retry_after_s
 
@@ -11,27 +11,48 @@ Headers = (
     Mapping[str, str] | Mapping[bytes, bytes] | Iterable[tuple[str, str]] | Iterable[tuple[bytes, bytes]]
 )
 
+_NAME = "retry-after"
+_LENGTH = len(_NAME)
+
 # Nearly every answer is one of a few statuses and says nothing more.
 _ordinary = lru_cache(maxsize=1_000)(Outcome.of_answer)
 
 
 def reported(status: int, headers: Headers | None, wall: Callable[[], float]) -> Outcome:
-    """The outcome, with its Retry-After counted from `wall` (Unix time). Raises InvalidOption for what is no status."""
+    """The outcome, with its Retry-After counted from `wall` (Unix time). Raises InvalidOption for what is neither."""
     if type(status) is not int or not 0 <= status <= 999:
         raise InvalidOption(f"report(status={status!r}): a whole number from 0 to 999 is needed")
-    value = None if headers is None else _retry_after(headers)
-    return _ordinary(status) if value is None else Outcome.of_answer(status, retry_after_s(value, wall()))
+    values = () if headers is None else _retry_after(headers)
+    if not values:
+        return _ordinary(status)
+    waits = [wait_s for value in values if (wait_s := retry_after_s(value, wall())) is not None]
+    # Of several the longest is the careful one.
+    return Outcome.of_answer(status, max(waits, default=None))
 
 
-def _retry_after(headers: Headers) -> str | None:
-    """The field in any spelling. The mappings of HTTP clients know all of them; a dict, or pairs, must be looked through."""
-    if isinstance(headers, Mapping) and type(headers) is not dict:
-        value: object = headers.get("Retry-After")  # type: ignore[call-overload]
-    else:
-        pairs = headers.items() if isinstance(headers, Mapping) else headers
-        value = next((value for name, value in pairs if _text(name).lower() == "retry-after"), None)
-    return None if value is None else _text(value)
+def _retry_after(headers: Headers) -> list[str]:
+    """The field's values, in any spelling of its name. Raises InvalidOption for what are no headers.
+
+    Whether a mapping tells "retry-after" from "Retry-After" cannot be asked: its names are looked through.
+    """
+    try:
+        # Most names are told apart by their length. Not all that has names iterates over them.
+        if hasattr(headers, "keys"):
+            if not [name for name in headers.keys() if len(name) == _LENGTH]:  # noqa: SIM118
+                return []
+            pairs: Iterable[tuple[str | bytes, object]] = headers.items()  # type: ignore[union-attr]
+        else:
+            pairs = headers
+        alike = [(name, value) for name, value in pairs if len(name) == _LENGTH]
+        found = [value for name, value in alike if _text(name).lower() == _NAME]
+    except (TypeError, ValueError, AttributeError) as error:
+        raise InvalidOption(
+            f"report(headers={shown(repr(headers))}): a mapping or pairs are needed"
+        ) from error
+    return [
+        _text(each) for value in found for each in (value if isinstance(value, list | tuple) else (value,))
+    ]
 
 
 def _text(value: object) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+    return bytes(value).decode("latin-1") if isinstance(value, bytes | bytearray) else str(value)

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import sys
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
@@ -17,6 +18,9 @@ from polite.pacing.scoping import BoundScopes, ScopePolicy, Scopes
 from polite.pacing.throttle import DelayThrottle
 
 log = logging.getLogger("polite")
+
+# Characters of a throttle's malformed answer that a reason shows.
+_SHOWN = 200
 
 Resting = Callable[[Outcome, Circumstances], Pause]
 
@@ -168,22 +172,45 @@ def _guarded(rest: Resting, safe: Resting) -> Resting:
     def guarded(outcome: Outcome, given: Circumstances) -> Pause:
         try:
             pause = rest(outcome, given)
-            seconds = float(pause.seconds)
-        except Exception as error:
+            if _sound(pause):
+                return pause
+            shown = repr(pause)
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:
+            # A CancelledError too: a plain function cannot be cancelled, and nobody may lose a turn for it.
             log.exception("the throttle failed on %s", outcome)
             return _instead(safe(outcome, given), f"the throttle failed: {error!r}")
-        if 0 <= seconds < math.inf:
-            return pause
         log.error(
-            "the throttle answered %r on %s: a finite number of seconds, 0 or more, is needed", pause, outcome
+            "the throttle answered %s on %s: a Pause of finite seconds, 0 or more, is needed", shown, outcome
         )
-        return _instead(safe(outcome, given), f"the throttle answered {seconds!r} s")
+        return _instead(safe(outcome, given), f"the throttle answered {shown[:_SHOWN]}", _seconds_of(pause))
 
     return guarded
 
 
-def _instead(pause: Pause, because: str) -> Pause:
-    return replace(pause, because=f"{pause.because}; {because}")
+def _sound(pause: object) -> bool:
+    """Whether it is a Pause, or what can stand for one."""
+    seconds = getattr(pause, "seconds", None)
+    return (
+        isinstance(seconds, int | float)
+        and 0 <= seconds <= sys.float_info.max
+        and isinstance(getattr(pause, "because", None), str)
+        and isinstance(getattr(pause, "strike", None), bool)
+    )
+
+
+def _seconds_of(pause: object) -> float:
+    """The seconds that a malformed answer may have meant; 0 for none."""
+    try:
+        seconds = float(getattr(pause, "seconds", 0.0))
+    except Exception:  # noqa: BLE001 - it is a user's own object
+        return 0.0
+    return seconds if 0 <= seconds < math.inf else 0.0
+
+
+def _instead(pause: Pause, because: str, least_s: float = 0.0) -> Pause:
+    return replace(pause, seconds=max(pause.seconds, least_s), because=f"{pause.because}; {because}")
 
 
 def _resting(throttle: Plain | Informed) -> Resting:

@@ -1,0 +1,94 @@
+"""The permits that each task has entered and not left: a task that waits for a turn it holds would wait for ever."""
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
+
+P = TypeVar("P")
+
+Task = asyncio.Task[Any]
+
+
+class _Several(Generic[P]):
+    """More than one permit of a task: in the order of entering, and by the scopes of their turns."""
+
+    __slots__ = ("by_scope", "scopes")
+
+    def __init__(self) -> None:
+        self.scopes: dict[P, tuple[Hashable, ...]] = {}
+        self.by_scope: dict[Hashable, dict[P, None]] = {}
+
+    def add(self, permit: P, scopes: tuple[Hashable, ...]) -> None:
+        self.scopes[permit] = scopes
+        for scope in scopes:
+            self.by_scope.setdefault(scope, {})[permit] = None
+
+    def remove(self, permit: P) -> None:
+        for scope in self.scopes.pop(permit, ()):
+            permits = self.by_scope[scope]
+            del permits[permit]
+            if not permits:
+                del self.by_scope[scope]
+
+
+class OpenPermits(Generic[P]):
+    """Permits by the task that entered them. They may be left in any order, and by other tasks.
+
+    Memory follows the permits that are open, and a question costs O(scopes). `scopes`: the scopes of a permit's turn.
+    """
+
+    __slots__ = ("_by_task", "_scopes")
+
+    def __init__(self, scopes: Callable[[P], tuple[Hashable, ...]]) -> None:
+        self._scopes = scopes
+        # Nearly every task has one at a time, and needs no dict for it.
+        self._by_task: dict[Task, P | _Several[P]] = {}
+
+    def __contains__(self, task: Task | None) -> bool:
+        """Whether the task has open permits."""
+        return task in self._by_task
+
+    def __len__(self) -> int:
+        """How many tasks have open permits."""
+        return len(self._by_task)
+
+    def add(self, task: Task, permit: P) -> None:
+        """The task has entered the permit."""
+        others = self._by_task.setdefault(task, permit)
+        if others is permit:
+            return
+        if not isinstance(others, _Several):
+            first, others = others, _Several[P]()
+            others.add(first, self._scopes(first))
+            self._by_task[task] = others
+        others.add(permit, self._scopes(permit))
+
+    def remove(self, task: Task, permit: P) -> None:
+        """The permit, which that task had entered, was left. May be called twice."""
+        held = self._by_task.get(task)
+        if isinstance(held, _Several):
+            held.remove(permit)
+            if not held.scopes:
+                del self._by_task[task]
+        elif held is permit:
+            del self._by_task[task]
+
+    def of(self, task: Task | None) -> Iterator[P]:
+        """The task's open permits, in the order of entering."""
+        held = None if task is None else self._by_task.get(task)
+        if isinstance(held, _Several):
+            yield from held.scopes
+        elif held is not None:
+            yield held
+
+    def at(self, task: Task, scopes: Iterable[Hashable]) -> P | None:
+        """An open permit of the task whose turn is at one of the scopes."""
+        held = self._by_task.get(task)
+        if held is None:
+            return None
+        if isinstance(held, _Several):
+            return next(
+                (next(iter(held.by_scope[scope])) for scope in scopes if scope in held.by_scope), None
+            )
+        taken = self._scopes(held)
+        return held if any(scope in taken for scope in scopes) else None
