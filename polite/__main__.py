@@ -1,8 +1,6 @@
 """`python -m polite` is the `polite` command."""
 
-import sys
-
-from polite.cli.main import main
+from polite.cli.main import program
 
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

@@ -1,5 +1,5 @@
 """The `polite` command, a file for each subcommand."""
 
-from polite.cli.main import main
+from polite.cli.main import main, program
 
-__all__ = ["main"]
+__all__ = ["main", "program"]

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """The same in every subcommand. The last two are what a shell reports for a program that the signal ends."""
+    """The same in every subcommand. The last three are what a shell reports for a program that the signal ends."""
 
     ALLOWED = 0
     DISALLOWED = 1
@@ -12,3 +12,4 @@ class Exit(IntEnum):
     UNREACHABLE = 3
     INTERRUPTED = 130
     CUT_OFF = 141
+    TERMINATED = 143

@@ -3,8 +3,10 @@
 import io
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from polite.cli.exits import Exit
 from polite.cli.options import spoken
@@ -17,6 +19,20 @@ class _Spoken(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return spoken(super().format(record))
+
+
+def program() -> NoReturn:
+    """The command as a process of its own. A signal that comes once all is done changes the exit status no more."""
+    signal.signal(signal.SIGTERM, _terminated)
+    status = main()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(status)
+
+
+def _terminated(*_: object) -> NoReturn:
+    """End as ^C does, through each `finally`."""
+    raise SystemExit(int(Exit.TERMINATED))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -131,7 +131,7 @@ def _fetch(commands: _Commands) -> None:
     text = "fetch a list of URLs politely, and write down what became of each"
     epilog = (
         "exit status: 0 an answer for each URL, 1 one is disallowed, 2 usage or an invalid URL, 3 one is out of reach, "
-        "130 interrupted; the highest counts"
+        "130 interrupted, 143 terminated; the highest counts"
     )
     fetch = commands.add_parser("fetch", help=text, description=text, epilog=epilog)
     fetch.add_argument(

@@ -3,6 +3,10 @@
 from polite.cli.exits import Exit
 
 
+def test_what_ends_a_program_is_what_a_shell_reports():
+    assert [Exit.INTERRUPTED, Exit.CUT_OFF, Exit.TERMINATED] == [128 + 2, 128 + 13, 128 + 15]
+
+
 def test_the_gravest_of_several_is_the_highest():
     answers = [Exit.ALLOWED, Exit.UNREACHABLE, Exit.DISALLOWED]
 

@@ -31,6 +31,44 @@ def test_a_folder_for_a_file_is_one_line(tmp_path, capsys):
     assert capsys.readouterr().err == f"polite: {tmp_path}: Is a directory\n"
 
 
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_at_the_very_end_changes_no_status(number):
+    program = f"""
+import importlib, os, signal
+module = importlib.import_module("polite.cli.main")
+
+class Last:
+    def __del__(self, kill=os.kill, pid=os.getpid(), number=signal.{number}):
+        kill(pid, number)  # Python has given its signal handlers back by now
+
+module.main = lambda: 130
+module.last = Last()
+module.program()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stderr) == (130, "")
+
+
+def test_sigterm_ends_any_command_with_the_shells_status():
+    program = """
+import importlib, os, signal
+module = importlib.import_module("polite.cli.main")
+
+def main():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        print("closed", flush=True)
+
+module.main = main
+module.program()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (143, "closed\n", "")
+
+
 def test_an_interrupt_ends_with_the_shells_status(monkeypatch, capsys):
     monkeypatch.setattr(check_module, "check", _raising(KeyboardInterrupt()))
 

@@ -12,7 +12,7 @@ from polite.cli.exits import Exit
 from polite.cli.fetch.apart import Named, apart
 from polite.cli.fetch.crawl import Archive, Crawl
 from polite.cli.fetch.folder import BODIES, Folder
-from polite.cli.fetch.interrupt import interrupts
+from polite.cli.fetch.interrupt import Interrupt, interrupts
 from polite.cli.fetch.journal import Journal
 from polite.cli.fetch.ledger import MOST, Ledger
 from polite.cli.fetch.left import left
@@ -63,6 +63,18 @@ def _files(options: argparse.Namespace) -> Iterator[Named]:
 
 
 async def _fetch(options: argparse.Namespace) -> Exit:
+    async with interrupts() as interrupt:
+        try:
+            status = await _run(options, interrupt)
+        except asyncio.CancelledError:
+            if interrupt.status is None:
+                raise
+            return interrupt.status  # a third signal, while files were closed
+    # One that came while files were closed counts, too.
+    return interrupt.status or status
+
+
+async def _run(options: argparse.Namespace, interrupt: Interrupt) -> Exit:
     async with AsyncExitStack() as stack:
         clock = SystemClock()
         notes = _notes(options, stack, clock)
@@ -90,7 +102,6 @@ async def _fetch(options: argparse.Namespace) -> Exit:
             max_redirects=options.max_redirects,
             tries=options.tries,
         )
-        interrupt = await stack.enter_async_context(interrupts())
         return await Run(options, crawl, frontier, notes, interrupt).over()
 
 

@@ -107,9 +107,10 @@ class Run:
         if not self._options.quiet:
             rate = stage.counts["fetched"] / max(stage.elapsed_s, _TICK_S)
             print(f"polite: {line(stage, rate).strip()}", file=sys.stderr)
-        if not self._interrupt.first.is_set():
+        if self._interrupt.status is None:
             return self._notes.records.gravest
-        kept = f"are kept in {self._options.resume}" if self._options.resume else "are not kept: see --resume"
+        kept = f"kept in {self._options.resume}" if self._options.resume else "not kept: see --resume"
+        waiting = "1 URL that waits is" if stage.waiting == 1 else f"{stage.waiting} URLs that wait are"
         unread = "" if self._read else "; the list was not read to its end, give it again"
-        print(f"polite: interrupted; {stage.waiting} URLs that wait {kept}{unread}", file=sys.stderr)
-        return Exit.INTERRUPTED
+        print(f"polite: interrupted; {waiting} {kept}{unread}", file=sys.stderr)
+        return self._interrupt.status

@@ -387,6 +387,35 @@ def test_an_interrupt_waits_for_a_bounded_time_and_the_second_not_at_all(times, 
     assert shortest <= site.took_s <= shortest + 1
 
 
+def test_sigterm_is_an_interrupt_with_a_status_of_its_own(site):
+    async def terminated(request):
+        signal.raise_signal(signal.SIGTERM)
+        return web.Response(text="the last one")
+
+    site.pages["/stop"] = [terminated]
+
+    assert site.run("/stop", "/a") == 143
+    assert site.records["/stop"]["outcome"] == "fetched"
+    assert site.err.endswith("interrupted; 1 URL that waits is not kept: see --resume\n")
+
+
+@pytest.mark.parametrize(("presses", "closed"), [(1, True), (2, True), (3, False)])
+def test_an_interrupt_while_files_are_closed_lets_them_be_closed(presses, closed, site, monkeypatch):
+    ended = []
+
+    async def close(self):
+        for _ in range(presses):
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(1)
+        ended.append(True)
+
+    monkeypatch.setattr(Folder, "close", close)
+
+    assert site.run("/a") == 130
+    assert bool(ended) is closed
+    assert site.records["/a"]["outcome"] == "fetched"
+
+
 def test_an_interrupt_while_the_list_is_still_coming_ends_the_list(site, monkeypatch):
     async def stop(request):
         signal.raise_signal(signal.SIGINT)

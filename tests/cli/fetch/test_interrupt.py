@@ -1,9 +1,12 @@
-"""What ^C means to a run."""
+"""What ^C and SIGTERM mean to a run."""
 
 import asyncio
 import signal
 import threading
 
+import pytest
+
+from polite.cli.exits import Exit
 from polite.cli.fetch.interrupt import interrupts
 
 
@@ -17,13 +20,42 @@ async def test_the_second_is_another_than_the_first():
         await interrupt.second.wait()
 
 
-async def test_afterwards_it_means_what_it_meant_before():
-    before = signal.getsignal(signal.SIGINT)
+async def test_a_third_cancels_the_run_itself():
+    with pytest.raises(asyncio.CancelledError):
+        async with interrupts():
+            for _ in range(3):
+                signal.raise_signal(signal.SIGINT)
+            await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "status"),
+    [
+        ([], None),
+        ([signal.SIGINT], Exit.INTERRUPTED),
+        ([signal.SIGTERM], Exit.TERMINATED),
+        ([signal.SIGTERM, signal.SIGINT], Exit.TERMINATED),
+        ([signal.SIGINT, signal.SIGTERM], Exit.INTERRUPTED),
+    ],
+)
+async def test_the_first_signal_decides_the_exit_status(numbers, status):
+    async with interrupts() as interrupt:
+        for number in numbers:
+            signal.raise_signal(number)
+            await asyncio.sleep(0.01)
+
+        assert interrupt.status is status
+        assert interrupt.first.is_set() is bool(numbers)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_afterwards_it_means_what_it_meant_before(number):
+    before = signal.getsignal(number)
 
     async with interrupts():
-        assert signal.getsignal(signal.SIGINT) is not before
+        assert signal.getsignal(number) is not before
 
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(number) is before
 
 
 def test_outside_the_main_thread_there_are_none():
