@@ -3,13 +3,14 @@
 import hashlib
 import io
 import json
-from collections.abc import Iterator
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
 from polite.cli.exits import Exit
 from polite.cli.fetch.page import Page
+from polite.errors import InvalidOption
 from polite.robots.exchange import BodyEnd
 
 Record = dict[str, object]
@@ -28,6 +29,8 @@ _LONGEST_FIELD = 1_000
 # Octets at the end of a file of records that are looked at when it is gone on with: the records of some ten thousand URLs.
 # Those that a killed run had written without the frontier knowing are the last of all.
 _TAIL = 8 * 1024 * 1024
+# A record is written as one object, in ASCII, its URL first.
+_BEGINNING = b'{"url": "'
 _EXITS = {
     "fetched": Exit.ALLOWED,
     "refused": Exit.DISALLOWED,
@@ -74,24 +77,72 @@ def digest(body: bytes) -> str:
 
 
 def reopen(path: Path) -> tuple[TextIO, set[str]]:
-    """The file, to be appended to, and the URLs of its last records; a last line that was cut is taken away. Raises OSError."""
-    with path.open("a+b") as file:
-        size = file.seek(0, io.SEEK_END)
-        start = max(0, size - _TAIL)
-        file.seek(start)
-        tail = file.read(_TAIL)
-        file.truncate(start + tail.rfind(b"\n") + 1)
-    return path.open("a", encoding="utf-8"), set(_urls(tail))
+    """The file, to be appended to, and the URLs of its last records; a last line that was cut is taken away.
+
+    Raises OSError, and InvalidOption for a file that is not ours: it is left as it is.
+    """
+    recorded: set[str] = set()
+    if is_begun(path):
+        recorded, whole = _last_records(path)
+        if whole < path.stat().st_size:
+            os.truncate(path, whole)
+    return path.open("a", encoding="utf-8"), recorded
 
 
-def _urls(tail: bytes) -> Iterator[str]:
-    for line in tail.split(b"\n")[:-1]:
-        try:
-            url = json.loads(line).get("url")
-        except (ValueError, AttributeError, RecursionError):
-            continue  # not a whole line, or none of ours: nothing is known by it
-        if isinstance(url, str):
-            yield url
+def _last_records(path: Path) -> tuple[set[str], int]:
+    """The URLs of the last records, and where the last of them ends. Raises OSError, InvalidOption."""
+    with path.open("rb") as file:
+        if not _begins_like_ours(file.read(len(_BEGINNING))):
+            raise _not_ours(path, 0)
+        at = max(0, file.seek(0, io.SEEK_END) - _TAIL)
+        file.seek(at)
+        *lines, rest = file.read(_TAIL).split(b"\n")
+    if at:
+        if not lines:
+            raise _not_ours(path, at)
+        at += len(lines.pop(0)) + 1  # it began before what was read
+    urls = set()
+    for line in lines:
+        url = _url(line)
+        if url is None:
+            raise _not_ours(path, at)
+        urls.add(url)
+        at += len(line) + 1
+    if not _may_be_cut(rest):
+        raise _not_ours(path, at)
+    return urls, at
+
+
+def _url(line: bytes) -> str | None:
+    """The URL that a record is about; None for what is no record of ours."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    match record:
+        case {"url": str(url), "outcome": str(outcome)} if outcome in _EXITS:
+            return url
+        case _:
+            return None
+
+
+def _may_be_cut(rest: bytes) -> bool:
+    """Whether it may be the first octets of a record: nothing, a beginning that is no JSON yet, or all but its line end."""
+    try:
+        _, end = json.JSONDecoder().raw_decode(rest.decode("ascii"))
+    except (ValueError, RecursionError):
+        return _begins_like_ours(rest)
+    return end == len(rest) and _url(rest) is not None
+
+
+def _begins_like_ours(octets: bytes) -> bool:
+    return octets.isascii() and octets[: len(_BEGINNING)] == _BEGINNING[: len(octets)]
+
+
+def _not_ours(path: Path, at: int) -> InvalidOption:
+    return InvalidOption(
+        f"--output: {path}: what stands at octet {at} is no record of polite fetch; the file is left as it is"
+    )
 
 
 def is_begun(path: Path) -> bool:

@@ -8,6 +8,7 @@ from polite.cli.fetch import record as record_module
 from polite.cli.fetch.folder import Folder
 from polite.cli.fetch.page import Page
 from polite.cli.fetch.record import of_page, reopen
+from polite.errors import InvalidOption
 from polite.robots.exchange import BodyEnd
 
 
@@ -43,14 +44,72 @@ def test_of_a_long_file_the_last_records_are_known(tmp_path, monkeypatch):
     assert recorded == {"7", "8", "9"}
 
 
-def test_lines_of_others_are_passed_over(tmp_path):
+@pytest.mark.parametrize(
+    "others",
+    [
+        b"x" * 9_000_000,
+        b"no newline at all",
+        b"\n",
+        b"a list of something\n",
+        b"[1]\n",
+        b"7\n",
+        b'{"url": 7, "outcome": "fetched"}\n',
+        b'{"url": "http://a/"}\n',
+        b'{"url": "http://a/", "outcome": "eaten"}\n',
+        b"[" * 9_999 + b"\n",
+        b'{"url": "http://a/", "outcome": []}\n',
+        b"\xff\xfe\n",
+        _line("http://a/").encode() + b"nonsense\n",
+        b"nonsense\n" + _line("http://a/").encode(),
+        _line("http://a/").encode() + b"nonsense without its end",
+        _line("http://a/").encode() + b'{"url": "http://b/", "outcome": "fetched"} and more',
+        b"x" * 3_000 + b"\n" + _line("http://a/").encode() + b"\n",
+    ],
+    ids=range(17),
+)
+def test_a_file_of_somebody_else_is_left_as_it_is(others, tmp_path):
     path = tmp_path / "records.jsonl"
-    path.write_text('nonsense\n[1]\n{"url": 7}\n' + "[" * 9_999 + "\n" + _line("http://a/"))
+    path.write_bytes(others)
+
+    with pytest.raises(
+        InvalidOption, match=r"records\.jsonl: .* is no record of polite fetch; the file is left as it is"
+    ):
+        reopen(path)
+    assert path.read_bytes() == others
+
+
+def test_of_a_long_file_the_last_records_and_the_first_octets_are_looked_at(tmp_path, monkeypatch):
+    path = tmp_path / "records.jsonl"
+    others = b"a list of something\n" + b"".join(_line(str(number)).encode() for number in range(10))
+    path.write_bytes(others)
+    monkeypatch.setattr(record_module, "_TAIL", 3 * len(_line("1")) + 5)
+
+    with pytest.raises(InvalidOption, match="octet 0 "):
+        reopen(path)
+    assert path.read_bytes() == others
+
+
+@pytest.mark.parametrize("rest", ["", '{"url": "http://c/", "outc', "{"])
+def test_a_file_with_nothing_but_a_line_that_was_cut_begins_anew(rest, tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.write_text(rest)
 
     out, recorded = reopen(path)
     out.close()
 
-    assert recorded == {"http://a/"}
+    assert (recorded, path.read_bytes()) == (set(), b"")
+
+
+def test_a_record_longer_than_what_is_looked_at_is_cut_by_nobody(tmp_path, monkeypatch):
+    path = tmp_path / "records.jsonl"
+    path.write_text(_line("http://a/" + "x" * 1_000) + _line("http://b/"))
+    whole = path.read_bytes()
+    monkeypatch.setattr(record_module, "_TAIL", 100)
+
+    out, recorded = reopen(path)
+    out.close()
+
+    assert (recorded, path.read_bytes()) == ({"http://b/"}, whole)
 
 
 def test_of_the_fields_those_of_interest_are_kept_and_cut():

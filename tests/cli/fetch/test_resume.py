@@ -127,6 +127,18 @@ def test_a_file_of_something_else_is_one_line(prompt, queue):
     assert prompt.err.count("\n") == 1
 
 
+def test_records_of_something_else_are_one_line_and_stay_as_they_are(prompt, queue):
+    prompt.folder.mkdir()
+    records = prompt.folder / "records.jsonl"
+    records.write_bytes(b"x" * 9_000_000)
+
+    assert prompt.run("--quiet", "--resume", queue, "/a") == 2
+    assert prompt.err.startswith(f"polite: --output: {records}: ")
+    assert prompt.err.count("\n") == 1
+    assert records.read_bytes() == b"x" * 9_000_000
+    assert prompt.asked == []
+
+
 def test_of_what_is_no_queue_nothing_is_left(tmp_path):
     other = tmp_path / "other"
     other.write_bytes(b"x")
