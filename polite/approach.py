@@ -96,6 +96,7 @@ class Approach:
         self._max_robots_tries = max_robots_tries
         self._opening = 0  # lanes that wait for their origin's rules
         self._unopened: deque[Lane] = deque()  # and those for which there is no room among them
+        self._passing_on = False
         self._stopped = False
 
     def start(self, lane: Lane) -> None:
@@ -266,8 +267,19 @@ class Approach:
         if lane.opening:
             lane.opening = False
             self._opening -= 1
-            if self._unopened:
+            self._open_more()
+
+    def _open_more(self) -> None:
+        """Start lanes until all slots are taken: one whose rules are known by now takes none, and ends no chain."""
+        if self._passing_on:
+            # A task that runs its first step at once (eager tasks) may end its opening within the loop below, which goes on.
+            return
+        self._passing_on = True
+        try:
+            while self._unopened and self._opening < self._max_opening:
                 self.start(self._unopened.popleft())
+        finally:
+            self._passing_on = False
 
     async def _check(self, lane: Lane, standing: Standing) -> None:
         """What was put before the rules were known, and what was chosen by older ones."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from polite.file_clock import FileClock
 from polite.origin import Target
-from polite.ports import Clock
 from polite.stock import Draft
 from polite.stores.queue import QueueFile
 from polite.stores.queue_batch import Answers, Batch
@@ -67,7 +67,7 @@ class Customer(Protocol):
 class Batches:
     """What is to be written goes into `batch`, and who waits for it into `asked`; then `stir` must be called."""
 
-    def __init__(self, file: QueueFile, clock: Clock, customer: Customer) -> None:
+    def __init__(self, file: QueueFile, clock: FileClock, customer: Customer) -> None:
         self._file = file
         self._clock = clock
         self._customer = customer
@@ -109,7 +109,7 @@ class Batches:
             return
         self.batch, self.asked = Batch(), Asked()
         self.gone.clear()
-        batch.now = self._clock.wall()
+        batch.now = self._clock.now()
         self._busy = asyncio.get_running_loop().run_in_executor(
             self._thread, partial(self._file.apply, batch)
         )

@@ -8,6 +8,7 @@ from polite.batches import Asked, Batches
 from polite.desk import Desk
 from polite.errors import InvalidOption
 from polite.events import Dropped
+from polite.file_clock import FileClock
 from polite.gate import Gate
 from polite.origin import Origin, Target
 from polite.ports import Timer
@@ -20,7 +21,7 @@ from polite.tasks import Admission, Task
 from polite.window import KEYS
 from polite.windows import Windows
 
-# A timer is set for so long at most: the wall clock may be set meanwhile.
+# A timer is set for so long at most (seconds): event loops differ in the longest one they take.
 _LONGEST_S = 600.0
 
 
@@ -35,19 +36,22 @@ class Reserve:
         self._file = file
         self._limits = limits
         self._key = KEYS[order]
-        self._batches = Batches(file, self._clock, self)
+        self._time = FileClock(gate._clock)
+        self._batches = Batches(file, self._time, self)
         self._kept: dict[int, asyncio.Future[None]] = {}
         self._timer: Timer | None = None
 
     async def begin(self, desk: Desk) -> None:
         """Take the file, and begin to give its tasks to the desk. Raises StoreFailed."""
         found = await self._batches.run(partial(self._file.open, self._limits.max_tries))
+        self._time.resume(found.last_time)
         self._desk = desk
         self._windows = Windows(
             self._gate,
             desk,
             self._batches,
             self._key,
+            self._time,
             max_active=self._limits.max_active,
             last_origin=found.last_origin,
         )
@@ -100,7 +104,9 @@ class Reserve:
             raise
         self._desk.nothing_left.clear()
         not_before = draft.not_before
-        later = not_before if not_before is not None and not_before > self._clock.wall() else None
+        later = None
+        if not_before is not None and not_before > self._clock.wall():
+            later = self._time.at(not_before)
         answer: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
         self._batches.asked.puts.append((answer, target, draft))
         self._batches.batch.puts.append(
@@ -144,7 +150,7 @@ class Reserve:
 
     def comes_back(self, task: Task, again_in: float) -> None:
         """See Stock."""
-        later = self._clock.wall() + again_in if again_in else None
+        later = self._time.now() + again_in if again_in else None
         self._batches.batch.backs.append((task.number, task.tries, later))
         if later is None:
             self._windows.give_back(task)
@@ -234,5 +240,5 @@ class Reserve:
             return
         self.stop()
         if next_at is not None and not self._desk.stopped:
-            after = min(max(0.0, next_at - self._clock.wall()), _LONGEST_S)
+            after = min(max(0.0, next_at - self._time.now()), _LONGEST_S)
             self._timer = self._clock.call_at(self._clock.monotonic() + after, self._look)

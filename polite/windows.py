@@ -10,6 +10,7 @@ from polite.asked import AskedPace
 from polite.batches import Asked, Batches
 from polite.desk import Desk
 from polite.events import Dropped
+from polite.file_clock import FileClock
 from polite.gate import Gate
 from polite.origin import Origin, Target
 from polite.stores.queue_batch import Answers, Batch, Leave, Picked, Row
@@ -32,6 +33,7 @@ class Windows:
         desk: Desk,
         batches: Batches,
         key: Callable[[Task], float],
+        time: FileClock,
         *,
         max_active: int,
         last_origin: int,
@@ -41,19 +43,22 @@ class Windows:
         self._desk = desk
         self._batches = batches
         self._key = key
+        self._time = time
         self._max_active = max_active
         self._last_origin = last_origin
         self._by_origin: dict[Origin, Window] = {}
         self._by_id: dict[int, Window] = {}
         self._hungry: list[Window] = []
         self.opened_at = self._clock.monotonic()
-        # Whoever used the file last may have asked somebody a moment ago: all wait as long as origins rest for.
-        self.begun = not last_origin  # whether all have rested that the last run may have asked
-        self._in_line = self.begun  # whether origins may be waiting for a place in memory
+        # The last run may have sent a request just before it ended: no origin comes in before the longest delay has passed.
+        self.begun = not last_origin
+        # Whether origins wait in the file for a place in memory. Only the file knows: each batch answers it, and nothing else
+        # writes it, so that no change can be overwritten by the answer to an older question.
+        self._in_line = False
 
     def begin(self) -> None:
-        """All have rested, or some time has come: origins may be waiting for a place."""
-        self.begun = self._in_line = True
+        """Let origins come into memory from now on."""
+        self.begun = True
 
     # With a batch.
 
@@ -67,28 +72,30 @@ class Windows:
                 size = WINDOW if window.doomed is None else _DROPPED_AT_ONCE
                 self._batches.batch.loads.append((window.origin_id, size + len(window.here)))
                 self._batches.asked.loads.append(window)
-        if self._in_line and not self._batches.closed:
-            self._batches.batch.pick = min(_PICKED_AT_ONCE, max(0, self._max_active - len(self._by_origin)))
+        if self.begun and not self._batches.closed:
+            # Asked for with every batch, whether or not an origin is known to wait: it costs less than a batch of its own.
+            self._batches.batch.pick = min(_PICKED_AT_ONCE, self._free)
 
     @property
     def wants(self) -> bool:
         """Whether there is something to fill a batch with."""
         if self._hungry:
             return True
-        return self._in_line and len(self._by_origin) < self._max_active and not self._desk.stopped
+        return self.begun and self._in_line and self._free > 0 and not self._desk.stopped
+
+    @property
+    def _free(self) -> int:
+        return max(0, self._max_active - len(self._by_origin))
 
     def deliver(self, batch: Batch, asked: Asked, answers: Answers) -> None:
         """What was read with a batch comes into memory."""
+        self._in_line = answers.in_line
         for window, (_, asked_for), rows in zip(asked.loads, batch.loads, answers.loads, strict=True):
             if self._by_origin.get(window.origin) is window:
                 self._loaded(window, rows, asked_for)
         for origin_id in answers.due:
             if (found := self._by_id.get(origin_id)) is not None:
                 self._load(found)
-            else:
-                self._in_line = self.begun
-        if batch.pick:
-            self._in_line = answers.more
         for picked in answers.picked:
             self._come_in(picked)
 
@@ -96,17 +103,13 @@ class Windows:
 
     def admit(self, task: Task) -> Admission:
         """A task that was put, and may go now."""
+        self._spare(task.origin)
         window = self._by_origin.get(task.origin)
-        if window is not None:
-            self._spare(window)
         if window is None:
-            if self._desk.refuses(task):
-                return Admission.REFUSED
-            self._in_line = self.begun
-        elif self._belongs(window, task):
+            return Admission.REFUSED if self._desk.refuses(task) else Admission.WAITING
+        if self._belongs(window, task):
             return Admission.WAITING if self._bring(window, task) else Admission.REFUSED
-        else:
-            window.more = True
+        window.more = True
         return Admission.WAITING
 
     def _belongs(self, window: Window, task: Task) -> bool:
@@ -139,10 +142,15 @@ class Windows:
             self._turns.hold(Target(window.origin, "/"), left, because)
 
     def _loaded(self, window: Window, rows: list[Row], asked_for: int) -> None:
-        window.loading = False
-        self._spare(window)
+        # The window stays `loading` until its last row is in: a row that is refused at once may leave it empty, and an empty
+        # window would be forgotten while the rows behind are still to come.
+        window.loading = True
+        self._spare(window.origin)
         window.more = len(rows) >= asked_for
         for row in rows:
+            if self._by_origin.get(window.origin) is not window:
+                # Put off meanwhile: the rest waits in the file.
+                return
             number = row[0]
             if number in window.here or number in self._batches.gone or number in self._desk.out:
                 continue
@@ -152,11 +160,13 @@ class Windows:
                 self._bring(window, task)
             else:
                 self._desk.dropped(task, Dropped(task.url, window.doomed, task.tries))
+        window.loading = False
         self._replenish(window)
 
-    def _spare(self, window: Window) -> None:
-        """An origin that was given up, and answers by now, is given up no more."""
-        if window.doomed is not None and self._desk.spare(window.origin):
+    def _spare(self, origin: Origin) -> None:
+        """An origin that was given up, and answers by now, is given up no more. May forget its window."""
+        window = self._by_origin.get(origin)
+        if window is not None and window.doomed is not None and self._desk.spare(origin):
             window.doomed = None
             self._replenish(window)
 
@@ -165,12 +175,10 @@ class Windows:
         return self._desk.enqueue(task)
 
     def give_back(self, task: Task) -> None:
-        """A task that was out waits again: in memory, if its origin is there still."""
+        """A task that was out waits again: in memory, if its origin is there; else the batch puts its origin in line."""
         window = self._by_origin.get(task.origin)
         if window is not None and window.doomed is None:
             self._bring(window, task)
-        else:
-            self._in_line = self.begun
         self._batches.stir()
 
     def left(self, task: Task) -> Window | None:
@@ -187,7 +195,7 @@ class Windows:
         if window is None:
             return False
         self._forget(window)
-        self._batches.batch.leaves.append(Leave(window.origin_id, failures, self._clock.wall() + seconds))
+        self._batches.batch.leaves.append(Leave(window.origin_id, failures, self._time.now() + seconds))
         self._batches.stir()
         return True
 
@@ -200,11 +208,11 @@ class Windows:
 
     def _replenish(self, window: Window) -> None:
         """A window that is nearly empty gets more of the file; or, empty, gives its place to those in line."""
-        if window.loading or len(window.here) > LOW:
+        if window.loading or len(window.here) > LOW or self._by_origin.get(window.origin) is not window:
             return
         if window.more and (window.doomed is not None or not self._in_line):
             self._load(window)
-        elif not window.here and self._by_origin.get(window.origin) is window:
+        elif not window.here:
             self._forget(window)
             self._batches.batch.leaves.append(Leave(window.origin_id))
             self._batches.stir()

@@ -23,6 +23,10 @@ class WrongFile(Exception):
     """A sound database that is not ours to write to; the message says why."""
 
 
+class Damaged(Exception):
+    """A row that does not match its checksum, or an index that does not match its table; the message says which."""
+
+
 class Database:
     """To be used by one thread. `prepare` is asked of each new connection, and may raise WrongFile.
 
@@ -69,6 +73,9 @@ class Database:
         except WrongFile as error:
             self.close()
             raise StoreFailed(f"{self.path} {error}") from error
+        except Damaged as error:
+            self.close()
+            raise StoreFailed(f"{self.path} is corrupt ({error}): {self._set_aside()}") from error
         except sqlite3.Error as error:
             raise self._failure(error) from error
         finally:

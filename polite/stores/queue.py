@@ -5,15 +5,16 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
 
-from polite.stores.connection import Database
+from polite.stores.connection import Damaged, Database
 from polite.stores.queue_batch import Answers, Batch, Found, Put
 from polite.stores.queue_line import Line
 from polite.stores.queue_places import Places
+from polite.stores.queue_row import TASK, change_origin, origin_sum, sound_task, task_sum
 from polite.stores.queue_schema import HERE, LATER, ORDERS, OUT, make
 from polite.stores.queue_state import State
 
 _GIVE = "UPDATE tasks SET place = 1 WHERE number = ?"
-_CRAWL_DELAY = "UPDATE origins SET crawl_delay = ? WHERE id = ?"
+_TASK = f"SELECT text, {TASK}, tasks.sum FROM tasks JOIN origins ON origins.id = tasks.origin WHERE "  # noqa: S608
 # The part of the file that is kept in memory (KiB), and what goes from the log into the file at one time (pages).
 _CACHE_KIB = 64 * 1024
 _LOG_PAGES = 10_000
@@ -52,7 +53,7 @@ class QueueFile:
         # The words in these are ours.
         self._unused = f"UPDATE tasks SET place = 0 WHERE number = ? RETURNING origin, {key}"  # noqa: S608
         self._back = (
-            f"UPDATE tasks SET place = ?, later = ?, tries = ? WHERE number = ? RETURNING origin, {key}"  # noqa: S608
+            f"UPDATE tasks SET place = ?, later = ?, tries = ?, sum = ? WHERE number = ? RETURNING origin, {key}"  # noqa: S608
         )
         self._due = (
             f"SELECT number, origin, {key} FROM tasks WHERE place = 2 AND later <= ? ORDER BY later LIMIT ?"  # noqa: S608
@@ -68,7 +69,7 @@ class QueueFile:
             self._state.write(connection)
             connection.execute("COMMIT")
         state = self._state
-        return Found(int(last), state.waiting, state.done, state.refused, state.dropped, given_up)
+        return Found(int(last), state.time, state.waiting, state.done, state.refused, state.dropped, given_up)
 
     def apply(self, batch: Batch) -> Answers:
         """Write it all, then read."""
@@ -77,6 +78,7 @@ class QueueFile:
             with self._database.connected() as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 answers = self._applied(connection, batch)
+                self._state.time = batch.now
                 self._state.write(connection)
                 connection.execute("COMMIT")
         except BaseException:
@@ -100,34 +102,32 @@ class QueueFile:
 
     def _recover(self, connection: sqlite3.Connection, max_tries: int) -> list[tuple[str, int]]:
         """After whatever end the last use had: what was out comes back or is given up, and nobody is in memory."""
-        lost = connection.execute(
-            "SELECT number, origin, text, path, tries + 1 FROM tasks JOIN origins ON origins.id = tasks.origin WHERE place = 1"
-        ).fetchall()
         given_up = []
-        for number, origin, text, path, tries in lost:
+        for text, *found in connection.execute(f"{_TASK} place = 1").fetchall():
+            row = sound_task(text, found)
+            number, path, tries = row[0], row[1], row[6] + 1
             if tries >= max_tries:
                 self._end(connection, [(number, path)])
                 self._state.dropped += 1
                 given_up.append((text + path, tries))
             else:
-                back = "UPDATE tasks SET place = 0, tries = ? WHERE number = ?"
-                connection.execute(back, (tries, number))
-                connection.execute("UPDATE origins SET since = ifnull(since, 0) WHERE id = ?", (origin,))
-        connection.execute("UPDATE origins SET active = 0, since = 0 WHERE active = 1")
+                for origin, _ in self._bring_back(connection, number, tries, None):
+                    connection.execute("UPDATE origins SET since = ifnull(since, 0) WHERE id = ?", (origin,))
+        connection.execute(self._places.all_leave)
         return given_up
 
     def _applied(self, connection: sqlite3.Connection, batch: Batch) -> Answers:
         state, line = self._state, Line()
         for number, tries, later in batch.backs:
-            place = HERE if later is None else LATER
-            rows = connection.execute(self._back, (place, later, tries, number))
-            if place == HERE:
+            rows = self._bring_back(connection, number, tries, later)
+            if later is None:
                 line.join(rows)
         connection.executemany(_GIVE, [(number,) for number, place in batch.marks.items() if place == OUT])
         for number, place in batch.marks.items():
             if place == HERE:
                 line.join(connection.execute(self._unused, (number,)))
-        connection.executemany(_CRAWL_DELAY, batch.crawl_delays)
+        for crawl_delay, origin in batch.crawl_delays:
+            change_origin(connection, origin, crawl_delay=crawl_delay)
         self._end(connection, batch.ended)
         state.count(batch.counts)
         self._forget(connection)
@@ -136,16 +136,29 @@ class QueueFile:
         line.write(connection, batch.now)
         for leave in batch.leaves:
             self._places.leave(connection, leave, batch.now)
-        picked, more = self._places.pick(connection, batch.pick, batch.now)
+        picked = self._places.pick(connection, batch.pick, batch.now)
         return Answers(
             puts,
             [self._met(connection, asked) for asked in batch.met],
             [self._places.load(connection, *load) for load in batch.loads],
             picked,
-            more,
+            self._places.in_line(connection, batch.now),
             self._places.next_at(connection, batch.now),
             due,
         )
+
+    def _bring_back(
+        self, connection: sqlite3.Connection, number: int, tries: int, later: float | None
+    ) -> list[tuple[int, float]]:
+        """A task that was given out waits again; its origin and key."""
+        found = connection.execute(f"{_TASK} number = ?", (number,)).fetchone()
+        if found is None:
+            raise Damaged(f"row {number} of tasks is gone, and was given out")
+        text, *columns = found
+        row = sound_task(text, columns)
+        place = HERE if later is None else LATER
+        summed = task_sum(text, *row[:6], tries, *row[7:])
+        return connection.execute(self._back, (place, later, tries, summed, number)).fetchall()
 
     def _put(self, connection: sqlite3.Connection, put: Put, line: Line) -> int | None:
         state = self._state
@@ -161,7 +174,7 @@ class QueueFile:
         state.number += 1
         state.waiting += 1
         connection.execute(
-            "INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?)",
+            "INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
             (
                 state.number,
                 origin,
@@ -173,6 +186,7 @@ class QueueFile:
                 put.deadline,
                 put.not_before,
                 put.payload,
+                task_sum(put.origin, state.number, *_columns(put)),
             ),
         )
         if put.later is None:
@@ -192,7 +206,8 @@ class QueueFile:
     def _id(self, connection: sqlite3.Connection, text: str) -> int:
         found = connection.execute("SELECT id FROM origins WHERE text = ?", (text,)).fetchone()
         if found is None:
-            cursor = connection.execute("INSERT INTO origins (text) VALUES (?)", (text,))
+            new = "INSERT INTO origins (text, sum) VALUES (?, ?)"
+            cursor = connection.execute(new, (text, origin_sum(text, 0, None)))
             origin = int(cursor.lastrowid or 0)
         else:
             origin = int(found[0])
@@ -228,6 +243,9 @@ class QueueFile:
         for number, origin, key in due:
             connection.execute("UPDATE tasks SET place = 0 WHERE number = ?", (number,))
             line.add(origin, key)
+        if due and (left := connection.execute(self._due, (now, 1)).fetchone()) is not None:
+            if left[0] in {number for number, *_ in due}:
+                raise Damaged("the index of tasks with a time does not match its table")
         return list(dict.fromkeys(origin for _, origin, _ in due))
 
     def _forget(self, connection: sqlite3.Connection) -> None:
@@ -238,6 +256,11 @@ class QueueFile:
             rows = connection.execute(oldest, (surplus,)).fetchall()
             connection.executemany("DELETE FROM seen WHERE origin = ? AND digest = ?", rows)
             self._state.remembered -= len(rows)
+
+
+def _columns(put: Put) -> tuple[object, ...]:
+    """The columns of a task that is put, after its number."""
+    return put.path, put.priority, put.depth, put.deadline, put.not_before, 0, put.payload
 
 
 def _digest(path: str) -> bytes:

@@ -32,7 +32,7 @@ class Leave:
 
 @dataclass(slots=True)
 class Batch:
-    """What is to be written in one transaction, in this order, and then read. `now` is Unix time."""
+    """What is to be written in one transaction, in this order, and then read. `now`: Unix time that never goes back."""
 
     now: float = 0.0
     backs: list[tuple[int, int, float | None]] = field(default_factory=list)  # number, tries, later
@@ -76,7 +76,7 @@ class Picked:
 class Answers:
     """What came of a Batch, in its order. `puts`: each task's number, None for a URL met before.
 
-    `more`: whether origins stand in line still. `next_at`: when the next origin or task may come (Unix time). `due`: origins in
+    `in_line`: whether origins that may come into memory are left in the file. `next_at`: when the next origin or task may come (Unix time). `due`: origins in
     memory with tasks whose time has come.
     """
 
@@ -84,7 +84,7 @@ class Answers:
     met: list[bool]
     loads: list[list[Row]]
     picked: list[Picked]
-    more: bool
+    in_line: bool
     next_at: float | None
     due: list[int]
 
@@ -93,10 +93,11 @@ class Answers:
 class Found:
     """What a file holds when it is opened.
 
-    `last_origin`: the greatest number of an origin. `given_up`: the URLs that were out too often, and how often.
+    `last_origin`: the greatest number of an origin. `last_time`: of the last batch, or 0. `given_up`: the URLs that were out too often, and how often.
     """
 
     last_origin: int
+    last_time: float
     waiting: int
     done: int
     refused: int

@@ -2,26 +2,35 @@
 
 import sqlite3
 
+from polite.stores.connection import Damaged
 from polite.stores.queue_batch import Leave, Picked, Row
+from polite.stores.queue_row import TASK, change_origin, origin_text, sound_origin, sound_task
 from polite.stores.queue_schema import Order
 
-_ROW = "number, path, priority, depth, deadline, not_before, tries, payload"
+_WAITED = "SELECT id FROM origins WHERE since <= ? ORDER BY since LIMIT ?"
+_BEST = "SELECT id FROM origins WHERE best IS NOT NULL ORDER BY best LIMIT ?"
 
 
 class Places:
-    """Every method may raise sqlite3.Error. `window`: tasks of an origin that come into memory with it."""
+    """Every method may raise sqlite3.Error and Damaged. `window`: tasks of an origin that come into memory with it."""
 
     def __init__(self, order: Order, window: int) -> None:
         self._order = order
         self._window = window
         key = order.key or "0"
         # The words in these are ours.
-        self._heads = f"SELECT {_ROW} FROM tasks WHERE origin = ? AND place = 0 ORDER BY {order.by} LIMIT ?"  # noqa: S608
+        self._heads = f"SELECT {TASK}, sum FROM tasks WHERE origin = ? AND place = 0 ORDER BY {order.by} LIMIT ?"  # noqa: S608
         self._head = f"SELECT {key} FROM tasks WHERE origin = ? AND place = 0 ORDER BY {order.by} LIMIT 1"  # noqa: S608
+        head = f"SELECT {key} FROM tasks WHERE origin = origins.id AND place = 0 ORDER BY {order.by} LIMIT 1"  # noqa: S608
+        best = "NULL" if order.key is None else f"({head})"
+        self.all_leave = f"UPDATE origins SET active = 0, since = 0, best = {best} WHERE active = 1"  # noqa: S608
 
     def load(self, connection: sqlite3.Connection, origin: int, count: int) -> list[Row]:
         """The first tasks of an origin that may go."""
-        return connection.execute(self._heads, (origin, count)).fetchall()
+        return self._load(connection, origin, origin_text(connection, origin), count)
+
+    def _load(self, connection: sqlite3.Connection, origin: int, text: str, count: int) -> list[Row]:
+        return [sound_task(text, found) for found in connection.execute(self._heads, (origin, count)).fetchall()]
 
     def leave(self, connection: sqlite3.Connection, leave: Leave, now: float) -> None:
         """The origin stands in line again, if it has something to do."""
@@ -30,38 +39,46 @@ class Places:
         if leave.until is not None and since is not None:
             since, best = leave.until, None
         connection.execute(
-            "UPDATE origins SET active = 0, since = ?, best = ?, failures = ? WHERE id = ?",
-            (since, best, leave.failures, leave.origin_id),
+            "UPDATE origins SET active = 0, since = ?, best = ? WHERE id = ?", (since, best, leave.origin_id)
         )
+        _, failures, _ = sound_origin(connection, leave.origin_id)
+        if failures != leave.failures:
+            change_origin(connection, leave.origin_id, failures=leave.failures)
 
-    def pick(self, connection: sqlite3.Connection, count: int, now: float) -> tuple[list[Picked], bool]:
+    def pick(self, connection: sqlite3.Connection, count: int, now: float) -> list[Picked]:
         """Those that waited longest; where the order looks at more, half of the places are for those with the best tasks."""
         if not count:
-            return [], True
-        chosen: dict[int, tuple[str, int, float | None]] = {}
+            return []
         longest = count if self._order.key is None else (count + 1) // 2
-        columns = "SELECT id, text, failures, crawl_delay FROM origins"
-        waited = connection.execute(
-            f"{columns} WHERE since <= ? ORDER BY since LIMIT ?",
-            (now, longest),
-        ).fetchall()
-        for origin, *rest in waited:
-            chosen[origin] = (*rest,)
+        waited = connection.execute(_WAITED, (now, longest)).fetchall()
+        chosen = [origin for (origin,) in waited]
         if self._order.key is not None:
-            best = f"{columns} WHERE best IS NOT NULL ORDER BY best LIMIT ?"
-            for origin, *rest in connection.execute(best, (count,)).fetchall():
-                if len(chosen) < count:
-                    chosen.setdefault(origin, (*rest,))
+            best = connection.execute(_BEST, (count,)).fetchall()
+            chosen = list(dict.fromkeys([*chosen, *(origin for (origin,) in best)]))[:count]
         picked = []
-        for origin, (text, failures, crawl_delay) in chosen.items():
-            rows = self.load(connection, origin, self._window)
+        for origin in chosen:
+            text, failures, crawl_delay = sound_origin(connection, origin)
+            rows = self._load(connection, origin, text, self._window)
             active = 1 if rows else 0
             connection.execute(
                 "UPDATE origins SET since = NULL, best = NULL, active = ? WHERE id = ?", (active, origin)
             )
             if rows:
                 picked.append(Picked(origin, text, failures, crawl_delay, rows))
-        return picked, len(waited) == longest
+        if chosen and self._next(connection, now) in chosen:
+            # An index that holds an entry which its table has not would be asked for ever.
+            raise Damaged("an index of origins does not match its table")
+        return picked
+
+    def in_line(self, connection: sqlite3.Connection, now: float) -> bool:
+        """Whether `pick` would find an origin."""
+        return self._next(connection, now) is not None
+
+    def _next(self, connection: sqlite3.Connection, now: float) -> int | None:
+        found = connection.execute(_WAITED, (now, 1)).fetchone()
+        if found is None and self._order.key is not None:
+            found = connection.execute(_BEST, (1,)).fetchone()
+        return None if found is None else int(found[0])
 
     def next_at(self, connection: sqlite3.Connection, now: float) -> float | None:
         """When the next origin or task may come (Unix time)."""
