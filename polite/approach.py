@@ -227,10 +227,11 @@ class Approach:
     async def _turn(self, lane: Lane) -> Turn | None:
         """Allowed first, then the turn, and allowed still: as Gate._enter has it. None when the lane is put off, or empty."""
         while True:
+            known = self.known(lane.origin, lane)
             standing = await self._standing(lane)
             if (standing is not lane.standing or lane.failures) and out_of_reach(standing):
                 # The same answer, met once more a moment too early, is no second failure.
-                again = standing is lane.standing
+                again = standing is lane.standing or (standing is known and _counted(lane, standing))
                 lane.standing = standing
                 lane.failures -= again
                 seconds = max(1.0, standing.fresh_until - self._clock.wall())
@@ -327,6 +328,11 @@ class Approach:
 
     def _drop(self, task: Task, because: str) -> None:
         self._outlet.dropped(task, Dropped(task.url, because, task.tries))
+
+
+def _counted(lane: Lane, standing: Standing) -> bool:
+    """Whether a lane that was forgotten and came back has this failure among those it counted before."""
+    return lane.standing is None and standing.snapshot.failures <= lane.failures
 
 
 def out_of_reach(standing: Standing) -> bool:

@@ -44,7 +44,7 @@ class OverlappingLoop(VirtualTimeLoop):
         value, error = None, None
         try:
             value = func(*args)
-        except Exception as failure:  # noqa: BLE001 - it is the answer
+        except Exception as failure:
             error = failure
         self.call_later(self._delay(), _settle, answer, value, error)
         return answer
@@ -81,14 +81,31 @@ class Plan:
     def of(cls, seed: int) -> "Plan":
         draw = random.Random(seed)
         sites = [f"https://h{number}.test" for number in range(draw.choice([1, 1, 2, 3, 5, 12]))]
-        kinds = [RULES, RULES, SLOW, Reply(404), [Reply(500), RULES], [Reply(503), Reply(503), SLOW], Reply(500)]
+        kinds = [
+            RULES,
+            RULES,
+            SLOW,
+            Reply(404),
+            [Reply(500), RULES],
+            [Reply(503), Reply(503), SLOW],
+            Reply(500),
+        ]
         scheduler = draw.choice(
-            [schedulers.Fifo, schedulers.Priority, schedulers.BreadthFirst, schedulers.Deadline, schedulers.RoundRobin]
+            [
+                schedulers.Fifo,
+                schedulers.Priority,
+                schedulers.BreadthFirst,
+                schedulers.Deadline,
+                schedulers.RoundRobin,
+            ]
         )
         return cls(
             draw,
             sites,
-            {f"{site}/robots.txt": draw.choice(kinds if draw.random() < 0.5 else kinds[:2]) for site in sites},
+            {
+                f"{site}/robots.txt": draw.choice(kinds if draw.random() < 0.5 else kinds[:2])
+                for site in sites
+            },
             scheduler,
             {
                 "max_active": draw.choice([1, 1, 2, 3, 10_000]),
@@ -133,7 +150,9 @@ class Crawl:
                     robots=polite.RobotsPolicy(retry_min=30.0, retry_max=600.0),
                     listener=self.told,
                 ) as gate,
-                polite.open_frontier(gate, store=self.path, scheduler=self.plan.scheduler(), **self.plan.options) as frontier,
+                polite.open_frontier(
+                    gate, store=self.path, scheduler=self.plan.scheduler(), **self.plan.options
+                ) as frontier,
             ):
                 await self._run(frontier, last=run == self.plan.runs - 1)
         wrong = {
@@ -169,7 +188,9 @@ class Crawl:
     async def step_clock(self) -> None:
         for _ in range(3):
             await asyncio.sleep(self.plan.draw.uniform(0.5, 50.0))
-            self.clock.set_wall(self.clock.wall() + self.plan.draw.choice([-86_400.0, -3_600.0, -1.0, 3_600.0]))
+            self.clock.set_wall(
+                self.clock.wall() + self.plan.draw.choice([-86_400.0, -3_600.0, -1.0, 3_600.0])
+            )
 
     # Putting.
 

@@ -992,6 +992,29 @@ async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time() -> No
     assert len(fetched) == 10
 
 
+@pytest.mark.parametrize("opening", [1, 3])
+async def test_origins_whose_rules_become_known_while_they_wait_for_a_slot_end_no_chain(opening: int) -> None:
+    transport = ScriptedTransport()
+    transport.hold()
+    urls = [f"https://host{number}.test/" for number in range(60)]
+    async with opened(transport, frontier={"max_opening": opening}) as (frontier, gate):
+        await frontier.put_many(urls)
+        frontier.close()
+        known = [asyncio.create_task(gate.check(url)) for url in urls[10:50]]
+        await asyncio.sleep(5)
+        transport.let_go()
+        await asyncio.gather(*known)
+        async with asyncio.timeout(1_000):
+            given = [permit.url async for permit in frontier if await left(permit)]
+
+    assert sorted(given) == sorted(urls)
+
+
+async def left(permit: polite.TaskPermit) -> bool:
+    async with permit:
+        return True
+
+
 @memory_only
 async def test_many_tasks_that_waited_for_the_rules_are_checked_a_few_at_a_time() -> None:
     transport = ScriptedTransport({f"{A}/robots.txt": RULES})

@@ -52,9 +52,7 @@ class QueueFile:
         key = self._order.key or "0"
         # The words in these are ours.
         self._unused = f"UPDATE tasks SET place = 0 WHERE number = ? RETURNING origin, {key}"  # noqa: S608
-        self._back = (
-            f"UPDATE tasks SET place = ?, later = ?, tries = ?, sum = ? WHERE number = ? RETURNING origin, {key}"  # noqa: S608
-        )
+        self._back = f"UPDATE tasks SET place = ?, later = ?, tries = ?, sum = ? WHERE number = ? RETURNING origin, {key}"  # noqa: S608
         self._due = (
             f"SELECT number, origin, {key} FROM tasks WHERE place = 2 AND later <= ? ORDER BY later LIMIT ?"  # noqa: S608
         )
@@ -243,9 +241,10 @@ class QueueFile:
         for number, origin, key in due:
             connection.execute("UPDATE tasks SET place = 0 WHERE number = ?", (number,))
             line.add(origin, key)
-        if due and (left := connection.execute(self._due, (now, 1)).fetchone()) is not None:
-            if left[0] in {number for number, *_ in due}:
-                raise Damaged("the index of tasks with a time does not match its table")
+        left = connection.execute(self._due, (now, 1)).fetchall() if due else []
+        if any(number == left[0][0] for number, *_ in due if left):
+            # As in Places.pick: they would be due for ever.
+            raise Damaged("the index of tasks with a time does not match its table")
         return list(dict.fromkeys(origin for _, origin, _ in due))
 
     def _forget(self, connection: sqlite3.Connection) -> None:

@@ -76,8 +76,8 @@ class Picked:
 class Answers:
     """What came of a Batch, in its order. `puts`: each task's number, None for a URL met before.
 
-    `in_line`: whether origins that may come into memory are left in the file. `next_at`: when the next origin or task may come (Unix time). `due`: origins in
-    memory with tasks whose time has come.
+    `in_line`: whether origins that may come into memory are left in the file. `next_at`: when the next origin or task may
+    come (Unix time). `due`: origins in memory with tasks whose time has come.
     """
 
     puts: list[int | None]
@@ -93,7 +93,8 @@ class Answers:
 class Found:
     """What a file holds when it is opened.
 
-    `last_origin`: the greatest number of an origin. `last_time`: of the last batch, or 0. `given_up`: the URLs that were out too often, and how often.
+    `last_origin`: the greatest number of an origin. `last_time`: of the last batch, or 0. `given_up`: the URLs that were out too
+    often, and how often.
     """
 
     last_origin: int

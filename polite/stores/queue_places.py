@@ -19,7 +19,9 @@ class Places:
         self._window = window
         key = order.key or "0"
         # The words in these are ours.
-        self._heads = f"SELECT {TASK}, sum FROM tasks WHERE origin = ? AND place = 0 ORDER BY {order.by} LIMIT ?"  # noqa: S608
+        self._heads = (
+            f"SELECT {TASK}, sum FROM tasks WHERE origin = ? AND place = 0 ORDER BY {order.by} LIMIT ?"  # noqa: S608
+        )
         self._head = f"SELECT {key} FROM tasks WHERE origin = ? AND place = 0 ORDER BY {order.by} LIMIT 1"  # noqa: S608
         head = f"SELECT {key} FROM tasks WHERE origin = origins.id AND place = 0 ORDER BY {order.by} LIMIT 1"  # noqa: S608
         best = "NULL" if order.key is None else f"({head})"
@@ -30,7 +32,9 @@ class Places:
         return self._load(connection, origin, origin_text(connection, origin), count)
 
     def _load(self, connection: sqlite3.Connection, origin: int, text: str, count: int) -> list[Row]:
-        return [sound_task(text, found) for found in connection.execute(self._heads, (origin, count)).fetchall()]
+        return [
+            sound_task(text, found) for found in connection.execute(self._heads, (origin, count)).fetchall()
+        ]
 
     def leave(self, connection: sqlite3.Connection, leave: Leave, now: float) -> None:
         """The origin stands in line again, if it has something to do."""

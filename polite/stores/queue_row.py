@@ -27,7 +27,7 @@ def sound_task(origin: object, found: Sequence[Any]) -> Row:
     *row, expected = found
     if task_sum(origin, *row) != expected:
         raise Damaged(f"row {row[0]} of tasks does not match its checksum")
-    return tuple(row)  # type: ignore[return-value]
+    return tuple(row)
 
 
 def origin_text(connection: sqlite3.Connection, origin: int) -> str:
@@ -38,16 +38,13 @@ def origin_text(connection: sqlite3.Connection, origin: int) -> str:
     return found[0]  # type: ignore[no-any-return]
 
 
-def change_origin(
-    connection: sqlite3.Connection, origin: int, **changed: float | None
-) -> None:
+def change_origin(connection: sqlite3.Connection, origin: int, **changed: float | None) -> None:
     """Write an origin's `failures` or `crawl_delay`. Raises Damaged."""
     text, failures, crawl_delay = sound_origin(connection, origin)
-    failures = changed.get("failures", failures)
-    crawl_delay = changed.get("crawl_delay", crawl_delay)
+    values = changed.get("failures", failures), changed.get("crawl_delay", crawl_delay)
     connection.execute(
         "UPDATE origins SET failures = ?, crawl_delay = ?, sum = ? WHERE id = ?",
-        (failures, crawl_delay, origin_sum(text, failures, crawl_delay), origin),
+        (*values, origin_sum(text, *values), origin),
     )
 
 
