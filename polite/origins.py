@@ -19,7 +19,7 @@ from polite.robots.agent import UserAgent
 from polite.robots.parse import PARSE_SIZE_FOR_THREAD, parse
 from polite.robots.policy import RobotsPolicy
 from polite.robots.rules import RuleSet
-from polite.robots.snapshot import Snapshot, renewed
+from polite.robots.snapshot import Snapshot, merged, renewed
 from polite.standings import CLOCK_TOLERANCE_S, Standing, Standings
 from polite.turns import Turns
 
@@ -144,7 +144,10 @@ class OriginManager:
     async def _refresh(self, origin: Origin, before: Standing) -> Standing:
         """Ask ahead of time. A defect, or a store that fails, must not make each question ask again."""
         try:
-            return await self._shared(origin, before) or await self._fetch(origin, before)
+            standing = await self._compared(origin, before)
+            if standing is not before and self._young(standing):
+                return self._put(origin, standing)
+            return await self._fetch(origin, standing)
         except Exception as error:
             if self._known.get(origin) is before:
                 log.warning("%s could not be asked ahead of time: %r", origin, error)
@@ -157,29 +160,41 @@ class OriginManager:
 
     async def _ask(self, origin: Origin) -> Standing:
         """The store first, then the origin itself; but not a server that has failed, before its back-off is over."""
-        before = self._known.get(origin)
-        if before is None and self._store is not None:
-            before = await self._recalled(origin, self._store)
-            if before is not None and before.fresh(self._clock.wall()):
+        known = self._known.get(origin)
+        before = await (self._recalled(origin) if known is None else self._compared(origin, known))
+        if before is not None and before is not known:
+            fresh = before.fresh(self._clock.wall()) if known is None else self._young(before)
+            if fresh:
                 return self._put(origin, before)
         if before is not None and before.back_off_left_s(self._clock.monotonic()) > CLOCK_TOLERANCE_S:
             # Asked ahead of time in vain, or the clock was set: what holds is the failure, in dates of today.
             standing = before.dated(self._skew())
             if standing.attempt is not None:
-                standing = await self._standing_of(standing.attempt, standing)
+                # By either clock the good copy is old now, whatever the dates say.
+                attempt = replace(standing.attempt, good_until=None)
+                standing = await self._standing_of(attempt, standing)
             await self._save(origin, standing.snapshot)
             return self._put(origin, standing)
-        shared = None if before is None else await self._shared(origin, before)
-        return shared or await self._fetch(origin, before)
+        return await self._fetch(origin, before)
 
-    async def _shared(self, origin: Origin, before: Standing) -> Standing | None:
-        """What another crawler was told since, where they share a store: the origin need not be asked twice (K4)."""
-        stored = None if self._store is None else await self._store.load(origin)
-        if stored is None or stored.failures:
-            return None
-        standing = await self._standing_of(stored, before)
-        young = standing.fresh_from < self._clock.wall() < standing.refresh_at
-        return self._put(origin, standing) if young else None
+    async def _compared(self, origin: Origin, before: Standing) -> Standing:
+        """Return `before`, or what other gates that share the store have learned since: the origin need not be asked twice (K4).
+
+        A back-off that another gate met is one for this gate too.
+        """
+        if self._store is None:
+            return before
+        stored = await self._store.load(origin)
+        await self._hold_as_kept(origin, self._store)
+        if stored is None:
+            return before
+        ours = before.dated(self._skew()).latest
+        both = merged(stored, ours, self._clock.wall())
+        return before if both is ours or both == ours else await self._standing_of(both, before)
+
+    def _young(self, standing: Standing) -> bool:
+        """Whether it holds, and need not be refreshed yet."""
+        return standing.fresh_from < self._clock.wall() < standing.refresh_at
 
     async def _fetch(self, origin: Origin, before: Standing | None) -> Standing:
         asked = None if before is None else before.asked
@@ -190,6 +205,13 @@ class OriginManager:
         before = None if before is None else before.dated(self._skew())
         last = None if before is None else before.latest
         snapshot = renewed(last, access, self._policy, now, jitter=self._jitter())
+        if snapshot.failures:
+            # Of the two clocks, the one by which the copy is old first counts.
+            until = before.fresh_until if before is not None and still_good else None
+            snapshot = replace(snapshot, good_until=until)
+            if not still_good and self._store is not None:
+                # Another gate may have been told the rules meanwhile.
+                snapshot = merged(await self._store.load(origin), snapshot, now)
         if before is not None and snapshot.failures and still_good:
             # Ahead of time, and in vain: nothing is worse than it was.
             standing = before.attempted(snapshot)
@@ -198,8 +220,7 @@ class OriginManager:
         self._rest_as_asked(origin, standing.asked)
         standing = self._put(origin, self._lasting(origin, standing))
         self._tell(origin, snapshot, standing)
-        if standing.attempt is None:
-            await self._save(origin, snapshot)
+        await self._save(origin, snapshot)
         return standing
 
     def _put(self, origin: Origin, standing: Standing) -> Standing:
@@ -212,19 +233,25 @@ class OriginManager:
     def _skew(self) -> float:
         return self._clock.monotonic() - self._clock.wall()
 
-    async def _recalled(self, origin: Origin, store: RobotsStore) -> Standing | None:
+    async def _recalled(self, origin: Origin) -> Standing | None:
         """What the store knows. Somebody may have asked the origin a moment ago: it rests first, and while a back-off runs."""
-        stored = await store.load(origin)
-        hold = await store.held(origin) if isinstance(store, HoldStore) else None
-        target = Target.of(origin.robots_url)
-        if hold is not None:
-            self._turns.hold(target, hold.left_s(self._clock.wall()), hold.because)
+        if self._store is None:
+            return None
+        stored = await self._store.load(origin)
+        await self._hold_as_kept(origin, self._store)
         if stored is None:
             return None
         standing = await self._standing_of(stored.recalled(self._clock.wall()))
         pause = self._turns.pause(origin, standing.asked)
-        self._turns.hold(target, pause.seconds, pause.because)
+        self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
         return standing
+
+    async def _hold_as_kept(self, origin: Origin, store: RobotsStore) -> None:
+        """Delay the origin for as long as a back-off that the store keeps still runs."""
+        hold = await store.held(origin) if isinstance(store, HoldStore) else None
+        if hold is not None:
+            left_s = hold.left_s(self._clock.wall())
+            self._turns.hold(Target.of(origin.robots_url), left_s, hold.because)
 
     def _rest_as_asked(self, origin: Origin, asked: AskedPace | None) -> None:
         """The pace that the file asks for was not known while it was fetched; the fetch was a hit all the same."""
@@ -246,7 +273,13 @@ class OriginManager:
         return standing.lasting(self._clock.wall() + ready_in_s + delay_s)
 
     async def _standing_of(self, snapshot: Snapshot, before: Standing | None = None) -> Standing:
-        """What a snapshot means now; a file that says what it said `before` is not read again."""
+        """What a snapshot means now; a file that says what it said `before` is not read again.
+
+        A failure that came while its good copy stands is an attempt to refresh that ahead of time.
+        """
+        sound = snapshot.sound
+        if sound is not None and snapshot.failures and sound.fresh(self._clock.wall()):
+            return (await self._standing_of(sound, before)).attempted(snapshot)
         access, reason = snapshot.standing(self._policy, self._clock.wall())
         match access:
             case Found() if before is not None and before.read_from(access):

@@ -50,11 +50,20 @@ class Transport(Protocol):
 
 @runtime_checkable
 class RobotsStore(Protocol):
-    """Where what is known of each origin's robots.txt is kept between questions, and perhaps between runs."""
+    """Where what is known of each origin's robots.txt is kept between questions, and perhaps between runs.
+
+    Several gates, of one process or of many, may use one store.
+    """
 
     async def load(self, origin: Origin) -> Snapshot | None: ...
 
-    async def save(self, origin: Origin, snapshot: Snapshot) -> None: ...
+    async def save(self, origin: Origin, snapshot: Snapshot) -> None:
+        """Keep `polite.robots.snapshot.merged(kept, snapshot)`, in one step with reading `kept`.
+
+        Another gate may have saved a younger answer since this one began to ask. The later answer counts, but a failure never
+        replaces a good copy: it is kept beside it. A running back-off is never made shorter by another failure.
+        """
+        ...
 
     async def close(self) -> None:
         """Give everything back. May be called twice."""
@@ -96,7 +105,8 @@ class HoldStore(RobotsStore, Protocol):
     def hold(self, origin: Origin, hold: Hold) -> None:
         """Keep it, unless one that ends later is kept already. Returns at once, and never raises.
 
-        It is kept for good when a `save` that was called later, or `close`, returns.
+        It is kept for good when a `save` that was called later, or `close`, returns. A permit may end after its gate: then `hold` is
+        called after `close`, and must not open the store again. The store may forget it, unless `close` is called once more.
         """
         ...
 

@@ -261,7 +261,7 @@ async def test_what_another_crawler_was_told_long_ago_is_no_answer() -> None:
     assert (len(asked_first.asked), len(asked_second.asked)) == (2, 1)
 
 
-async def test_a_failure_of_another_crawler_is_its_own() -> None:
+async def test_k4_a_back_off_that_another_crawler_met_is_kept_to() -> None:
     store, clock = MemoryStore(), LoopClock()
 
     async with (
@@ -274,9 +274,14 @@ async def test_a_failure_of_another_crawler_is_its_own() -> None:
         await second.standing(SITE)
         await asyncio.sleep(1)
         standing = await first.standing(SITE)
+        while_it_runs = len(asked_first.asked)
+        await asyncio.sleep(10)
+        after = await first.standing(SITE)
 
-    assert standing.snapshot.failures == 0
-    assert len(asked_first.asked) == 2
+    assert (standing.snapshot.failures, while_it_runs) == (1, 1)
+    assert standing.rules.allows("/page")
+    assert not standing.rules.allows("/private")
+    assert (after.snapshot.failures, len(asked_first.asked)) == (0, 2)
 
 
 async def test_what_the_store_has_too_long_serves_while_the_origin_is_down() -> None:

@@ -200,7 +200,8 @@ async def test_without_keep_stale_a_failed_refresh_denies_when_the_copy_is_over(
 
     assert kept_before is not None
     assert kept_after is not None
-    assert (kept_before.failures, kept_after.failures) == (0, 1)
+    assert (kept_before.failures, kept_after.failures) == (1, 1)
+    assert kept_before.good_until == pytest.approx(1_700_000_000 + 24 * HOUR, abs=1)
     assert (before.allowed, after.allowed, len(transport.asked)) == (True, False, 2)
 
 

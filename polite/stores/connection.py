@@ -15,6 +15,7 @@ _PASSING = _BUSY | {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY}
 _WORDS = {
     sqlite3.SQLITE_READONLY: "the file, its folder or its disk is read-only",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened: is there such a folder, and may we write there?",
+    sqlite3.SQLITE_INTERRUPT: "a question to it did not come to its end: is the file damaged?",
     sqlite3.SQLITE_PERM: "it may not be opened by this user",
 }
 

@@ -1,38 +1,42 @@
 """The file of a robots store: one connection of one thread, opened when it is needed, and what each failure means."""
 
+import json
 import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from polite.ports import Hold
-from polite.robots.snapshot import Snapshot
+from polite.robots.snapshot import Snapshot, merged
 from polite.stores import form
 from polite.stores.connection import Database, WrongFile
 from polite.stores.room import Room
-from polite.stores.schema import migrate, version_of
+from polite.stores.schema import has_checksums, migrate, version_of
 
 log = logging.getLogger("polite")
 
 _COLUMNS = ", ".join(form.COLUMNS)
 _SAVE = f"INSERT OR REPLACE INTO robots ({_COLUMNS}) VALUES ({', '.join('?' * len(form.COLUMNS))})"  # noqa: S608 - and so are these
 _LOAD = f"SELECT {_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608 - its columns' names are ours
+# What is kept of the origins that are to be saved, and by the parameter, as JSON, all at once.
+_KEPT = "SELECT origin, fetched_at FROM robots WHERE origin IN (SELECT value FROM json_each(?))"
 _HOLD = """
-    INSERT INTO back_offs (origin, since, until, because) VALUES (?, ?, ?, ?)
-    ON CONFLICT (origin) DO UPDATE SET since = excluded.since, until = excluded.until, because = excluded.because
+    INSERT INTO back_offs (origin, since, until, because, checksum) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (origin) DO UPDATE
+    SET since = excluded.since, until = excluded.until, because = excluded.because, checksum = excluded.checksum
     WHERE excluded.until > until
 """
-_HELD = "SELECT since, until, because FROM back_offs WHERE origin = ?"
-
-# What set a back-off is told in so many characters: a throttle may be anybody's.
-_LONGEST_WORDS = 500
+_HELD = f"SELECT {', '.join(form.HOLD_COLUMNS)} FROM back_offs WHERE origin = ?"  # noqa: S608 - ours too
 # Back-offs still running are never forgotten to make room: here ends what they may take, in bounds of the rest.
 _HARD_LIMIT = 2
 # Pages of the log that are carried over into the file together, with the only wait for the disk that there is.
 _LOG_PAGES = 4_000
+# A damaged file may lead SQLite in a circle. Forgetting at the limit takes the longest: some 10 million steps of its machine.
+_STEPS_PER_LOOK = 1_000_000
+_MOST_LOOKS = 500
 
 
 class StoreFile:
@@ -57,6 +61,8 @@ class StoreFile:
         self._room = room
         self._max_bytes = max_bytes
         self._wall = wall
+        self._summed = True
+        self._looks = 0
         self._database = Database(
             path,
             self._prepare,
@@ -72,43 +78,87 @@ class StoreFile:
     def write(
         self, snapshots: Mapping[str, Snapshot], holds: Mapping[str, Hold], used: Sequence[str] = ()
     ) -> None:
-        """All in one transaction: when this returns, the end of the process does not undo it. `used`: what was read since."""
-        rows = [form.row(origin, snapshot) for origin, snapshot in snapshots.items()]
-        with self._database.connected() as connection:
+        """Save all in one transaction, merged with what another process saved since (`merged`).
+
+        When this returns, the end of the process does not undo it. `used`: origins that were read since.
+        """
+        with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             if self._room is not None:
                 self._room.spare(connection, used)
-            connection.executemany(_SAVE, rows)
-            connection.executemany(_HOLD, (_hold_row(*each) for each in holds.items()))
+            snapshots = {**snapshots, **self._merged(connection, snapshots)}
+            connection.executemany(_SAVE, (form.row(*each) for each in snapshots.items()))
+            connection.executemany(_HOLD, (form.hold_row(*each) for each in holds.items()))
             if self._room is not None:
-                self._room.make(connection, len(rows), self._wall())
+                self._room.make(connection, len(snapshots), self._wall())
             connection.execute("COMMIT")
 
     def load(self, origin: str) -> Snapshot | None:
-        """The origin's snapshot. A row that cannot be read is as good as none: the origin is asked again."""
-        with self._database.connected() as connection:
-            values = connection.execute(_LOAD, (origin,)).fetchone()
+        """The origin's snapshot. A row that is damaged is as good as none: the origin is asked again."""
+        with self._connected() as connection:
+            return self._read(connection, origin)
+
+    def held(self, origin: str) -> Hold | None:
+        """The hold kept for the origin, over or not. A row that is damaged is as good as none."""
+        with self._connected() as connection:
+            return self._read_hold(connection, origin)
+
+    def answers(self, questions: Sequence[tuple[str, bool]]) -> list[Snapshot | Hold | None]:
+        """Return what `load` returns for each origin, or `held` if its second value is true."""
+        with self._connected() as connection:
+            return [
+                self._read_hold(connection, origin) if of_hold else self._read(connection, origin)
+                for origin, of_hold in questions
+            ]
+
+    def _read_hold(self, connection: sqlite3.Connection, origin: str) -> Hold | None:
+        values = connection.execute(_HELD, (origin,)).fetchone()
         try:
-            return None if values is None else form.snapshot(values)
+            return None if values is None else form.hold(values, summed=self._summed)
         except form.Unreadable as error:
             log.warning("%s: %s", self.path, error)
             return None
 
-    def held(self, origin: str) -> Hold | None:
-        """The hold kept for the origin, over or not."""
+    def _read(self, connection: sqlite3.Connection, origin: str) -> Snapshot | None:
+        values = connection.execute(_LOAD, (origin,)).fetchone()
+        try:
+            return None if values is None else form.snapshot(values, summed=self._summed)
+        except form.Unreadable as error:
+            log.warning("%s: %s", self.path, error)
+            return None
+
+    def _merged(
+        self, connection: sqlite3.Connection, snapshots: Mapping[str, Snapshot]
+    ) -> dict[str, Snapshot]:
+        """Those of the snapshots that the file knows more about. A later answer of the server replaces what is kept, unread."""
+        now = self._wall()
+        merging = {}
+        for origin, fetched_at in connection.execute(_KEPT, (json.dumps(list(snapshots)),)).fetchall():
+            new = snapshots[origin]
+            if new.failures or not fetched_at <= new.fetched_at:
+                merging[origin] = merged(self._read(connection, origin), new, now)
+        return merging
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for so many steps at most."""
+        self._looks = 0
         with self._database.connected() as connection:
-            values = connection.execute(_HELD, (origin,)).fetchone()
-        return None if values is None else Hold(*values)
+            yield connection
+
+    def _too_long(self) -> bool:
+        self._looks += 1
+        return self._looks > _MOST_LOOKS
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> Iterator[sqlite3.Row]:
         """What a query of one's own gives, by name of the column."""
-        with self._database.connected() as connection, closing(connection.cursor()) as cursor:
+        with self._connected() as connection, closing(connection.cursor()) as cursor:
             cursor.row_factory = sqlite3.Row
             yield from cursor.execute(statement, values)
 
     def change(self, statements: Iterable[tuple[str, Sequence[Any]]]) -> list[int]:
         """Statements of one's own in one transaction; the rows that each changed."""
-        with self._database.connected() as connection:
+        with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             changed = [connection.execute(statement, values).rowcount for statement, values in statements]
             connection.execute("COMMIT")
@@ -119,10 +169,12 @@ class StoreFile:
         self._database.close()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.set_progress_handler(self._too_long, _STEPS_PER_LOOK)
         version = version_of(connection)
         if self._mode == "ro":
             if not version:
                 raise WrongFile("is empty: no store has written it")
+            self._summed = has_checksums(connection)
             return
         self._database.write_ahead(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -131,7 +183,4 @@ class StoreFile:
         connection.execute(f"PRAGMA max_page_count = {_HARD_LIMIT * self._max_bytes // page_size}")
         connection.execute(f"PRAGMA journal_size_limit = {self._max_bytes // 4}")
         migrate(connection)
-
-
-def _hold_row(origin: str, hold: Hold) -> tuple[str, float, float, str]:
-    return origin, hold.since, hold.until, form.text(hold.because[:_LONGEST_WORDS])
+        self._summed = has_checksums(connection)

@@ -1,11 +1,13 @@
 """A snapshot as a row of the store's file, and a row as a snapshot."""
 
 import json
+import marshal
 import zlib
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
+from polite.ports import Hold
 from polite.robots.access import Access, Found, Unavailable, Unreachable
 from polite.robots.reason import Reason
 from polite.robots.snapshot import Snapshot
@@ -16,8 +18,9 @@ _ANSWER = (
     *("outcome", "reason", "url", "status", "detail", "hops", "elapsed_s", "max_age_s", "retry_after_s"),
     *("capped", "octets", "body", "more"),
 )
-_TIMES = ("fetched_at", "expires_at", "unreachable_since", "failures", "good_at")
-COLUMNS = ("origin", *_TIMES, *_ANSWER, *(f"good_{name}" for name in _ANSWER))
+_TIMES = ("fetched_at", "expires_at", "unreachable_since", "failures", "good_at", "good_until")
+COLUMNS = ("origin", *_TIMES, *_ANSWER, *(f"good_{name}" for name in _ANSWER), "checksum")
+HOLD_COLUMNS = ("origin", "since", "until", "because", "checksum")
 _LATEST = 1 + len(_TIMES)
 _GOOD = _LATEST + len(_ANSWER)
 
@@ -29,6 +32,10 @@ _NONE: Row = tuple(None for _ in _ANSWER)
 # Of 2,000 real files nine in ten are shorter than a page of the database: packing them too would make the whole smaller
 # by a third, take half as long again, and hide them from who looks with SQLite's own tools.
 _PACKED_FROM = 4_096
+# What set a back-off is told in so many characters: a throttle may be anybody's.
+_LONGEST_WORDS = 500
+# Of a row that was written before there were checksums.
+_NO_CHECKSUM = 0
 
 
 class Unreadable(Exception):
@@ -43,7 +50,7 @@ _EXTRAS = {
 
 
 def row(origin: str, snapshot: Snapshot) -> Row:
-    """The values of COLUMNS."""
+    """Return the values of COLUMNS."""
     if snapshot.good is None:
         good = _NONE
     elif snapshot.good is snapshot.access or snapshot.good == snapshot.access:
@@ -51,26 +58,74 @@ def row(origin: str, snapshot: Snapshot) -> Row:
     else:
         good = _answer(snapshot.good)
     s = snapshot
-    times = (s.fetched_at, s.expires_at, s.unreachable_since, s.failures, s.good_at)
-    return (origin, *times, *_answer(s.access), *good)
+    times = (
+        *(float(s.fetched_at), float(s.expires_at), _float(s.unreachable_since), s.failures),
+        *(_float(s.good_at), _float(s.good_until)),
+    )
+    return _summed((origin, *times, *_answer(s.access), *good))
 
 
-def snapshot(values: Sequence[Any]) -> Snapshot:
-    """What a row says. Raises Unreadable."""
+def snapshot(values: Sequence[Any], *, summed: bool = True) -> Snapshot:
+    """Return what a row of COLUMNS says. Raises Unreadable, also if its checksum is wrong.
+
+    `summed`: each row has a checksum; False for a file that an earlier version made.
+    """
+    _require_sound(values, summed)
     try:
-        fetched_at, expires_at, since, failures, good_at = values[1:_LATEST]
+        fetched_at, expires_at, since, failures, good_at, good_until = values[1:_LATEST]
         access = _access(values[_LATEST:_GOOD])
         return Snapshot(
             access,
             float(fetched_at),
             float(expires_at),
-            good=_good(values[_GOOD:], access),
+            good=_good(values[_GOOD:-1], access),
             good_at=None if good_at is None else float(good_at),
             unreachable_since=None if since is None else float(since),
             failures=int(failures),
+            good_until=_float(good_until),
         )
     except (KeyError, TypeError, ValueError, zlib.error) as error:
         raise Unreadable(f"the row of {values[0]!r} cannot be read: {error!r}") from error
+
+
+def hold_row(origin: str, hold: Hold) -> Row:
+    """Return the values of HOLD_COLUMNS."""
+    because = text(hold.because[:_LONGEST_WORDS])
+    return _summed((origin, float(hold.since), float(hold.until), because))
+
+
+def hold(values: Sequence[Any], *, summed: bool = True) -> Hold:
+    """Return what a row of HOLD_COLUMNS says. Raises Unreadable, also if its checksum is wrong."""
+    _require_sound(values, summed)
+    _, since, until, because, _ = values
+    if type(since) is not float or type(until) is not float or type(because) is not str:
+        raise Unreadable(f"the back-off of {values[0]!r} cannot be read")
+    return Hold(since, until, because)
+
+
+def _summed(values: Row) -> Row:
+    return (*values, _checksum(values))
+
+
+def _require_sound(values: Sequence[Any], summed: bool) -> None:  # noqa: FBT001 - keyword-only where it is public
+    if not summed and values[-1] == _NO_CHECKSUM:
+        return
+    if values[-1] != _checksum(values[:-1]):
+        raise Unreadable(f"the row of {values[0]!r} was changed or damaged: its checksum is wrong")
+
+
+def _checksum(values: Sequence[Any]) -> int:
+    """CRC-32 of the values as SQLite gives them back, bodies included; never 0.
+
+    marshal's version 0 writes each value and its type without a look at its neighbours, as it has since Python 2, and in a tenth
+    of the time that their `repr` takes. Were it to change one day, the origins would be asked again.
+    """
+    return zlib.crc32(marshal.dumps(values, 0)) or 1
+
+
+def _float(value: float | None) -> float | None:
+    """A column of SQLite's REAL gives back a float, whatever went in: the checksum must not depend on it."""
+    return None if value is None else float(value)
 
 
 def inflated(body: bytes | None, octets: int | None) -> bytes | None:
@@ -89,18 +144,18 @@ def _answer(access: Access) -> Row:
         case Found():
             return (
                 *("found", access.reason.name, text(access.url), access.status, None, access.hops),
-                *(access.elapsed_s, access.max_age_s, None, int(access.capped)),
+                *(float(access.elapsed_s), _float(access.max_age_s), None, int(access.capped)),
                 *(len(access.body), _packed(access.body), _more(access)),
             )
         case Unavailable():
             return (
                 *("unavailable", access.reason.name, text(access.url), access.status, None, access.hops),
-                *(access.elapsed_s, access.max_age_s, None, None, None, None, _more(access)),
+                *(float(access.elapsed_s), _float(access.max_age_s), None, None, None, None, _more(access)),
             )
         case Unreachable():
             return (
                 *("unreachable", access.reason.name, text(access.url), access.status, text(access.detail)),
-                *(access.hops, access.elapsed_s, None, access.retry_after_s, None, None, None),
+                *(access.hops, float(access.elapsed_s), None, _float(access.retry_after_s), None, None, None),
                 _more(access),
             )
 

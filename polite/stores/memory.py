@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 from polite.errors import InvalidOption
 from polite.origin import Origin
-from polite.robots.snapshot import Snapshot
+from polite.robots.snapshot import Snapshot, merged
 
 
 class MemoryStore:
@@ -26,8 +26,8 @@ class MemoryStore:
         return snapshot
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
-        """Keep the snapshot in place of what was known."""
-        self._snapshots[origin] = snapshot
+        """Keep the snapshot, merged with what was known."""
+        self._snapshots[origin] = merged(self._snapshots.get(origin), snapshot)
         self._snapshots.move_to_end(origin)
         if len(self._snapshots) > self._max_origins:
             self._snapshots.popitem(last=False)

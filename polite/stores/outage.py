@@ -8,7 +8,7 @@ from collections.abc import Callable
 from polite.errors import StoreFailed
 from polite.ports import Hold
 from polite.robots.access import Found
-from polite.robots.snapshot import Snapshot
+from polite.robots.snapshot import Snapshot, merged
 
 log = logging.getLogger("polite")
 
@@ -53,11 +53,12 @@ class Unwritten:
         self.holds: dict[str, Hold] = {}
 
     def keep(self, snapshots: dict[str, Snapshot], holds: dict[str, Hold]) -> None:
-        """Keep all of these, in the place of what is kept of the same origins."""
+        """Keep all of these, merged with what is kept of the same origins."""
         for origin, snapshot in snapshots.items():
+            both = merged(self.snapshots.get(origin), snapshot)
             self._drop(origin)
-            self.snapshots[origin] = snapshot
-            self._octets += _octets(snapshot)
+            self.snapshots[origin] = both
+            self._octets += _octets(both)
         while len(self.snapshots) > self._max_origins or self._octets > self._max_bytes:
             self._drop(next(iter(self.snapshots)))
         self.holds |= {origin: later(hold, self.holds.get(origin)) for origin, hold in holds.items()}

@@ -30,8 +30,18 @@ STEPS = (
     ALTER TABLE robots ADD COLUMN more TEXT;
     ALTER TABLE robots ADD COLUMN good_more TEXT
     """,
+    # A row of an earlier version has no checksum until it is saved again.
+    """
+    ALTER TABLE robots ADD COLUMN good_until REAL;
+    ALTER TABLE robots ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE back_offs ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0
+    """,
 )
 VERSION = len(STEPS)
+# The first version in which each row has a checksum; a file that was made earlier holds this table.
+_SUMMED = 3
+_MARK_UNSUMMED = "CREATE TABLE unsummed (since_version INTEGER)"
+_UNSUMMED = "SELECT count(*) FROM sqlite_master WHERE name = 'unsummed'"
 
 # One statement, and so one moment: another process may be making the file just now.
 _MARKS = """
@@ -59,12 +69,20 @@ def migrate(connection: sqlite3.Connection) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for step in STEPS[version_of(connection) :]:
+        before = version_of(connection)
+        for step in STEPS[before:]:
             for statement in step.split(";"):
                 connection.execute(statement)
+        if 0 < before < _SUMMED:
+            connection.execute(_MARK_UNSUMMED)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.rollback()
+
+
+def has_checksums(connection: sqlite3.Connection) -> bool:
+    """Whether each row has one: the file was not made by an earlier version."""
+    return connection.execute(_UNSUMMED).fetchone() == (0,)

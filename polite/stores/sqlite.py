@@ -12,7 +12,7 @@ from polite.errors import InvalidOption, Overloaded, StoreFailed
 from polite.origin import Origin
 from polite.ports import Hold
 from polite.robots.policy import count, seconds
-from polite.robots.snapshot import Snapshot
+from polite.robots.snapshot import Snapshot, merged
 from polite.stores.file import StoreFile
 from polite.stores.outage import Outage, Unwritten, later
 from polite.stores.room import Room
@@ -80,6 +80,8 @@ class SqliteStore:
             self.path, busy_timeout=busy_timeout, max_bytes=max_bytes, room=room, wall=self._now
         )
         self._read = StoreFile(self.path, busy_timeout=busy_timeout, max_bytes=max_bytes, wall=self._now)
+        self._late = Unwritten(_UNWRITTEN_ORIGINS, _UNWRITTEN_BYTES)  # holds that came after `close`
+        self._closed = False
         self._used: dict[str, None] = {}  # what was read since the last write, to be told with the next
         self._writer: Worker[_Write] | None = None
         self._reader: Worker[_Read] | None = None
@@ -95,15 +97,16 @@ class SqliteStore:
         """The origin's latest snapshot, or None. Raises StoreFailed, unless memory takes the file's place."""
         name = str(origin)
         unwritten = self._unwritten.snapshots.get(name)
-        if unwritten is not None:
-            return unwritten
         found: Snapshot | None = await self._reading().ask((name, False))
         if found is not None and len(self._used) < _MOST_USED:
             self._used[name] = None
-        return found
+        return found if unwritten is None else merged(found, unwritten, self._now())
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
-        """Keep the snapshot in place of what was known. Raises StoreFailed, unless memory takes the file's place; Overloaded."""
+        """Keep the snapshot, merged with what was known, whichever process saved it (see `RobotsStore`).
+
+        Raises StoreFailed, unless memory takes the file's place; Overloaded.
+        """
         used, self._used = self._used, {}
         for name in used:
             self._writing().tell((name, Use.READ))
@@ -111,6 +114,11 @@ class SqliteStore:
 
     def hold(self, origin: Origin, hold: Hold) -> None:
         """Keep the hold, unless one that ends later is kept; soon, and for good when a later `save`, or `close`, returns."""
+        if self._closed:
+            # A permit that ended after its gate: no thread is started for it, which nobody would end.
+            self._late.keep({}, {str(origin): hold})
+            log.warning("a back-off of %s came after %s was closed: it is kept if that is used again", origin, self.path)
+            return
         try:
             self._writing().tell((str(origin), hold))
         except Overloaded as error:
@@ -125,6 +133,9 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Write what was asked for, and give everything back. May be called twice."""
+        if self._late.holds:
+            self._writing()
+        self._closed = True
         workers = [worker for worker in (self._writer, self._reader) if worker is not None]
         self._writer = self._reader = None
         # Both are told before one is waited for: the waiting may be cancelled.
@@ -138,12 +149,17 @@ class SqliteStore:
 
     def _writing(self) -> Worker[_Write]:
         self._asked_at = self._wall()
+        self._closed = False
         if self._writer is None:
             self._writer = Worker(f"polite writes {self.path}", self._write, self._end_writing)
+            for held in self._late.holds.items():
+                self._writer.tell(held)
+            self._late.clear()
         return self._writer
 
     def _reading(self) -> Worker[_Read]:
         self._asked_at = self._wall()
+        self._closed = False
         if self._reader is None:
             self._reader = Worker(f"polite reads {self.path}", self._answers, self._read.close)
         return self._reader
@@ -156,7 +172,7 @@ class SqliteStore:
         for origin, what in jobs:
             match what:
                 case Snapshot():
-                    snapshots[origin] = what
+                    snapshots[origin] = merged(snapshots.get(origin), what, self._now())
                 case Hold():
                     holds[origin] = later(what, holds.get(origin))
                 case Use():
@@ -206,7 +222,7 @@ class SqliteStore:
         if self._no_reading.waits:
             return [None] * len(jobs)
         try:
-            answers = [self._read.held(name) if of_hold else self._read.load(name) for name, of_hold in jobs]
+            answers = self._read.answers(jobs)
         except StoreFailed as error:
             if not self._in_memory:
                 return [error] * len(jobs)

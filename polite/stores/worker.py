@@ -1,20 +1,22 @@
-"""A thread that works in batches: what comes while one is done makes the next, and its answers go back together."""
+"""A worker that serves jobs in batches in a thread of the loop's executor: jobs that arrive during one batch make the next."""
 
 import asyncio
 import logging
-import threading
 from asyncio import AbstractEventLoop, Future
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from queue import Empty, SimpleQueue
+from functools import partial
 from typing import Any, Generic, TypeVar
 
-from polite.errors import Overloaded
+from polite.errors import Overloaded, StoreFailed
 
 log = logging.getLogger("polite")
 
 Job = TypeVar("Job")
 _Asked = tuple[Job, "Future[Any] | None"]
+_Delivery = tuple[AbstractEventLoop, "list[tuple[Future[Any], object]]"]
 
 # Jobs of a batch: so many at most wait longer for the others than for themselves.
 _BATCH = 1_000
@@ -22,10 +24,22 @@ _BATCH = 1_000
 _MOST = 100_000
 
 
+class _Queue(Generic[Job]):
+    """The jobs that one event loop has asked for, and whether a batch of them is under way."""
+
+    __slots__ = ("busy", "jobs", "stirred")
+
+    def __init__(self) -> None:
+        self.jobs: deque[_Asked[Job]] = deque()
+        self.stirred = False
+        self.busy: Future[Any] | None = None
+
+
 class Worker(Generic[Job]):
     """`serve` gets jobs in the order in which they came, and gives an answer for each, which may be an exception.
 
-    `ended` is called in the thread when all is done. May be used from several event loops.
+    All work goes through `loop.run_in_executor`, with an executor of one thread: several event loops may ask, and `serve` is
+    still called by one thread, once at a time. `ended` is called there when all is done.
     """
 
     def __init__(
@@ -34,55 +48,112 @@ class Worker(Generic[Job]):
         self._name = name
         self._serve = serve
         self._ended = ended
-        self._queue: SimpleQueue[_Asked[Job] | None] = SimpleQueue()
-        # A crawler that forgets to close us may end all the same: what was acknowledged is kept.
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        self._executor = ThreadPoolExecutor(1, name)
+        self._queues: dict[AbstractEventLoop, _Queue[Job]] = {}
+        self._end: Future[None] | None = None
 
     def ask(self, job: Job) -> "Future[Any]":
-        """Have it done; the answer comes to the running loop. Raises Overloaded."""
-        self._require_room()
-        future: Future[Any] = asyncio.get_running_loop().create_future()
-        self._queue.put((job, future))
+        """Request the job; the answer comes to the running loop. Raises Overloaded."""
+        loop = asyncio.get_running_loop()
+        future: Future[Any] = loop.create_future()
+        self._put(loop, job, future)
         return future
 
     def tell(self, job: Job) -> None:
-        """Have it done; nobody waits for an answer. Raises Overloaded."""
-        self._require_room()
-        self._queue.put((job, None))
+        """Request the job without waiting for an answer. Raises Overloaded."""
+        self._put(asyncio.get_running_loop(), job, None)
 
     def end(self) -> None:
-        """Do what was asked for, and end; nothing may be asked for any more."""
-        self._queue.put(None)
+        """Serve what was asked for, then end. Nothing may be asked for any more."""
+        loop = asyncio.get_running_loop()
+        self._end = loop.create_future()
+        queue = self._queues.get(loop)
+        if queue is None or queue.busy is None:
+            self._finish(loop)
 
     async def gone(self) -> None:
         """Wait until it has ended."""
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
+        if self._end is not None:
+            await asyncio.wait([self._end])
+        await asyncio.get_running_loop().run_in_executor(None, self._executor.shutdown)
 
-    def _require_room(self) -> None:
-        if self._queue.qsize() >= _MOST:
+    def _put(self, loop: AbstractEventLoop, job: Job, future: "Future[Any] | None") -> None:
+        queue = self._queues.get(loop)
+        if queue is None:
+            queue = self._queues[loop] = _Queue()
+        if len(queue.jobs) >= _MOST:
             raise Overloaded(f"{self._name}: {_MOST} jobs wait already: the disk does not keep up")
+        queue.jobs.append((job, future))
+        if queue.busy is None and not queue.stirred:
+            # At the end of this step: what else is asked for in it goes along.
+            queue.stirred = True
+            loop.call_soon(self._flush, loop, queue)
 
-    def _run(self) -> None:
-        going_on = True
-        while going_on:
-            batch, going_on = self._next_batch()
-            if batch:
-                _deliver(batch, self._answers([job for job, _ in batch]))
-        self._ended()
-
-    def _next_batch(self) -> tuple[list[_Asked[Job]], bool]:
-        """What has come meanwhile, one at least; and whether more may come."""
-        batch: list[_Asked[Job]] = []
+    def _flush(self, loop: AbstractEventLoop, queue: _Queue[Job]) -> None:
+        queue.stirred = False
+        if queue.busy is not None:
+            return
+        batch = _taken(queue.jobs, _BATCH)
+        if not batch:
+            # Nothing is kept for a loop that has nothing to ask: it may never come back.
+            self._queues.pop(loop, None)
+            return
         try:
-            while len(batch) < _BATCH:
-                asked = self._queue.get(block=not batch)
-                if asked is None:
-                    return batch, False
-                batch.append(asked)
-        except Empty:
-            pass
-        return batch, True
+            work = partial(self._answers, [job for job, _ in batch])
+            queue.busy = loop.run_in_executor(self._executor, work)
+        except RuntimeError as error:
+            # Another loop has closed the store this moment.
+            _settle(_answered(batch, [StoreFailed(f"{self._name}: closed meanwhile ({error})")] * len(batch)))
+            return
+        queue.busy.add_done_callback(partial(self._served, loop, queue, batch))
+
+    def _served(
+        self,
+        loop: AbstractEventLoop,
+        queue: _Queue[Job],
+        batch: Sequence[_Asked[Job]],
+        served: "Future[Sequence[object]]",
+    ) -> None:
+        queue.busy = None
+        if served.cancelled():
+            answers: Sequence[object] = [StoreFailed(f"{self._name}: cancelled")] * len(batch)
+        else:
+            error = served.exception()
+            answers = served.result() if error is None else [_exception(error)] * len(batch)
+        _settle(_answered(batch, answers))
+        if self._end is not None and self._end.get_loop() is loop:
+            self._finish(loop)
+        else:
+            self._flush(loop, queue)
+
+    def _finish(self, loop: AbstractEventLoop) -> None:
+        """Serve all that still waits, of every loop, and end."""
+        ending = loop.run_in_executor(self._executor, self._serve_all)
+        ending.add_done_callback(partial(self._finished, loop))
+
+    def _finished(self, loop: AbstractEventLoop, ending: "Future[list[_Delivery]]") -> None:
+        error = None if ending.cancelled() else ending.exception()
+        if error is not None:
+            log.error("%s failed", self._name, exc_info=error)
+        for asker, answered in [] if error is not None or ending.cancelled() else ending.result():
+            if asker is loop:
+                _settle(answered)
+                continue
+            # A loop that was closed meanwhile has nobody who waits.
+            with suppress(RuntimeError):
+                asker.call_soon_threadsafe(_settle, answered)
+        if self._end is not None and not self._end.done():
+            self._end.set_result(None)
+
+    def _serve_all(self) -> "list[_Delivery]":
+        """In the thread: what is left, batch by batch; then the end."""
+        delivered = []
+        for loop, queue in list(self._queues.items()):
+            while batch := _taken(queue.jobs, _BATCH):
+                answers = self._answers([job for job, _ in batch])
+                delivered.append((loop, _answered(batch, answers)))
+        self._ended()
+        return delivered
 
     def _answers(self, jobs: Sequence[Job]) -> Sequence[object]:
         try:
@@ -93,16 +164,24 @@ class Worker(Generic[Job]):
             return [error] * len(jobs)
 
 
-def _deliver(batch: Sequence[_Asked[Job]], answers: Sequence[object]) -> None:
-    """One call for each loop, however many wait there."""
-    loops: dict[AbstractEventLoop, list[tuple[Future[Any], object]]] = {}
-    for (_, future), answer in zip(batch, answers, strict=True):
-        if future is not None:
-            loops.setdefault(future.get_loop(), []).append((future, answer))
-    for loop, answered in loops.items():
-        # A loop that was closed meanwhile has nobody who waits.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(_settle, answered)
+def _taken(jobs: "deque[_Asked[Job]]", most: int) -> list[_Asked[Job]]:
+    """The oldest, removed from the queue; its loop and the thread may both take."""
+    taken: list[_Asked[Job]] = []
+    with suppress(IndexError):
+        while len(taken) < most:
+            taken.append(jobs.popleft())
+    return taken
+
+
+def _answered(batch: Sequence[_Asked[Job]], answers: Sequence[object]) -> list[tuple["Future[Any]", object]]:
+    return [
+        (future, answer) for (_, future), answer in zip(batch, answers, strict=True) if future is not None
+    ]
+
+
+def _exception(error: BaseException) -> Exception:
+    """What ends a thread must not end the task that waits for it."""
+    return error if isinstance(error, Exception) else RuntimeError(repr(error))
 
 
 def _settle(answered: Sequence[tuple["Future[Any]", object]]) -> None:

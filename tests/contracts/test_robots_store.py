@@ -8,10 +8,10 @@ import pytest
 from polite.errors import InvalidOption
 from polite.origin import Origin
 from polite.ports import RobotsStore
-from polite.robots.access import Found, Unreachable
+from polite.robots.access import Found, Unavailable, Unreachable
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
-from polite.robots.snapshot import renewed
+from polite.robots.snapshot import Snapshot, renewed
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 
@@ -25,7 +25,7 @@ SECOND = renewed(FIRST, Unreachable(Reason.TIMEOUT, SITE.robots_url), POLICY, 2.
 async def store(request: pytest.FixtureRequest, tmp_path) -> AsyncIterator[RobotsStore]:
     stores = {
         "memory": MemoryStore,
-        "sqlite": lambda: SqliteStore(tmp_path / "crawl.sqlite"),
+        "sqlite": lambda: SqliteStore(tmp_path / "crawl.sqlite", wall=lambda: 120.0),
         "sqlite, with memory to fall back on": lambda: SqliteStore(tmp_path, on_failure="memory"),
     }
     made = stores[request.param]()
@@ -42,6 +42,116 @@ async def test_the_latest_snapshot_comes_back_whole(store: RobotsStore) -> None:
     await store.save(SITE, SECOND)
 
     assert await store.load(SITE) == SECOND
+
+
+# What two gates learn of one origin: which of it is kept, whoever saves first.
+
+EARLIER, LATER = 100.0, 110.0
+
+
+def good(at: float, body: bytes = b"Disallow: /") -> Snapshot:
+    return renewed(None, Found(body, 200, SITE.robots_url), POLICY, at)
+
+
+def gone(at: float) -> Snapshot:
+    return renewed(None, Unavailable(Reason.UNAVAILABLE, SITE.robots_url, 404), POLICY, at)
+
+
+def failed(at: float, before: Snapshot | None = None, retry_after_s: float | None = None) -> Snapshot:
+    access = Unreachable(Reason.SERVER_ERROR, SITE.robots_url, 503, retry_after_s=retry_after_s)
+    return renewed(before, access, POLICY, at)
+
+
+async def both_ways(store: RobotsStore, one: Snapshot, other: Snapshot) -> Snapshot:
+    """What is kept of both, which must be the same whichever is saved first."""
+    for origin, snapshots in ((SITE, (one, other)), (OTHER, (other, one))):
+        for snapshot in snapshots:
+            await store.save(origin, snapshot)
+    kept, reversed_ = await store.load(SITE), await store.load(OTHER)
+    assert kept is not None
+    assert kept == reversed_
+    return kept
+
+
+@pytest.mark.parametrize("earlier", [good(EARLIER, b"Allow: /"), gone(EARLIER), failed(EARLIER)])
+@pytest.mark.parametrize("later", [good(LATER), gone(LATER)])
+async def test_a_later_answer_of_the_server_counts_as_it_is(
+    store: RobotsStore, earlier: Snapshot, later: Snapshot
+) -> None:
+    assert await both_ways(store, earlier, later) == later
+
+
+@pytest.mark.parametrize("copy", [good(EARLIER), gone(EARLIER)])
+async def test_a_later_failure_leaves_the_good_copy_for_as_long_as_it_was_good(
+    store: RobotsStore, copy: Snapshot
+) -> None:
+    failure = failed(LATER, before=failed(EARLIER - 50), retry_after_s=86_000)
+
+    kept = await both_ways(store, copy, failure)
+
+    assert (kept.access, kept.expires_at) == (failure.access, failure.expires_at)
+    assert (kept.good, kept.good_at, kept.good_until) == (copy.access, EARLIER, copy.expires_at)
+    # The answer in between ended the row of failures that this gate saw.
+    assert (kept.unreachable_since, kept.failures) == (LATER, 1)
+
+
+async def test_an_earlier_failure_that_is_saved_late_changes_nothing(store: RobotsStore) -> None:
+    copy = good(LATER)
+
+    assert await both_ways(store, copy, failed(EARLIER, retry_after_s=86_000)) == copy
+
+
+async def test_of_two_failures_the_younger_copy_and_the_longer_back_off_are_kept(store: RobotsStore) -> None:
+    copy = good(EARLIER - 50)
+    longer, later = (
+        failed(EARLIER, copy, retry_after_s=86_000),
+        failed(LATER, good(EARLIER - 90, b"Allow: /")),
+    )
+
+    kept = await both_ways(store, longer, later)
+
+    assert (kept.access, kept.fetched_at, kept.expires_at) == (later.access, LATER, longer.expires_at)
+    assert (kept.good, kept.good_until) == (copy.good, copy.expires_at)
+
+
+async def test_thirty_days_count_from_the_first_failure_of_the_row_that_goes_on(store: RobotsStore) -> None:
+    first = failed(EARLIER)
+    again = failed(LATER, before=first)
+
+    kept = await both_ways(store, first, again)
+
+    assert (kept.unreachable_since, kept.failures) == (EARLIER, 2)
+
+
+async def test_a_failure_that_is_older_than_the_copy_does_not_count_for_the_thirty_days(
+    store: RobotsStore,
+) -> None:
+    copy = good(EARLIER)
+    other = failed(EARLIER + 5, before=copy)
+    ours = failed(LATER, before=failed(EARLIER - 40 * 86_400))
+
+    kept = await both_ways(store, other, ours)
+
+    assert (kept.unreachable_since, kept.good, kept.failures) == (EARLIER + 5, copy.good, 1)
+
+
+async def test_what_a_clock_dated_that_was_set_back_since_gives_way(store: RobotsStore) -> None:
+    ahead, now = good(EARLIER + 3_600, b"Allow: /"), good(EARLIER)
+
+    await store.save(SITE, ahead)
+    await store.save(SITE, now)
+
+    assert await store.load(SITE) == now
+
+
+async def test_many_saves_of_one_origin_at_one_time_end_as_if_they_came_in_turn(store: RobotsStore) -> None:
+    copy = good(LATER)
+
+    await asyncio.gather(
+        *(store.save(SITE, s) for s in (copy, failed(EARLIER), failed(EARLIER + 1), gone(EARLIER)))
+    )
+
+    assert await store.load(SITE) == copy
 
 
 async def test_origins_are_kept_apart(store: RobotsStore) -> None:

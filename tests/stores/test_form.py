@@ -49,7 +49,9 @@ def test_every_field_of_an_answer_comes_back(kind):
 
 def test_every_field_of_a_snapshot_comes_back():
     failed = Unreachable(Reason.TIMEOUT, URL, detail="no answer", retry_after_s=9.0)
-    snapshot = Snapshot(failed, 5.0, 6.0, good=FOUND, good_at=1.0, unreachable_since=4.0, failures=3)
+    snapshot = Snapshot(
+        failed, 5.0, 6.0, good=FOUND, good_at=1.0, unreachable_since=4.0, failures=3, good_until=8.0
+    )
 
     assert all(getattr(snapshot, f.name) not in (None, 0) for f in fields(Snapshot))
     assert there_and_back(snapshot) == snapshot
@@ -130,6 +132,9 @@ def test_a_row_that_was_changed_is_not_read(column, value):
 
     with pytest.raises(form.Unreadable, match="site"):
         form.snapshot(row)
+    row[-1] = 0
+    with pytest.raises(form.Unreadable, match="site"):
+        form.snapshot(row, summed=False)
 
 
 def test_a_failure_is_no_good_copy():
@@ -156,4 +161,4 @@ def test_what_a_newer_polite_knows_besides_is_passed_over():
     row = list(form.row(NAME, Snapshot(FOUND, 1.0, 2.0)))
     row[form.COLUMNS.index("more")] = '{"colour": "green"}'
 
-    assert form.snapshot(row).access == FOUND
+    assert form.snapshot(form._summed(tuple(row[:-1]))).access == FOUND

@@ -202,3 +202,14 @@ async def test_a_file_that_cannot_be_used_is_known_when_the_gate_opens(path):
             pass
 
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("polite")]
+
+
+async def test_a_429_reported_after_the_gate_has_closed_opens_no_file_again(path):
+    async with Run(path) as run:
+        permit = run.gate.permit(PAGE)
+        await permit.__aenter__()
+    permit.report(status=429, headers={"Retry-After": "3600"})
+    await permit.__aexit__(None, None, None)
+    await asyncio.sleep(1)
+
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("polite")]

@@ -27,6 +27,7 @@ SITE, OTHER = Origin.of("https://site.test"), Origin.of("https://other.test")
 POLICY = RobotsPolicy()
 FIRST = renewed(None, Found(b"User-agent: *", 200, SITE.robots_url), POLICY, 1.0)
 SECOND = renewed(FIRST, Unreachable(Reason.TIMEOUT, SITE.robots_url), POLICY, 2.0)
+THIRD = renewed(SECOND, Found(b"Disallow: /", 200, SITE.robots_url), POLICY, 3.0)
 HOUR = Hold(10.0, 3_610.0, "status 429, Retry-After 3600 s")
 
 
@@ -419,11 +420,11 @@ async def test_what_memory_kept_goes_into_the_file_when_it_works_again(opened, p
     await store.save(OTHER, FIRST)
     again = opened()
     written = [await again.load(origin) for origin in (SITE, OTHER)]
-    await again.save(SITE, FIRST)
+    await again.save(SITE, THIRD)
 
     assert written == [SECOND, FIRST]
     assert await again.held(SITE) == HOUR
-    assert await store.load(SITE) == FIRST
+    assert await store.load(SITE) == THIRD
     assert [r.getMessage() for r in caplog.records][-1] == f"writing {path} works again"
 
 
@@ -432,7 +433,7 @@ async def test_a_failing_file_is_left_alone_for_a_while(path):
     await store.open()
     tries = []
     store._written.write = lambda *_: tries.append(1)
-    store._read.load = lambda *_: tries.append(1)
+    store._read.answers = lambda *_: tries.append(1)
     store._no_reading.began(StoreFailed("x"))
 
     await store.save(SITE, FIRST)
@@ -526,3 +527,47 @@ async def test_a_defect_of_ours_reaches_who_waits_and_the_thread_goes_on(opened,
     await store.save(SITE, FIRST)
 
     assert await store.load(SITE) == FIRST
+
+
+async def test_two_processes_that_save_the_same_origins_lose_neither_the_copy_nor_the_back_off(opened):
+    one, other = opened(), opened()
+    copy = renewed(None, Found(b"Disallow: /", 200, SITE.robots_url), POLICY, 10.0)
+    failure = renewed(None, Unreachable(Reason.SERVER_ERROR, SITE.robots_url, 503), POLICY, 11.0)
+    origins = [Origin.of(f"https://h{number}.test") for number in range(300)]
+
+    await asyncio.gather(
+        *(one.save(origin, copy) for origin in origins),
+        *(other.save(origin, failure) for origin in reversed(origins)),
+    )
+    kept = [await one.load(origin) for origin in origins]
+
+    assert {(each.access, each.good, each.expires_at) for each in kept} == {
+        (failure.access, copy.access, failure.expires_at)
+    }
+
+
+async def test_a_hold_that_comes_after_closing_opens_nothing_and_is_kept_when_the_store_is_used_again(
+    opened, caplog
+):
+    store = opened()
+    await store.save(SITE, FIRST)
+    await store.close()
+
+    store.hold(SITE, HOUR)
+    threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("polite")]
+    await store.save(OTHER, FIRST)
+
+    assert threads == []
+    assert "came after" in caplog.text
+    assert await store.held(SITE) == HOUR
+
+
+async def test_a_hold_that_comes_after_closing_is_kept_when_the_store_is_closed_once_more(opened):
+    store = opened()
+    await store.open()
+    await store.close()
+
+    store.hold(SITE, HOUR)
+    await store.close()
+
+    assert await opened().held(SITE) == HOUR

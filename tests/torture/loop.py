@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from polite.stores.worker import Job, Worker
 from polite.testing import VirtualTimeLoop
 
 # Real seconds after which the loop looks around again, should a thread have forgotten to wake it.
@@ -40,15 +39,4 @@ class PatientLoop(VirtualTimeLoop):
     ) -> "asyncio.Future[Any]":
         future = super().run_in_executor(executor, func, *args)
         self.wait_for(future)
-        return future
-
-
-class PatientWorker(Worker[Job]):
-    """A store's thread, for which the loop waits."""
-
-    def ask(self, job: Job) -> "asyncio.Future[Any]":
-        future = super().ask(job)
-        loop = future.get_loop()
-        assert isinstance(loop, PatientLoop)
-        loop.wait_for(future)
         return future

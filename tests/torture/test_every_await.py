@@ -8,9 +8,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-import polite.stores.sqlite
 from tests.torture.crawl import Crawl, open_files
-from tests.torture.loop import PatientLoop, PatientWorker
+from tests.torture.loop import PatientLoop
 from tests.torture.saboteur import ROOT, Failure, Place, Saboteur
 from tests.torture.scenes import ALL, LATER, SCENES, SHARED
 from tests.torture.stores import STORES, Opening, filled
@@ -18,11 +17,6 @@ from tests.torture.web import CHANGED, CLOSED, ONE_ADDRESS, PATHS, PAUSED, Path
 
 # Thousands of crawls, most of whose time would be the disk's: what is written here need not outlive the machine.
 IN_MEMORY = File("/dev/shm") if File("/dev/shm").is_dir() else None
-
-
-@pytest.fixture(autouse=True)
-def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(polite.stores.sqlite, "Worker", PatientWorker)
 
 
 def crawled(path: Path, scene: str, store: Opening, saboteur: Saboteur) -> None:
@@ -83,9 +77,7 @@ def test_nor_when_gates_are_closed_and_askers_leave(scene: str, store: str, fail
 def template(tmp_path_factory: pytest.TempPathFactory) -> File:
     """A file with what a crawl of two hosts left, one of them with a large robots.txt."""
     name = tmp_path_factory.mktemp("filled") / "crawl.sqlite"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(polite.stores.sqlite, "Worker", PatientWorker)
-        crawled(TWO, "gate", lambda _: str(name), Saboteur())
+    crawled(TWO, "gate", lambda _: str(name), Saboteur())
     return name
 
 
