@@ -144,7 +144,7 @@ def merged(kept: Snapshot | None, new: Snapshot, now: float | None = None) -> Sn
     | earlier answer | later answer | result |
     |---|---|---|
     | any | found, unavailable | the later answer as it is |
-    | found, unavailable | unreachable | the failure with its back-off; its good copy is the earlier answer, for as long as that was good |
+    | found, unavailable | unreachable | the failure, and the earlier answer as its good copy, for as long as that was good |
     | unreachable | unreachable | the later failure; the younger good copy; the back-off that ends last |
 
     A good copy ends a row of failures: the 30 days (RFC 9309, 2.3.1.4) count from the first failure after it. If both are failures

@@ -110,11 +110,11 @@ def _summed(values: Row) -> Row:
 def _require_sound(values: Sequence[Any], summed: bool) -> None:  # noqa: FBT001 - keyword-only where it is public
     if not summed and values[-1] == _NO_CHECKSUM:
         return
-    if values[-1] != _checksum(values[:-1]):
+    if values[-1] != _checksum(tuple(values[:-1])):
         raise Unreadable(f"the row of {values[0]!r} was changed or damaged: its checksum is wrong")
 
 
-def _checksum(values: Sequence[Any]) -> int:
+def _checksum(values: Row) -> int:
     """CRC-32 of the values as SQLite gives them back, bodies included; never 0.
 
     marshal's version 0 writes each value and its type without a look at its neighbours, as it has since Python 2, and in a tenth

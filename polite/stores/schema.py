@@ -85,4 +85,4 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 def has_checksums(connection: sqlite3.Connection) -> bool:
     """Whether each row has one: the file was not made by an earlier version."""
-    return connection.execute(_UNSUMMED).fetchone() == (0,)
+    return int(connection.execute(_UNSUMMED).fetchone()[0]) == 0

@@ -117,7 +117,11 @@ class SqliteStore:
         if self._closed:
             # A permit that ended after its gate: no thread is started for it, which nobody would end.
             self._late.keep({}, {str(origin): hold})
-            log.warning("a back-off of %s came after %s was closed: it is kept if that is used again", origin, self.path)
+            log.warning(
+                "a back-off of %s came after %s was closed: it is kept if that is used again",
+                origin,
+                self.path,
+            )
             return
         try:
             self._writing().tell((str(origin), hold))

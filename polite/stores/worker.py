@@ -67,9 +67,10 @@ class Worker(Generic[Job]):
         """Serve what was asked for, then end. Nothing may be asked for any more."""
         loop = asyncio.get_running_loop()
         self._end = loop.create_future()
-        queue = self._queues.get(loop)
-        if queue is None or queue.busy is None:
-            self._finish(loop)
+        ending = loop.run_in_executor(self._executor, self._serve_all)
+        # Its thread ends by itself then, also if nothing waits for that, and the loop stands still.
+        self._executor.shutdown(wait=False)
+        ending.add_done_callback(partial(self._finished, loop))
 
     async def gone(self) -> None:
         """Wait until it has ended."""
@@ -121,15 +122,8 @@ class Worker(Generic[Job]):
             error = served.exception()
             answers = served.result() if error is None else [_exception(error)] * len(batch)
         _settle(_answered(batch, answers))
-        if self._end is not None and self._end.get_loop() is loop:
-            self._finish(loop)
-        else:
+        if self._end is None:
             self._flush(loop, queue)
-
-    def _finish(self, loop: AbstractEventLoop) -> None:
-        """Serve all that still waits, of every loop, and end."""
-        ending = loop.run_in_executor(self._executor, self._serve_all)
-        ending.add_done_callback(partial(self._finished, loop))
 
     def _finished(self, loop: AbstractEventLoop, ending: "Future[list[_Delivery]]") -> None:
         error = None if ending.cancelled() else ending.exception()
