@@ -92,7 +92,7 @@ class Worker(Generic[Job]):
 
     def _flush(self, loop: AbstractEventLoop, queue: _Queue[Job]) -> None:
         queue.stirred = False
-        if queue.busy is not None:
+        if queue.busy is not None or self._end is not None:
             return
         batch = _taken(queue.jobs, _BATCH)
         if not batch:

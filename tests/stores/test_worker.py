@@ -121,3 +121,34 @@ async def test_who_was_cancelled_gets_no_answer():
 
     with pytest.raises(asyncio.CancelledError):
         answer.result()
+
+
+async def test_what_is_asked_for_in_the_step_in_which_it_ends_is_served():
+    batches = Batches()
+    batches.go.set()
+    await batches.worker.ask(0)
+
+    answer = batches.worker.ask(1)
+    batches.worker.tell(2)
+    batches.worker.end()
+    await batches.worker.gone()
+
+    assert await answer == 2
+    assert batches.done == [[0], [1, 2]]
+
+
+async def test_an_end_that_is_not_waited_for_leaves_no_thread():
+    batches = Batches()
+    answer = batches.worker.ask(1)
+
+    batches.worker.end()
+    gone = asyncio.create_task(batches.worker.gone())
+    await asyncio.sleep(0)
+    gone.cancel()
+    batches.go.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("doubling"):
+            thread.join(10)
+
+    assert not any(thread.name.startswith("doubling") for thread in threading.enumerate())
+    assert await answer == 2
