@@ -12,15 +12,14 @@ from polite.robots.parse import Robots, parse
 
 _DAY_MIN = 24 * 60
 
-# RFC 9309 with the leniencies of Protego, so that as few verdicts as possible change: give RFC9309 to leave them out.
+# The default with the further leniencies of Protego, so that as few verdicts as possible change: give RFC9309 to leave them out.
 PROTEGO = replace(
     RFC9309,
     name="protego",
     misspellings=GOOGLE.misspellings,
-    colon_optional=True,
+    allow_needs_colon=False,
     any_field_ends_agents=True,
     index_is_folder=True,
-    excluded_equal_escapes=True,
 )
 
 

@@ -1,6 +1,6 @@
 """Dialect: every point on which the documents differ, as named fields, and the five dialects."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 
 from polite.errors import InvalidOption
@@ -14,18 +14,35 @@ class WildcardConflict(Enum):
     UNDEFINED = "undefined"
 
 
+# Google's library reads these, and they mostly forbid. It reads "site-map" too, which is no matter of what is allowed.
+_FREQUENT_MISSPELLINGS = (
+    ("useragent", "user-agent"),
+    ("user agent", "user-agent"),
+    ("dissallow", "disallow"),
+    ("dissalow", "disallow"),
+    ("disalow", "disallow"),
+    ("diasllow", "disallow"),
+    ("disallaw", "disallow"),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How a file is read. The defaults are RFC 9309; make a dialect of your own with `dataclasses.replace`. Raises InvalidOption.
+    """How a file is read. The defaults are those of `RFC9309`; make your own with `dataclasses.replace`. Raises InvalidOption.
+
+    RFC 9309 is silent about lines that break its grammar. By default such a line is read as what its author evidently
+    meant, where that can forbid more; what only ever allows more is not read.
 
     The file:
     - `max_bytes`: octets of the body that count (H9, F1).
     - `max_line_bytes`: octets of a line that count, or None for all.
+    - `reads_utf16`: a body with the byte order mark of UTF-16 or UTF-32 is read in that encoding (F1).
     - `skips_partial_bom`: the first octets of a cut byte order mark are dropped too, not only a whole one (F4).
     - `nul_ends_line`: what follows a NUL in a line is ignored, as in a C string.
     - `misspellings`: pairs (as written, what is meant), both lower-case, of fields that are accepted (F7).
     - `extends_fields`: a field that only starts with a known name is that field: `disallow-all:`.
     - `colon_optional`: a line of exactly two words needs no colon.
+    - `allow_needs_colon`: an Allow needs its colon all the same, since without this line less is allowed.
 
     Groups:
     - `blank_line_separates`: a user-agent line after a blank line starts a new group (G2).
@@ -46,9 +63,9 @@ class Dialect:
     Characters (RFC 9309, 2.2.2 and 2.2.3). Octets outside ASCII equal their escapes in every dialect (M5).
     - `decodes_unreserved`: `%62` equals `b` in rule and URL; reserved characters never equal their escapes.
     - `specials_equal_escapes`: `%2A` and `%24` in a rule are the plain characters, and match them escaped or not.
-    - `excluded_equal_escapes`: characters that RFC 3986 excludes from URLs (space, quotes, brackets...) equal their escapes.
-      So does `'`, which URL parsers escape in a query only: whoever reads the URL cannot know how it was written. Neither
-      the RFC nor any of the documents says so: it is off in every dialect, for those who want it.
+    - `excluded_equal_escapes`: ASCII characters that RFC 3986 excludes from URLs (space, `"<>\\^{|}` and more) equal their
+      escapes, and count as these where the longest rule is found. No URL holds them, so that `Disallow: /my files/` would
+      match nothing. So does `'`, which URL parsers escape in a query only.
     - `normalises_urls`: the URL is brought to the rules' spelling (hexadecimal digits too), not only the rules.
 
     The fetch:
@@ -60,15 +77,17 @@ class Dialect:
     name: str
     max_bytes: int = 512_000
     max_line_bytes: int | None = None
+    reads_utf16: bool = True
     skips_partial_bom: bool = False
     nul_ends_line: bool = False
-    misspellings: tuple[tuple[str, str], ...] = ()
+    misspellings: tuple[tuple[str, str], ...] = _FREQUENT_MISSPELLINGS
     extends_fields: bool = False
-    colon_optional: bool = False
+    colon_optional: bool = True
+    allow_needs_colon: bool = True
     blank_line_separates: bool = False
     any_field_ends_agents: bool = False
     combines_groups: bool = True
-    derives_general_names: bool = True
+    derives_general_names: bool = False
     lettered_names_only: bool = False
     has_allow: bool = True
     has_wildcards: bool = True
@@ -78,7 +97,7 @@ class Dialect:
     exempts_robots_txt: bool = True
     decodes_unreserved: bool = True
     specials_equal_escapes: bool = True
-    excluded_equal_escapes: bool = False
+    excluded_equal_escapes: bool = True
     normalises_urls: bool = True
     denied_statuses: frozenset[int] = frozenset()
     forgives_unreachable: bool = True
@@ -120,20 +139,21 @@ def _is_misspelling(pair: object) -> bool:
             return False
 
 
-_FREQUENT_MISSPELLINGS = (
-    ("useragent", "user-agent"),
-    ("user agent", "user-agent"),
-    ("dissallow", "disallow"),
-    ("dissalow", "disallow"),
-    ("disalow", "disallow"),
-    ("diasllow", "disallow"),
-    ("disallaw", "disallow"),
-    ("site-map", "sitemap"),
-)
-
 RFC9309 = Dialect(name="rfc9309")
 
-CLASSIC = Dialect(
+# What stands in no document is not read: each of these fields gives the strict reading of its own.
+_AS_DOCUMENTED = replace(
+    RFC9309,
+    name="as documented",
+    reads_utf16=False,
+    misspellings=(),
+    colon_optional=False,
+    derives_general_names=True,
+    excluded_equal_escapes=False,
+)
+
+CLASSIC = replace(
+    _AS_DOCUMENTED,
     name="classic",
     blank_line_separates=True,
     has_allow=False,
@@ -143,10 +163,11 @@ CLASSIC = Dialect(
     forgives_unreachable=False,
 )
 
-GOOGLE_2010 = Dialect(
+GOOGLE_2010 = replace(
+    _AS_DOCUMENTED,
     name="google-2010",
     # The document leaves misspelled fields undefined: understood, they mostly forbid, and that is the careful reading.
-    misspellings=_FREQUENT_MISSPELLINGS,
+    misspellings=(*_FREQUENT_MISSPELLINGS, ("site-map", "sitemap")),
     combines_groups=False,
     supplies_slash=True,
     wildcard_conflict=WildcardConflict.UNDEFINED,
@@ -155,20 +176,23 @@ GOOGLE_2010 = Dialect(
     forgives_unreachable=False,
 )
 
-GOOGLE_2019 = Dialect(
+GOOGLE_2019 = replace(
+    _AS_DOCUMENTED,
     name="google-2019",
     wildcard_conflict=WildcardConflict.UNDEFINED_UNLESS_TIED,
     exempts_robots_txt=False,
 )
 
-GOOGLE = Dialect(
+GOOGLE = replace(
+    _AS_DOCUMENTED,
     name="google",
     max_line_bytes=2083 * 8 - 1,
     skips_partial_bom=True,
     nul_ends_line=True,
-    misspellings=_FREQUENT_MISSPELLINGS,
+    misspellings=(*_FREQUENT_MISSPELLINGS, ("site-map", "sitemap")),
     extends_fields=True,
     colon_optional=True,
+    allow_needs_colon=False,
     derives_general_names=False,
     lettered_names_only=True,
     index_is_folder=True,

@@ -12,8 +12,8 @@ from polite.robots.parse import parse
 _MOST_RULES = 1_000
 _MOST_QUESTIONS = 5_000
 _LONGEST_PATH = 300
-# Stands for any run of characters. What matches it matches all of them, since only a `*` can.
-_ANYTHING = "\x01"
+# Stands for any run of characters. What matches it matches all of them, since only a `*` can: no rule holds the end of a line.
+_ANYTHING = "\n"
 _NOT_ASCII = re.compile("[\x80-\xff]")
 
 

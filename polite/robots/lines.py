@@ -1,16 +1,19 @@
 """The lines of a file: numbered, each a field and its value, without byte order mark, line ends and comments."""
 
+import re
 from collections.abc import Iterator
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
 from polite.robots.dialect import Dialect
+from polite.robots.encoding import counted
 
 # The format's white space, spelled out: strip() alone would take U+0085, U+00A0 and more, which here are octets
 # of ordinary letters. Vertical tab and form feed are no line ends; no URL holds them, so they may go.
 WHITE = " \t\v\f"
-_BOM = b"\xef\xbb\xbf"
+# What "surrogatepass" makes of the lone surrogates that stand for octets, U+DC80 to U+DCFF.
+_STRAY = re.compile(rb"\xed([\xb2\xb3])([\x80-\xbf])")
 
 
 class Field(Enum):
@@ -58,8 +61,16 @@ class Line(NamedTuple):
 
 
 def octets(text: str) -> bytes:
-    """The UTF-8 of a text, whatever it holds: a lone surrogate becomes three octets and never an error."""
-    return text.encode("utf-8", "surrogatepass")
+    """The UTF-8 of a text, whatever it holds. Lone surrogates are never an error: U+DC80 to U+DCFF are the octets that Python's
+    "surrogateescape" made them from, others become three octets.
+    """
+    octets = text.encode("utf-8", "surrogatepass")
+    return _STRAY.sub(_stray_octet, octets) if b"\xed" in octets else octets
+
+
+def _stray_octet(surrogate: re.Match[bytes]) -> bytes:
+    high, low = surrogate[1][0], surrogate[2][0]
+    return bytes([(high & 0b11) << 6 | low & 0b11_1111])
 
 
 def readable(text: str) -> str:
@@ -68,7 +79,7 @@ def readable(text: str) -> str:
 
 
 def lines(body: bytes, dialect: Dialect) -> Iterator[Line]:
-    """Every line of the first `dialect.max_bytes` octets that says something, valid or not (F1 to F5).
+    """Every line of what counts that says something, valid or not, the last one even if a limit cut it short (F1 to F5).
 
     Never raises on content.
     """
@@ -81,13 +92,26 @@ def lines(body: bytes, dialect: Dialect) -> Iterator[Line]:
 
 def rows(body: bytes, dialect: Dialect) -> list[str]:
     """The lines as they stand, the first at index 0 (F1)."""
-    return text(body, dialect).split("\n")
+    return _text(counted(body, dialect).octets, dialect).split("\n")
 
 
 def text(body: bytes, dialect: Dialect) -> str:
-    """The file with LF as its only line end, decoded so that no octet is ever an error (F1, F3, F4)."""
-    # latin-1: one character per octet. `splitlines` knows more line ends than the format does.
-    text = _without_bom(body[: dialect.max_bytes], dialect).decode("latin-1")
+    """The text of all lines that count, with LF as its only line end and one character per octet (F1, F3, F4).
+
+    Where a limit may have cut the last line short, it counts only as a Disallow, which then forbids more than it should. Any
+    other line, an Allow or a name above all, could allow more, and an incomplete line is no valid one.
+    """
+    octets, cut = counted(body, dialect)
+    whole = _text(octets, dialect)
+    if not cut:
+        return whole
+    before, _, last = whole.rpartition("\n")
+    return whole if fields_of(dialect).read(last)[0] is Field.DISALLOW else before
+
+
+def _text(octets: bytes, dialect: Dialect) -> str:
+    # latin-1: no octet is ever an error. `splitlines` knows more line ends than the format does.
+    text = octets.decode("latin-1")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if dialect.nul_ends_line and "\0" in text:
@@ -95,16 +119,6 @@ def text(body: bytes, dialect: Dialect) -> str:
     if dialect.max_line_bytes is not None and len(text) > dialect.max_line_bytes:
         text = "\n".join([row[: dialect.max_line_bytes] for row in text.split("\n")])
     return text
-
-
-def _without_bom(body: bytes, dialect: Dialect) -> bytes:
-    if body.startswith(_BOM):
-        return body[len(_BOM) :]
-    if dialect.skips_partial_bom:
-        for length in (2, 1):
-            if body.startswith(_BOM[:length]):
-                return body[length:]
-    return body
 
 
 def _common_start(names: list[str]) -> bytes:
@@ -122,19 +136,26 @@ _LONGEST_SPELLING = 40
 class Fields(dict[str, Field]):
     """From what stands before a colon, white space and all, to its field; each spelling is worked out once.
 
-    `agents_start`: what every field that means user-agent starts with, in lower case. Bounded, so that one may be kept.
+    `agents`: the names of all fields that mean user-agent, in lower case; `agents_start`: what they all start with.
+    `colonless(row)`: whether a row may be one that says something without a colon; costs little where it is not. Bounded, so
+    that one may be kept.
     """
 
     def __init__(self, dialect: Dialect) -> None:
         super().__init__()
         self._colon_optional = dialect.colon_optional
+        self._colon_needed = {Field.UNKNOWN, Field.NONE} | ({Field.ALLOW} if dialect.allow_needs_colon else set())
         self._exact = _KNOWN | {written: _KNOWN[meant] for written, meant in dialect.misspellings}
         if not dialect.has_allow:
             del self._exact[Field.ALLOW.value]
         extendable = [name for name, field in self._exact.items() if field in _EXTENDABLE]
         self._starts = tuple(extendable) if dialect.extends_fields else ()
         agents = [name for name, field in self._exact.items() if field is Field.USER_AGENT]
+        self.agents = tuple(name.encode("latin-1", "replace") for name in agents)
         self.agents_start = _common_start(agents)
+        names = "|".join(re.escape(name) for name in self._exact)
+        pattern = rf"[{WHITE}]*(?:{names})" if dialect.colon_optional else r"(?!)"
+        self.colonless = re.compile(pattern, re.IGNORECASE | re.ASCII).match
 
     def __missing__(self, written: str) -> Field:
         name = written.strip(WHITE).lower()
@@ -148,10 +169,12 @@ class Fields(dict[str, Field]):
         return field
 
     def read(self, row: str) -> tuple[Field, str]:
-        """The field and the value of a line as it stands."""
+        """The field and the value of a line as it stands; a line without a field has none."""
         name, colon, value = row.partition(":")
         if colon and "#" not in row:
             return self[name], value.strip(WHITE)
+        if not colon and not self.colonless(row):
+            return Field.NONE, ""
         content = row.partition("#")[0].strip(WHITE)
         field, _, value = self.split(content)
         return field, value
@@ -166,11 +189,11 @@ class Fields(dict[str, Field]):
         return Field.NONE, "", content
 
     def _two_words(self, content: str) -> tuple[str, str]:
-        """Where the dialect forgives a forgotten colon, the two words of a line that has exactly two."""
+        """Where the dialect forgives a forgotten colon, the two words of a line that has exactly two and starts with a field."""
         if self._colon_optional:
             name, _, value = content.replace("\t", " ").partition(" ")
             value = value.strip(" ")
-            if value and " " not in value:
+            if value and " " not in value and self[name] not in self._colon_needed:
                 return name, value
         return "", ""
 

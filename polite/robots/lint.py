@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from polite.robots.dialect import RFC9309, Dialect
+from polite.robots.encoding import wide_encoding
 from polite.robots.finding import CODES, Code, Finding, quoted
 from polite.robots.idle import idle_rules
 from polite.robots.lines import Field, Line, lines, octets
@@ -43,8 +44,10 @@ _OTHERS = {
 }
 
 
-# What URL parsers escape in a path and in a query, so that no URL has it (WHATWG URL, query percent-encode set).
+# What URL parsers escape in a path and in a query, so that no URL has it (WHATWG URL, query percent-encode set); and what RFC 3986
+# excludes besides, which some parsers leave as it is.
 _EXCLUDED = re.compile(r'[\x00-\x20"<>\x7f]')
+_DISPUTED = re.compile(r"[\\^`{|}]")
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 
 
@@ -59,7 +62,7 @@ def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
         raise TypeError(f"dialect={dialect!r}: a Dialect is needed, see polite.dialect(name)")
     octet_body = octets(body) if isinstance(body, str) else body
     findings = list(wrapping(octet_body, dialect))
-    if wide(octet_body):
+    if wide(octet_body) and not (dialect.reads_utf16 and wide_encoding(octet_body)):
         return findings
     check = _Check(dialect)
     for line in lines(octet_body, dialect):
@@ -176,13 +179,8 @@ class _Check:
                 f"several paths in one line: {quoted(line.value)} is taken as one",
                 f"Write a {field} line for each path",
             )
-        elif not self._dialect.excluded_equal_escapes and (raw := _EXCLUDED.search(line.value)):
-            yield Finding(
-                line.number,
-                "D11",
-                f"{raw[0]!r} stands in the path as it is, and in no URL: the rule matches nothing",
-                f"Write %{ord(raw[0]):02X} in its place",
-            )
+        elif raw := _EXCLUDED.search(line.value) or _DISPUTED.search(line.value):
+            yield Finding(line.number, "D11", self._unfit(raw[0]), f"Write %{ord(raw[0]):02X} in its place")
         supplied = self._dialect.supplies_slash or self._inverted
         if line.value[:1] not in ("", "/", "*") and not supplied:
             yield Finding(
@@ -198,6 +196,13 @@ class _Check:
                 f"{quoted(line.value)} has a wildcard, which this convention takes as an ordinary character",
                 "Write the start of the path, without * and $",
             )
+
+    def _unfit(self, character: str) -> str:
+        if self._dialect.excluded_equal_escapes:
+            return f"{character!r} stands in the path as it is; it is read as its escape here, and matches nothing for others"
+        if _EXCLUDED.match(character):
+            return f"{character!r} stands in the path as it is, and in no URL: the rule matches nothing"
+        return f"{character!r} stands in the path as it is: the rule matches nothing where a URL has its escape"
 
     def _group_end(self) -> Iterator[Finding]:
         if self._agents and not self._forbids:

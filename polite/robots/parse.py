@@ -142,11 +142,11 @@ class Robots:
         return rules
 
     def _sections(self) -> Sections:
-        return Sections(_counted(self._body, self.dialect), self.dialect)
+        return Sections(text(self._body, self.dialect), self.dialect)
 
     def _said_of_site(self) -> tuple[tuple[str, ...], str | None]:
         if self._site is None:
-            self._site = _of_site(_counted(self._body, self.dialect), self.dialect)
+            self._site = _of_site(text(self._body, self.dialect), self.dialect)
         return self._site
 
     @property
@@ -156,7 +156,11 @@ class Robots:
         return self._signals
 
     def to_text(self) -> str:
-        """A tidy file that decides as this one does, read in the same dialect; comments are left out."""
+        """A tidy file that decides as this one does, read in the same dialect; comments are left out.
+
+        In UTF-8 it is `to_text().encode("utf-8", "surrogateescape")`: in a file at a limit of its dialect, octets that are no
+        UTF-8 stand for themselves as lone surrogates; elsewhere they are escapes, and any encoding of the text will do.
+        """
         return to_text(self._body, self.dialect, {group.lines[0] for group in self.groups})
 
     def to_bytes(self) -> bytes:
@@ -183,7 +187,8 @@ def _path(url: str) -> str:
 def parse(body: bytes | str, dialect: Dialect = RFC9309) -> Robots:
     """Read a robots.txt. Never raises on content: lines that mean nothing are passed over (F2).
 
-    Only the first `dialect.max_bytes` octets count (H9). A str is taken as its UTF-8. Other types raise TypeError.
+    Only the first `dialect.max_bytes` octets count (H9). A str is taken as its UTF-8, with the octets for which Python's error
+    handler "surrogateescape" put lone surrogates. Other types raise TypeError.
     """
     if not isinstance(dialect, Dialect):
         raise TypeError(f"dialect={dialect!r}: a Dialect is needed, see polite.dialect(name)")
@@ -196,18 +201,6 @@ def parse(body: bytes | str, dialect: Dialect = RFC9309) -> Robots:
     return Robots(body, dialect)
 
 
-def _counted(body: bytes, dialect: Dialect) -> str:
-    """The text of all lines that count."""
-    counted = text(body, dialect)
-    if len(body) >= dialect.max_bytes:
-        # The limit may have cut the last line short. A Disallow then forbids more than it should; any other line, an
-        # Allow or a name above all, could allow more, and an incomplete line is no valid one.
-        before, _, last = counted.rpartition("\n")
-        if fields_of(dialect).read(last)[0] is not Field.DISALLOW:
-            return before
-    return counted
-
-
 def _of_site(counted: str, dialect: Dialect) -> tuple[tuple[str, ...], str | None]:
     """The sitemaps and the host: they are tied to no group, and do not end one (G6)."""
     fields = fields_of(dialect)
@@ -215,7 +208,7 @@ def _of_site(counted: str, dialect: Dialect) -> tuple[tuple[str, ...], str | Non
     host = None
     for row in counted.split("\n"):
         name, colon, _ = row.partition(":")
-        if fields[name] in _OF_SITE if colon else dialect.colon_optional and row:
+        if fields[name] in _OF_SITE if colon else row and fields.colonless(row):
             field, value = fields.read(row)
             if field is Field.SITEMAP and _ABSOLUTE.match(value):
                 sitemaps.append(readable(value))

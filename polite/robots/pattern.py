@@ -5,11 +5,12 @@ from functools import lru_cache
 
 from polite.robots.dialect import Dialect
 from polite.robots.lines import octets
-from polite.robots.percent import NON_ASCII_ONLY, plain_specials, spelling
+from polite.robots.percent import EXCLUDED, EXCLUDED_ONLY, NON_ASCII_ONLY, plain_specials, spelling
 
 # A pattern as a plain tuple of its head, its pieces and whether it is anchored: a file may hold 30,000 of these, and what
 # holds nothing but texts is nothing that the garbage collector has to look into again and again.
 Shape = tuple[str, tuple[str, ...], bool]
+_EXCLUDED = EXCLUDED.encode("ascii")
 # What a rule matches: every path that starts with a text, or what a shape tells.
 Matcher = str | Shape
 
@@ -77,7 +78,8 @@ def fits_linearly(shape: Shape, path: str) -> bool:
 class Pattern:
     """The path of one rule, taken apart at its wildcards (RFC 9309, 2.2.2 and 2.2.3; M1 to M4).
 
-    `octets`: the length in normal form, which decides precedence (P1); `*`, `$` and escapes count as they stand there.
+    `octets`: the length in normal form, which decides precedence (P1); `*`, `$` and escapes count as they stand there,
+    and a character that equals its escape, though no URL holds it, counts as that.
     `shape`: its head, which what it matches starts with; its pieces, which must follow in this order, anything between
     them; and whether it is anchored, so that the path must end where it does.
     """
@@ -101,28 +103,28 @@ class Pattern:
 class Grammar:
     """How a dialect reads paths: those of rules, which become patterns, and those of URLs, which patterns match.
 
-    `plain_stays`: whether a path of ASCII without `%` and `#` is in normal form already. `plain_specials`: whether the escapes
-    of `*` and `$` in a rule stand for these; in its normal form they stay until it is taken apart.
+    A path of ASCII without `%` and `#` is in normal form already. `plain_specials`: whether the escapes of `*` and `$` in a
+    rule stand for these; in its normal form they stay until it is taken apart.
     """
 
     __slots__ = (
         "_dialect",
+        "_excluded",
         "_rule_spelling",
         "_url_spelling",
         "has_wildcards",
         "plain_specials",
-        "plain_stays",
     )
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         decodes, excluded = dialect.decodes_unreserved, dialect.excluded_equal_escapes
+        self._excluded = excluded
         self.has_wildcards = dialect.has_wildcards
         self.plain_specials = dialect.specials_equal_escapes
         # In a rule `%2A` and `%24` stay escaped until the pattern has been taken apart.
         self._rule_spelling = spelling(unreserved=decodes, specials=False, excluded=excluded)
-        self._url_spelling = NON_ASCII_ONLY
-        self.plain_stays = not excluded
+        self._url_spelling = EXCLUDED_ONLY if excluded else NON_ASCII_ONLY
         if dialect.normalises_urls:
             specials = dialect.specials_equal_escapes
             self._url_spelling = spelling(unreserved=decodes, specials=specials, excluded=excluded)
@@ -130,14 +132,20 @@ class Grammar:
     def normals(self, raws: Sequence[str]) -> Sequence[str]:
         """The normal forms of rules' paths, which are as the file has them, one character per octet.
 
-        Their lengths decide precedence (P1); nearly always they are what the file has.
+        Nearly always they are what the file has.
         """
         together = "".join(raws)
-        if "%" in together or not self.plain_stays or not together.isascii():
+        if "%" in together or not together.isascii():
             return [self._normal(raw) for raw in raws]
         if self._dialect.supplies_slash:
             return [raw if raw[:1] == "/" else f"/{raw}" for raw in raws]
         return raws
+
+    def octets(self, normals: Sequence[str]) -> Sequence[int]:
+        """The lengths by which precedence is decided (P1), of normal forms."""
+        if self._excluded and _excluded_in("".join(normals)):
+            return [len(normal) + 2 * _excluded_in(normal) for normal in normals]
+        return list(map(len, normals))
 
     def matchers(self, raws: Sequence[str]) -> Sequence[Matcher]:
         """What rules' paths match, which are as the file has them."""
@@ -161,7 +169,7 @@ class Grammar:
     def pattern(self, raw: str) -> Pattern:
         """`raw`: a rule's path as the file has it, one character per octet."""
         normal = self._normal(raw)
-        return Pattern(len(normal), self.shape(normal))
+        return Pattern(self.octets((normal,))[0], self.shape(normal))
 
     def shape(self, normal: str) -> Shape:
         """A path in normal form, taken apart."""
@@ -189,7 +197,13 @@ class Grammar:
     def _normal(self, raw: str) -> str:
         if raw[:1] != "/" and self._dialect.supplies_slash:
             raw = "/" + raw
-        return self._rule_spelling(raw) if "%" in raw or not raw.isascii() or not self.plain_stays else raw
+        return self._rule_spelling(raw) if "%" in raw or not raw.isascii() else raw
+
+
+def _excluded_in(normal: str) -> int:
+    """How many characters that no URL holds, and whose escapes have three octets, are in a normal form."""
+    octets = normal.encode("ascii")
+    return len(octets) - len(octets.translate(None, _EXCLUDED))
 
 
 @lru_cache(maxsize=16)

@@ -6,8 +6,9 @@ from itertools import product
 from string import ascii_letters, digits
 
 _UNRESERVED = ascii_letters + digits + "-._~"
-# Character classes. EXCLUDED: what may not stand in a URL as it is, by RFC 3986; "%" is left to the escapes.
-_EXCLUDED = r"\x00-\x20\"#<>\\^`{|}\x7f-\xff"
+# The ASCII characters that RFC 3986 excludes from URLs. Not among them: "%", which is left to the escapes; "#", which ends a path
+# and a rule; and LF, which ends a line, so that it stays a character that no rule holds.
+EXCLUDED = "".join(chr(octet) for octet in (*range(0x21), 0x7F) if octet != 0x0A) + "\"<>\\^`{|}"
 _NOT_ASCII = r"\x80-\xff"
 # The characters that are special in rules, when they are meant as themselves (RFC 9309, 2.2.3).
 _SPECIALS = "*$"
@@ -16,22 +17,23 @@ _SPECIALS = "*$"
 class Spelling:
     """Rewrites a text of one character per octet. Linear, idempotent, and nearly free when nothing changes.
 
-    `escaped`: the inside of a character class; what it holds becomes its escape. `decoded`: the characters
-    whose escapes become themselves; the digits of all other escapes become upper-case. None leaves escapes.
+    Octets outside ASCII become their escapes. `decoded`: the characters whose escapes become themselves; None for none.
+    `upper`: whether the digits of all other escapes become upper-case.
     """
 
     __slots__ = ("_changed", "_changing", "_suspect")
 
-    def __init__(self, escaped: str, decoded: str | None) -> None:
+    def __init__(self, decoded: str | None, *, upper: bool = True) -> None:
         change = {chr(octet): f"%{octet:02X}" for octet in range(256)}
-        pattern = f"[{escaped}]"
+        pattern = f"[{_NOT_ASCII}]"
         self._suspect = self._changing = re.compile(pattern)
         if decoded is not None:
             for high, low in product("0123456789abcdefABCDEF", repeat=2):
                 octet = int(high + low, 16)
-                change[f"%{high}{low}"] = chr(octet) if chr(octet) in decoded else f"%{octet:02X}"
+                kept = f"%{octet:02X}" if upper else f"%{high}{low}"
+                change[f"%{high}{low}"] = chr(octet) if chr(octet) in decoded else kept
             # One class is found three times as fast as the alternatives, and most texts hold nothing of it.
-            self._suspect = re.compile(f"[%{escaped}]")
+            self._suspect = re.compile(f"[%{_NOT_ASCII}]")
             self._changing = re.compile(f"%[0-9A-Fa-f]{{2}}|{pattern}")
         self._changed = change
 
@@ -43,15 +45,17 @@ class Spelling:
 
 @lru_cache(maxsize=16)
 def spelling(*, unreserved: bool, specials: bool, excluded: bool) -> Spelling:
-    """Escapes of unreserved characters are decoded, those of `*` and `$` too, excluded characters escaped.
+    """Escapes of unreserved characters are decoded, those of `*` and `$` too, and those of excluded characters.
 
+    These could as well be escaped. Decoded, a URL without "%" is in normal form as it stands, and needs no look at its characters.
     With `excluded` goes `'`: URL parsers escape it in a query and leave it in a path, so the two are equal.
     """
-    decoded = _UNRESERVED * unreserved + _SPECIALS * specials + "'" * excluded
-    return Spelling(_EXCLUDED if excluded else _NOT_ASCII, decoded)
+    return Spelling(_UNRESERVED * unreserved + _SPECIALS * specials + (EXCLUDED + "'") * excluded)
 
 
-NON_ASCII_ONLY = Spelling(_NOT_ASCII, None)
+NON_ASCII_ONLY = Spelling(None)
+# A URL whose escapes stay as they are, but for those of excluded characters.
+EXCLUDED_ONLY = Spelling(EXCLUDED + "'", upper=False)
 
 
 def plain_specials(text: str) -> str:

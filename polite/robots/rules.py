@@ -32,7 +32,6 @@ class RuleSet:
 
     __slots__ = (
         "_alike",
-        "_always_spelt",
         "_certain",
         "_exempt",
         "_grammar",
@@ -80,7 +79,6 @@ class RuleSet:
         self._reason = Reason.NO_GROUP if group is None else Reason.NO_RULE
         self._exempt = "/robots.txt" if dialect.exempts_robots_txt else None
         self._grammar = grammar(dialect)
-        self._always_spelt = not self._grammar.plain_stays
         # Until the first question nothing is known: a rule may forbid any path.
         self._put(UNDECIDED if paths else ALL_ALLOWED)
         self._index: Index | None = None
@@ -147,7 +145,7 @@ class RuleSet:
         # What `_normal` does, without its call: this is asked for each page of a crawl.
         if path[:1] != "/":
             raise InvalidURL(path, 'a path starts with "/"', 0)
-        if "%" in path or "#" in path or not path.isascii() or self._always_spelt:
+        if "%" in path or "#" in path or not path.isascii():
             path = self._grammar.path(path)
         if path.startswith(self._starts):
             return path == self._exempt if self._certain else self._settled(path)
@@ -201,7 +199,7 @@ class RuleSet:
     def _normal(self, path: str) -> str:
         if path[:1] != "/":
             raise InvalidURL(path, 'a path starts with "/"', 0)
-        if "%" in path or "#" in path or not path.isascii() or self._always_spelt:
+        if "%" in path or "#" in path or not path.isascii():
             return self._grammar.path(path)
         return path
 

@@ -133,7 +133,7 @@ class Sections:
 
 def _agent_lines(text: str, fields: Fields) -> Iterator[AgentLine]:
     """Every user-agent line. Their fields start alike, and nothing looks for a text as fast as `find`."""
-    start_of_field = fields.agents_start
+    start_of_field, names = fields.agents_start, fields.agents
     # Octets, since lower() of a text knows more letters than ASCII has.
     lower = text.encode("latin-1").lower()
     at = lower.find(start_of_field)
@@ -141,7 +141,7 @@ def _agent_lines(text: str, fields: Fields) -> Iterator[AgentLine]:
         start = text.rfind("\n", 0, at) + 1
         end = text.find("\n", at)
         end = len(text) if end < 0 else end
-        if start == at or not text[start:at].strip(WHITE):
+        if lower.startswith(names, at) and (start == at or not text[start:at].strip(WHITE)):
             field, value = fields.read(text[at:end])
             if field is Field.USER_AGENT:
                 # What a NamedTuple makes of its arguments, without its call: a file may have a thousand.
@@ -158,11 +158,12 @@ def _read(text: str, number: int, fields: Fields, dialect: Dialect, below: Below
     found: list[int] = []
     disallow, allow, none = Field.DISALLOW, Field.ALLOW, Field.NONE
     has_comments, forgiving = "#" in text, dialect.colon_optional
+    colonless = fields.colonless
     mark = 2 * number
     for row in text.split("\n"):
         name, colon, value = row.partition(":")
         field = fields[name] if colon else none
-        if field is none and forgiving and (" " in row or "\t" in row):
+        if field is none and forgiving and row and colonless(row):
             field, value = fields.read(row)
         if field is disallow or field is allow:
             if has_comments and "#" in value:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from polite.robots.dialect import Dialect
+from polite.robots.encoding import counted, looks_marked
 from polite.robots.lines import Field, Line, lines, octets, readable, rows
 
 _RULES = {Field.ALLOW, Field.DISALLOW}
@@ -15,8 +16,9 @@ def to_text(body: bytes, dialect: Dialect, group_starts: Collection[int]) -> str
     """Fields, values and groups of what a dialect reads in a file; comments and what says nothing are left out.
 
     `group_starts`: the lines that begin a group. Read in the same dialect, the text decides as the file does for each
-    agent and path. It stays within `dialect.max_bytes` when the file does, unless rules hold octets that are not UTF-8, which
-    a text can only give as escapes, three characters each: such a file at the very limit loses its last rules.
+    agent and path. Octets that are not UTF-8 become escapes, three characters each. A line that would pass
+    `dialect.max_line_bytes` by that stays as short as it was, and so does every line of a file that would pass
+    `dialect.max_bytes`: such octets are lone surrogates there, as Python's error handler "surrogateescape" has them.
     """
     said = _said(body, dialect)
     tidy = _text(said, dialect, group_starts, tidy=True)
@@ -27,16 +29,17 @@ def to_text(body: bytes, dialect: Dialect, group_starts: Collection[int]) -> str
 
 def _said(body: bytes, dialect: Dialect) -> list[Line]:
     said = [line for line in lines(body, dialect) if line.field is not Field.NONE]
-    cut = len(body) >= dialect.max_bytes and said and said[-1].field is not Field.DISALLOW
-    if cut and said[-1].number == len(rows(body, dialect)):
-        said.pop()  # The limit may have cut it short, so the parser does not count it either.
+    last = said[-1] if said else None
+    if last and last.field is not Field.DISALLOW and counted(body, dialect).cut:
+        if last.number == len(rows(body, dialect)):
+            said.pop()  # The limit may have cut it short, so the parser does not count it either.
     return said
 
 
 def _text(said: list[Line], dialect: Dialect, group_starts: Collection[int], *, tidy: bool) -> str:
     texts = list(_rows(said, dialect, group_starts, tidy=tidy))
-    if texts and not texts[0][:1].isascii():
-        # A first line that begins like a byte order mark would lose it.
+    if texts and looks_marked(octets("\n".join(texts)), dialect):
+        # A first line that begins like a byte order mark would lose it. In the file, something else stood before it.
         texts.insert(0, "")
     return "\n".join(texts) + "\n" * (tidy and bool(texts))
 
@@ -54,14 +57,20 @@ def _rows(said: list[Line], dialect: Dialect, group_starts: Collection[int], *, 
 
 
 def _row(line: Line, dialect: Dialect, *, tidy: bool) -> str:
-    value = _rule_path(line.value) if line.field in _RULES else readable(line.value)
+    # A line of Content-Usage or Content-Signal starts with a path too.
+    is_path = line.field in _RULES or (line.field is Field.UNKNOWN and line.value.startswith("/"))
+    value = _rule_path(line.value) if is_path else readable(line.value)
     if tidy:
         name = line.field.value.capitalize() if line.field is not Field.UNKNOWN else readable(line.name)
         text = f"{name}: {value}".rstrip(" ")
         if dialect.max_line_bytes is None or len(octets(text)) <= dialect.max_line_bytes:
             return text
     # As short as it was: the name as written, which the dialect understands.
-    return f"{readable(line.name)}:{value}"
+    return f"{_as_it_was(line.name)}:{_as_it_was(line.value)}"
+
+
+def _as_it_was(text: str) -> str:
+    return text if text.isascii() else text.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
 def _rule_path(value: str) -> str:

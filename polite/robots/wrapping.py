@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator
 
 from polite.robots.dialect import Dialect
+from polite.robots.encoding import wide_encoding
 from polite.robots.finding import Finding
+from polite.robots.lines import rows
 
 _UTF_8_MARK = b"\xef\xbb\xbf"
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
@@ -23,10 +25,12 @@ def wide(body: bytes) -> bool:
 def wrapping(body: bytes, dialect: Dialect) -> Iterator[Finding]:
     """D2 to D4 and X8, of a file that need not be cut at the dialect's limit."""
     if wide(body):
+        read = dialect.reads_utf16 and wide_encoding(body)
         yield Finding(
             1,
             "D3",
-            "the file is UTF-16 or UTF-32, in which no crawler finds a rule",
+            "the file is UTF-16 or UTF-32, in which "
+            + ("many crawlers find no rule" if read else "no crawler finds a rule"),
             "Save it as UTF-8, without a mark",
         )
     elif body.startswith(_UTF_8_MARK):
@@ -46,7 +50,7 @@ def wrapping(body: bytes, dialect: Dialect) -> Iterator[Finding]:
         )
     if len(body) > dialect.max_bytes:
         yield Finding(
-            _line(body[: dialect.max_bytes]),
+            len(rows(body, dialect)),
             "X8",
             f"the file has {len(body)} octets; from here on, beyond {dialect.max_bytes}, it does not count",
             "Join rules by their common start, or put what is excluded into one folder",

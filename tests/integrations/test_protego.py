@@ -123,8 +123,7 @@ def test_what_polite_knows_is_within_reach():
 @pytest.mark.parametrize(
     ("rule", "url"),
     [
-        ("Dissallow: /a", "/a"),
-        ("Disallow /a", "/a"),
+        ("Disallow: /\nAllow /a", "/a"),
         ("Allow: /index.html\nDisallow: /", "/"),
         ("Crawl-delay: 1\nUser-agent: b\nDisallow: /a", "/a"),
     ],
@@ -136,6 +135,22 @@ def test_its_leniencies_are_kept_and_can_be_left_out(rule: str, url: str):
     assert ours.can_fetch(url, "x") is original.can_fetch(url, "x")
     assert Protego.parse(body, dialect=RFC9309).can_fetch(url, "x") is not ours.can_fetch(url, "x")
     assert ours.robots.dialect is PROTEGO
+
+
+@pytest.mark.parametrize("rule", ["Dissallow: /a", "Disallow /a", "Disallow: /a b"])
+def test_leniencies_that_can_forbid_are_those_of_the_default_too(rule: str):
+    body, url = f"User-agent: *\n{rule}\n", "https://example.com/a%20b"
+    original, ours = both(body)
+
+    assert original.can_fetch(url, "x") is ours.can_fetch(url, "x") is False
+    assert Protego.parse(body, dialect=RFC9309).can_fetch(url, "x") is False
+
+
+def test_a_more_general_group_binds_nobody_by_a_part_of_a_name():
+    original, ours = both("User-agent: *\nDisallow: /\n\nUser-agent: b\nAllow: /\n")
+
+    assert original.can_fetch("/x", "a-b") is ours.can_fetch("/x", "a-b") is False
+    assert ours.can_fetch("/x", "b-a") is False
 
 
 # What differs, as docs/how-to/replace-protego.md has it: body, URL, agent, the original's answer, ours.

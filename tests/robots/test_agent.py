@@ -6,7 +6,7 @@ import pytest
 
 from polite.errors import InvalidUserAgent
 from polite.robots.agent import UserAgent, names_agent
-from polite.robots.dialect import GOOGLE, RFC9309
+from polite.robots.dialect import GOOGLE, GOOGLE_2019, RFC9309
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,8 @@ def test_explicit_names_are_kept_in_order_lower_case_and_once():
 def test_derived_names_and_names_with_digits_are_left_out_where_the_dialect_says_so():
     assert UserAgent("ExampleBot-News").names(GOOGLE) == ("examplebot-news",)
     assert UserAgent("MJ12bot").names(GOOGLE) == ()
-    assert UserAgent("ExampleBot-News").names(RFC9309) == ("examplebot-news", "examplebot")
+    assert UserAgent("ExampleBot-News").names(RFC9309) == ("examplebot-news",)
+    assert UserAgent("ExampleBot-News").names(GOOGLE_2019) == ("examplebot-news", "examplebot")
 
 
 @pytest.mark.parametrize(

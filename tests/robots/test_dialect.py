@@ -24,10 +24,67 @@ def test_every_dialect_counts_the_first_500_kib():
     assert {each.max_bytes for each in (CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE)} == {512_000}
 
 
-def test_no_dialect_takes_excluded_characters_for_their_escapes():
-    assert not any(
-        each.excluded_equal_escapes for each in (CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE)
-    )
+STRICT = replace(
+    RFC9309, name="strict", excluded_equal_escapes=False, misspellings=(), colon_optional=False, reads_utf16=False
+)
+# What the default reads though it breaks the grammar, and a path that it forbids.
+CAREFUL = {
+    "a raw space": (b"User-agent: *\nDisallow: /my files/", "/my%20files/a"),
+    "a brace": (b"User-agent: *\nDisallow: /*/{id}/", "/x/%7Bid%7D/"),
+    "a misspelt disallow": (b"User-agent: *\nDissalow: /a", "/a"),
+    "a misspelt user-agent": (b"User agent: *\nDisallow: /a", "/a"),
+    "no colon": (b"User-agent *\nDisallow /a", "/a"),
+    "UTF-16": ("User-agent: *\nDisallow: /a".encode("utf-16"), "/a"),
+    "UTF-32": ("User-agent: *\nDisallow: /a".encode("utf-32"), "/a"),
+}
+
+
+@pytest.mark.parametrize(("body", "path"), CAREFUL.values(), ids=CAREFUL)
+def test_the_default_reads_what_was_evidently_meant_and_the_strict_reading_is_one_replace_away(
+    body: bytes, path: str
+):
+    assert not parse(body).decide("ExampleBot", path)
+    assert not parse(body).rules_for("ExampleBot").allows(path)
+    assert parse(body, STRICT).decide("ExampleBot", path)
+
+
+@pytest.mark.parametrize("dialect", [CLASSIC, GOOGLE_2019], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize(("body", "path"), CAREFUL.values(), ids=CAREFUL)
+def test_a_dialect_of_a_document_reads_what_its_document_says(dialect: Dialect, body: bytes, path: str):
+    assert parse(body, dialect).decide("ExampleBot", path)
+
+
+@pytest.mark.parametrize("line", ["Alow: /a", "Allow /a", "Allowed: /a", "Allow: /a/index.html"])
+def test_the_default_does_not_read_what_only_allows_more(line: str):
+    assert not parse(f"User-agent: *\nDisallow: /\n{line}").decide("ExampleBot", "/a/")
+
+
+def test_google_reads_an_allow_without_its_colon():
+    body = "User-agent: *\nDisallow: /\nAllow /a"
+
+    assert parse(body, GOOGLE).decide("ExampleBot", "/a")
+    assert parse(body, replace(RFC9309, allow_needs_colon=False)).decide("ExampleBot", "/a")
+
+
+def test_two_words_of_prose_are_no_field():
+    robots = parse("User-agent: *\nhello world\nDisallow: /a")
+
+    assert dict(robots.extensions) == {}
+    assert [rule.pattern for rule in robots.groups[0].rules] == ["/a"]
+
+
+@pytest.mark.parametrize(("longer", "path"), [("/a b", "/a%20b"), ("/a%20b", "/a%20b"), ("/a\tb", "/a%09b")])
+def test_a_character_that_no_url_holds_counts_as_its_escape(longer: str, path: str):
+    body = f"User-agent: *\nAllow: /a*b$\nDisallow: {longer}"
+
+    assert not parse(body).decide("ExampleBot", path)
+
+
+def test_excluded_characters_equal_their_escapes_in_a_url_that_is_taken_as_it_is():
+    own = replace(GOOGLE, name="mine", excluded_equal_escapes=True)
+
+    assert not parse("User-agent: *\nDisallow: /a b", own).decide("ExampleBot", "/a%20b")
+    assert parse("User-agent: *\nDisallow: /%C3%BC", own).decide("ExampleBot", "/%c3%bc")
 
 
 def test_a_dialect_is_frozen_and_hashable():

@@ -33,7 +33,7 @@ def test_every_matching_rule_stands_in_order_with_its_place():
 
 
 def test_the_group_is_named_with_its_lines_and_with_what_was_not_found():
-    explained = parse(FILE).explain("examplebot-news", "/x")
+    explained = parse(FILE, GOOGLE_2019).explain("examplebot-news", "/x")
 
     assert explained.group == "examplebot"
     assert explained.names == ("examplebot-news", "examplebot")
@@ -47,7 +47,7 @@ def test_the_group_is_named_with_its_lines_and_with_what_was_not_found():
         (FILE, "examplebot", "group: examplebot (line 3)\n"),
         (FILE, "other", "group: * (line 1), since none is for other\n"),
         ("User-agent: a\nUser-agent: *\nDisallow: /\n", "a", "group: a (lines 1, 2)\n"),
-        ("User-agent: a\nDisallow: /\n", "b-c", "group: none; searched for b-c, b and *"),
+        ("User-agent: a\nDisallow: /\n", "b-c", "group: none; searched for b-c and *"),
     ],
 )
 def test_why_a_group_was_chosen_is_told(body: str, agent: str, told: str):
@@ -91,7 +91,9 @@ def test_elsewhere_there_is_no_conflict():
     [
         ("Disallow: /a%62\n", RFC9309, "decodes_unreserved", ("google",)),
         ("Disallow: a\n", RFC9309, "supplies_slash", ("google-2010",)),
-        ("Disalow: /a\n", RFC9309, "misspellings", ("google", "google-2010")),
+        ("Disalow: /a\n", RFC9309, "misspellings", ("google-2019", "classic")),
+        ("Disalow: /a\n", GOOGLE_2019, "misspellings", ("google", "google-2010")),
+        ("Disallow /a\n", RFC9309, "colon_optional", ("google-2019", "google-2010", "classic")),
         ("Disallow: /*b\n", CLASSIC, "has_wildcards", ("rfc9309", "google", "google-2019", "google-2010")),
         ("Disallow: /a\nAllow: /ab\n", RFC9309, "has_allow", ("classic",)),
         (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from polite.robots.dialect import CLASSIC, GOOGLE, RFC9309
+from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2019, RFC9309
 from polite.robots.lines import Field, Fields, lines, octets, readable
 
 
@@ -68,13 +68,25 @@ def test_a_forgotten_colon_is_seen_only_where_the_dialect_forgives_it():
     forgiven = [(line.field, line.value) for line in lines(body, GOOGLE)]
 
     assert forgiven == [(Field.DISALLOW, "/a"), (Field.NONE, "disallow"), (Field.NONE, "disallow /a /b")]
-    assert {line.field for line in lines(body, RFC9309)} == {Field.NONE}
+    assert [(line.field, line.value) for line in lines(body, RFC9309)] == forgiven
+    assert {line.field for line in lines(body, GOOGLE_2019)} == {Field.NONE}
+
+
+def test_an_allow_without_its_colon_is_read_only_where_the_dialect_says_so():
+    assert [line.field for line in lines(b"allow /a", RFC9309)] == [Field.NONE]
+    assert [line.field for line in lines(b"allow /a", GOOGLE)] == [Field.ALLOW]
 
 
 def test_only_the_first_octets_of_the_body_count():
     body = b"a:b\n" * 200_000
 
     assert sum(1 for _ in lines(body, RFC9309)) == 128_000
+
+
+def test_octets_that_are_no_utf_8_come_back_as_they_were():
+    stray = bytes(range(128, 256)) + b"\xed\xb2\x80\xed\xa0\x80"
+
+    assert octets(stray.decode("utf-8", "surrogateescape")) == stray
 
 
 @pytest.mark.parametrize("text", ["plain", "ü", "\U0001f600", "\ud800", "\x00\x7f"])

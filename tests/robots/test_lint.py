@@ -288,8 +288,37 @@ def test_a_character_that_no_url_has_is_found_in_a_path(path: str, written: str)
     assert written in found[0].hint
 
 
-def test_where_such_characters_equal_their_escapes_they_are_no_mistake():
-    assert lint("User-agent: *\nDisallow: /my page\n", replace(RFC9309, excluded_equal_escapes=True)) == []
+@pytest.mark.parametrize("path", ["/my page", "/{id}", "/a|b", "/a\\b", "/a`b", "/a^b"])
+@pytest.mark.parametrize("equal", [True, False])
+def test_such_characters_are_found_whether_or_not_they_equal_their_escapes(path: str, equal: bool):
+    (found,) = lint(
+        f"User-agent: *\nDisallow: {path}\n", replace(RFC9309, excluded_equal_escapes=equal)
+    )
+
+    assert (found.line, found.code) == (2, "D11")
+    assert ("is read as its escape here" in found.message) is equal
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["useragent: *", "user agent: *", "dissallow: /", "dissalow: /", "disalow: /", "diasllow: /", "disallaw: /"],
+)
+def test_each_misspelling_that_the_default_reads_is_found(line: str):
+    assert (3, "X7") in codes(lint(f"User-agent: a\nDisallow: /a\n{line}\n"))
+
+
+@pytest.mark.parametrize("line", ["User-agent *", "Disallow /x", "Allow /x", "Useragent *", "Disalow /x"])
+def test_each_line_without_its_colon_is_found(line: str):
+    assert (3, "X7") in codes(lint(f"User-agent: a\nDisallow: /a\n{line}\n"))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_file_in_wide_characters_that_is_read_is_looked_at_line_by_line(encoding: str):
+    body = "User-agent: *\r\nDisalow: /a\r\nDisallow: /b c\r\n".encode(encoding)
+
+    assert codes(lint(body)) == [(1, "D3"), (2, "X7"), (3, "D11")]
+    assert "many crawlers find no rule" in lint(body)[0].message
+    assert codes(lint(body, dialect=GOOGLE)) == [(1, "D3")]
 
 
 def test_a_space_is_named_as_one() -> None:

@@ -1,0 +1,69 @@
+"""Encoding: the octets of a body that count, in UTF-8, whichever encoding its byte order mark names."""
+
+import codecs
+from typing import NamedTuple
+
+from polite.robots.dialect import Dialect
+
+_UTF_8_MARK = b"\xef\xbb\xbf"
+# The marks of UTF-32 first: one of them starts as one of UTF-16 does.
+_WIDE = (
+    (b"\xff\xfe\x00\x00", "utf-32-le"),
+    (b"\x00\x00\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+
+
+class Counted(NamedTuple):
+    """The octets that count, without byte order mark. `cut`: whether a limit, or the body's end, cut the last line short."""
+
+    octets: bytes
+    cut: bool
+
+
+def counted(body: bytes, dialect: Dialect) -> Counted:
+    """What counts of a body, in UTF-8 as far as it is any; what is no UTF-8 stays as it is (F1, F3, F4, H9)."""
+    cut = len(body) >= dialect.max_bytes
+    body = body[: dialect.max_bytes]
+    encoding = wide_encoding(body) if dialect.reads_utf16 else None
+    if encoding is not None:
+        octets, whole = _in_utf_8(body, encoding)
+        # Two octets of UTF-16 may be three of UTF-8, and of these too only so many count.
+        cut = cut or not whole or len(octets) >= dialect.max_bytes
+        body = octets[: dialect.max_bytes]
+    return Counted(body[_mark_length(body, dialect) :], cut)
+
+
+def wide_encoding(body: bytes) -> str | None:
+    """UTF-16 or UTF-32, in the order of octets that the byte order mark at the body's start tells; None where there is no such mark.
+
+    If no colon stands behind the mark in that encoding, the text is something else, and what it forbids is read as it stands.
+    """
+    if body[:1] not in (b"\xff", b"\xfe", b"\x00"):
+        return None
+    encoding = next((name for mark, name in _WIDE if body.startswith(mark)), None)
+    return encoding if encoding and ":".encode(encoding) in body else None
+
+
+def looks_marked(octets: bytes, dialect: Dialect) -> bool:
+    """Whether something of a body's start would be taken for a byte order mark."""
+    return _mark_length(octets, dialect) > 0 or (dialect.reads_utf16 and wide_encoding(octets) is not None)
+
+
+def _mark_length(body: bytes, dialect: Dialect) -> int:
+    if body.startswith(_UTF_8_MARK):
+        return len(_UTF_8_MARK)
+    if dialect.skips_partial_bom:
+        return next((length for length in (2, 1) if body.startswith(_UTF_8_MARK[:length])), 0)
+    return 0
+
+
+def _in_utf_8(body: bytes, encoding: str) -> tuple[bytes, bool]:
+    """The text with its mark, and whether it ends with a whole character; half a character at the end is left out.
+
+    A lone surrogate becomes U+FFFD, as URL parsers read it.
+    """
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    text = decoder.decode(body)
+    return text.encode("utf-8"), not decoder.getstate()[0]
