@@ -19,17 +19,18 @@ real_files = pytest.mark.skipif(
     not CORPUS.is_dir(), reason="the corpus of real files is not beside the project"
 )
 
-# The differences between the RFC and Google's library that may show, as the fields that make them.
+# The differences between the default and Google's library that may show, as the fields that make them.
 CAUSES = {
     "decodes_unreserved",
     "specials_equal_escapes",
+    "excluded_equal_escapes",
     "normalises_urls",
     "exempts_robots_txt",
     "lettered_names_only",
     "index_is_folder",
     "extends_fields",
     "misspellings",
-    "colon_optional",
+    "allow_needs_colon",
 }
 
 Question = tuple[bytes, UserAgent, str, bool]

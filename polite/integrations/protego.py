@@ -19,6 +19,7 @@ PROTEGO = replace(
     misspellings=GOOGLE.misspellings,
     allow_needs_colon=False,
     any_field_ends_agents=True,
+    derives_general_names=True,
     index_is_folder=True,
 )
 

@@ -1,6 +1,8 @@
 """to_text: a tidy file that decides as the one it was made from."""
 
+import re
 import tarfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,8 +130,6 @@ files = st.lists(rows, max_size=15).map("".join).map(lambda text: text.encode("l
 @given(files | st.binary(max_size=120), st.sampled_from([*NAMED, OWN]), st.sampled_from([60, 512_000]))
 def test_the_text_of_any_file_says_what_the_file_says(body: bytes, dialect: Dialect, max_bytes: int):
     robots = parse(body, replace(dialect, max_bytes=max_bytes))
-    if max_bytes == 60 and "\\x" in str(ruled(robots)):
-        return  # stray octets grow: the docstring says so
 
     text = robots.to_text()
 
@@ -139,6 +139,90 @@ def test_the_text_of_any_file_says_what_the_file_says(body: bytes, dialect: Dial
                 parse(text, robots.dialect).decide(agent, path).allowed is robots.decide(agent, path).allowed
             )
     assert parse(text, robots.dialect).to_text() == text
+
+
+def test_a_long_line_of_octets_that_are_no_utf_8_decides_as_it_did():
+    robots = parse(b"user-agent: *\ndisallow: /" + b"\xfc" * 5_600 + b"x\nallow: /\xfc", GOOGLE)
+    paths = ["/" + "%FC" * number + rest for number in (5_549, 5_550, 5_551, 5_600) for rest in ("", "x", "y")]
+
+    decided = [robots.decide("a", path).allowed for path in paths]
+
+    assert False in decided
+    assert [again(robots).decide("a", path).allowed for path in paths] == decided
+    assert again(robots).to_text() == robots.to_text()
+
+
+def test_a_file_at_the_limit_keeps_its_last_rules_whatever_their_octets():
+    rules = b"".join(b"disallow: /\xfc%d\n" % number for number in range(10_000, 60_000))
+    robots = parse(b"user-agent: *\n" + rules)
+
+    assert [rule.pattern for rule in again(robots).rules_for("a").rules] == [
+        rule.pattern for rule in robots.rules_for("a").rules
+    ]
+
+
+def test_the_octets_of_a_text_at_a_limit_are_those_of_the_file():
+    robots = parse(b"user-agent:*\ndisallow:/" + b"\xfc" * 6_000, GOOGLE)
+
+    written = robots.to_text().encode("utf-8", "surrogateescape")
+
+    assert b"\xfc" * 6_000 in written
+    assert parse(written, GOOGLE).groups == again(robots).groups
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_the_text_of_a_file_in_wide_characters_is_one_as_any(encoding: str):
+    robots = parse("User-agent: *\r\nDisallow: /ü\r\n".encode(encoding))
+
+    assert robots.to_text() == "User-agent: *\nDisallow: /ü\n"
+
+
+strays = st.lists(
+    st.sampled_from([b"\xfc", b"\xc3", b"\xed\xb2\x80", b"\xc3\xbc", b"a", b"%fc", b"*", b"$", b" "]), max_size=30
+).map(b"".join)
+long_rows = st.tuples(
+    st.sampled_from(
+        [b"user-agent", b"disallow", b"allow", b"dissalow", b"disallow-\xfc", b"x\xfc", b"content-usage"]
+    ),
+    st.sampled_from([b":", b": ", b" : ", b" "]),
+    st.sampled_from([b"*", b"a", b"a\xfc", b"/", b"/a", b"/\xfc"]) | strays.map(b"/".__add__),
+    st.sampled_from([b"\n", b"\r\n", b" #\xfc\n", b"\n\n"]),
+).map(b"".join)
+
+
+@settings(max_examples=500)
+@given(
+    st.lists(long_rows | st.binary(max_size=30), max_size=8).map(b"".join),
+    st.sampled_from([*NAMED, OWN]),
+    st.sampled_from([None, 12, 20, 25, 40]),
+    st.integers(20, 200),
+    st.sampled_from(["utf-8", "utf-16-le", "utf-16-be", "utf-32-le"]),
+)
+def test_at_any_limit_the_text_of_any_octets_decides_as_they_do(
+    rows: bytes, dialect: Dialect, max_line_bytes: int | None, max_bytes: int, encoding: str
+):
+    body = b"user-agent: *\n" + rows
+    if encoding != "utf-8":
+        body = ("\ufeff" + body.decode("latin-1")).encode(encoding)
+    robots = parse(body, replace(dialect, max_line_bytes=max_line_bytes, max_bytes=max_bytes))
+
+    rules, now = robots.rules_for("a"), again(robots).rules_for("a")
+
+    asked = {"/", "/a", "/%FC", "/x"} | {
+        path for each in (rules, now) for rule in each.rules for path in _matched_by(rule.pattern)
+    }
+    for path in asked:
+        assert now.allows(path) is rules.allows(path)
+        assert now.decide(path).allowed is rules.decide(path).allowed
+    assert again(robots).to_text() == robots.to_text()
+
+
+def _matched_by(pattern: str) -> Iterator[str]:
+    """Paths that a rule may match, and ones that end before it does."""
+    path = re.sub(r"\\x([0-9a-f]{2})", r"%\1", pattern).replace("$", "")
+    for each in (path.replace("*", ""), path.replace("*", "q"), path[:-1], path[:-3], f"{path}q"):
+        if each.startswith("/"):
+            yield each
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus of real files is not beside the project")
