@@ -36,7 +36,7 @@ def counted(body: bytes, dialect: Dialect) -> Counted:
 
 
 def wide_encoding(body: bytes) -> str | None:
-    """UTF-16 or UTF-32, in the order of octets that the byte order mark at the body's start tells; None where there is no such mark.
+    """The encoding that a byte order mark of UTF-16 or UTF-32 at the body's start names; None where there is no such mark.
 
     If no colon stands behind the mark in that encoding, the text is something else, and what it forbids is read as it stands.
     """

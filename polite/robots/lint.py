@@ -202,7 +202,9 @@ class _Check:
             return f"{character!r} stands in the path as it is; it is read as its escape here, and matches nothing for others"
         if _EXCLUDED.match(character):
             return f"{character!r} stands in the path as it is, and in no URL: the rule matches nothing"
-        return f"{character!r} stands in the path as it is: the rule matches nothing where a URL has its escape"
+        return (
+            f"{character!r} stands in the path as it is: the rule matches nothing where a URL has its escape"
+        )
 
     def _group_end(self) -> Iterator[Finding]:
         if self._agents and not self._forbids:

@@ -8,7 +8,7 @@ from string import ascii_letters, digits
 _UNRESERVED = ascii_letters + digits + "-._~"
 # The ASCII characters that RFC 3986 excludes from URLs. Not among them: "%", which is left to the escapes; "#", which ends a path
 # and a rule; and LF, which ends a line, so that it stays a character that no rule holds.
-EXCLUDED = "".join(chr(octet) for octet in (*range(0x21), 0x7F) if octet != 0x0A) + "\"<>\\^`{|}"
+EXCLUDED = "".join(chr(octet) for octet in (*range(0x21), 0x7F) if octet != 0x0A) + '"<>\\^`{|}'
 _NOT_ASCII = r"\x80-\xff"
 # The characters that are special in rules, when they are meant as themselves (RFC 9309, 2.2.3).
 _SPECIALS = "*$"

@@ -32,9 +32,7 @@ def ranking(paths: Sequence[str], marks: Sequence[int], grammar: Grammar, *, fol
         places, paths = [place for place, _ in read], [reading for _, reading in read]
     texts = grammar.normals(paths)
     lengths = grammar.octets(texts)
-    precedences = [
-        2 * length + (marks[place] & 1) for place, length in zip(places, lengths, strict=True)
-    ]
+    precedences = [2 * length + (marks[place] & 1) for place, length in zip(places, lengths, strict=True)]
     # A stable sort, so the file's order stays.
     order = sorted(range(len(texts)), key=precedences.__getitem__, reverse=True)
     return Ranking(

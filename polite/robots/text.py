@@ -29,10 +29,10 @@ def to_text(body: bytes, dialect: Dialect, group_starts: Collection[int]) -> str
 
 def _said(body: bytes, dialect: Dialect) -> list[Line]:
     said = [line for line in lines(body, dialect) if line.field is not Field.NONE]
-    last = said[-1] if said else None
-    if last and last.field is not Field.DISALLOW and counted(body, dialect).cut:
-        if last.number == len(rows(body, dialect)):
-            said.pop()  # The limit may have cut it short, so the parser does not count it either.
+    if said and said[-1].field is not Field.DISALLOW and counted(body, dialect).cut:
+        # The limit may have cut the last line short, so the parser does not count it either.
+        number = len(rows(body, dialect))
+        said = [line for line in said if line.number < number]
     return said
 
 

@@ -25,7 +25,12 @@ def test_every_dialect_counts_the_first_500_kib():
 
 
 STRICT = replace(
-    RFC9309, name="strict", excluded_equal_escapes=False, misspellings=(), colon_optional=False, reads_utf16=False
+    RFC9309,
+    name="strict",
+    excluded_equal_escapes=False,
+    misspellings=(),
+    colon_optional=False,
+    reads_utf16=False,
 )
 # What the default reads though it breaks the grammar, and a path that it forbids.
 CAREFUL = {

@@ -67,9 +67,9 @@ def test_a_rule_cut_in_the_middle_of_a_character_forbids_more_and_never_allows_m
 
 @wide
 def test_a_lone_surrogate_is_read_as_url_parsers_read_it(encoding: str):
-    body = f"\ufeffUser-agent: *\nDisallow: /\ud83dx\nDisallow: /b\n".encode(encoding, "surrogatepass")
+    body = "\ufeffUser-agent: *\nDisallow: /\ud83dx\nDisallow: /b\n".encode(encoding, "surrogatepass")
 
-    assert not parse(body).decide("ExampleBot", "/\ufffdx" if "16" in encoding else "/b")
+    assert not parse(body).decide("ExampleBot", "/\ufffdx")
     assert not parse(body).decide("ExampleBot", "/b")
 
 
@@ -96,7 +96,11 @@ def test_a_file_that_the_limit_cuts_keeps_no_last_allow(encoding: str):
 
 
 @wide
-@given(st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("user-agent:*\ndislow/a "), max_size=60))
+@given(
+    st.text(
+        st.characters(exclude_categories=["Cs"]) | st.sampled_from("user-agent:*\ndislow/a "), max_size=60
+    )
+)
 def test_a_text_says_the_same_in_every_encoding(encoding: str, text: str):
     text = f"user-agent: *\n{text}"
 

@@ -291,9 +291,7 @@ def test_a_character_that_no_url_has_is_found_in_a_path(path: str, written: str)
 @pytest.mark.parametrize("path", ["/my page", "/{id}", "/a|b", "/a\\b", "/a`b", "/a^b"])
 @pytest.mark.parametrize("equal", [True, False])
 def test_such_characters_are_found_whether_or_not_they_equal_their_escapes(path: str, equal: bool):
-    (found,) = lint(
-        f"User-agent: *\nDisallow: {path}\n", replace(RFC9309, excluded_equal_escapes=equal)
-    )
+    (found,) = lint(f"User-agent: *\nDisallow: {path}\n", replace(RFC9309, excluded_equal_escapes=equal))
 
     assert (found.line, found.code) == (2, "D11")
     assert ("is read as its escape here" in found.message) is equal
@@ -301,7 +299,15 @@ def test_such_characters_are_found_whether_or_not_they_equal_their_escapes(path:
 
 @pytest.mark.parametrize(
     "line",
-    ["useragent: *", "user agent: *", "dissallow: /", "dissalow: /", "disalow: /", "diasllow: /", "disallaw: /"],
+    [
+        "useragent: *",
+        "user agent: *",
+        "dissallow: /",
+        "dissalow: /",
+        "disalow: /",
+        "diasllow: /",
+        "disallaw: /",
+    ],
 )
 def test_each_misspelling_that_the_default_reads_is_found(line: str):
     assert (3, "X7") in codes(lint(f"User-agent: a\nDisallow: /a\n{line}\n"))

@@ -143,7 +143,9 @@ def test_the_text_of_any_file_says_what_the_file_says(body: bytes, dialect: Dial
 
 def test_a_long_line_of_octets_that_are_no_utf_8_decides_as_it_did():
     robots = parse(b"user-agent: *\ndisallow: /" + b"\xfc" * 5_600 + b"x\nallow: /\xfc", GOOGLE)
-    paths = ["/" + "%FC" * number + rest for number in (5_549, 5_550, 5_551, 5_600) for rest in ("", "x", "y")]
+    paths = [
+        "/" + "%FC" * number + rest for number in (5_549, 5_550, 5_551, 5_600) for rest in ("", "x", "y")
+    ]
 
     decided = [robots.decide("a", path).allowed for path in paths]
 
@@ -178,7 +180,8 @@ def test_the_text_of_a_file_in_wide_characters_is_one_as_any(encoding: str):
 
 
 strays = st.lists(
-    st.sampled_from([b"\xfc", b"\xc3", b"\xed\xb2\x80", b"\xc3\xbc", b"a", b"%fc", b"*", b"$", b" "]), max_size=30
+    st.sampled_from([b"\xfc", b"\xc3", b"\xed\xb2\x80", b"\xc3\xbc", b"a", b"%fc", b"*", b"$", b" "]),
+    max_size=30,
 ).map(b"".join)
 long_rows = st.tuples(
     st.sampled_from(
