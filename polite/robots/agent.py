@@ -23,9 +23,10 @@ class UserAgent:
     """A crawler's User-Agent header and its names in robots.txt (RFC 9309, 2.2.1; RFC 9110, 10.1.5).
 
     Without `tokens` the name is that of the header's first product, or what calls itself compatible with Mozilla's;
-    more general names are derived by leaving out what follows a hyphen: examplebot-news, examplebot (A3). Given `tokens`
-    are used in their order, in every dialect. `tokens` are lower-case. `named` are those that were not derived.
-    Raises InvalidUserAgent.
+    more general names are derived by leaving out what follows a hyphen: examplebot-news, examplebot (A3). Derived names are
+    searched for only where the dialect `derives_general_names`, which the default does not: give `tokens` to be found by
+    more names than one. Given `tokens` are used in their order, in every dialect. `tokens` are lower-case. `named` are those
+    that were not derived. Raises InvalidUserAgent.
     """
 
     header: str

@@ -162,6 +162,7 @@ DIFFERENT = {
     "two slashes begin a path": ("User-agent: *\nDisallow: //x\n", "//x", "x", True, False),
     "a name must be the whole": ("User-agent: foo\nDisallow: /\n", "/", "foobar", False, True),
     "a name ends before other text": ("User-agent: foo bar\nDisallow: /\n", "/", "foo", True, False),
+    "a star is no part of a name": ("User-agent: *foo*\nDisallow: /\n", "/", "foo", False, True),
     "a later product is nobody": ("User-agent: bar\nDisallow: /\n", "/", "foo/1 bar/1", False, True),
     "reserved characters stay escaped": ("User-agent: *\nDisallow: /c%3Dd\n", "/c=d", "x", False, True),
     "U+0085 ends no line": ("User-agent: *\n#\x85Disallow: /a\n", "/a", "x", False, True),

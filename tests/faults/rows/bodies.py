@@ -23,8 +23,12 @@ BODIES = [
         http(ok(b"User-agent: *\nDis\0allow: /\nDisallow: /private")),
     ),
     parsed("8", "200 that begins with a byte order mark", http(ok(b"\xef\xbb\xbf" + RULES))),
+    parsed("9a", "200 in UTF-16 with its byte order mark", http(ok(RULES.decode().encode("utf-16")))),
     parsed(
-        "9", "200 in UTF-16: no rule can be read", http(ok(RULES.decode().encode("utf-16"))), allowed=True
+        "9b",
+        "200 in UTF-16 without a mark: no rule can be read",
+        http(ok(RULES.decode().encode("utf-16-le"))),
+        allowed=True,
     ),
     parsed("10a", "lines that end in CR", http(ok(RULES.replace(b"\n", b"\r")))),
     parsed(
