@@ -28,6 +28,13 @@ def test_the_compact_form_brings_back_body_and_dialect(dialect: Dialect):
     assert robots.dialect is dialect
 
 
+def test_it_holds_octets_and_no_reading_of_them():
+    body = "User-agent: *\nDissallow: /my files".encode("utf-16")
+
+    assert unpack(parse(body).to_bytes()).body == body
+    assert not Robots.from_bytes(parse(body).to_bytes()).decide("ExampleBot", "/my%20files")
+
+
 def test_it_is_compact():
     assert len(parse(BODY).to_bytes()) < len(BODY) / 10
 
