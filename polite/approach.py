@@ -88,6 +88,7 @@ class Approach:
         self._origins = gate._origins
         self._turns = gate._turns
         self._clock = gate._clock
+        self._began = gate._clock.wall()
         self._referee = referee
         self._agenda = agenda
         self._outlet = outlet
@@ -222,7 +223,7 @@ class Approach:
                 # A store that fails, a scope that cannot be worked out: denied for now, as anything that is not understood.
                 log.error("no turn could be asked for at %s", lane.origin, exc_info=error)
                 seconds = min(_FIRST_S * 2.0 ** min(lane.failures, 20), _LONGEST_S)
-                self._missed(lane, seconds, type(error).__name__)
+                self._missed(lane, seconds, type(error).__name__, lasts=False)
 
     async def _turn(self, lane: Lane) -> Turn | None:
         """Allowed first, then the turn, and allowed still: as Gate._enter has it. None when the lane is put off, or empty."""
@@ -235,7 +236,10 @@ class Approach:
                 lane.standing = standing
                 lane.failures -= again
                 seconds = max(1.0, standing.fresh_until - self._clock.wall())
-                self._missed(lane, seconds, standing.snapshot.access.reason.name)
+                reason = standing.snapshot.access.reason
+                # What an earlier run met may have been decided by other options: that is tried again.
+                lasts = not reason.may_pass and standing.snapshot.fetched_at >= self._began
+                self._missed(lane, seconds, reason.name, lasts=lasts)
                 return None
             lane.standing, lane.failures = standing, 0
             await self._check(lane, standing)
@@ -302,10 +306,10 @@ class Approach:
 
     # What could not be had.
 
-    def _missed(self, lane: Lane, seconds: float, because: str) -> None:
-        """Once more without rules: later, or, when it was the last time, never."""
+    def _missed(self, lane: Lane, seconds: float, because: str, *, lasts: bool) -> None:
+        """Once more without rules: later, or, when it was the last time or waiting does not help, never."""
         lane.failures += 1
-        if lane.failures < self._max_robots_tries:
+        if lane.failures < self._max_robots_tries and not lasts:
             self._put_off(lane, seconds, because)
             return
         self.unchoose(lane)

@@ -55,7 +55,8 @@ class Frontier:
     `scheduler` decides which of the tasks goes whose origins' turns have come: a ports.Scheduler, by default `schedulers.Fifo()`.
     `max_waiting`: tasks that may wait; beyond it `put` waits for room. `max_done`: URLs that are remembered as done, so that none
     is fetched twice. `max_tries`: how often a task is given out before it is dropped. `max_robots_tries`: how often in a row an
-    origin's robots.txt may be out of reach before its tasks are dropped. `max_opening`: origins asked for robots.txt at one time.
+    origin's robots.txt may be out of reach before its tasks are dropped; once is enough if waiting cannot help (`Reason.may_pass`).
+    `max_opening`: origins asked for robots.txt at one time.
     `max_active`: origins whose tasks are in memory at one time, where a file keeps the others (`polite.open_frontier`).
     Closing the gate ends it with GateClosed. Raises InvalidOption.
     """

@@ -730,6 +730,39 @@ async def test_the_tasks_of_an_origin_out_of_reach_are_dropped_in_the_end_and_ma
     assert permit.url == f"{A}/1"
 
 
+@pytest.mark.parametrize("reason", [each for each in polite.Reason if not each.may_pass])
+async def test_what_cannot_pass_by_waiting_is_not_tried_again(reason: polite.Reason) -> None:
+    events: list[Event] = []
+    robots = f"{A}/robots.txt"
+    transport = ScriptedTransport({robots: [Failed(reason)]})
+
+    async with opened(transport, listener=events.append) as (frontier, _):
+        await frontier.put_many([f"{A}/1", f"{A}/2"])
+        await frontier.join()
+        took_s = now()
+
+    assert took_s < 1
+    assert transport.asked == [robots]
+    assert [event.because for event in events if isinstance(event, Dropped)] == [reason.name] * 2
+    assert not [event for event in events if isinstance(event, PutOff)]
+
+
+async def test_what_an_earlier_run_met_is_tried_again_with_the_options_of_this_one(tmp_path: Path) -> None:
+    store = str(tmp_path / "robots.sqlite")
+    refused = ScriptedTransport({f"{A}/robots.txt": [Failed(polite.Reason.ADDRESS_REFUSED)]})
+    async with opened(refused, store=store) as (_, gate):
+        await gate.check(f"{A}/1")
+    await asyncio.sleep(1)
+
+    async with opened({f"{A}/robots.txt": RULES}, store=store) as (frontier, _):
+        await frontier.put(f"{A}/1")
+        frontier.close()
+        fetched = await fetch_all(frontier)
+
+    assert fetched == [f"{A}/1"]
+    assert frontier.dropped == 0
+
+
 async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_too() -> None:
     policy = polite.RobotsPolicy(default_ttl=300, keep_stale=False)
     script = {f"{A}/robots.txt": [RULES, Reply(500)]}

@@ -76,6 +76,11 @@ class Reason(Enum):
         """Whether somebody tried to lead the crawler where it must not go: worth an alarm, not only a log line."""
         return self in _HOSTILE
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether waiting may help. If not, only an option changes what the fetch comes to, and a frontier does not try again."""
+        return self not in _LASTING
+
 
 _OPTIONS = {
     Reason.CLIENT_ERROR: "RobotsPolicy.denied_statuses",
@@ -109,3 +114,16 @@ _OPTIONS = {
 )
 
 _HOSTILE = frozenset({Reason.ADDRESS_REFUSED, Reason.REDIRECT_UNSAFE})
+
+# Decided by an option of ours, not by the network or by the server's state at that moment. All others are tried again: a
+# certificate is renewed, a name is registered, and a server that answers nonsense is repaired.
+_LASTING = frozenset(
+    {
+        Reason.ADDRESS_REFUSED,
+        Reason.PROXY_REFUSED,
+        Reason.REDIRECT_DOWNGRADE,
+        Reason.REDIRECT_SCHEME,
+        Reason.REDIRECT_UNSAFE,
+        Reason.SCHEME_UNKNOWN,
+    }
+)

@@ -33,3 +33,17 @@ def test_an_alarm_is_only_for_who_was_led_astray() -> None:
         Reason.ADDRESS_REFUSED,
         Reason.REDIRECT_UNSAFE,
     }
+
+
+def test_what_only_an_option_changes_cannot_pass_by_waiting() -> None:
+    lasting = {reason for reason in Reason if not reason.may_pass}
+
+    assert lasting == {
+        Reason.ADDRESS_REFUSED,
+        Reason.PROXY_REFUSED,
+        Reason.REDIRECT_DOWNGRADE,
+        Reason.REDIRECT_SCHEME,
+        Reason.REDIRECT_UNSAFE,
+        Reason.SCHEME_UNKNOWN,
+    }
+    assert Reason.UNREACHABLE_TOO_LONG.may_pass

@@ -7,7 +7,7 @@ from typing import Protocol
 import aiohttp
 
 from polite.cli.fetch.notes import Notes
-from polite.cli.fetch.page import Page, Pages
+from polite.cli.fetch.page import NotDialled, Page, Pages
 from polite.cli.fetch.record import Record
 from polite.cli.options import spoken
 from polite.cli.urls import valid
@@ -102,6 +102,7 @@ class Crawl:
             page = await self._pages.get(permit)
         except (aiohttp.ClientError, TimeoutError) as error:
             visit.told["reason"] = self._reason(error)
+            last = last or isinstance(error, NotDialled)
         visit.requested(page)
         if not last and (page is None or page.status in _PASSING):
             permit.retry()

@@ -11,11 +11,14 @@ from polite.robots.agent import UserAgent
 from polite.robots.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy
 from polite.transports.connector import guarded_connector
+from polite.transports.guard import hint, refusals
 from polite.transports.http import ask_once
 from polite.transports.inflate import Inflater
 
 # RFC 9110, 15: 1xx announces another response. aiohttp passes those over, but for 101, and hands on what is below.
 _LEAST_FINAL = 200
+
+_LONGEST_HOSTS = 300
 
 Fields = tuple[tuple[str, str], ...]
 
@@ -48,10 +51,15 @@ class NoFinalAnswer(aiohttp.ClientError):
     """A status below 200 where a response was expected: none at all, or 101 although nobody asked to upgrade."""
 
 
+class NotDialled(aiohttp.ClientError):
+    """No address of the host is one that the options permit: waiting changes nothing."""
+
+
 class Pages:
     """A session of its own behind the address guard, closed with the block; `max_bytes` bounds each body, decoded or not."""
 
     def __init__(self, agent: UserAgent, fetching: FetchPolicy, *, connections: int) -> None:
+        self._fetching = fetching
         self._max_bytes = fetching.max_bytes
         self.timeout = fetching.timeout
         self._session = aiohttp.ClientSession(
@@ -72,6 +80,16 @@ class Pages:
 
     async def get(self, permit: Permit) -> Page:
         """One request, no redirect followed. Raises aiohttp.ClientError, TimeoutError."""
+        with refusals() as refused:
+            try:
+                return await self._get(permit)
+            except aiohttp.ClientConnectorError as error:
+                if not refused:
+                    raise
+                hosts = ", ".join(refused)[:_LONGEST_HOSTS]
+                raise NotDialled(f"{hosts} is not dialled: {hint(self._fetching)}") from error
+
+    async def _get(self, permit: Permit) -> Page:
         url = URL(permit.url, encoded=True)
         async with self._session.get(url, allow_redirects=False) as response:
             permit.report(status=response.status, headers=response.headers)

@@ -8,7 +8,6 @@ import signal
 import sys
 from pathlib import Path
 
-import aiohttp
 import pytest
 from aiohttp import web
 
@@ -16,7 +15,7 @@ from polite.cli.fetch import command as command_module
 from polite.cli.fetch import crawl as crawl_module
 from polite.cli.fetch import run as run_module
 from polite.cli.fetch.folder import Folder
-from polite.cli.fetch.page import Pages
+from polite.cli.fetch.page import NotDialled, Pages
 from polite.cli.fetch.progress import Progress
 from polite.cli.fetch.record import Records
 from polite.cli.options import spoken
@@ -25,8 +24,10 @@ from polite.errors import Overloaded
 from polite.frontier import Frontier
 from polite.pacing.policy import PacingPolicy
 from polite.robots.agent import UserAgent
+from polite.robots.exchange import Reply
 from polite.robots.policy import FetchPolicy
 from polite.testing import ScriptedTransport
+from polite.transports.http import HttpTransport
 from tests.cli.fetch.conftest import ROBOTS
 
 
@@ -122,6 +123,20 @@ def test_a_private_address_is_not_dialled_unless_that_was_said(site):
 
     assert site.records["/a"]["reason"] == "ADDRESS_REFUSED"
     assert site.asked == []
+    assert site.took_s < 1
+
+
+def test_a_page_that_leads_to_a_private_address_is_not_asked_for_again(site, monkeypatch):
+    async def no_rules(self, ask):
+        return Reply(404)
+
+    monkeypatch.setattr(HttpTransport, "get", no_rules)
+
+    assert site.run("/a", private=False) == 3
+
+    record = site.records["/a"]
+    assert (record["outcome"], record["tries"]) == ("failed", 1)
+    assert "127.0.0.1 is not dialled: see --allow-private" in record["reason"]
 
 
 def test_a_metadata_service_is_dialled_by_no_option(site, caplog):
@@ -139,7 +154,7 @@ async def test_a_name_that_leads_elsewhere_after_its_robots_txt_is_not_followed_
         ) as gate,
         gate.permit("http://127.0.0.1:9/") as permit,
     ):
-        with pytest.raises(aiohttp.ClientConnectorError, match="127.0.0.1 is not dialled"):
+        with pytest.raises(NotDialled, match="127.0.0.1 is not dialled"):
             await pages.get(permit)
 
 
