@@ -4,7 +4,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,68 +14,107 @@ from polite.cli.exits import Exit
 from polite.errors import InvalidURL, shown
 from polite.origin import Target
 from polite.robots.agent import UserAgent
-from polite.robots.parse import Robots, parse
-from polite.robots.rules import Decision, RuleSet
+from polite.robots.bindings import Bindings
+from polite.robots.decision import Decision
+from polite.robots.parse import parse
+from polite.robots.rules import RuleSet
 
 # Names in a file: more are not compared, which is said.
 _MOST_AGENTS = 1_000
 _LONGEST_NAME = 128
 _CHUNK = 65_536
+# All agents are compared for so many URLs, or so many characters of them, at a time.
+_BATCH = 10_000
+_BATCH_SIZE = 4_194_304
 _NAME = re.compile(r"[A-Za-z0-9_-]*[A-Za-z][A-Za-z0-9_-]*")
 _WORDS = {True: "allowed", False: "disallowed"}
 
 
-class _Compared(NamedTuple):
-    """How an agent is called, and the rules that bind it in the old file and in the new one."""
+class _Change(NamedTuple):
+    """A URL that two files decide differently."""
 
-    name: str
-    old: RuleSet
-    new: RuleSet
+    url: str
+    before: Decision
+    after: Decision
 
 
 def diff(options: argparse.Namespace) -> Exit:
     """Print each change of a verdict; 1 when there are any, 2 when a URL was none."""
-    old, new = (parse(file.octets(name), options.dialect) for name in (options.old, options.new))
-    compared = [
-        _Compared(name, old.rules_for(agent), new.rules_for(agent))
-        for name, agent in _agents(options, old, new)
-    ]
+    old, new = (parse(file.octets(name), options.dialect).bindings() for name in (options.old, options.new))
+    agents = list(_agents(options, old, new))
+    show = _as_json if options.json else _as_text
     status = Exit.ALLOWED
-    for url in urls.each(_lines(options.urls)):
-        try:
-            status = max(status, _show(urls.valid(url), compared, as_json=options.json))
-        except InvalidURL as error:
-            print(f"polite: {error}", file=sys.stderr)
-            status = Exit.USAGE
-    return status
+    reader = _Paths(urls.each(_lines(options.urls)))
+    for paths in reader.batches():
+        for name, change in _changes(paths, agents, old, new):
+            print(show(name, change))
+            status = Exit.DISALLOWED
+    return Exit.USAGE if reader.spoiled else status
 
 
-def _show(url: str, compared: Sequence[_Compared], *, as_json: bool) -> Exit:
-    path = url if url.startswith("/") else Target.of(url).path
-    changed = Exit.ALLOWED
-    for name, old, new in compared:
-        before, after = old.decide(path), new.decide(path)
-        if before.allowed != after.allowed:
-            changed = Exit.DISALLOWED
-            print(_as_json(url, name, before, after) if as_json else _as_text(url, name, before, after))
-    return changed
+class _Paths:
+    """The URLs of a list with their paths, a batch at a time. `spoiled`: whether a line was no URL."""
+
+    def __init__(self, listed: Iterable[str | InvalidURL]) -> None:
+        self._listed = listed
+        self.spoiled = False
+
+    def batches(self) -> Iterator[list[tuple[str, str]]]:
+        batch: list[tuple[str, str]] = []
+        size = 0
+        for each in self._listed:
+            try:
+                url = urls.valid(each)
+                batch.append((url, url if url.startswith("/") else Target.of(url).path))
+            except InvalidURL as error:
+                print(f"polite: {error}", file=sys.stderr)
+                self.spoiled = True
+                continue
+            size += len(url)
+            if len(batch) >= _BATCH or size >= _BATCH_SIZE:
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
 
 
-def _as_text(url: str, name: str, before: Decision, after: Decision) -> str:
+def _changes(
+    paths: Sequence[tuple[str, str]], agents: Iterable[tuple[str, UserAgent]], old: Bindings, new: Bindings
+) -> Iterator[tuple[str, _Change]]:
+    """Agent by agent: the rules of one may be megabytes, and a file may name a thousand. Agents of one group share theirs."""
+    compared: tuple[RuleSet, RuleSet] | None = None
+    changes: list[_Change] = []
+    for name, agent in agents:
+        before, after = old.rules_for(agent), new.rules_for(agent)
+        if compared is None or compared[0] is not before or compared[1] is not after:
+            compared = before, after
+            changes = [] if before.repeats(after) else list(_changed(paths, before, after))
+        yield from ((name, change) for change in changes)
+
+
+def _changed(paths: Sequence[tuple[str, str]], before: RuleSet, after: RuleSet) -> Iterator[_Change]:
+    for url, path in paths:
+        if before.allows(path) != after.allows(path):
+            yield _Change(url, before.decide(path), after.decide(path))
+
+
+def _as_text(name: str, change: _Change) -> str:
+    url, before, after = change
     return f"{_WORDS[before.allowed]} -> {_WORDS[after.allowed]}  {name}  {shown(url)}\n    was {before}\n    now {after}"
 
 
-def _as_json(url: str, name: str, before: Decision, after: Decision) -> str:
+def _as_json(name: str, change: _Change) -> str:
+    url, before, after = change
     was, now = as_object(url, before), as_object(url, after)
     canonical = was.pop("url")
     now.pop("url")
     return json.dumps({"url": canonical, "agent": name, "before": was, "after": now})
 
 
-def _agents(options: argparse.Namespace, old: Robots, new: Robots) -> Iterator[tuple[str, UserAgent]]:
+def _agents(options: argparse.Namespace, old: Bindings, new: Bindings) -> Iterator[tuple[str, UserAgent]]:
     """Those asked for; else all that one of the files names, and somebody whom neither does, who is called `*`."""
-    written = (value for robots in (old, new) for group in robots.groups for value in group.agents)
-    names = dict.fromkeys(found[0].lower() for value in written if (found := _NAME.match(value)))
+    written = (found[0] for each in (old, new) for value in each.names() if (found := _NAME.match(value)))
+    names = dict.fromkeys(map(str.lower, written))
     nobody = "*", UserAgent("nobody", tokens=(_unnamed(names),))
     if options.agent:
         yield from (nobody if agent is None else (str(agent), agent) for agent in options.agent)

@@ -1,6 +1,6 @@
 """Group: the user-agent lines and rules that belong together, and which groups bind a crawler."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from polite.robots import pace
@@ -42,9 +42,17 @@ class Group:
 
 def groups(sections: Sections) -> Iterator[Group]:
     """All groups, in the order of the file."""
+    return _read(sections, list(sections.groups(range(len(sections.agents)))))
+
+
+def bound_groups(sections: Sections, agent: UserAgent, dialect: Dialect) -> list[Group]:
+    """The groups that bind an agent. Reads no others."""
+    return list(_read(sections, chosen(sections, agent, dialect)[1]))
+
+
+def _read(sections: Sections, bound: Sequence[range]) -> Iterator[Group]:
     numbers = sections.numbers()
-    places = list(sections.groups(range(len(numbers))))
-    for group, below in zip(places, sections.each_below(places), strict=True):
+    for group, below in zip(bound, sections.each_below(bound), strict=True):
         yield Group(
             tuple(readable(sections.agents[place].value) for place in group),
             tuple(numbers[group.start : group.stop]),
@@ -57,12 +65,24 @@ def groups(sections: Sections) -> Iterator[Group]:
 
 def bind(sections: Sections, agent: UserAgent, dialect: Dialect) -> RuleSet:
     """The rules of the groups with the most specific of the agent's names; else those of `*`; else none (A1, A4)."""
+    name, bound = chosen(sections, agent, dialect)
+    rules = rules_of(sections, bound, name, dialect)
+    return rules.prepare() if len(rules) > _MANY_RULES else rules
+
+
+def chosen(sections: Sections, agent: UserAgent, dialect: Dialect) -> tuple[str | None, list[range]]:
+    """The name under which an agent is found, "*" or None; and its groups, each as the places of its user-agent lines."""
     name, places = _chosen(sections, agent.names(dialect))
     bound = list(sections.groups(places))
     # Several groups of one name hold together, or the first alone does (G5).
-    below = sections.below(bound if dialect.combines_groups else bound[:1])
+    return name, bound if dialect.combines_groups else bound[:1]
+
+
+def rules_of(sections: Sections, bound: Iterable[range], name: str | None, dialect: Dialect) -> RuleSet:
+    """The rules of these groups together, not made ready yet."""
+    below = sections.below(bound)
     asked = bool(below.paces)  # in nearly every group nothing is
-    rules = RuleSet(
+    return RuleSet(
         below.paths,
         below.marks,
         group=name,
@@ -71,7 +91,6 @@ def bind(sections: Sections, agent: UserAgent, dialect: Dialect) -> RuleSet:
         request_rates=pace.request_rates(_values(below, Field.REQUEST_RATE)) if asked else (),
         visit_time=pace.visit_time(_values(below, Field.VISIT_TIME)) if asked else None,
     )
-    return rules.prepare() if len(below.paths) > _MANY_RULES else rules
 
 
 def _chosen(sections: Sections, names: Sequence[str]) -> tuple[str | None, list[int]]:

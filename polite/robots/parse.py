@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from polite.origin import Target
 from polite.robots.agent import UserAgent
+from polite.robots.bindings import Bindings
 from polite.robots.decision import Decision
 from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.explained import Explained, explain
@@ -80,6 +81,10 @@ class Robots:
         """The rules that bind the agent, ready to be asked often. Raises InvalidUserAgent."""
         rules = self._bound.get(agent)
         return self._bind(agent) if rules is None else rules
+
+    def bindings(self) -> Bindings:
+        """Return a reader that binds agent after agent, of which there may be thousands, and keeps the last rules only."""
+        return Bindings(self._sections(), self.dialect)
 
     def decide(self, agent: str | UserAgent, url: str) -> Decision:
         """Whether the agent may fetch an absolute URL, or a path (with its query) that starts with "/".

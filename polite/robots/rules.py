@@ -130,6 +130,10 @@ class RuleSet:
     def __bool__(self) -> bool:
         return True
 
+    def repeats(self, other: "RuleSet") -> bool:
+        """Whether both hold the same rules in the same order, on whatever lines. Then they decide alike."""
+        return self._paths == other._paths and _allowing(self._marks) == _allowing(other._marks)
+
     @property
     def request_rate(self) -> RequestRate | None:
         """The slowest of the file's Request-rates, whatever its window; `request_rates` has all."""
@@ -266,6 +270,10 @@ class RuleSet:
 
 def _matches(matcher: Matcher, path: str) -> bool:
     return path.startswith(matcher) if isinstance(matcher, str) else fits(matcher, path)
+
+
+def _allowing(marks: Sequence[int]) -> list[int]:
+    return [mark & 1 for mark in marks]
 
 
 def _has_wildcard(matcher: Matcher) -> bool:

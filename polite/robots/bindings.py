@@ -1,0 +1,39 @@
+"""Bindings: the rules of one file for one agent after another, without keeping them all."""
+
+from collections.abc import Iterator
+
+from polite.robots.agent import UserAgent
+from polite.robots.dialect import Dialect
+from polite.robots.group import chosen, rules_of
+from polite.robots.lines import readable
+from polite.robots.rules import RuleSet
+from polite.robots.section import Sections
+
+
+class Bindings:
+    """Binds agents, one by one. It keeps the last rules only, so memory does not grow with the number of agents.
+
+    `Robots.rules_for` suits the few agents of a crawler, whose rules are asked again and again.
+    """
+
+    def __init__(self, sections: Sections, dialect: Dialect) -> None:
+        self._sections = sections
+        self._dialect = dialect
+        self._bound: list[range] | None = None
+        self._rules = RuleSet((), group=None, dialect=dialect)
+
+    def names(self) -> Iterator[str]:
+        """The values of all user-agent lines, as written."""
+        return (readable(line.value) for line in self._sections.agents)
+
+    def rules_for(self, agent: UserAgent) -> RuleSet:
+        """Return rules that decide as the agent's rules do.
+
+        If the same groups bind this agent and the one before, the result is the same object. Its `group` may then be the
+        name of the other agent.
+        """
+        name, bound = chosen(self._sections, agent, self._dialect)
+        if bound != self._bound:
+            self._rules = rules_of(self._sections, bound, name, self._dialect)
+            self._bound = bound
+        return self._rules
