@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from typing import Any
 
 from polite.errors import shown
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
-from polite.robots.group import Group
-from polite.robots.lines import lines
+from polite.robots.group import Group, bind, bound_groups
+from polite.robots.lines import line_of, rows
 from polite.robots.pattern import grammar
-from polite.robots.rules import Decision, Rule, RuleSet
-from polite.robots.signals import binding
+from polite.robots.rereading import Rereading
+from polite.robots.rules import Decision, Rule
 
 _NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
 # Fields that no verdict about a path depends on: a name, the fetch, and what is only called undefined.
@@ -19,24 +19,6 @@ _ELSEWHERE = {"name", "denied_statuses", "forgives_unreachable", "wildcard_confl
 
 # Of more rules nobody reads the rest.
 _MOST_TOLD = 20
-
-
-class Readable(Protocol):
-    """A file that was read: as much of Robots as is needed here."""
-
-    @property
-    def dialect(self) -> Dialect:
-        """How it was read."""
-        ...
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        """Its groups, in the order of the file."""
-        ...
-
-    def rules_for(self, agent: UserAgent) -> RuleSet:
-        """The rules that bind the agent."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,35 +96,37 @@ class Explained:
 
 
 def explain(
-    robots: Readable, body: bytes, agent: UserAgent, path: str, read: Callable[[Dialect], Readable]
+    body: bytes, agent: UserAgent, path: str, dialect: Dialect, text: Callable[[Dialect], str]
 ) -> Explained:
-    """`body`: what `robots` was read from; `read` reads it in another dialect. About twenty readings, no more."""
-    rules = robots.rules_for(agent)
+    """`text`: gives what counts of `body` in a dialect. The file is read anew only where a dialect may read it otherwise."""
+    reread = Rereading(text, agent)
+    sections = reread.sections(dialect)
+    rules = bind(sections, agent, dialect)
     decision = rules.decide(path)
-    matching = decision.overruled if decision.rule is None else (decision.rule, *decision.overruled)
-    opposed = next((rule for rule in decision.overruled if rule.allows != decision.allowed), None)
+    matching = rules.matching(path)
+    if decision.rule is not None:
+        matching = decision.rule, *(rule for rule in matching if rule != decision.rule)
+    opposed = next((rule for rule in matching if rule.allows != decision.allowed), None)
     return Explained(
         agent,
         decision,
-        agent.names(robots.dialect),
+        agent.names(dialect),
         rules.group,
-        tuple(binding(robots.groups, agent, rules.group, robots.dialect)),
-        _matches(body, matching, robots.dialect),
+        tuple(bound_groups(sections, agent, dialect)),
+        _matches(body, matching, dialect),
         opposed if decision.undefined else None,
-        _sensitive_to(
-            robots.dialect, lambda other: read(other).rules_for(agent).allows(path) != decision.allowed
-        ),
+        _sensitive_to(dialect, lambda other: reread.allows(other, path) != decision.allowed),
     )
 
 
 def _matches(body: bytes, matching: Sequence[Rule], dialect: Dialect) -> tuple[Match, ...]:
-    wanted = {rule.line: rule for rule in matching}
-    places = {
-        line.number: (line.column, grammar(dialect).pattern(line.value).octets)
-        for line in (lines(body, dialect) if wanted else ())
-        if line.number in wanted
-    }
-    return tuple(Match(rule, *places[rule.line]) for rule in matching)
+    texts = rows(body, dialect) if matching else []
+    paths = grammar(dialect)
+    found: list[Match] = []
+    for rule in matching:
+        line = line_of(rule.line, texts[rule.line - 1], dialect)
+        found.append(Match(rule, line.column, paths.pattern(line.value).octets))
+    return tuple(found)
 
 
 def _sensitive_to(dialect: Dialect, turns: Callable[[Dialect], bool]) -> tuple[Sensitivity, ...]:

@@ -90,6 +90,11 @@ def lines(body: bytes, dialect: Dialect) -> Iterator[Line]:
             yield Line(number, *fields.split(content), text)
 
 
+def line_of(number: int, text: str, dialect: Dialect) -> Line:
+    """One of the `rows`, which says something."""
+    return Line(number, *fields_of(dialect).split(text.partition("#")[0].strip(WHITE)), text)
+
+
 def rows(body: bytes, dialect: Dialect) -> list[str]:
     """The lines as they stand, the first at index 0 (F1)."""
     return _text(counted(body, dialect).octets, dialect).split("\n")

@@ -9,12 +9,12 @@ from polite.robots.bindings import Bindings
 from polite.robots.decision import Decision
 from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.explained import Explained, explain
-from polite.robots.group import Group, bind, groups
+from polite.robots.group import Group, bind, bound_groups, groups
 from polite.robots.lines import Field, fields_of, lines, octets, readable, text
 from polite.robots.packed import pack, unpack
 from polite.robots.rules import RuleSet
 from polite.robots.section import Sections
-from polite.robots.signals import CleanParam, Signals, SignalSet, SiteSignals, binding, site_signals
+from polite.robots.signals import CleanParam, Signals, SignalSet, SiteSignals, site_signals
 from polite.robots.text import to_text
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
@@ -97,9 +97,15 @@ class Robots:
         return rules.decide(url if url[:1] == "/" else Target.of(url).path)
 
     def explain(self, agent: str | UserAgent, url: str) -> Explained:
-        """The same decision with all that led to it. Reads the file about twenty times. Raises what `decide` raises."""
-        agent, body = UserAgent.of(agent), self._body
-        return explain(self, body, agent, _path(url), lambda dialect: parse(body, dialect))
+        """The same decision with all that led to it. Reads the file a few times. Raises what `decide` raises."""
+        body = self._body
+        return explain(
+            body,
+            UserAgent.of(agent),
+            _path(url),
+            self.dialect,
+            lambda dialect: text(body, dialect),
+        )
 
     @property
     def licenses(self) -> tuple[str, ...]:
@@ -130,8 +136,7 @@ class Robots:
         return self.signals_for(agent).at(_path(url))
 
     def _binding(self, agent: str | UserAgent) -> list[Group]:
-        agent = UserAgent.of(agent)
-        return binding(self.groups, agent, self.rules_for(agent).group, self.dialect)
+        return bound_groups(self._sections(), UserAgent.of(agent), self.dialect)
 
     def _bind(self, asked: str | UserAgent) -> RuleSet:
         """Bind an agent, and remember it under its header too, which is quicker looked up."""

@@ -75,6 +75,11 @@ def fits_linearly(shape: Shape, path: str) -> bool:
     return not anchored or position == len(path) or (bool(pieces) and path.endswith(pieces[-1], start))
 
 
+def matches(matcher: Matcher, path: str) -> bool:
+    """Whether a path in normal form is matched."""
+    return path.startswith(matcher) if isinstance(matcher, str) else fits_linearly(matcher, path)
+
+
 class Pattern:
     """The path of one rule, taken apart at its wildcards (RFC 9309, 2.2.2 and 2.2.3; M1 to M4).
 

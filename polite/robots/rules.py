@@ -11,14 +11,11 @@ from polite.robots.index import Index
 from polite.robots.lines import readable
 from polite.robots.pace import RequestRate, VisitTime, slowest
 from polite.robots.pattern import Matcher, fits, grammar
-from polite.robots.ranking import Ranking, ranking
+from polite.robots.ranking import Match, Ranking, Reading, matching, ranking, reading
 from polite.robots.reason import Reason
 from polite.robots.screen import ALL_ALLOWED, ALL_DENIED, IMPASSABLE, MOST_RULES, UNDECIDED, Screen, screen
 
 __all__ = ["Decision", "Rule", "RuleSet"]
-
-# A rule made ready: its precedence, what it matches, and which of the rules it is.
-_Ready = tuple[int, Matcher, int]
 
 _NO_MARKS = array("I")
 
@@ -130,6 +127,10 @@ class RuleSet:
     def __bool__(self) -> bool:
         return True
 
+    def read_as(self, dialect: Dialect) -> "RuleSet":
+        """The same rules, compared with paths as another dialect does."""
+        return RuleSet(self._paths, self._marks, group=self.group, dialect=dialect)
+
     def repeats(self, other: "RuleSet") -> bool:
         """Whether both hold the same rules in the same order, on whatever lines. Then they decide alike."""
         return self._paths == other._paths and _allowing(self._marks) == _allowing(other._marks)
@@ -178,9 +179,23 @@ class RuleSet:
             self._indexed()
         return self
 
+    def allows_once(self, path: str) -> bool:
+        """Return what `allows` returns, without making an index: quicker for a few questions, slower for many."""
+        if self._normal(path) == self._exempt:
+            return True
+        best = next(iter(self._matching(path)), None)
+        return self._otherwise if best is None else best.precedence & 1 == 1
+
+    def reading(self, path: str) -> tuple[Reading, bool]:
+        """Return all that the verdict about a path depends on; where it is equal, so is what `allows` returns."""
+        normal = self._normal(path)
+        folders = self.dialect.index_is_folder
+        read = reading(self._paths, self._marks, self._grammar, normal, folders=folders)
+        return read, normal == self._exempt
+
     def matching(self, path: str) -> tuple[Rule, ...]:
         """All rules that match a path, best first."""
-        return tuple(dict.fromkeys(self._rule(place) for _, _, place in self._matching(path)))
+        return tuple(dict.fromkeys(self._rule(match.place) for match in self._matching(path)))
 
     def undefined(self, path: str) -> bool:
         """Whether only the order of a wildcard rule, which is undefined, decides between the rules that match.
@@ -250,11 +265,9 @@ class RuleSet:
     def _ranked(self) -> Ranking:
         return ranking(self._paths, self._marks, self._grammar, folders=self.dialect.index_is_folder)
 
-    def _matching(self, path: str) -> list[_Ready]:
-        normal = self._normal(path)
-        texts, places, precedences = self._ranked()
-        ready = zip(precedences, map(self._grammar.matcher, texts), places, strict=True)
-        return [each for each in ready if _matches(each[1], normal)]
+    def _matching(self, path: str) -> list[Match]:
+        folders = self.dialect.index_is_folder
+        return matching(self._paths, self._marks, self._grammar, self._normal(path), folders=folders)
 
     def _ruling(self, rank: int) -> Rule:
         """The rule of a rank; each is made once, of the few that ever decide."""
@@ -266,10 +279,6 @@ class RuleSet:
     def _rule(self, place: int) -> Rule:
         mark = self._marks[place]
         return Rule(mark & 1 == 1, readable(self._paths[place]), mark >> 1)
-
-
-def _matches(matcher: Matcher, path: str) -> bool:
-    return path.startswith(matcher) if isinstance(matcher, str) else fits(matcher, path)
 
 
 def _allowing(marks: Sequence[int]) -> list[int]:

@@ -2,13 +2,12 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
 from polite.robots import preferences
-from polite.robots.agent import UserAgent
 from polite.robots.dialect import Dialect
 from polite.robots.group import Group
 from polite.robots.lines import Field, Line, lines, readable
@@ -184,14 +183,6 @@ def site_signals(body: bytes, dialect: Dialect) -> SiteSignals:
         ),
         tuple(clean for line in unknown if _names(line, "clean-param") for clean in _clean_param(line)),
     )
-
-
-def binding(groups: Iterable[Group], agent: UserAgent, name: str | None, dialect: Dialect) -> list[Group]:
-    """The groups that bind an agent which was found under `name`: `RuleSet.group`."""
-    if name is None:
-        return []
-    found = [group for group in groups if (group.names_everyone() if name == "*" else group.names(name))]
-    return found if dialect.combines_groups else found[:1]
 
 
 def _names(line: Line, name: str) -> bool:

@@ -1,6 +1,7 @@
 """`polite diff`: verdicts that change, for whom; what only looks different is none."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,44 @@ def test_of_very_many_agents_the_first_are_compared(compare):
     assert status == 1
     assert out.count(" -> ") == 1_000
     assert err == "polite: 1200 agents are named: the first 1000 are compared\n"
+
+
+def one_large_group_and_many_own(agents: int, rule: str) -> bytes:
+    """Each agent is bound by a group of 600 rules, which is for all, and by one of its own."""
+    names = [f"User-agent: bot{n}\n" for n in range(agents)]
+    rules = "".join(f"Disallow: /{n}*x\n" for n in range(600))
+    return ("".join(names) + rules + "".join(f"{name}Disallow: {rule}\n" for name in names)).encode()
+
+
+def test_memory_does_not_grow_with_the_number_of_agents(compare):
+    def peak(agents: int) -> int:
+        tracemalloc.start()
+        status, out, _ = compare(
+            one_large_group_and_many_own(agents, "/c"),
+            b"/c\n",
+            old=one_large_group_and_many_own(agents, "/d"),
+        )
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert status == 1
+        assert out.count(" -> ") == agents
+        return peak
+
+    peak(2)  # what is made once
+
+    assert peak(24) <= 1.25 * peak(3)
+
+
+def test_many_urls_are_compared_a_batch_at_a_time(compare, monkeypatch):
+    monkeypatch.setattr("polite.cli.diff._BATCH", 2)
+
+    _, out, err = compare(b"", b"/a1\n/a2\nnonsense\n/a3\n/c\n")
+
+    assert [line.split("  ")[1:] for line in out.splitlines() if " -> " in line] == [
+        *[["abot", "/a1"], ["abot", "/a2"], ["*", "/a1"], ["*", "/a2"]],
+        *[["abot", "/a3"], ["abot", "/c"], ["*", "/a3"]],
+    ]
+    assert err.count("\n") == 1
 
 
 def test_a_star_asks_for_one_whom_no_group_names(compare):
