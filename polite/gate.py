@@ -250,7 +250,8 @@ class Permit:
                 # error says that no answer came; a cancellation, that the crawler gave up.
                 outcome = _FAILED if isinstance(error, Exception) else Outcome()
                 self._settle(turn, self._timed(outcome, turn) if self._gate._turns.timed else outcome)
-            elif self._gate._turns.anchor is Anchor.END:
+            elif not turn.settled:
+                # Whatever the anchor was at the report: it may have changed since.
                 self._settle(turn, self._outcome)
         finally:
             self._gate._turns.release(turn)

@@ -84,6 +84,8 @@ class Turns:
         self.timed = self._rulings.timed
         self._ordinary = None if self._rulings.single else self._rulings.general.ordinary
         self._simple = self._find is None and not self._rulings.concurrent
+        # Whether a scope's own delay is the rest after any ordinary answer: then a grant needs to name none.
+        self._plain = self._rulings.plain
 
     def take(
         self, target: Target, *, asked: AskedPace | None = None, urgent: bool = False, first: bool = False
@@ -93,7 +95,7 @@ class Turns:
         While the site is closed (Visit-time) only urgent ones go: the file itself says when it opens. `first`: a page that
         gave its turn back to have the rules renewed; it goes before other pages.
         """
-        if self._simple and asked is None and not urgent:
+        if self._simple and self._plain and asked is None and not urgent:
             return self._pacer.acquire(self._scopes(target), urgent=first)
         return self._take(target, asked, urgent=urgent, first=first)
 
@@ -105,7 +107,7 @@ class Turns:
         """The turn of a URL where it is free this moment; None where it is not, or that cannot be said without waiting."""
         if self._acquire_now is None or not self._at_once(asked):
             return None
-        return self._acquire_now(self._scopes(target))
+        return self._acquire_now(self._scopes(target), provisional_s=self._provisional_s(target, asked))
 
     def take_later(
         self,
@@ -118,7 +120,8 @@ class Turns:
         """The same as `take` for who is called back (see LocalPacer.acquire_later); None where only `take` can do that."""
         if self._acquire_later is None or not self._at_once(asked):
             return None
-        return self._acquire_later(self._scopes(target), back, urgent=first)
+        provisional_s = self._provisional_s(target, asked)
+        return self._acquire_later(self._scopes(target), back, urgent=first, provisional_s=provisional_s)
 
     def _at_once(self, asked: AskedPace | None) -> bool:
         """Whether nothing but the pacer decides when a turn comes: no opening hours, and no scope that has to be learned."""
@@ -221,11 +224,9 @@ class Turns:
             if not urgent and self._closed_s(target, asked):
                 await self._opening(target, asked)
                 waited = True
-            rest_s = None
-            if asked is not None or self._rulings.concurrent:
-                rest_s = self.pause(target.origin, asked).seconds
+            provisional_s = self._provisional_s(target, asked)
             turn = await self._pacer.acquire(
-                self._scopes(target), urgent=urgent or first, provisional_s=rest_s
+                self._scopes(target), urgent=urgent or first, provisional_s=provisional_s
             )
             turn.waited = turn.waited or waited
             if urgent:
@@ -244,6 +245,15 @@ class Turns:
             # Who has looked at the clock in vain stays the first in line.
             self._pacer.give_back(await self._pacer.acquire(door, urgent=first))
             first = True
+
+    def _provisional_s(self, target: Target, asked: AskedPace | None) -> float | None:
+        """The rest that a grant arms where more than one turn may be open; None where that is the scope's own delay.
+
+        It is named although one turn alone may be open now: the policy may change while the request waits.
+        """
+        if asked is None and self._plain and not self._rulings.concurrent:
+            return None
+        return self.pause(target.origin, asked).seconds
 
     def _closed_s(self, target: Target, asked: AskedPace | None) -> float:
         """Seconds until the site is open (Visit-time)."""

@@ -139,6 +139,7 @@ class Rulings:
             # Nearly every policy: the same for all. Scopes come and go all the time, and nobody needs to be asked.
             self.limits = (1, base.min_delay)
         self.timed = any(ruling.timed for ruling in every)
+        self.plain = all(ruling.ordinary is not None for ruling in every)
         self.concurrent = self._limit is not None or any(ruling.policy.concurrency > 1 for ruling in every)
 
     def _policy_of(self, scope: Hashable) -> PacingPolicy:
