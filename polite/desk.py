@@ -145,11 +145,19 @@ class Desk:
             self.stock.comes_back(replace(task, tries=task.tries + 1, asked_at=self._now()), again_in)
 
     def unused(self, task: Task, turn: Turn) -> None:
-        """The permit was never entered."""
+        """The permit was never entered, or not let in."""
         self._take_back(task)
-        self._gate._turns.skip(turn, task.target, "its permit was not entered")
+        # Otherwise the turn went back before.
+        if self._gate._holds.end(turn):
+            self._gate._turns.skip(turn, task.target, "its permit was not entered")
         self.room.press_in()
         self.stock.unused(task)
+
+    def turned_away(self, task: Task) -> None:
+        """The permit was entered late, and robots.txt disallows the task by now."""
+        self._take_back(task)
+        self.counts.refused += 1
+        self._finish(task, End.REFUSED)
 
     def may_retry(self, task: Task) -> bool:
         """Whether the task has tries left after this one."""

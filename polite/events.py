@@ -66,6 +66,14 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
+class Reclaimed:
+    """A permit was held for `held_s`, longer than `PacingPolicy.max_hold`: its turn was taken back, and others may go."""
+
+    url: str
+    held_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     """An origin failed `failures` times in a row: its circuit is open for `for_s`, and then one request goes alone."""
 
@@ -117,6 +125,7 @@ Event = (
     | Granted
     | Waited
     | Skipped
+    | Reclaimed
     | Slowed
     | Opened
     | Closed

@@ -9,8 +9,9 @@ from weakref import WeakSet
 
 from polite.counters import Counters
 from polite.errors import GateClosed, InvalidOption, PermitMisused
-from polite.events import Granted, Refused, Waited
+from polite.events import Granted, Reclaimed, Refused, Waited
 from polite.explanation import Explanation
+from polite.holds import Holds
 from polite.open_permits import OpenPermits, Task
 from polite.origin import Target
 from polite.origins import OriginManager
@@ -24,6 +25,9 @@ from polite.robots.refusal import Disallowed, Unreachable
 from polite.robots.rules import Decision
 from polite.standings import Standing
 from polite.turns import Turns
+
+# A permit entered so soon after its grant (seconds) needs no second look at how old the rules are.
+_PROMPT_S = 30.0
 
 
 class Guest(Protocol):
@@ -45,6 +49,8 @@ class Gate:
         self._listener = listener
         # A task that requests a turn it already holds would deadlock.
         self._open: OpenPermits[Permit] = OpenPermits(lambda permit: permit.scopes)
+        # Of a permit that was not entered yet, only its target: a permit that is dropped must be noticed.
+        self._holds: Holds[Permit | Target] = Holds(clock, lambda: turns.pacing.max_hold, self._reclaim)
         self._counters = turns.counters
         self._closed = False
         self._guests: WeakSet[Guest] = WeakSet()
@@ -101,6 +107,7 @@ class Gate:
         if not isinstance(policy, PacingPolicy):
             raise InvalidOption(f"pacing={policy!r}: a PacingPolicy is needed")
         self._turns.repace(policy)
+        self._holds.relimit()
 
     @property
     def counters(self) -> Counters:
@@ -110,6 +117,7 @@ class Gate:
     async def close(self) -> None:
         """Close: who waits inside gets GateClosed, permits already given may be finished. May be called twice."""
         self._closed = True
+        self._holds.close()
         for guest in list(self._guests):
             guest.gate_closed()
         try:
@@ -121,12 +129,14 @@ class Gate:
         if self._closed:
             raise self._refused_by_closing(target)
 
-    async def _enter(self, permit: "Permit") -> "Permit":
-        """Allowed first, then the turn; and allowed still, when the wait was longer than the rules are good for."""
+    async def _enter(self, permit: "Permit", *, renewed: bool = False) -> "Permit":
+        """Allowed first, then the turn; and allowed still, when the wait was longer than the rules are good for.
+
+        `renewed`: the permit had a turn before, and gave it back.
+        """
         target = permit._target
         origin = target.origin
         asked_at = 0.0 if self._listener is None else self._clock.monotonic()
-        renewed = False
         while True:
             if self._closed:
                 raise self._refused_by_closing(target)
@@ -152,10 +162,7 @@ class Gate:
                 break
             renewed = True
             self._turns.skip(turn, target, "the rules were replaced, or became too old, while it waited")
-        permit._turn = turn
-        permit._standing = standing
-        if permit._asker is not None:
-            self._open.add(permit._asker, permit)
+        permit._hold(turn, standing)
         self._counters.granted += 1
         if self._listener is not None:
             try:
@@ -166,6 +173,24 @@ class Gate:
                 self._turns.give_back(turn)
                 raise
         return permit
+
+    def _in_force(self, turn: Turn, standing: Standing) -> bool:
+        """Whether a turn that was given out is held still, and its rules still decide."""
+        if not self._holds.has(turn) or standing.replaced():
+            return False
+        granted_at = turn.granted_at or 0.0
+        return self._clock.monotonic() - granted_at < _PROMPT_S or self._origins.holds(standing)
+
+    def _reclaim(self, turn: Turn, holder: "Permit | Target") -> None:
+        """Held for too long. If the permit was entered, something may have been sent: then the origin rests from now."""
+        self._counters.reclaimed += 1
+        if isinstance(holder, Permit):
+            holder._lose(turn)
+        else:
+            self._turns.give_back(turn)
+        if self._listener is not None:
+            now = self._clock.monotonic()
+            self._listener(Reclaimed(holder.url, now - (now if turn.granted_at is None else turn.granted_at)))
 
     def _tell_what_holds(self, target: Target, standing: Standing) -> None:
         """A permit that must wait says so, for whoever listens."""
@@ -192,7 +217,7 @@ class Gate:
 class Permit:
     """The right to make one request, now: `url` is what to ask for, inside the block and only there."""
 
-    __slots__ = ("_asker", "_entered", "_gate", "_outcome", "_standing", "_target", "_turn")
+    __slots__ = ("_asker", "_entered", "_gate", "_lost", "_outcome", "_standing", "_target", "_turn")
 
     def __init__(self, gate: Gate, target: Target) -> None:
         self._gate = gate
@@ -201,6 +226,7 @@ class Permit:
         self._standing: Standing | None = None
         self._outcome: Outcome | None = None
         self._entered = False
+        self._lost = False  # the turn was taken back, while the block goes on
         self._asker: Task | None = None
 
     @property
@@ -218,7 +244,7 @@ class Permit:
 
         `status`: the answer's, 0 to 999; one below 100 counts as a request that failed. `headers`: a mapping, or pairs, of str or
         bytes. Raises PermitMisused outside the block and the second time, InvalidOption for what is no status. A block left
-        without a report counts from its end.
+        without a report counts from its end. After `PacingPolicy.max_hold` the turn is gone; a report still lengthens the delay.
         """
         if self._turn is None:
             raise PermitMisused(f"report outside the permit's block: {self.url}", url=self.url)
@@ -226,7 +252,7 @@ class Permit:
             raise PermitMisused(f"reported twice: {self.url}; one permit is one request", url=self.url)
         outcome = reported(status, headers, self._gate._clock.wall)
         self._outcome = outcome = self._timed(outcome, self._turn) if self._gate._turns.timed else outcome
-        if self._gate._turns.anchor is Anchor.FIRST_BYTE:
+        if self._lost or self._gate._turns.anchor is Anchor.FIRST_BYTE:
             self._settle(self._turn, outcome)
 
     def __aenter__(self) -> "Awaitable[Permit]":
@@ -256,11 +282,31 @@ class Permit:
         finally:
             self._gate._turns.release(turn)
 
+    def _hold(self, turn: Turn, standing: Standing | None) -> None:
+        """The block begins, with this turn."""
+        self._turn = turn
+        self._standing = standing
+        self._gate._holds.begin(turn, self)
+        if self._asker is not None:
+            self._gate._open.add(self._asker, self)
+
+    def _lose(self, turn: Turn) -> None:
+        """The turn is taken back from the block, which may go on: its report still counts."""
+        self._lost = True
+        if self._asker is not None:
+            self._gate._open.remove(self._asker, self)
+        try:
+            if not turn.settled:
+                self._settle(turn, self._outcome or Outcome())
+        finally:
+            self._gate._turns.release(turn)
+
     def _leave(self) -> Turn | None:
         """The block is over: the turn that it had, for the caller to give back."""
         turn, self._turn = self._turn, None
         if turn is None:
             return None
+        self._gate._holds.end(turn)
         if self._asker is not None:
             self._gate._open.remove(self._asker, self)
         return turn

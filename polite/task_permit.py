@@ -9,6 +9,7 @@ from typing import Protocol, Self
 from polite.errors import InvalidOption, PermitMisused
 from polite.gate import Gate, Permit
 from polite.pacing.turn import Turn
+from polite.robots.refusal import Disallowed, Unreachable
 from polite.standings import Standing
 from polite.tasks import Task
 
@@ -21,7 +22,11 @@ class Owner(Protocol):
         ...
 
     def unused(self, task: Task, turn: Turn) -> None:
-        """The permit was never entered: nothing was asked."""
+        """The permit was never entered, or not let in: nothing was asked."""
+        ...
+
+    def turned_away(self, task: Task) -> None:
+        """The permit was entered late, and robots.txt disallows the task by now."""
         ...
 
     def may_retry(self, task: Task) -> bool:
@@ -33,19 +38,22 @@ class TaskPermit(Permit):
     """Given out by a Frontier: `async with permit:` fetch `permit.url` inside and report; `permit.task` is what was put.
 
     A block left by an exception (a cancellation too) sends its task back, as `retry` does. A permit that is dropped without being
-    entered gives turn and task back.
+    entered gives turn and task back. One that is entered late, when its rules were replaced or are old, or its turn was taken back
+    (`PacingPolicy.max_hold`), waits for a turn anew. Entering raises Disallowed then if the rules say so by now, and the task is
+    refused; whatever else it raises (Unreachable, GateClosed, Overloaded), the task waits again.
     """
 
-    __slots__ = ("_again_in", "_granted", "_loop", "_owner", "_task")
+    __slots__ = ("_again_in", "_granted", "_loop", "_owner", "_ruled_by", "_task")
 
     def __init__(self, gate: Gate, task: Task, turn: Turn, standing: Standing, owner: Owner) -> None:
         super().__init__(gate, task.target)
         self._granted: Turn | None = turn
-        self._standing = standing
+        self._ruled_by = standing
         self._task = task
         self._owner = owner
         self._again_in: float | None = None
         self._loop = asyncio.get_running_loop()
+        gate._holds.begin(turn, task.target)
 
     def is_of(self, owner: Owner) -> bool:
         """Whether that one gave it out."""
@@ -74,12 +82,29 @@ class TaskPermit(Permit):
         turn, self._granted = self._granted, None
         if turn is None:
             raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
-        self._turn = turn
         # A `gate.permit` for the same origin inside this block would wait for itself: the gate knows by this.
         self._asker = asyncio.current_task()
-        if self._asker is not None:
-            self._gate._open.add(self._asker, self)
+        if self._gate._in_force(turn, self._ruled_by):
+            self._hold(turn, self._ruled_by)
+        else:
+            await self._enter_late(turn)
         return self
+
+    async def _enter_late(self, turn: Turn) -> None:
+        """Look at the rules again, and take a turn anew."""
+        if self._gate._holds.end(turn):
+            because = "its permit was entered late: the rules were replaced, or became too old"
+            self._gate._turns.skip(turn, self._target, because)
+        try:
+            if self._asker is not None and self._asker in self._gate._open:
+                self._refuse_to_wait_for_itself(self._asker)
+            await self._gate._enter(self, renewed=True)
+        except BaseException as error:
+            if isinstance(error, Disallowed) and not isinstance(error, Unreachable):
+                self._owner.turned_away(self._task)
+            else:
+                self._owner.unused(self._task, turn)
+            raise
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

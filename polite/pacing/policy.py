@@ -51,6 +51,8 @@ _SECONDS = (
     "max_latency_delay",
     "circuit_rest",
 )
+# The least that each of these may be: at zero, no permit would have time to be entered.
+_POSITIVE = ("max_hold",)
 _FACTORS = ("jitter", "latency_factor")
 _COUNTS = {"concurrency": 1, "max_waiting": 1, "circuit_failures": 0}
 
@@ -66,7 +68,8 @@ class PacingPolicy:
     `backoff` doubling up to `max_backoff` (T4). `latency_factor`: it rests at least so many times what the last answer took, up to
     `max_latency_delay`. `obey_visit_time`: out of the hours that a file's Visit-time names, its origin's URLs wait. After
     `circuit_failures` failures in a row (0: never) it rests for `circuit_rest`, doubling up to `max_backoff`, and then one request
-    goes alone. `max_waiting` bounds the requests that may wait at one time. `overrides`: see `for_origin`.
+    goes alone. `max_hold`: a permit held for longer, entered or not, gives its turn back (events.Reclaimed). `max_waiting` bounds
+    the requests that may wait at one time. `overrides`: see `for_origin`.
     """
 
     min_delay: float = 1.0
@@ -83,6 +86,7 @@ class PacingPolicy:
     obey_visit_time: bool = True
     circuit_failures: int = 10
     circuit_rest: float = 60.0
+    max_hold: float = 3_600.0
     max_waiting: int = 1_000_000
     overrides: Overrides = ()
 
@@ -91,6 +95,10 @@ class PacingPolicy:
             value = getattr(self, name)
             if type(value) not in (int, float) or not 0 <= value < math.inf:
                 raise InvalidOption(f"PacingPolicy.{name}={value!r}: a finite number of 0 or more is needed")
+        for name in _POSITIVE:
+            value = getattr(self, name)
+            if type(value) not in (int, float) or not 0 < value < math.inf:
+                raise InvalidOption(f"PacingPolicy.{name}={value!r}: a finite number above 0 is needed")
         for name, least in _COUNTS.items():
             value = getattr(self, name)
             if type(value) is not int or value < least:

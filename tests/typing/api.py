@@ -7,7 +7,18 @@ from typing import assert_type
 
 import polite
 from polite.counters import Counters
-from polite.events import Closed, Event, Granted, Opened, Refused, RobotsFetched, Skipped, Slowed, Waited
+from polite.events import (
+    Closed,
+    Event,
+    Granted,
+    Opened,
+    Reclaimed,
+    Refused,
+    RobotsFetched,
+    Skipped,
+    Slowed,
+    Waited,
+)
 from polite.pacing.delays import MinDelay
 from polite.pacing.outcome import Outcome
 from polite.pacing.pause import Circumstances
@@ -120,6 +131,7 @@ def policies() -> None:
         obey_visit_time=False,
         circuit_failures=5,
         circuit_rest=30,
+        max_hold=600,
         max_waiting=1_000,
     )
     customers = polite.OwnScope("customer", lambda target: target.origin.host, polite.ScopeLimit(2.0))
@@ -202,6 +214,8 @@ def listen(event: Event, /) -> None:
             )
         case Skipped():
             assert_type((event.url, event.because), tuple[str, str])
+        case Reclaimed():
+            assert_type((event.url, event.held_s), tuple[str, float])
         case Opened():
             assert_type(
                 (event.origin, event.failures, event.for_s, event.because), tuple[str, int, float, str]

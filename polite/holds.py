@@ -1,0 +1,76 @@
+"""Turns that permits hold: one timer, and a turn held for longer than the limit is taken back."""
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from polite.pacing.turn import Turn
+from polite.ports import Clock, Timer
+
+H = TypeVar("H")
+
+
+class Holds(Generic[H]):
+    """Turns and their holders, in the order of the grants. `limit` gives seconds from a grant; `reclaim` takes a turn back.
+
+    What was taken back is not held any more when `reclaim` is called. Two dict operations per permit, and no timer of its own.
+    """
+
+    __slots__ = ("_clock", "_closed", "_held", "_limit", "_reclaim", "_timer")
+
+    def __init__(self, clock: Clock, limit: Callable[[], float], reclaim: Callable[[Turn, H], None]) -> None:
+        self._clock = clock
+        self._limit = limit
+        self._reclaim = reclaim
+        self._held: dict[Turn, H] = {}
+        self._timer: Timer | None = None
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def begin(self, turn: Turn, holder: H) -> None:
+        """The holder has the turn. For a turn that is held already, it is the new holder, from the same grant."""
+        self._held[turn] = holder
+        if self._timer is None:
+            self._arm()
+
+    def end(self, turn: Turn) -> bool:
+        """The holder is done with the turn. False if it was taken back before."""
+        return self._held.pop(turn, None) is not None
+
+    def has(self, turn: Turn) -> bool:
+        """Whether the turn is held still."""
+        return turn in self._held
+
+    def relimit(self) -> None:
+        """The limit has changed."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._arm()
+
+    def close(self) -> None:
+        """Take nothing back any more. May be called twice."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self) -> None:
+        """For the oldest: the timer comes once per limit at most, however many permits come and go meanwhile."""
+        oldest = next(iter(self._held), None)
+        self._timer = None
+        if oldest is not None and not self._closed:
+            self._timer = self._clock.call_at(self._end_of(oldest), self._look)
+
+    def _end_of(self, turn: Turn) -> float:
+        granted_at = self._clock.monotonic() if turn.granted_at is None else turn.granted_at
+        return granted_at + self._limit()
+
+    def _look(self) -> None:
+        try:
+            while (turn := next(iter(self._held), None)) is not None:
+                if self._end_of(turn) > self._clock.monotonic():
+                    return
+                self._reclaim(turn, self._held.pop(turn))
+        finally:
+            self._arm()
