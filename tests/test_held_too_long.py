@@ -118,10 +118,12 @@ async def test_rules_that_a_refresh_replaced_while_it_was_held_decide_nothing_mo
     server = Server(cache_control="max-age=300")
     async with opened(server, concurrency=2) as (gate, frontier, _):
         await gate.check(PAGE)
-        await asyncio.sleep(280)
+        await asyncio.sleep(260)
         await frontier.put(PAGE)
         permit = await anext(frontier)
         server.body = b"User-agent: *\nDisallow: /\n"
+        await asyncio.sleep(15)
+        await gate.check(PAGE)
         await asyncio.sleep(5)
         with pytest.raises(polite.Disallowed):
             await permit.__aenter__()
