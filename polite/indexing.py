@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import IntEnum
@@ -102,11 +102,14 @@ def indexing(
         (each for name, value in pairs if name.lower() == _HEADER for each in _scoped(value)),
         ((name, each) for name, content in _metas(html) if name in names for each in _directives(content)),
     )
-    asked = Indexing()
+    asked, unknown = Indexing(), dict[str, None]()
     for addressee, directive in islice(said, _MOST_DIRECTIVES):
         if addressee in names:
-            asked |= _read(directive)
-    return asked
+            read = _read(directive)
+            # Apart: to join a thousand of them one by one takes a thousand times as long as to read them.
+            unknown.update(dict.fromkeys(read.unknown))
+            asked |= replace(read, unknown=()) if read.unknown else read
+    return replace(asked, unknown=tuple(unknown))
 
 
 def _least(one: Limit | None, other: Limit | None) -> Limit | None:
@@ -200,14 +203,47 @@ def _date(text: str) -> datetime | None:
     return None
 
 
+# HTML, 13.2.5: what the tokenizer takes as one piece, or the rest of a page that ends in it. Each alternative takes what it
+# starts with, so that a page is gone through once. Quotes hide a > in a value only, behind an equals sign.
+_VALUE = r"""(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^ \t\n\f\r>"'][^ \t\n\f\r>]*+)"""
+_ATTRIBUTE = rf"=?+[^ \t\n\f\r/>=]++(?:[ \t\n\f\r]*+=[ \t\n\f\r]*+{_VALUE}?+)?+"
+_TAG = rf"[a-zA-Z][^ \t\n\f\r/>]*+(?:[ \t\n\f\r/]++|{_ATTRIBUTE}|=)*+"
+_PIECE = re.compile(
+    rf"(?:[^<]|<(?![a-zA-Z/!?]))++|<!--(?:-?>|.*?(?:--!?>|\Z))|<[!?][^>]*+(?:>|\Z)|</{_TAG}(?:>|\Z)|</[^>]*+(?:>|\Z)"
+    rf"|<(?=(?P<name>[a-zA-Z]++))(?P<tag>{_TAG})(?P<end>>|\Z)",
+    re.DOTALL,
+)
+_RAW_TEXT_END = {
+    name: re.compile(rf"</{name}(?=[ \t\n\f\r/>])", re.IGNORECASE) for name in ("script", "style")
+}
+_NAME_END = frozenset(" \t\n\f\r/>")
+
+
 def _metas(html: bytes | str | None) -> list[tuple[str, str]]:
     """The meta elements of a page that have both: name in lower case, and content."""
-    if not html:
-        return []
     finder = _Metas()
-    finder.feed(_text(html[:HTML_LIMIT]))
-    # Not closed: what is left of a page that was cut short says nothing, and is not gone over again.
+    for tag in islice(_meta_tags(_text(html[:HTML_LIMIT]) if html else ""), _MOST_DIRECTIVES):
+        finder.reset()
+        finder.feed(tag)
     return finder.found
+
+
+def _meta_tags(text: str) -> Iterator[str]:
+    """The start tags of meta elements. Scripts, styles and comments are passed over; what is cut short says nothing."""
+    position = 0
+    while position < len(text) and (piece := _PIECE.match(text, position)):
+        position = piece.end()
+        tag = piece["tag"]
+        if not tag or not piece["end"]:
+            continue
+        name = piece["name"].lower()
+        if text[piece.start() + 1 + len(name)] not in _NAME_END:
+            continue
+        if name == "meta":
+            yield piece[0]
+        elif name in _RAW_TEXT_END and not tag.endswith("/"):
+            end = _RAW_TEXT_END[name].search(text, position)
+            position = end.start() if end else len(text)
 
 
 def _text(html: bytes | str) -> str:
@@ -218,7 +254,7 @@ def _text(html: bytes | str) -> str:
 
 
 class _Metas(HTMLParser):
-    """Collects; scripts, styles and comments are passed over."""
+    """Reads the attributes of start tags of meta elements."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -229,9 +265,5 @@ class _Metas(HTMLParser):
             # Of an attribute given twice the first counts (HTML, 13.2.5.33).
             first = dict(reversed(attrs))
             name, content = first.get("name"), first.get("content")
-            if name and content and len(self.found) < _MOST_DIRECTIVES:
+            if name and content:
                 self.found.append((name.strip().lower(), content))
-
-    def parse_html_declaration(self, i: int) -> int:
-        """What starts with `<!` and is no comment: as HTML has it, `<![if` is passed over too, where the parser would raise."""
-        return self.parse_bogus_comment(i)
