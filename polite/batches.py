@@ -78,16 +78,45 @@ class Batches:
         self._busy: asyncio.Future[Answers] | None = None
         self._stirred = False
         self._failed = False  # the file: nothing more can be written
+        self._over = False  # the file is being given back, or is
+        self._given_back: asyncio.Future[None] | None = None
 
     async def close(self) -> None:
-        """Write what is not written yet, and give the file back. May be called twice."""
+        """Write what is not written yet, and give the file back. May be called twice.
+
+        A cancellation is raised when that is done, not before: the file's lock, its thread and the last batch would be left.
+        """
         self.closed = True
-        while self._busy is not None or (self.batch and not self._failed):
-            if self._busy is None:
-                self._flush()
-            await asyncio.wait([self._busy] if self._busy is not None else [])
-        await self.run(self._file.close)
+        if self._given_back is None:
+            self._given_back = asyncio.get_running_loop().create_future()
+            self._end(self._given_back)
+        cancelled: asyncio.CancelledError | None = None
+        while not self._given_back.done():
+            try:
+                # No task does the work, because a loop that ends cancels every task, and `wait` cancels no future.
+                await asyncio.wait([self._given_back])
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        self._given_back.result()
+
+    def _end(self, given_back: "asyncio.Future[None]") -> None:
+        """The next step of `close`: write, or, when nothing is left to write, give the file back."""
+        if self._busy is None and self.batch and not self._failed:
+            self._flush()
+        if self._busy is None:
+            self._over = True
+            closing = asyncio.get_running_loop().run_in_executor(self._thread, self._file.close)
+            closing.add_done_callback(partial(self._ended, given_back))
+
+    def _ended(self, given_back: "asyncio.Future[None]", closing: "asyncio.Future[None]") -> None:
         self._thread.shutdown(wait=False)
+        error = closing.exception()
+        if error is None:
+            given_back.set_result(None)
+        else:
+            given_back.set_exception(error)
 
     async def run(self, work: Callable[[], _T]) -> _T:
         """In the thread of the file."""
@@ -101,7 +130,7 @@ class Batches:
 
     def _flush(self) -> None:
         self._stirred = False
-        if self._busy is not None or self._failed:
+        if self._busy is not None or self._failed or self._over:
             return
         self._customer.fill()
         batch, asked = self.batch, self.asked
@@ -117,6 +146,13 @@ class Batches:
 
     def _written(self, batch: Batch, asked: Asked, written: "asyncio.Future[Answers]") -> None:
         self._busy = None
+        self._deliver(batch, asked, written)
+        if self._given_back is not None:
+            self._end(self._given_back)
+        elif self.batch or self._customer.wants:
+            self.stir()
+
+    def _deliver(self, batch: Batch, asked: Asked, written: "asyncio.Future[Answers]") -> None:
         error = written.exception()
         if error is not None:
             self._failed = True
@@ -131,5 +167,3 @@ class Batches:
             log.exception("the frontier failed")
             self._customer.fail(defect)
             asked.fail(defect)
-        if self.batch or self._customer.wants:
-            self.stir()

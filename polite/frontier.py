@@ -302,12 +302,16 @@ def _draft(
     for name, when in (("not_before", not_before), ("deadline", deadline)):
         if when is not None:
             _finite(name, when)
+            if float(when) != when:
+                # A file keeps times as floats.
+                raise InvalidOption(f"{name}={when!r}: Unix time as a float can hold it is needed")
     return Draft(priority, depth, not_before, deadline, payload)
 
 
 def _finite(name: str, value: float) -> None:
-    # What a file can hold, too: a larger whole number would lose its last digits there, and with them the order.
     if type(value) not in (int, float) or not -math.inf < value < math.inf:
         raise InvalidOption(f"{name}={shown(repr(value))}: a finite number is needed")
-    if type(value) is int and not -_MOST_WHOLE <= value < _MOST_WHOLE:
-        raise InvalidOption(f"{name}={shown(repr(value))}: a whole number from -2**63 to 2**63 - 1 is needed")
+    # What a file can hold, in memory too: a larger integer would lose its last digits there, and with them the order. The order
+    # by priority needs its negative as well, which -2**63 does not have.
+    if type(value) is int and not -_MOST_WHOLE < value < _MOST_WHOLE:
+        raise InvalidOption(f"{name}={shown(repr(value))}: an integer from -2**63 + 1 to 2**63 - 1 is needed")

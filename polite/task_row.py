@@ -8,6 +8,10 @@ from polite.stock import Draft
 from polite.stores.queue_batch import Put, Row
 from polite.tasks import Task
 
+# A payload as JSON: octets, and lists and dicts within one another. SQLite refuses a row of 1,000,000,000 octets, and with it a
+# whole batch; and what is nested as deep as one Python can write, another cannot read, or the same one further down its stack.
+PAYLOAD_LIMIT, DEEPEST = 16 * 1024 * 1024, 100
+
 
 def as_json(payload: object, target: Target) -> str | None:
     """A payload as JSON. Raises InvalidOption for what would not come back as it is."""
@@ -15,9 +19,14 @@ def as_json(payload: object, target: Target) -> str | None:
         return None
     try:
         text = json.dumps(payload)
-        if json.loads(text) == payload:
+        if len(text) > PAYLOAD_LIMIT:
+            why = f"it is {len(text)} octets of JSON, and {PAYLOAD_LIMIT} is the limit"
+        elif _deeper(text, payload):
+            why = f"lists and dicts are nested deeper than the limit of {DEEPEST}"
+        elif json.loads(text) == payload:
             return text
-        why = "it would come back as another value"
+        else:
+            why = "it would come back as another value"
     except (TypeError, ValueError, RecursionError) as error:
         why = str(error)
     raise InvalidOption(
@@ -25,6 +34,21 @@ def as_json(payload: object, target: Target) -> str | None:
         f"(None, bool, int, float, str, and lists and dicts of these): {why}",
         url=target.url,
     )
+
+
+def _deeper(text: str, payload: object) -> bool:
+    """Whether the payload is nested deeper than DEEPEST; `text` is its JSON, by which most are known not to be."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return False
+    level = [payload]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, list | dict)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return any(isinstance(each, list | dict) for each in level)
 
 
 def row_of(number: int, draft: Draft, put: Put) -> Row:

@@ -205,3 +205,71 @@ def test_a_wall_clock_set_back_between_two_runs_silences_no_origin(path: Path) -
 
     with slow_file() as runner:
         assert runner.run(go()) < 600.0
+
+
+# Cancelled while the file closes.
+
+
+@pytest.mark.parametrize("cancelled_after", [0.0, 0.01, 0.02, 0.03, 0.05, 0.07])
+def test_a_frontier_cancelled_while_its_file_closes_writes_the_last_batch_and_gives_the_file_back(
+    path: Path, cancelled_after: float
+) -> None:
+    left = asyncio.Event()
+
+    async def crawl_once() -> None:
+        async with opened(path) as frontier:
+            await frontier.put_many([f"{A}/1", f"{A}/2"])
+            async with await anext(frontier):
+                pass
+            left.set()
+
+    async def go() -> tuple[int, int]:
+        crawling = asyncio.create_task(crawl_once())
+        await left.wait()
+        await asyncio.sleep(cancelled_after)
+        for _ in range(5):
+            crawling.cancel()
+            await asyncio.sleep(0.001)
+        await asyncio.wait([crawling])
+        async with opened(path) as frontier:
+            return frontier.done, frontier.waiting
+
+    with slow_file() as runner:
+        assert runner.run(go()) == (1, 1)
+
+
+def test_a_loop_that_cancels_every_task_still_gives_the_file_back(path: Path) -> None:
+    async def crawl_for_ever() -> None:
+        async with opened(path) as frontier:
+            await frontier.put_many([f"{A}/1", f"{A}/2"])
+            async with await anext(frontier):
+                pass
+            await asyncio.Event().wait()
+
+    async def go() -> None:
+        crawling = asyncio.create_task(crawl_for_ever())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(crawling), 30)
+
+    async def again() -> tuple[int, int]:
+        async with opened(path) as frontier:
+            return frontier.done, frontier.waiting
+
+    with slow_file() as runner:
+        runner.run(go())
+    with slow_file() as runner:
+        assert runner.run(again()) == (1, 1)
+
+
+def test_a_frontier_cancelled_while_its_file_opens_gives_it_back(path: Path) -> None:
+    async def go() -> int:
+        for _ in range(3):
+            opening = asyncio.create_task(opened(path).__aenter__())
+            await asyncio.sleep(0.01)
+            opening.cancel()
+            await asyncio.wait([opening])
+        async with opened(path) as frontier:
+            return int(frontier.waiting)
+
+    with slow_file() as runner:
+        assert runner.run(go()) == 0

@@ -5,7 +5,9 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
 
+from polite.errors import StoreFailed
 from polite.stores.connection import Damaged, Database
+from polite.stores.lock import FileLock
 from polite.stores.queue_batch import Answers, Batch, Found, Put
 from polite.stores.queue_line import Line
 from polite.stores.queue_places import Places
@@ -20,6 +22,7 @@ _CACHE_KIB = 64 * 1024
 _LOG_PAGES = 10_000
 # Who has the file has it for long: there is not much to wait for (seconds).
 BUSY_TIMEOUT_S = 1.0
+_LOCKED = "another frontier, of this process or another, has it open; each needs a file of its own"
 # Tasks whose time has come that are looked at in one batch; those beyond come with the next.
 _DUE_AT_ONCE = 2_000
 # Origins whose row's number is remembered: each is some 100 octets.
@@ -29,8 +32,8 @@ _KNOWN_ORIGINS = 100_000
 class QueueFile:
     """To be used by one thread. Every method raises StoreFailed; then nothing of the batch was written.
 
-    The file is locked until `close`. `order` is one of `queue_schema.ORDERS`; `window`: tasks of an origin that come into memory
-    with it.
+    The file is locked from `open` to `close`, by a lock on a file of its own too (polite.stores.lock). `order` is one of
+    `queue_schema.ORDERS`; `window`: tasks of an origin that come into memory with it.
     """
 
     def __init__(self, path: Path, *, order: str, window: int, max_done: int) -> None:
@@ -40,6 +43,7 @@ class QueueFile:
         self._max_done = max_done
         self._ids: dict[str, int] = {}
         self._state = State()
+        self._lock = FileLock(path)
         self._database = Database(
             path,
             self._prepare,
@@ -47,7 +51,7 @@ class QueueFile:
             set_aside=False,
             busy_timeout=BUSY_TIMEOUT_S,
             full="the disk is full: nothing more is given out; what was acknowledged is in the file",
-            locked="another frontier, of this process or another, has it open; each needs a file of its own",
+            locked=_LOCKED,
         )
         key = self._order.key or "0"
         # The words in these are ours.
@@ -59,6 +63,7 @@ class QueueFile:
 
     def open(self, max_tries: int) -> Found:
         """Take the file. What was out when it was last used comes back, and that try counts."""
+        self._take()
         with self._database.connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM origins").fetchone()
@@ -89,6 +94,18 @@ class QueueFile:
     def close(self) -> None:
         """Give the file back."""
         self._database.close()
+        self._lock.release()
+
+    def _take(self) -> None:
+        """SQLite's own lock is not enough: a process that opens and closes the file by hand drops it."""
+        try:
+            if self._lock.acquire(BUSY_TIMEOUT_S):
+                return
+        except OSError as error:
+            raise StoreFailed(
+                f"{self.path}: its lock cannot be made: is there such a folder, and may we write there? ({error})"
+            ) from error
+        raise StoreFailed(f"{self.path}: {_LOCKED}")
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -101,7 +118,11 @@ class QueueFile:
     def _recover(self, connection: sqlite3.Connection, max_tries: int) -> list[tuple[str, int]]:
         """After whatever end the last use had: what was out comes back or is given up, and nobody is in memory."""
         given_up = []
-        for text, *found in connection.execute(f"{_TASK} place = 1").fetchall():
+        lost = connection.execute(f"{_TASK} place = 1").fetchmany(self._state.waiting + 1)
+        if len(lost) > self._state.waiting:
+            # An index that leads back into itself has no end.
+            raise Damaged("more tasks are out than wait")
+        for text, *found in lost:
             row = sound_task(text, found)
             number, path, tries = row[0], row[1], row[6] + 1
             if tries >= max_tries:
@@ -135,6 +156,8 @@ class QueueFile:
         for leave in batch.leaves:
             self._places.leave(connection, leave, batch.now)
         picked = self._places.pick(connection, batch.pick, batch.now)
+        if state.waiting and self._places.none_left(connection):
+            raise Damaged(f"{state.waiting} tasks should wait, and none is found")
         return Answers(
             puts,
             [self._met(connection, asked) for asked in batch.met],

@@ -10,6 +10,14 @@ from polite.stores.queue_schema import Order
 _WAITED = "SELECT id FROM origins WHERE since <= ? ORDER BY since LIMIT ?"
 _BEST = "SELECT id FROM origins WHERE best IS NOT NULL ORDER BY best LIMIT ?"
 
+# Each is answered by an index, and the first nearly always.
+_LEFT = (
+    "SELECT 1 FROM origins WHERE active = 1 LIMIT 1",
+    "SELECT 1 FROM origins WHERE since IS NOT NULL LIMIT 1",
+    "SELECT 1 FROM tasks WHERE place = 1 LIMIT 1",
+    "SELECT 1 FROM tasks WHERE place = 2 LIMIT 1",
+)
+
 
 class Places:
     """Every method may raise sqlite3.Error and Damaged. `window`: tasks of an origin that come into memory with it."""
@@ -77,6 +85,10 @@ class Places:
     def in_line(self, connection: sqlite3.Connection, now: float) -> bool:
         """Whether `pick` would find an origin."""
         return self._next(connection, now) is not None
+
+    def none_left(self, connection: sqlite3.Connection) -> bool:
+        """Whether no origin has anything to do, and no task is out or waits for its time."""
+        return all(connection.execute(query).fetchone() is None for query in _LEFT)
 
     def _next(self, connection: sqlite3.Connection, now: float) -> int | None:
         found = connection.execute(_WAITED, (now, 1)).fetchone()

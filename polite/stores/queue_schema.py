@@ -124,8 +124,7 @@ def make(connection: sqlite3.Connection, order: Order) -> None:
             State().write(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
-    (ordered,) = connection.execute("SELECT ordered FROM frontier").fetchone()
-    if ordered != order.name:
+    if connection.execute("SELECT ordered FROM frontier").fetchone() != (order.name,):
         connection.execute("DROP INDEX IF EXISTS heads")
         connection.execute(f"CREATE INDEX heads ON tasks ({order.indexed}) WHERE place = 0")
         connection.execute("UPDATE frontier SET ordered = ?", (order.name,))
