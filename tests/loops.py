@@ -14,9 +14,21 @@ def make_every_loop_eager() -> None:
 
     def eager(loop: asyncio.BaseEventLoop) -> None:
         init(loop)
-        loop.set_task_factory(asyncio.eager_task_factory)
+        loop.set_task_factory(_eager_but_for_the_other_side)
 
     asyncio.BaseEventLoop.__init__ = eager  # type: ignore[method-assign]
+
+
+def _eager_but_for_the_other_side(loop: Any, coro: Any, **options: Any) -> Any:
+    """aioftp's server replies in the wrong order (226 before 150) when its tasks are eager."""
+    if _is_of_the_ftp_server(coro):
+        return asyncio.Task(coro, loop=loop, **options)
+    return asyncio.eager_task_factory(loop, coro, **options)
+
+
+def _is_of_the_ftp_server(coro: Any) -> bool:
+    frame = getattr(coro, "cr_frame", None)
+    return frame is not None and frame.f_globals["__name__"].startswith("aioftp")
 
 
 def make_uvloop_the_default(require_loopback: Callable[[Any], None]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from polite.background import start_later
 from polite.errors import GateClosed, Overloaded
 from polite.pacers.local import LocalPacer
 from polite.pacing.turnstile import Turn, TurnState
@@ -231,7 +232,7 @@ async def test_one_cancelled_in_the_very_step_of_its_grant_passes_it_on() -> Non
 
 async def test_a_task_that_never_began_to_wait_leaves_nothing_behind() -> None:
     pacer = LocalPacer(CountingClock())
-    task = asyncio.create_task(pacer.acquire((A,)))
+    task = start_later(lambda: pacer.acquire((A,)))
 
     task.cancel()
     await settle_down()

@@ -20,6 +20,7 @@ from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 from polite.robots.snapshot import renewed
 from polite.stores import outage, worker
+from polite.stores.file import StoreFile
 from polite.stores.sqlite import SqliteStore
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -295,16 +296,16 @@ async def test_what_was_set_aside_before_is_not_overwritten(path):
 @pytest.mark.parametrize("new", [b"the new one", None])
 async def test_a_corrupt_file_that_another_process_has_set_aside_leaves_the_new_one_alone(path, new):
     await filled(path)
-    store = SqliteStore(path)
-    await store.load(SITE)
+    file = StoreFile(path)
+    file.load(str(SITE))
     path.rename(path.parent / "elsewhere")
     if new is not None:
         path.write_bytes(new)
     error = sqlite3.DatabaseError("malformed")
     error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
-    said = store._read._database._failure(error)
-    await store.close()
+    said = file._database._failure(error)
+    file.close()
 
     assert "another process has set it aside already" in str(said)
     assert [file.read_bytes() for file in path.parent.glob("crawl.sqlite")] == ([] if new is None else [new])
@@ -347,9 +348,8 @@ async def test_a_new_file_that_another_process_is_writing_is_waited_for(opened, 
 
 async def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(opened):
     store = opened()
+    store._written._max_bytes = 16 * 4096
     await store.save(SITE, FIRST)
-    store._written.close()
-    store._written._max_bytes = 8 * 4096
 
     with pytest.raises(StoreFailed, match="disk is full"):
         await store.save(OTHER, renewed(None, Found(noise(200_000), 200, ""), POLICY, 1.0))
