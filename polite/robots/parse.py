@@ -9,12 +9,12 @@ from polite.robots.bindings import Bindings
 from polite.robots.decision import Decision
 from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.explained import Explained, explain
-from polite.robots.group import Group, bind, bound_groups, groups
+from polite.robots.group import Group, bind, groups
 from polite.robots.lines import Field, fields_of, lines, octets, readable, text
 from polite.robots.packed import pack, unpack
 from polite.robots.rules import RuleSet
 from polite.robots.section import Sections
-from polite.robots.signals import CleanParam, Signals, SignalSet, SiteSignals, site_signals
+from polite.robots.signals import CleanParam, Places, Signals, SignalSet, SiteSignals, site_signals
 from polite.robots.text import to_text
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
@@ -35,7 +35,17 @@ class Robots:
     first Host line, or None. `dialect`: how it was read. All but the rules that bind an agent is read when asked for.
     """
 
-    __slots__ = ("_body", "_bound", "_extensions", "_groups", "_licenses", "_signals", "_site", "dialect")
+    __slots__ = (
+        "_body",
+        "_bound",
+        "_extensions",
+        "_groups",
+        "_licenses",
+        "_said",
+        "_signals",
+        "_site",
+        "dialect",
+    )
 
     def __init__(self, body: bytes, dialect: Dialect) -> None:
         self.dialect = dialect
@@ -46,6 +56,7 @@ class Robots:
         self._extensions: dict[str, tuple[tuple[int, str], ...]] | None = None
         self._signals: SiteSignals | None = None
         self._licenses: tuple[str, ...] | None = None
+        self._said: dict[UserAgent, tuple[SignalSet, tuple[str, ...]]] = {}
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -120,7 +131,7 @@ class Robots:
         If its group has none, or no group is for it, the lines above the first group apply (RSL 1.0, 4.4.2 and 4.4.3).
         Raises InvalidUserAgent.
         """
-        return self._site_signals.licenses_of(self.groups, self._binding(agent))
+        return self._said_to(agent)[1]
 
     @property
     def clean_params(self) -> tuple[CleanParam, ...]:
@@ -129,14 +140,23 @@ class Robots:
 
     def signals_for(self, agent: str | UserAgent) -> SignalSet:
         """What Content-Signal and Content-Usage lines of the groups that bind it say. Raises InvalidUserAgent."""
-        return self._site_signals.of_groups(self.groups, self._binding(agent), self.dialect)
+        return self._said_to(agent)[0]
 
     def signals(self, agent: str | UserAgent, url: str) -> Signals:
         """The same for one URL, or a path as `decide` takes it. Raises InvalidURL and InvalidUserAgent."""
         return self.signals_for(agent).at(_path(url))
 
-    def _binding(self, agent: str | UserAgent) -> list[Group]:
-        return bound_groups(self._sections(), UserAgent.of(agent), self.dialect)
+    def _said_to(self, agent: str | UserAgent) -> tuple[SignalSet, tuple[str, ...]]:
+        """The signals and the licences of an agent's groups, remembered as the rules are."""
+        agent = UserAgent.of(agent)
+        said = self._said.get(agent)
+        if said is None:
+            places = Places(self._sections(), agent, self.dialect)
+            said = self._site_signals.of_groups(places, self.dialect), self._site_signals.licenses_of(places)
+            if len(self._said) >= _MOST_BOUND:
+                self._said.clear()
+            self._said[agent] = said
+        return said
 
     def _bind(self, asked: str | UserAgent) -> RuleSet:
         """Bind an agent, and remember it under its header too, which is quicker looked up."""

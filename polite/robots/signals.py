@@ -8,10 +8,12 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from polite.robots import preferences
+from polite.robots.agent import UserAgent
 from polite.robots.dialect import Dialect
-from polite.robots.group import Group
-from polite.robots.lines import Field, Line, lines, readable
+from polite.robots.group import chosen
+from polite.robots.lines import WHITE, Field, Line, line_of, readable, rows
 from polite.robots.pattern import grammar
+from polite.robots.section import Sections
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 _READERS: dict[str, Callable[[str], dict[str, bool]]] = {
@@ -20,6 +22,8 @@ _READERS: dict[str, Callable[[str], dict[str, bool]]] = {
 }
 
 
+_NAMES = (*_READERS, "license", "clean-param")
+_LONGEST_NAME = max(map(len, _NAMES))
 _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -144,36 +148,42 @@ class SiteSignals:
     licenses: tuple[tuple[int, str], ...]
     clean_params: tuple[CleanParam, ...]
 
-    def of_groups(self, groups: Sequence[Group], bound: Collection[Group], dialect: Dialect) -> SignalSet:
-        """The statements of the `bound` groups of the file; a statement above the first group binds no agent (G3)."""
-        inside = _Places(groups, bound)
-        return SignalSet([(each, raw) for each, raw in self.statements if inside.bound(each.line)], dialect)
+    def of_groups(self, places: "Places", dialect: Dialect) -> SignalSet:
+        """The statements of the groups that bind an agent; a statement above the first group binds no agent (G3)."""
+        return SignalSet([(each, raw) for each, raw in self.statements if places.bind(each.line)], dialect)
 
-    def licenses_of(self, groups: Sequence[Group], bound: Collection[Group]) -> tuple[str, ...]:
-        """The licences of the `bound` groups; if they name none, those above the first group (RSL 1.0, 4.4.2 and 4.4.3)."""
-        inside = _Places(groups, bound)
-        own = tuple(url for line, url in self.licenses if inside.bound(line))
-        return own or tuple(url for line, url in self.licenses if inside.above(line))
+    def licenses_of(self, places: "Places") -> tuple[str, ...]:
+        """The licences of those groups; if they name none, those above the first group (RSL 1.0, 4.4.2 and 4.4.3)."""
+        own = tuple(url for line, url in self.licenses if places.bind(line))
+        return own or tuple(url for line, url in self.licenses if places.above(line))
 
 
-class _Places:
+class Places:
     """Finds out in which group a line stands."""
 
-    def __init__(self, groups: Sequence[Group], bound: Collection[Group]) -> None:
-        self._starts = [group.lines[0] for group in groups]
-        self._bound = {group.lines[0] for group in bound}
+    def __init__(self, sections: Sections, agent: UserAgent, dialect: Dialect) -> None:
+        numbers = sections.numbers()
+        self._starts = [numbers[group.start] for group in sections.groups(range(len(numbers)))]
+        self._bound = {numbers[group.start] for group in chosen(sections, agent, dialect)[1]}
 
     def above(self, line: int) -> bool:
         """Whether it stands above the first group."""
         return bisect_left(self._starts, line) == 0
 
-    def bound(self, line: int) -> bool:
+    def bind(self, line: int) -> bool:
+        """Whether it stands in a group that binds the agent."""
         return not self.above(line) and self._starts[bisect_left(self._starts, line) - 1] in self._bound
 
 
 def site_signals(body: bytes, dialect: Dialect) -> SiteSignals:
     """All signals of a file. Never raises on content: what says nothing is passed over."""
-    unknown = [line for line in lines(body, dialect) if line.field is Field.UNKNOWN]
+    # A page of HTML is full of "fields" that are not known, and most files have none of these.
+    unknown = [
+        line
+        for number, row in enumerate(rows(body, dialect), 1)
+        if row.lstrip(WHITE)[:_LONGEST_NAME].lower().startswith(_NAMES)
+        and (line := line_of(number, row, dialect)).field is Field.UNKNOWN
+    ]
     return SiteSignals(
         tuple(statement for line in unknown for statement in _statement(line)),
         tuple(

@@ -52,3 +52,12 @@ def test_very_long_paths_are_not_looked_at():
     path = "/" + "x" * 300
 
     assert found(f"User-agent: a\nDisallow: {path}\nDisallow: {path}\n") == []
+
+
+def test_wildcard_rules_that_would_take_too_long_to_compare_are_passed_over():
+    def group(rules: int) -> str:
+        rows = (f"Disallow: /*a*{n}*{'x' * 100}\n" for n in range(rules))
+        return "User-agent: a\n" + "".join(rows) + "Disallow: /*a*1*" + "x" * 100 + "\n"
+
+    assert len(found(group(300))) == 1
+    assert found(group(900)) == []

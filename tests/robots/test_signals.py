@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309
 from polite.robots.parse import parse
 from polite.robots.signals import CleanParam, Signals
+from tests.robots.test_steps import steps
 
 # The example of draft-ietf-aipref-attach, 3.5, in our words.
 DRAFT = """\
@@ -196,3 +197,20 @@ def test_nothing_in_a_file_is_an_error(body: bytes, dialect):
     assert isinstance(robots.signals("x", "/a"), Signals)
     assert isinstance(robots.licenses_for("x"), tuple)
     assert isinstance(robots.clean_params, tuple)
+
+
+@pytest.mark.parametrize(
+    ("unit", "limit"),
+    # In parentheses what each line took while every line was taken apart, and every group with its rules was made.
+    [
+        ("x:\n", 6),  # (16)
+        ("<p a='b:c'>\n", 6),  # (15)
+        ("User-agent: *\nAllow:\n", 25),  # (55)
+        ("content-usagex: a\n", 30),
+    ],
+)
+def test_what_is_no_signal_costs_little_and_once(unit: str, limit: int):
+    robots = parse(unit * 5_000)
+
+    assert steps(lambda: robots.signals_for("x")) <= limit * 5_000 * unit.count("\n")
+    assert steps(lambda: robots.signals("x", "/")) <= 100
