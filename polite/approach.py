@@ -86,6 +86,7 @@ class Approach:
         max_robots_tries: int,
     ) -> None:
         self._origins = gate._origins
+        self._verdicts = gate._verdicts
         self._turns = gate._turns
         self._clock = gate._clock
         self._began = gate._clock.wall()
@@ -121,13 +122,28 @@ class Approach:
         standing, task = lane.standing, lane.chosen
         if standing is None or task is None or lane.unchecked or lane.failures:
             return None
-        if self.known(lane.origin, lane) is not standing or not standing.rules.allows(task.target.path):
+        if self.known(lane.origin, lane) is not standing or not self.allows(lane, task):
             return None
         lane.asked_for = task.target
         try:
             return self._turns.take_now(task.target, asked=standing.asked)
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - as in _called_back
             return None
+
+    def allows(self, lane: Lane | None, task: Task, standing: Standing | None = None) -> bool | None:
+        """Whether the rules allow the task, by default those the lane waits with; None if that would hold the loop for long."""
+        if standing is None and lane is not None:
+            standing = lane.standing
+        if standing is None:
+            return None
+        if (
+            lane is not None
+            and lane.cleared
+            and lane.cleared_by is standing.rules
+            and task.number in lane.cleared
+        ):
+            return True
+        return self._verdicts.at_once(standing.rules, task.target.path)
 
     def schedule(self, lane: Lane, task: Task) -> None:
         """The task is allowed, and may be chosen when its origin is ready."""
@@ -288,21 +304,34 @@ class Approach:
 
     async def _check(self, lane: Lane, standing: Standing) -> None:
         """What was put before the rules were known, and what was chosen by older ones."""
-        allows = standing.rules.allows
-        if lane.chosen is not None and not allows(lane.chosen.target.path):
-            task, lane.chosen = lane.chosen, None
+        chosen = lane.chosen
+        # While a thread decides, it may have gone back to the scheduler.
+        if chosen is not None and not await self._allowed(lane, chosen, standing) and lane.chosen is chosen:
+            lane.chosen = None
             lane.scheduled -= 1
-            self._outlet.refused(task, standing)
+            self._outlet.refused(chosen, standing)
         checked = 0
         while lane.unchecked:
-            task = lane.unchecked.popleft()
-            if allows(task.target.path):
+            task = lane.unchecked[0]
+            allowed = await self._allowed(lane, task, standing)
+            lane.unchecked.popleft()
+            if allowed:
                 self.schedule(lane, task)
             else:
                 self._outlet.refused(task, standing)
             checked += 1
             if not checked % _AT_A_TIME:
                 await asyncio.sleep(0)
+
+    async def _allowed(self, lane: Lane, task: Task, standing: Standing) -> bool:
+        """Whether the rules allow the task; a thread decides what would hold the loop for long."""
+        rules, path = standing.rules, task.target.path
+        allowed = self._verdicts.at_once(rules, path)
+        if allowed is None:
+            allowed = await self._verdicts.allows(rules, path)
+            if allowed:
+                lane.clear(task, rules)
+        return allowed
 
     # What could not be had.
 

@@ -175,6 +175,8 @@ class Frontier:
                     batch, offers = offers, []
                     admissions += await _answered(batch)
                     await asyncio.sleep(0)
+                elif self._gate._verdicts.busy:
+                    await asyncio.sleep(0)
         except PoliteError:
             await _answered(offers)
             raise

@@ -22,9 +22,10 @@ from polite.pacing.turnstile import Turn
 from polite.ports import Clock, Listener
 from polite.robots.reason import Reason
 from polite.robots.refusal import Disallowed, Unreachable
-from polite.robots.rules import Decision
+from polite.robots.rules import Decision, RuleSet
 from polite.standings import Standing
 from polite.turns import Turns
+from polite.verdicts import Verdicts
 
 # A permit entered so soon after its grant (seconds) needs no second look at how old the rules are.
 _PROMPT_S = 30.0
@@ -52,6 +53,7 @@ class Gate:
         # Of a permit that was not entered yet, only its target: a permit that is dropped must be noticed.
         self._holds: Holds[Permit | Target] = Holds(clock, lambda: turns.pacing.max_hold, self._reclaim)
         self._counters = turns.counters
+        self._verdicts = Verdicts()
         self._closed = False
         self._guests: WeakSet[Guest] = WeakSet()
 
@@ -63,7 +65,10 @@ class Gate:
         target = Target.of(url)
         self._require_open(target)
         standing = self._origins.current(target.origin) or await self._origins.standing(target.origin)
-        return standing.rules.decide(target.path)
+        rules = standing.rules
+        if len(target.path) <= rules.quick_length:
+            return rules.decide(target.path)
+        return await self._verdicts.decide(rules, target.path)
 
     def permit(self, url: str) -> "Permit":
         """`async with gate.permit(url) as permit:` fetch `permit.url` inside, and report what came.
@@ -83,7 +88,7 @@ class Gate:
         now = self._clock.monotonic()
         return Explanation(
             target=target,
-            decision=standing.rules.decide(target.path),
+            decision=await self._verdicts.decide(standing.rules, target.path),
             snapshot=standing.snapshot,
             pause=self._turns.pause(target.origin, standing.asked),
             outlook=outlook,
@@ -141,7 +146,13 @@ class Gate:
             if self._closed:
                 raise self._refused_by_closing(target)
             standing = self._origins.current(origin) or await self._origins.standing(origin)
-            if not standing.rules.allows(target.path):
+            rules, path = standing.rules, target.path
+            allowed = (
+                rules.allows(path) if len(path) <= rules.quick_length else await self._long(target, rules)
+            )
+            if allowed is None:
+                continue
+            if not allowed:
                 raise self._refusal(target, standing)
             if self._listener is not None:
                 self._tell_what_holds(target, standing)
@@ -155,7 +166,11 @@ class Gate:
                 self._counters.waited += 1
                 break
             newer = self._origins.current(origin)
-            if newer is not None and newer.asked == standing.asked and newer.rules.allows(target.path):
+            if (
+                newer is not None
+                and newer.asked == standing.asked
+                and self._verdicts.at_once(newer.rules, path)
+            ):
                 # Who asked before the rules were renewed need not ask again: the turn is what the new ones would have given.
                 self._counters.waited += 1
                 standing = newer
@@ -191,6 +206,11 @@ class Gate:
         if self._listener is not None:
             now = self._clock.monotonic()
             self._listener(Reclaimed(holder.url, now - (now if turn.granted_at is None else turn.granted_at)))
+    async def _long(self, target: Target, rules: RuleSet) -> bool | None:
+        """Decide about a long path without holding the loop. None: the rules were replaced meanwhile."""
+        allowed = await self._verdicts.allows(rules, target.path)
+        now = self._origins.current(target.origin)
+        return allowed if now is None or now.rules is rules else None
 
     def _tell_what_holds(self, target: Target, standing: Standing) -> None:
         """A permit that must wait says so, for whoever listens."""
@@ -203,7 +223,7 @@ class Gate:
         return GateClosed(f"the gate is closed: {target.url} is not answered", url=target.url)
 
     def _refusal(self, target: Target, standing: Standing) -> Disallowed:
-        decision = standing.rules.decide(target.path)
+        decision = self._verdicts.decided(standing.rules, target.path)
         line = None if decision.rule is None else decision.rule.line
         self._counters.refused += 1
         if self._listener is not None:

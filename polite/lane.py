@@ -4,6 +4,7 @@ from collections import deque
 
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
+from polite.robots.rules import RuleSet
 from polite.standings import Standing
 from polite.tasks import Task
 from polite.turns import Cancellable
@@ -16,6 +17,8 @@ class Lane:
         "asked_for",
         "begun",
         "chosen",
+        "cleared",
+        "cleared_by",
         "doomed",
         "failures",
         "opening",
@@ -44,12 +47,20 @@ class Lane:
         self.opening = False  # whether it counts among those that wait for rules
         self.failures = 0  # times in a row that no rules could be had
         self.doomed: str | None = None  # why all its tasks are given up
+        self.cleared: set[int] | None = None  # scheduled tasks about which a thread decided, by their numbers
+        self.cleared_by: RuleSet | None = None  # and by these rules
 
     def put_unchecked(self, task: Task) -> None:
         """No rules are known that could decide about it."""
         if self.unchecked is None:
             self.unchecked = deque()
         self.unchecked.append(task)
+
+    def clear(self, task: Task, rules: RuleSet) -> None:
+        """The rules allow the task, and it took long to find out."""
+        if self.cleared is None or self.cleared_by is not rules:
+            self.cleared, self.cleared_by = set(), rules
+        self.cleared.add(task.number)
 
     @property
     def waiting(self) -> int:

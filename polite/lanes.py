@@ -85,8 +85,9 @@ class Lanes:
         origin = task.origin
         lane = self._lanes.get(origin)
         standing = self._approach.known(origin, lane)
-        allowed = standing is not None and standing.rules.allows(task.target.path)
-        if standing is not None and not allowed and not out_of_reach(standing):
+        # None: it takes long to find out, or no rules are known; the lane will.
+        allowed = self._approach.allows(None, task, standing)
+        if standing is not None and allowed is False and not out_of_reach(standing):
             self._desk.refused(task, standing)
             return False
         fresh = lane is None
@@ -107,7 +108,11 @@ class Lanes:
     def refuses(self, task: Task) -> bool:
         """Whether the rules, where they are known, do not allow it: then it is refused."""
         standing = self._approach.known(task.origin, self._lanes.get(task.origin))
-        if standing is None or standing.rules.allows(task.target.path) or out_of_reach(standing):
+        if (
+            standing is None
+            or self._approach.allows(None, task, standing) is not False
+            or out_of_reach(standing)
+        ):
             return False
         self._desk.refused(task, standing)
         return True
@@ -216,7 +221,11 @@ class Lanes:
             return 0
         lane.chosen = task
         if lane.turn is not None and lane.standing is not None:
-            if not lane.standing.rules.allows(task.target.path):
+            allowed = self._approach.allows(lane, task)
+            if allowed is None:
+                self._look_again(lane, task)
+                return 0
+            if not allowed:
                 lane.chosen = None
                 self._desk.refused(task, lane.standing)
                 self._ended(lane)
@@ -238,6 +247,14 @@ class Lanes:
         self._approach.start(lane)
         return 1
 
+    def _look_again(self, lane: Lane, task: Task) -> None:
+        """The rules were replaced since it was scheduled, and to decide by the new ones takes long: the lane does that first."""
+        lane.chosen = None
+        lane.scheduled -= 1
+        lane.put_unchecked(task)
+        self._return_turn(lane)
+        self._go_on(lane)
+
     def _fits(self, lane: Lane, task: Task, turn: Turn) -> bool:
         """Whether the turn is one at the task's own scopes: those may differ from URL to URL."""
         return (
@@ -250,6 +267,8 @@ class Lanes:
             return False
         lane.chosen = None
         lane.scheduled -= 1
+        if lane.cleared:
+            lane.cleared.discard(task.number)
         self._go_on(lane)
         return True
 

@@ -3,14 +3,11 @@
 from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from sys import maxsize
 
 from polite.robots.pattern import Grammar
 from polite.robots.thicket import FEW, STEPS_OF_A_RULE, Thicket
 
 _NOWHERE = -1
-# What a question may take where nothing else goes on meanwhile, such as on an event loop: so many steps, 10 ms.
-_AT_ONCE = 28_000_000
 # The ranks of one head's rules with wildcards; most heads have one, which needs no list.
 _Ranks = int | list[int]
 
@@ -32,13 +29,13 @@ class Index:
         "_thickets",
         "_wild",
         "none",
-        "quick_length",
+        "steps",
     )
 
     def __init__(self, texts: Sequence[str], grammar: Grammar) -> None:
         """`texts`: normal forms, the strongest rule's first; its place is its rank. `none`: the rank of no rule.
 
-        `quick_length`: a path of at most so many octets takes about 10 ms at most, whatever it holds.
+        `steps`: what each octet of a path takes at most, in octets compared, whatever it holds.
         """
         self.none = len(texts)
         self._texts = texts
@@ -50,8 +47,7 @@ class Index:
         for at, ranks in self._thickets.items():
             if isinstance(ranks, list) and len(ranks) > FEW:
                 self._thickets[at] = Thicket(self._heads[at], ranks, texts, grammar, tails)
-        steps = sum(map(_steps, self._thickets.values()))
-        self.quick_length = _AT_ONCE // steps if steps else maxsize
+        self.steps = sum(map(_steps, self._thickets.values()))
 
     def strongest(self, path: str, *, any_will_do: bool = False) -> int:
         """The rank of the strongest rule that matches a path in normal form, or `none`; or of any that does."""

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
+from sys import maxsize
 
 from polite.errors import InvalidURL
 from polite.robots.access import Access
@@ -18,6 +19,11 @@ from polite.robots.screen import ALL_ALLOWED, ALL_DENIED, IMPASSABLE, MOST_RULES
 __all__ = ["Decision", "Rule", "RuleSet"]
 
 _NO_MARKS = array("I")
+# Steps that a quick question takes at most; 0.35 ns each.
+_QUICK = 1_750_000
+# What a rule may take for each octet of a path: one with wildcards, and one of which nothing is known.
+_STEPS_OF_A_RULE = 6
+_STEPS_OF_ANY_RULE = 66
 
 
 class RuleSet:
@@ -25,6 +31,8 @@ class RuleSet:
 
     `group`: the name under which the crawler was found, "*", or None. `crawl_delay`: seconds, or None.
     `access` and `cause`: what a robots fetch came to, when that alone allows or denies everything.
+    `quick_length`: a question about a path of so many octets takes about 0.6 ms at most, whatever rules and path hold; a longer
+    path takes longer in proportion. It is exact after `prepare`, and lower before.
     """
 
     __slots__ = (
@@ -46,6 +54,7 @@ class RuleSet:
         "crawl_delay",
         "dialect",
         "group",
+        "quick_length",
         "request_rates",
         "visit_time",
     )
@@ -81,6 +90,7 @@ class RuleSet:
         self._index: Index | None = None
         # Whether no rule allows anything: then it matters that one matches, and not which. Known with the screen.
         self._alike = False
+        self.quick_length = _QUICK // (_STEPS_OF_ANY_RULE * len(paths)) + 1 if paths else maxsize
         self._order: Sequence[int] = ()
         self._made: dict[int, Rule] = {}
 
@@ -251,7 +261,14 @@ class RuleSet:
             return ALL_ALLOWED
         if len(forbidding) > MOST_RULES:
             return IMPASSABLE
-        return screen(self._grammar.matchers(forbidding), certain=self._alike)
+        made = screen(self._grammar.matchers(forbidding), certain=self._alike)
+        if made is not IMPASSABLE and self._index is None and len(self._paths) <= 2 * MOST_RULES:
+            self._weigh(_STEPS_OF_A_RULE * sum("*" in path or "$" in path for path in self._paths))
+        return made
+
+    def _weigh(self, steps: int) -> None:
+        """`steps`: for each octet of a path, at most."""
+        self.quick_length = _QUICK // steps + 1 if steps else maxsize
 
     def _indexed(self) -> Index:
         texts, places, _ = self._ranked()
@@ -260,6 +277,7 @@ class RuleSet:
         ranked = dict.fromkeys(texts)
         self._order = array("I", [strongest[text] for text in ranked])
         self._index = index = Index(tuple(ranked), self._grammar)
+        self._weigh(index.steps)
         return index
 
     def _ranked(self) -> Ranking:
