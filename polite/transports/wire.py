@@ -45,6 +45,7 @@ class WatchedResponse(ResponseHandler):
         super().__init__(loop=loop)
         self._heads = bytearray()
         self._reading_heads = True
+        self._searched = 0
         # Octets of the body still to come; None: nothing to hold it to.
         self._left: int | None = None
         self._ended_properly = False
@@ -95,9 +96,13 @@ class WatchedResponse(ResponseHandler):
             # An empty line makes either parser read, and refuse, what it has.
             return bytes(self._heads) + b"\r\n\r\n"
         start = 0
-        while (end := _END_OF_HEAD.search(self._heads, start)) and _INTERIM.match(self._heads, start):
+        while (end := _END_OF_HEAD.search(self._heads, max(start, self._searched))) and _INTERIM.match(
+            self._heads, start
+        ):
             start = end.end()
         del self._heads[:start]
+        # All but three octets of an end may be there: a head that drips is not searched again at each segment.
+        self._searched = max(0, len(self._heads) - 3)
         if end is None and len(self._heads) <= _LONGEST_HEAD:
             return b""
         self._reading_heads = False

@@ -1,6 +1,7 @@
 """The reader of responses: what it hands on, in whatever pieces it comes, and what it does not."""
 
 import asyncio
+import re
 from itertools import pairwise
 
 import pytest
@@ -8,6 +9,7 @@ from aiohttp.client_proto import ResponseHandler
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polite.transports import wire
 from polite.transports.wire import WatchedResponse
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"
@@ -101,3 +103,34 @@ def test_no_octets_make_it_raise(data: bytes, cuts: list[int]) -> None:
     handed, _ = read(*pieces(b"HTTP/1.1 200 OK\r\n" + data, *cuts))
 
     assert len(handed) <= len(data) + 21
+
+
+class Searching:
+    """The pattern for a head's end, which counts the octets that it is asked to look at."""
+
+    def __init__(self) -> None:
+        self.octets = 0
+        self.pattern = wire._END_OF_HEAD
+
+    def search(self, heads: bytearray, start: int = 0) -> re.Match[bytes] | None:
+        self.octets += len(heads) - start
+        return self.pattern.search(heads, start)
+
+
+def test_a_head_that_drips_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searching = Searching()
+    monkeypatch.setattr(wire, "_END_OF_HEAD", searching)
+    head = b"HTTP/1.1 200 OK\r\nX: " + b"y" * 6_000 + b"\r\nContent-Length: 3\r\n\r\n"
+    octets = [bytes([octet]) for octet in head]
+
+    assert read(b"HTTP/1.1 103 Early Hints\r\n\r\n", *octets, b"abc") == (head + b"abc", False)
+    assert searching.octets <= 4 * len(head) + 100
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\n\r\n", b"\r\n\n"])
+def test_the_end_of_a_head_is_seen_wherever_it_is_cut(end: bytes) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 3" + end
+
+    for cut in range(1, len(head)):
+        for again in range(cut + 1, len(head)):
+            assert read(head[:cut], head[cut:again], head[again:] + b"abcd") == (head + b"ab", True)
