@@ -22,7 +22,7 @@ from polite.pacing.turnstile import Turn
 from polite.ports import Clock, Listener
 from polite.robots.reason import Reason
 from polite.robots.refusal import Disallowed, Unreachable
-from polite.robots.rules import Decision, RuleSet
+from polite.robots.rules import Decision
 from polite.standings import Standing
 from polite.turns import Turns
 from polite.verdicts import Verdicts
@@ -146,14 +146,9 @@ class Gate:
             if self._closed:
                 raise self._refused_by_closing(target)
             standing = self._origins.current(origin) or await self._origins.standing(origin)
-            rules, path = standing.rules, target.path
-            allowed = (
-                rules.allows(path) if len(path) <= rules.quick_length else await self._long(target, rules)
-            )
-            if allowed is None:
-                continue
-            if not allowed:
-                raise self._refusal(target, standing)
+            rules = standing.rules
+            if len(target.path) > rules.quick_length or not rules.allows(target.path):
+                standing = await self._allowed(target, standing)
             if self._listener is not None:
                 self._tell_what_holds(target, standing)
             try:
@@ -169,7 +164,7 @@ class Gate:
             if (
                 newer is not None
                 and newer.asked == standing.asked
-                and self._verdicts.at_once(newer.rules, path)
+                and self._verdicts.at_once(newer.rules, target.path)
             ):
                 # Who asked before the rules were renewed need not ask again: the turn is what the new ones would have given.
                 self._counters.waited += 1
@@ -206,11 +201,18 @@ class Gate:
         if self._listener is not None:
             now = self._clock.monotonic()
             self._listener(Reclaimed(holder.url, now - (now if turn.granted_at is None else turn.granted_at)))
-    async def _long(self, target: Target, rules: RuleSet) -> bool | None:
-        """Decide about a long path without holding the loop. None: the rules were replaced meanwhile."""
-        allowed = await self._verdicts.allows(rules, target.path)
-        now = self._origins.current(target.origin)
-        return allowed if now is None or now.rules is rules else None
+
+    async def _allowed(self, target: Target, standing: Standing) -> Standing:
+        """Raise Disallowed, or return the rules that allow the URL: those known when a thread has decided about a long one."""
+        while True:
+            allowed = await self._verdicts.allows(standing.rules, target.path)
+            newer = self._origins.current(target.origin)
+            if newer is None or newer.rules is standing.rules:
+                break
+            standing = newer
+        if not allowed:
+            raise self._refusal(target, standing)
+        return standing
 
     def _tell_what_holds(self, target: Target, standing: Standing) -> None:
         """A permit that must wait says so, for whoever listens."""
