@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
-from typing import Literal
 
 from polite.cli.exits import Exit
 from polite.cli.fetch.apart import Named, apart
@@ -14,6 +13,7 @@ from polite.cli.fetch.crawl import Archive, Crawl
 from polite.cli.fetch.folder import BODIES, Folder
 from polite.cli.fetch.interrupt import Interrupt, interrupts
 from polite.cli.fetch.journal import Journal
+from polite.cli.fetch.journal import reopen as reopen_log
 from polite.cli.fetch.ledger import MOST, Ledger
 from polite.cli.fetch.left import left
 from polite.cli.fetch.notes import Notes
@@ -120,8 +120,9 @@ def _notes(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCloc
         stack.callback(out.close)
     journal = None
     if options.log is not None:
-        mode: Literal["a", "w"] = "w" if options.resume is None else "a"
-        log = stack.enter_context(Path(options.log).open(mode, encoding="utf-8"))  # noqa: SIM115 - the stack closes it
+        path = Path(options.log)
+        log = path.open("w", encoding="utf-8") if options.resume is None else reopen_log(path)
+        stack.callback(log.close)
         journal = Journal(log, clock.monotonic, wall=clock.wall())
     return Notes(Records(out), recorded, Ledger(options.delay), journal, clock)
 

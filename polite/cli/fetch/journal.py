@@ -1,11 +1,42 @@
 """The log of a run, as JSON lines: what was asked of whom and when, what was refused, and who asked for patience."""
 
+import io
 import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TextIO
 
+from polite.errors import InvalidOption
 from polite.events import Event, PutOff, Refused, RobotsFetched, Slowed
 from polite.origin import Origin
+
+# Each line begins so, and none is longer than this (octets).
+_BEGINNING = b'{"t": '
+_LONGEST_LINE = 1 << 20
+
+
+def reopen(path: Path) -> TextIO:
+    """The log, to be appended to; a last line that a killed run has cut is taken away.
+
+    Raises OSError, and InvalidOption for a file that is no log: it is left as it is.
+    """
+    if path.is_file():
+        with path.open("rb") as file:
+            first = file.read(len(_BEGINNING))
+            at = max(0, file.seek(0, io.SEEK_END) - _LONGEST_LINE)
+            file.seek(at)
+            tail = file.read(_LONGEST_LINE)
+        whole = tail.rfind(b"\n") + 1
+        if not (_begins_like_ours(first) and _begins_like_ours(tail[whole:])) or (at and not whole):
+            raise InvalidOption(f"--log: {path} is no log of polite fetch; it is left as it is")
+        if whole < len(tail):
+            os.truncate(path, at + whole)
+    return path.open("a", encoding="utf-8")
+
+
+def _begins_like_ours(octets: bytes) -> bool:
+    return octets[: len(_BEGINNING)] == _BEGINNING[: len(octets)]
 
 
 class Journal:

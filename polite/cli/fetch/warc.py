@@ -57,7 +57,9 @@ class Warc:
             mend(self._path)
             software = f"polite/{__version__} (warcio)"
             info = {"software": software, "format": "WARC File Format 1.1"}
-            writer.write_record(writer.create_warcinfo_record(self._path.name, info))
+            # A file's name may hold octets that are no UTF-8.
+            name = self._path.name.encode("utf-8", "backslashreplace").decode("utf-8")
+            writer.write_record(writer.create_warcinfo_record(name, info))
         _write(writer, page)
         with self._path.open("ab") as file:
             file.write(records.getbuffer())

@@ -114,6 +114,14 @@ async def test_a_field_keeps_the_octets_that_were_sent(value, path):
     assert _read(path)[1][3] == b"hello"
 
 
+async def test_a_name_that_is_no_utf_8_is_written_escaped(tmp_path):
+    path = tmp_path / "w\udcff.warc.gz"
+
+    await Warc(path).keep(_page())
+
+    assert _read(path)[0][1]["WARC-Filename"] == "w\\udcff.warc.gz"
+
+
 async def test_a_reason_keeps_the_octets_that_were_sent(path):
     reason = b"\xff\xfe\x01".decode("utf-8", "surrogateescape")
 
