@@ -7,11 +7,12 @@ from difflib import get_close_matches
 from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.encoding import wide_encoding
 from polite.robots.finding import CODES, Code, Finding, quoted
+from polite.robots.group import groups
 from polite.robots.idle import idle_rules
-from polite.robots.lines import Field, Line, lines, octets
+from polite.robots.lines import Field, Line, lines, octets, text
 from polite.robots.naming import Names
 from polite.robots.pace import crawl_delay
-from polite.robots.parse import parse
+from polite.robots.section import Sections
 from polite.robots.wrapping import wide, wrapping
 
 __all__ = ["CODES", "Code", "Finding", "lint"]
@@ -66,6 +67,8 @@ def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
         return findings
     check = _Check(dialect)
     for line in lines(octet_body, dialect):
+        if check.is_silent(line):
+            continue
         findings += check.line(line)
         if len(findings) >= _MOST_FINDINGS:
             return sorted(findings[:_MOST_FINDINGS])
@@ -75,7 +78,7 @@ def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
 
 
 def _idle(body: bytes, dialect: Dialect) -> Iterator[Finding]:
-    for rule, winner in idle_rules(parse(body, dialect).groups, dialect):
+    for rule, winner in idle_rules(groups(Sections(text(body, dialect), dialect)), dialect):
         again = rule.pattern == winner.pattern and rule.allows == winner.allows
         because = "is written twice" if again else "never decides, since another wins wherever it matches"
         yield Finding(
@@ -98,6 +101,10 @@ class _Check:
         self._pace: Line | None = None
         self._names = Names(dialect)
         self._spellings: dict[str, str | None] = {}
+
+    def is_silent(self, line: Line) -> bool:
+        """Whether it is known that lines of this field have no mistake, and change nothing for others."""
+        return line.field is Field.UNKNOWN and self._spellings.get(line.name, line.name) is None
 
     def line(self, line: Line) -> Iterator[Finding]:
         """The mistakes of one line, and of the group that ends with it."""

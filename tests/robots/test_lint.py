@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.lint import CODES, Finding, lint
 from polite.robots.parse import parse
+from tests.robots.test_steps import steps
 
 DIALECTS = [CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE]
 FLAWLESS = "# ours\nUser-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\nDisallow:\n\nSitemap: https://example.com/s.xml\n"
@@ -334,3 +335,17 @@ def test_a_space_is_named_as_one() -> None:
 def test_the_name_of_a_dialect_is_none() -> None:
     with pytest.raises(TypeError, match="a Dialect is needed"):
         lint("", "google")
+
+
+@pytest.mark.parametrize(
+    ("unit", "limit"),
+    [
+        ("x:\n", 12),  # 14 while each line of a field that is no mistake was looked at
+        ("User-agent: b{n}\nDisallow: /\n", 196),  # 200 while groups were made beyond those that are searched
+    ],
+)
+def test_what_has_no_mistake_costs_little(unit: str, limit: int) -> None:
+    body = "".join(unit.format(n=n) for n in range(8_000))
+    lint("")  # what is made once for a dialect
+
+    assert steps(lambda: lint(body)) <= limit * 8_000
