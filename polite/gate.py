@@ -119,6 +119,11 @@ class Gate:
         """What was counted up to now: a copy."""
         return replace(self._counters)
 
+    @property
+    def memory_used(self) -> int:
+        """About how many octets the remembered rules and their files take; `RobotsPolicy.max_memory` is the limit."""
+        return self._origins.memory
+
     async def close(self) -> None:
         """Close: who waits inside gets GateClosed, permits already given may be finished. May be called twice."""
         self._closed = True

@@ -59,7 +59,7 @@ class OriginManager:
         self._listener = listener
         self._store = store
         self._jitter = jitter
-        self._known = Standings(policy.max_origins)
+        self._known = Standings(policy.max_origins, policy.max_memory)
         self._flights: dict[Origin, Flight[Standing]] = {}
         self._ahead = 0  # flights that nobody waits for
         self._reading = asyncio.Semaphore(1)
@@ -121,6 +121,11 @@ class OriginManager:
     def __len__(self) -> int:
         return len(self._known)
 
+    @property
+    def memory(self) -> int:
+        """About how many octets are in use for what is remembered."""
+        return self._known.memory
+
     def _start(
         self,
         origin: Origin,
@@ -169,10 +174,9 @@ class OriginManager:
         if before is not None and before.back_off_left_s(self._clock.monotonic()) > CLOCK_TOLERANCE_S:
             # Asked ahead of time in vain, or the clock was set: what holds is the failure, in dates of today.
             standing = before.dated(self._skew())
-            if standing.attempt is not None:
-                # By either clock the good copy is old now, whatever the dates say.
-                attempt = replace(standing.attempt, good_until=None)
-                standing = await self._standing_of(attempt, standing)
+            # By either clock the good copy is old now, whatever the dates say.
+            latest = replace(standing.latest, good_until=None)
+            standing = await self._standing_of(latest, standing)
             await self._save(origin, standing.snapshot)
             return self._put(origin, standing)
         return await self._fetch(origin, before)

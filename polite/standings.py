@@ -10,11 +10,14 @@ from polite.asked import AskedPace
 from polite.errors import Overloaded
 from polite.origin import Origin
 from polite.robots.access import Found
+from polite.robots.reason import Reason
 from polite.robots.rules import RuleSet
 from polite.robots.snapshot import Snapshot
 
 # The two clocks drift apart a little, and floats are coarse: less is no step of the wall clock.
 CLOCK_TOLERANCE_S = 1.0
+# What an origin takes beside its rules and its file.
+_OCTETS = 2_000
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
@@ -76,6 +79,25 @@ class Standing:
     def fresh(self, now: float) -> bool:
         """Whether it holds now (wall seconds)."""
         return self.fresh_from < now < self.fresh_until
+
+    @property
+    def octets(self) -> int:
+        """About what it takes in memory, its rules and the files that they come from included."""
+        bodies = {}
+        for snapshot in (self.snapshot, self.attempt):
+            for access in () if snapshot is None else (snapshot.access, snapshot.good):
+                if isinstance(access, Found):
+                    bodies[id(access.body)] = len(access.body)
+        return _OCTETS + self.rules.memory + sum(bodies.values())
+
+    def bare(self) -> "Standing":
+        """Only its back-off, to save memory. It is not fresh, so that the store is asked for the rest when it is needed."""
+        failure = replace(self.latest, good=None, good_at=None, good_until=None)
+        access = failure.access
+        denied = RuleSet.deny_all(Reason.UNREACHABLE, access=access, dialect=self.rules.dialect)
+        return replace(
+            self, rules=denied, snapshot=failure, attempt=None, fresh_until=-math.inf, refresh_at=-math.inf
+        )
 
     def replaced(self) -> bool:
         """Whether the origin's newest rules are others."""
@@ -139,17 +161,24 @@ def _meaning(rules: RuleSet, snapshot: Snapshot) -> Hashable:
 
 
 class Standings:
-    """At most `limit` origins; the one asked for longest ago is forgotten first.
+    """At most `limit` origins, in about `max_memory` octets; the least recently used is forgotten first.
 
-    An origin whose server failed, and which must not be asked again yet, is set aside instead; of these there are at most `limit`
-    too, and beyond that new origins are refused. `now` is monotonic here, so that a clock that is set ends no back-off.
+    An origin whose server failed, and which must not be asked again yet, is set aside instead. If memory is short, only its
+    back-off stays, without rules. If back-offs alone reach a limit, new origins are refused. `now` is monotonic here, so that a
+    clock that is set ends no back-off.
+
+    Attributes:
+        memory: About how many octets are in use.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, max_memory: int = 1 << 28) -> None:
         self._limit = limit
+        self._max_memory = max_memory
+        self.memory = 0
         # By text: a str knows its hash, an Origin must be asked for it, and this is looked into for each page.
         self._known: OrderedDict[str, Standing] = OrderedDict()
         self._backing_off: dict[str, Standing] = {}
+        self._with_rules: dict[str, None] = {}  # those that back off and are still whole, the oldest first
         self._earliest_retry = math.inf
         # Of evicted origins, as long as a standing of theirs is in use.
         self._evicted: WeakValueDictionary[str, Lineage] = WeakValueDictionary()
@@ -169,38 +198,76 @@ class Standings:
     def put(self, origin: Origin, standing: Standing, now: float) -> Standing:
         """Remember it, in place of what was known, and return it with the origin's lineage."""
         key = origin.text
-        before = self._known.pop(key, None) or self._backing_off.pop(key, None)
+        before = self._known.pop(key, None)
+        if before is not None:
+            self.memory -= before.octets
+        else:
+            before = self._dropped(key)
         lineage = self._evicted.pop(key, None) if before is None else before.lineage
         if lineage is not None and lineage is not standing.lineage:
             standing = replace(standing, lineage=lineage)
         standing.lineage.follow(standing)
         self._known[key] = standing
-        while len(self._known) > self._limit:
-            oldest, forgotten = self._known.popitem(last=False)
-            left_s = forgotten.back_off_left_s(now)
-            if left_s > 0:
-                self._backing_off[oldest] = forgotten
-                self._earliest_retry = min(self._earliest_retry, now + left_s)
-            else:
-                self._evicted[oldest] = forgotten.lineage
+        self.memory += standing.octets
+        # The newest stays, however large: it would be fetched again for each page.
+        while len(self._known) > self._limit or (self.memory > self._max_memory and len(self._known) > 1):
+            self._evict(now)
+        while self.memory > self._max_memory and self._with_rules:
+            self._strip(next(iter(self._with_rules)))
         return standing
 
     def admit(self, origin: Origin, now: float) -> None:
-        """Raise Overloaded for a new origin while as many as may be are set aside: rather that than forget one of them."""
-        if (
-            len(self._backing_off) < self._limit
-            or self._known.get(origin.text)
-            or self._backing_off.get(origin.text)
-        ):
+        """Raise Overloaded for a new origin while back-offs fill the memory: rather that than forget one of them."""
+        if not self._full or self._known.get(origin.text) or self._backing_off.get(origin.text):
             return
         if now >= self._earliest_retry:
             for key in [o for o, s in self._backing_off.items() if s.back_off_left_s(now) <= 0]:
-                self._evicted[key] = self._backing_off.pop(key).lineage
+                dropped = self._dropped(key)
+                if dropped is not None:
+                    self._evicted[key] = dropped.lineage
             left = (standing.back_off_left_s(now) for standing in self._backing_off.values())
             self._earliest_retry = now + min(left, default=math.inf)
-        if len(self._backing_off) >= self._limit:
+        if self._full:
+            option = f"max_origins={self._limit}"
+            if len(self._backing_off) < self._limit:
+                option = f"max_memory={self._max_memory}"
             raise Overloaded(
-                f"{origin}: {self._limit} other origins failed and may not be asked again yet; "
-                f"RobotsPolicy.max_origins={self._limit} is the limit",
+                f"{origin}: {len(self._backing_off)} other origins failed and may not be asked again yet; "
+                f"RobotsPolicy.{option} is the limit",
                 url=str(origin),
             )
+
+    @property
+    def _full(self) -> bool:
+        """Whether there are as many back-offs as may be: what else takes memory can go."""
+        count = len(self._backing_off)
+        return count >= self._limit or (count > 0 and self.memory > self._max_memory)
+
+    def _evict(self, now: float) -> None:
+        """Forget the least recently used, or set it aside while it backs off."""
+        key, forgotten = self._known.popitem(last=False)
+        left_s = forgotten.back_off_left_s(now)
+        if left_s > 0:
+            self._backing_off[key] = forgotten
+            self._with_rules[key] = None
+            self._earliest_retry = min(self._earliest_retry, now + left_s)
+            if self.memory > self._max_memory:
+                self._strip(key)
+        else:
+            self.memory -= forgotten.octets
+            self._evicted[key] = forgotten.lineage
+
+    def _strip(self, key: str) -> None:
+        """Keep only the back-off of an origin that is set aside."""
+        del self._with_rules[key]
+        whole = self._backing_off[key]
+        bare = self._backing_off[key] = whole.bare()
+        self.memory += bare.octets - whole.octets
+
+    def _dropped(self, key: str) -> Standing | None:
+        """What was set aside, and is not any more."""
+        dropped = self._backing_off.pop(key, None)
+        if dropped is not None:
+            self.memory -= dropped.octets
+            self._with_rules.pop(key, None)
+        return dropped

@@ -8,6 +8,8 @@ from polite.robots.pattern import Grammar
 from polite.robots.thicket import FEW, STEPS_OF_A_RULE, Thicket
 
 _NOWHERE = -1
+# Rules of thickets of few that are kept once made: one takes up to 1.5 kB, and a hostile file has a head for each of its rules.
+MOST_MADE = 1_000
 # The ranks of one head's rules with wildcards; most heads have one, which needs no list.
 _Ranks = int | list[int]
 
@@ -27,6 +29,7 @@ class Index:
         "_ranks",
         "_texts",
         "_thickets",
+        "_unmade",
         "_wild",
         "none",
         "steps",
@@ -42,6 +45,7 @@ class Index:
         self._grammar = grammar
         # A thicket of few rules is only their ranks until it is needed: a file may have a head for each rule.
         self._thickets: dict[int, Thicket | _Ranks] = {}
+        self._unmade = MOST_MADE
         literal, wild, tails = self._by_head()
         self._grow(literal, wild)
         for at, ranks in self._thickets.items():
@@ -63,7 +67,10 @@ class Index:
             thicket = self._thickets[at]
             if not isinstance(thicket, Thicket):
                 ranks = (thicket,) if isinstance(thicket, int) else thicket
-                thicket = self._thickets[at] = Thicket(heads[at], ranks, self._texts, self._grammar)
+                thicket = Thicket(heads[at], ranks, self._texts, self._grammar)
+                if self._unmade > 0:
+                    self._unmade -= len(ranks)
+                    self._thickets[at] = thicket
             if thicket.best < rank:
                 rank = thicket.strongest(path, rank)
             at = self._wild[self._parents[at]] if at else _NOWHERE

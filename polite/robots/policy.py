@@ -59,8 +59,9 @@ class RobotsPolicy:
     while nobody waits; 0 for never. `keep_stale`: while a refresh fails, the last good copy goes on deciding (K3); without it all
     is denied meanwhile. `unreachable_limit`: after so long without an answer the last copy decides, or, with none, all is allowed
     (H6). A failed fetch is tried again after `retry_min`, doubling up to `retry_max`, or up to `busy_retry_max` after a 503 (H5),
-    and not before `nxdomain_retry` when the name does not exist; a Retry-After is obeyed up to `max_retry_after`. `max_origins`
-    bounds what is remembered.
+    and not before `nxdomain_retry` when the name does not exist; a Retry-After is obeyed up to `max_retry_after`.
+    `max_origins` and `max_memory` (octets, about) limit what is remembered; the least recently used rules go first, and are loaded
+    from the store or fetched again when they are needed. A running back-off is never forgotten.
     """
 
     dialect: Dialect = RFC9309
@@ -81,6 +82,7 @@ class RobotsPolicy:
     nxdomain_retry: float = 600.0
     max_retry_after: float = 86_400.0
     max_origins: int = 100_000
+    max_memory: int = 256 * 1024 * 1024
 
     def __post_init__(self) -> None:
         switch("RobotsPolicy.deny_bad_redirects", self.deny_bad_redirects)
@@ -97,6 +99,7 @@ class RobotsPolicy:
         seconds("RobotsPolicy.nxdomain_retry", self.nxdomain_retry)
         seconds("RobotsPolicy.max_retry_after", self.max_retry_after)
         count("RobotsPolicy.max_origins", self.max_origins, least=1, most=100_000_000)
+        count("RobotsPolicy.max_memory", self.max_memory, least=1 << 20, most=1 << 44)
         for option in ("denied_statuses", "allowed_statuses", "retry_once_statuses"):
             statuses: object = getattr(self, option)
             if not isinstance(statuses, AbstractSet):

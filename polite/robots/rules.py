@@ -8,7 +8,7 @@ from polite.errors import InvalidURL
 from polite.robots.access import Access
 from polite.robots.decision import Decision, Rule
 from polite.robots.dialect import RFC9309, Dialect, WildcardConflict
-from polite.robots.index import Index
+from polite.robots.index import MOST_MADE, Index
 from polite.robots.lines import readable
 from polite.robots.pace import RequestRate, VisitTime, slowest
 from polite.robots.pattern import Matcher, fits, grammar
@@ -24,6 +24,13 @@ _QUICK = 1_750_000
 # What a rule may take for each octet of a path: one with wildcards, and one of which nothing is known.
 _STEPS_OF_A_RULE = 6
 _STEPS_OF_ANY_RULE = 66
+
+# What sets of rules were measured to take once asked (tests/robots/test_memory.py), and a little more.
+_OCTETS_OF_A_SET = 1_000
+_OCTETS_OF_A_RULE = 140
+_OCTETS_OF_A_WILD_RULE = 130
+_OCTETS_OF_A_MADE_RULE = 1_500
+_OCTETS_OF_AN_OCTET = 6
 
 
 class RuleSet:
@@ -43,6 +50,7 @@ class RuleSet:
         "_index",
         "_made",
         "_marks",
+        "_memory",
         "_order",
         "_otherwise",
         "_paths",
@@ -93,6 +101,7 @@ class RuleSet:
         self.quick_length = _QUICK // (_STEPS_OF_ANY_RULE * len(paths)) + 1 if paths else maxsize
         self._order: Sequence[int] = ()
         self._made: dict[int, Rule] = {}
+        self._memory = 0  # not estimated yet
 
     @classmethod
     def allow_all(
@@ -144,6 +153,17 @@ class RuleSet:
     def repeats(self, other: "RuleSet") -> bool:
         """Whether both hold the same rules in the same order, on whatever lines. Then they decide alike."""
         return self._paths == other._paths and _allowing(self._marks) == _allowing(other._marks)
+
+    @property
+    def memory(self) -> int:
+        """About how many octets this takes once it has been asked, what is made for questions included; rather too many."""
+        if self._memory == 0:
+            text = "".join(self._paths)
+            wild = min(len(self._paths), text.count("*"))
+            made = min(wild, MOST_MADE) * _OCTETS_OF_A_MADE_RULE
+            per_rule = len(self._paths) * _OCTETS_OF_A_RULE + wild * _OCTETS_OF_A_WILD_RULE
+            self._memory = _OCTETS_OF_A_SET + per_rule + made + len(text) * _OCTETS_OF_AN_OCTET
+        return self._memory
 
     @property
     def request_rate(self) -> RequestRate | None:

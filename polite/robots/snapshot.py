@@ -9,6 +9,8 @@ from polite.robots.reason import Reason
 
 # A retry doubles each time; beyond so many doublings any limit has long been reached.
 _MOST_DOUBLINGS = 30
+# What it takes beside the files in it.
+_OCTETS = 1_000
 # Two processes of one machine share its clock. What is further ahead was dated before somebody set the clock back.
 _AHEAD_S = 60.0
 
@@ -36,6 +38,12 @@ class Snapshot:
     unreachable_since: float | None = None
     failures: int = 0
     good_until: float | None = None
+
+    @property
+    def octets(self) -> int:
+        """About what it takes in memory; a body that is both the answer and the good copy counts once."""
+        files = (each for each in (self.access, self.good) if isinstance(each, Found))
+        return _OCTETS + sum({id(file.body): len(file.body) for file in files}.values())
 
     @property
     def sound(self) -> "Snapshot | None":

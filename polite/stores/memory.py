@@ -1,36 +1,77 @@
 """Robots results kept in memory, bounded; it may be shared by several gates, so that they ask once between them (K4)."""
 
+import math
 from collections import OrderedDict
+from dataclasses import replace
 
-from polite.errors import InvalidOption
 from polite.origin import Origin
+from polite.robots.policy import count
 from polite.robots.snapshot import Snapshot, merged
 
 
 class MemoryStore:
-    """At most `max_origins` snapshots; the one used longest ago goes first."""
+    """Keeps at most `max_origins` snapshots in about `max_memory` octets; the least recently used goes first.
 
-    def __init__(self, max_origins: int = 100_000) -> None:
-        if max_origins < 1:
-            raise InvalidOption(
-                f"MemoryStore(max_origins={max_origins!r}): a whole number of 1 or more is needed"
-            )
+    The back-off of a server that failed stays until it is over, without a good copy if one of the limits is reached. Of such
+    back-offs there are at most `max_origins` too. Raises InvalidOption.
+    """
+
+    def __init__(self, max_origins: int = 100_000, *, max_memory: int = 256 * 1024 * 1024) -> None:
+        count("MemoryStore.max_origins", max_origins, least=1, most=100_000_000)
+        count("MemoryStore.max_memory", max_memory, least=1 << 20, most=1 << 44)
         self._max_origins = max_origins
+        self._max_memory = max_memory
+        self._memory = 0
         self._snapshots: OrderedDict[Origin, Snapshot] = OrderedDict()
+        self._backing_off: dict[Origin, Snapshot] = {}
+        self._first_over = math.inf  # when the first of these back-offs ends
+
+    @property
+    def memory_used(self) -> int:
+        """About how many octets the snapshots take."""
+        return self._memory
 
     async def load(self, origin: Origin) -> Snapshot | None:
         """The origin's latest snapshot, or None."""
         snapshot = self._snapshots.get(origin)
-        if snapshot is not None:
-            self._snapshots.move_to_end(origin)
+        if snapshot is None:
+            return self._backing_off.get(origin)
+        self._snapshots.move_to_end(origin)
         return snapshot
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
         """Keep the snapshot, merged with what was known."""
-        self._snapshots[origin] = merged(self._snapshots.get(origin), snapshot)
-        self._snapshots.move_to_end(origin)
-        if len(self._snapshots) > self._max_origins:
-            self._snapshots.popitem(last=False)
+        kept = self._snapshots.pop(origin, None) or self._backing_off.pop(origin, None)
+        if kept is not None:
+            self._memory -= kept.octets
+        both = self._snapshots[origin] = merged(kept, snapshot)
+        self._memory += both.octets
+        # What was saved last stays, however large. Its date is the only clock here.
+        while len(self._snapshots) > self._max_origins or (
+            self._memory > self._max_memory and len(self._snapshots) > 1
+        ):
+            self._evict(snapshot.fetched_at)
 
     async def close(self) -> None:
         """Nothing is held open; what is kept stays, for the next gate."""
+
+    def _evict(self, now: float) -> None:
+        origin, snapshot = self._snapshots.popitem(last=False)
+        self._memory -= snapshot.octets
+        if not snapshot.failures or snapshot.expires_at <= now:
+            return
+        bare = self._backing_off[origin] = replace(snapshot, good=None, good_at=None, good_until=None)
+        self._memory += bare.octets
+        self._first_over = min(self._first_over, bare.expires_at)
+        if len(self._backing_off) > self._max_origins or self._memory > self._max_memory:
+            self._forget_back_offs(now)
+
+    def _forget_back_offs(self, now: float) -> None:
+        """Those that are over; then, beyond the limit, the one that was set aside longest ago."""
+        if now >= self._first_over:
+            for origin in [o for o, snapshot in self._backing_off.items() if snapshot.expires_at <= now]:
+                self._memory -= self._backing_off.pop(origin).octets
+            self._first_over = min((s.expires_at for s in self._backing_off.values()), default=math.inf)
+        if len(self._backing_off) > self._max_origins:
+            oldest = next(iter(self._backing_off))
+            self._memory -= self._backing_off.pop(oldest).octets

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from polite.errors import StoreFailed
 from polite.ports import Hold
-from polite.robots.access import Found
 from polite.robots.snapshot import Snapshot, merged
 
 log = logging.getLogger("polite")
@@ -58,7 +57,7 @@ class Unwritten:
             both = merged(self.snapshots.get(origin), snapshot)
             self._drop(origin)
             self.snapshots[origin] = both
-            self._octets += _octets(both)
+            self._octets += both.octets
         while len(self.snapshots) > self._max_origins or self._octets > self._max_bytes:
             self._drop(next(iter(self.snapshots)))
         self.holds |= {origin: later(hold, self.holds.get(origin)) for origin, hold in holds.items()}
@@ -75,17 +74,9 @@ class Unwritten:
     def _drop(self, origin: str) -> None:
         dropped = self.snapshots.pop(origin, None)
         if dropped is not None:
-            self._octets -= _octets(dropped)
+            self._octets -= dropped.octets
 
 
 def later(hold: Hold, other: Hold | None) -> Hold:
     """The one that ends later."""
     return hold if other is None or hold.until >= other.until else other
-
-
-def _octets(snapshot: Snapshot) -> int:
-    """About what it takes in memory."""
-    bodies = {
-        id(each.body): each.body for each in (snapshot.access, snapshot.good) if isinstance(each, Found)
-    }
-    return 1_000 + sum(map(len, bodies.values()))

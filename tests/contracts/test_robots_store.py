@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -195,6 +196,57 @@ async def test_a_memory_store_is_bounded_and_drops_what_was_used_longest_ago() -
     assert [await store.load(origin) is not None for origin in (SITE, OTHER, third)] == [True, False, True]
 
 
-def test_a_memory_store_without_room_is_refused() -> None:
-    with pytest.raises(InvalidOption, match="max_origins"):
-        MemoryStore(max_origins=0)
+def large(at: float, octets: int = 400_000) -> Snapshot:
+    return good(at, b"#" * octets)
+
+
+def numbered(number: int) -> Origin:
+    return Origin.of(f"https://host{number}.test/")
+
+
+async def test_a_memory_store_is_bounded_in_octets_and_says_how_many_it_uses() -> None:
+    store = MemoryStore(max_memory=1 << 20)
+
+    for number in range(50):
+        await store.save(numbered(number), large(100.0 + number))
+    kept = [number for number in range(50) if await store.load(numbered(number)) is not None]
+
+    assert kept == [48, 49]
+    assert 800_000 < store.memory_used < 1 << 20
+
+
+async def test_a_memory_store_never_forgets_a_running_back_off_for_want_of_memory() -> None:
+    store = MemoryStore(max_origins=10, max_memory=1 << 20)
+    failure = failed(100.0, large(50.0), retry_after_s=600.0)
+
+    await store.save(SITE, failure)
+    for number in range(50):
+        await store.save(numbered(number), large(100.0 + number))
+    kept = await store.load(SITE)
+    for number in range(50):
+        await store.save(numbered(number), failed(failure.expires_at + number, retry_after_s=600.0))
+
+    assert kept is not None
+    assert (kept.access, kept.expires_at, kept.good) == (failure.access, failure.expires_at, None)
+    assert await store.load(SITE) is None
+    assert sum([await store.load(numbered(number)) is not None for number in range(50)]) == 20
+    assert store.memory_used < 50_000
+
+
+async def test_a_memory_store_keeps_what_is_larger_than_its_limit_until_the_next_is_saved() -> None:
+    store = MemoryStore(max_memory=1 << 20)
+
+    await store.save(SITE, large(100.0, 2_000_000))
+    alone = await store.load(SITE)
+    await store.save(OTHER, large(101.0))
+
+    assert alone is not None
+    assert await store.load(SITE) is None
+
+
+@pytest.mark.parametrize("option", [{"max_origins": 0}, {"max_memory": 1_000}, {"max_memory": 1e9}])
+def test_a_memory_store_without_room_is_refused(option: dict[str, Any]) -> None:
+    (name,) = option
+
+    with pytest.raises(InvalidOption, match=f"MemoryStore.{name}"):
+        MemoryStore(**option)

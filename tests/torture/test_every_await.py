@@ -135,7 +135,7 @@ NEVER_SUSPEND = {
     # Entering and leaving are done at once.
     "fetch.py: async with asyncio.timeout(left_s)",
     # What was good before the failure has been read.
-    "origins.py: await self._standing_of(attempt, standing)",
+    "origins.py: await self._standing_of(latest, standing)",
     # A copy that another gate could not refresh is read in a thread if it is large.
     "origins.py: await self._standing_of(sound, before)",
     # What is done after a failure: that would be the second.

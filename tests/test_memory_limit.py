@@ -1,0 +1,135 @@
+"""`RobotsPolicy.max_memory`: rules that are too much for it go, a running back-off never does, and a gauge says what is used."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+import polite
+from polite.errors import InvalidOption, Overloaded
+from polite.robots.exchange import Reply
+from polite.stores.memory import MemoryStore
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+MIB = 1 << 20
+# About 2 MB once it has been asked.
+HOSTILE = Reply(200, b"User-agent: *\n" + b"".join(b"Disallow: /%d*x%d\n" % (n, n) for n in range(5_000)))
+
+
+def page(number: int) -> str:
+    return f"https://host{number}.test/1xx1"
+
+
+def serving(*numbers: int, answer: Reply = HOSTILE) -> ScriptedTransport:
+    return ScriptedTransport({f"https://host{number}.test/robots.txt": answer for number in numbers})
+
+
+@asynccontextmanager
+async def opened(
+    transport: ScriptedTransport, store: MemoryStore | None = None, **robots: Any
+) -> AsyncIterator[polite.Gate]:
+    async with polite.open_gate(
+        "TestBot/1.0",
+        transports={"https": transport},
+        clock=LoopClock(),
+        store=store,
+        robots=polite.RobotsPolicy(**{"max_memory": 8 * MIB, **robots}),
+    ) as gate:
+        yield gate
+
+
+async def test_rules_beyond_the_limit_go_and_the_least_recently_used_go_first() -> None:
+    transport = serving(*range(20))
+
+    async with opened(transport) as gate:
+        for number in range(20):
+            assert not await gate.check(page(number))
+            assert gate.memory_used <= 8 * MIB
+        known = gate.memory_used
+        for number in (19, 18):
+            await gate.check(page(number))
+        asked = len(transport.asked)
+        await gate.check(page(0))
+
+    assert known > 4 * MIB
+    assert (asked, len(transport.asked)) == (20, 21)
+
+
+async def test_rules_that_went_are_loaded_from_the_store_and_not_fetched_again() -> None:
+    transport = serving(*range(20))
+
+    async with opened(transport, MemoryStore()) as gate:
+        for _ in range(3):
+            for number in range(20):
+                assert not await gate.check(page(number))
+                assert gate.memory_used <= 8 * MIB
+
+    assert len(transport.asked) == 20
+
+
+async def test_rules_that_are_larger_than_the_limit_are_kept_while_they_are_asked() -> None:
+    transport = serving(0)
+
+    async with opened(transport, max_memory=MIB) as gate:
+        for _ in range(5):
+            assert not await gate.check(page(0))
+
+    assert len(transport.asked) == 1
+
+
+@pytest.mark.parametrize("store", [None, MemoryStore()], ids=["no store", "a store"])
+async def test_a_running_back_off_stays_when_its_rules_go(store: MemoryStore | None) -> None:
+    transport = serving(*range(1, 20))
+    down = "https://host0.test/robots.txt"
+    transport.answer(down, HOSTILE)
+
+    async with opened(transport, store, default_ttl=300.0, refresh_ahead=0) as gate:
+        await gate.check(page(0))
+        transport.answer(down, Reply(503, retry_after="86000"))
+
+        await asyncio.sleep(301)
+        await gate.check(page(0))
+        asked = transport.asked.count(down)
+        for number in range(1, 20):
+            await gate.check(page(number))
+            assert gate.memory_used <= 8 * MIB
+        decision = await gate.check(page(0))
+
+    assert asked == transport.asked.count(down) == 2
+    assert not decision.allowed
+    assert decision.reason is (polite.Reason.UNREACHABLE if store is None else polite.Reason.RULE)
+
+
+async def test_back_offs_that_fill_the_memory_refuse_new_origins_until_some_are_over() -> None:
+
+    transport = serving(*range(1_000), answer=Reply(500, retry_after="600"))
+
+    async with opened(transport, max_memory=MIB) as gate:
+        with pytest.raises(Overloaded, match="max_memory"):
+            for number in range(1_000):
+                await gate.check(page(number))
+        await asyncio.sleep(1_000)
+
+        assert not await gate.check(page(999))
+
+
+async def test_what_is_forgotten_leaves_nothing_in_the_gauge() -> None:
+    transport = serving(*range(50), answer=Reply(404))
+
+    async with opened(transport, max_origins=10) as gate:
+        await gate.check(page(0))
+        one = gate.memory_used
+        for number in range(50):
+            await gate.check(page(number))
+
+        assert gate.memory_used == 10 * one
+
+
+@pytest.mark.parametrize("octets", [0, 1_000, 1e9, "256 MiB"])
+def test_a_limit_that_is_none_is_refused(octets: Any) -> None:
+    with pytest.raises(InvalidOption, match=r"RobotsPolicy\.max_memory"):
+        polite.RobotsPolicy(max_memory=octets)
