@@ -148,7 +148,7 @@ class Desk:
         """The permit was never entered, or not let in."""
         self._take_back(task)
         # Otherwise the turn went back before.
-        if self._gate._holds.end(turn):
+        if self._gate._holds.pop(turn, None) is not None:
             self._gate._turns.skip(turn, task.target, "its permit was not entered")
         self.room.press_in()
         self.stock.unused(task)

@@ -191,7 +191,7 @@ class Gate:
 
     def _in_force(self, turn: Turn, standing: Standing) -> bool:
         """Whether a turn that was given out is held still, and its rules still decide."""
-        if not self._holds.has(turn) or standing.replaced():
+        if turn not in self._holds or standing.replaced():
             return False
         granted_at = turn.granted_at or 0.0
         return self._clock.monotonic() - granted_at < _PROMPT_S or self._origins.holds(standing)
@@ -333,7 +333,7 @@ class Permit:
         turn, self._turn = self._turn, None
         if turn is None:
             return None
-        self._gate._holds.end(turn)
+        self._gate._holds.pop(turn, None)
         if self._asker is not None:
             self._gate._open.remove(self._asker, self)
         return turn

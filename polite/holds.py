@@ -9,38 +9,32 @@ from polite.ports import Clock, Timer
 H = TypeVar("H")
 
 
-class Holds(Generic[H]):
-    """Turns and their holders, in the order of the grants. `limit` gives seconds from a grant; `reclaim` takes a turn back.
+class Holds(dict[Turn, H], Generic[H]):
+    """Turns and their holders, in the order of the grants.
 
-    What was taken back is not held any more when `reclaim` is called. Two dict operations per permit, and no timer of its own.
+    A dict: a turn that is popped is held no longer, and one that is not in it was taken back. A permit costs two dict
+    operations, and no timer of its own.
+
+    Args:
+        limit: Gives the seconds from a grant after which a turn is taken back.
+        reclaim: Takes a turn back, which is not in the dict any more.
     """
 
-    __slots__ = ("_clock", "_closed", "_held", "_limit", "_reclaim", "_timer")
+    __slots__ = ("_clock", "_closed", "_limit", "_reclaim", "_timer")
 
     def __init__(self, clock: Clock, limit: Callable[[], float], reclaim: Callable[[Turn, H], None]) -> None:
+        super().__init__()
         self._clock = clock
         self._limit = limit
         self._reclaim = reclaim
-        self._held: dict[Turn, H] = {}
         self._timer: Timer | None = None
         self._closed = False
 
-    def __len__(self) -> int:
-        return len(self._held)
-
     def begin(self, turn: Turn, holder: H) -> None:
         """The holder has the turn. For a turn that is held already, it is the new holder, from the same grant."""
-        self._held[turn] = holder
+        self[turn] = holder
         if self._timer is None:
             self._arm()
-
-    def end(self, turn: Turn) -> bool:
-        """The holder is done with the turn. False if it was taken back before."""
-        return self._held.pop(turn, None) is not None
-
-    def has(self, turn: Turn) -> bool:
-        """Whether the turn is held still."""
-        return turn in self._held
 
     def relimit(self) -> None:
         """The limit has changed."""
@@ -57,7 +51,7 @@ class Holds(Generic[H]):
 
     def _arm(self) -> None:
         """For the oldest: the timer comes once per limit at most, however many permits come and go meanwhile."""
-        oldest = next(iter(self._held), None)
+        oldest = next(iter(self), None)
         self._timer = None
         if oldest is not None and not self._closed:
             self._timer = self._clock.call_at(self._end_of(oldest), self._look)
@@ -68,9 +62,9 @@ class Holds(Generic[H]):
 
     def _look(self) -> None:
         try:
-            while (turn := next(iter(self._held), None)) is not None:
+            while (turn := next(iter(self), None)) is not None:
                 if self._end_of(turn) > self._clock.monotonic():
                     return
-                self._reclaim(turn, self._held.pop(turn))
+                self._reclaim(turn, self.pop(turn))
         finally:
             self._arm()

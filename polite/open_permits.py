@@ -31,51 +31,43 @@ class _Several(Generic[P]):
                 del self.by_scope[scope]
 
 
-class OpenPermits(Generic[P]):
+class OpenPermits(dict[Task, "P | _Several[P]"], Generic[P]):
     """Permits by the task that entered them. They may be left in any order, and by other tasks.
 
-    Memory follows the permits that are open, and a question costs O(scopes). `scopes`: the scopes of a permit's turn.
+    Memory follows the permits that are open, and a question costs O(scopes). A dict, since each permit asks whether its task is
+    in it; nearly every task has one permit at a time. `scopes`: the scopes of a permit's turn.
     """
 
-    __slots__ = ("_by_task", "_scopes")
+    __slots__ = ("_scopes",)
 
     def __init__(self, scopes: Callable[[P], tuple[Hashable, ...]]) -> None:
+        super().__init__()
         self._scopes = scopes
-        # Nearly every task has one at a time, and needs no dict for it.
-        self._by_task: dict[Task, P | _Several[P]] = {}
-
-    def __contains__(self, task: Task | None) -> bool:
-        """Whether the task has open permits."""
-        return task in self._by_task
-
-    def __len__(self) -> int:
-        """How many tasks have open permits."""
-        return len(self._by_task)
 
     def add(self, task: Task, permit: P) -> None:
         """The task has entered the permit."""
-        others = self._by_task.setdefault(task, permit)
+        others = self.setdefault(task, permit)
         if others is permit:
             return
         if not isinstance(others, _Several):
             first, others = others, _Several[P]()
             others.add(first, self._scopes(first))
-            self._by_task[task] = others
+            self[task] = others
         others.add(permit, self._scopes(permit))
 
     def remove(self, task: Task, permit: P) -> None:
         """The permit, which that task had entered, was left. May be called twice."""
-        held = self._by_task.get(task)
-        if isinstance(held, _Several):
+        held = self.get(task)
+        if held is permit:
+            del self[task]
+        elif isinstance(held, _Several):
             held.remove(permit)
             if not held.scopes:
-                del self._by_task[task]
-        elif held is permit:
-            del self._by_task[task]
+                del self[task]
 
     def of(self, task: Task | None) -> Iterator[P]:
         """The task's open permits, in the order of entering."""
-        held = None if task is None else self._by_task.get(task)
+        held = None if task is None else self.get(task)
         if isinstance(held, _Several):
             yield from held.scopes
         elif held is not None:
@@ -83,7 +75,7 @@ class OpenPermits(Generic[P]):
 
     def at(self, task: Task, scopes: Iterable[Hashable]) -> P | None:
         """An open permit of the task whose turn is at one of the scopes."""
-        held = self._by_task.get(task)
+        held = self.get(task)
         if held is None:
             return None
         if isinstance(held, _Several):

@@ -92,7 +92,7 @@ class TaskPermit(Permit):
 
     async def _enter_late(self, turn: Turn) -> None:
         """Look at the rules again, and take a turn anew."""
-        if self._gate._holds.end(turn):
+        if self._gate._holds.pop(turn, None) is not None:
             because = "its permit was entered late: the rules were replaced, or became too old"
             self._gate._turns.skip(turn, self._target, because)
         try:

@@ -51,8 +51,8 @@ _SECONDS = (
     "max_latency_delay",
     "circuit_rest",
 )
-# The least that each of these may be: at zero, no permit would have time to be entered.
-_POSITIVE = ("max_hold",)
+# At zero, no permit would have time to be entered.
+_LEAST_HOLD_S = 0.001
 _FACTORS = ("jitter", "latency_factor")
 _COUNTS = {"concurrency": 1, "max_waiting": 1, "circuit_failures": 0}
 
@@ -95,10 +95,10 @@ class PacingPolicy:
             value = getattr(self, name)
             if type(value) not in (int, float) or not 0 <= value < math.inf:
                 raise InvalidOption(f"PacingPolicy.{name}={value!r}: a finite number of 0 or more is needed")
-        for name in _POSITIVE:
-            value = getattr(self, name)
-            if type(value) not in (int, float) or not 0 < value < math.inf:
-                raise InvalidOption(f"PacingPolicy.{name}={value!r}: a finite number above 0 is needed")
+        if type(self.max_hold) not in (int, float) or not _LEAST_HOLD_S <= self.max_hold < math.inf:
+            raise InvalidOption(
+                f"PacingPolicy.max_hold={self.max_hold!r}: a finite number of {_LEAST_HOLD_S} or more is needed"
+            )
         for name, least in _COUNTS.items():
             value = getattr(self, name)
             if type(value) is not int or value < least:
