@@ -38,7 +38,10 @@ class Task:
 
 
 class Admission(Enum):
-    """What came of a `put`; true where the task waits now."""
+    """What came of a `put`; true where the task waits now.
+
+    WAITING also stands for a long URL about which a thread decides by hostile rules: if they refuse it, a Refused event says so.
+    """
 
     WAITING = "waiting"
     DUPLICATE = "duplicate"  # the same canonical URL waits, is out, or was done before
