@@ -1,0 +1,150 @@
+"""What was put into a frontier and what became of it: nothing acknowledged is lost, nothing is given out without a reason."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from polite.testing.simulation.plan import FrontierPlan
+from polite.testing.simulation.trace import Trace
+
+_TIME_S = 1e-3
+
+
+@dataclass(slots=True)
+class Entry:
+    """One URL. `certain`: its put was acknowledged. `reasons`: how often it may be given out. Times are world seconds.
+
+    `ended`: "done", "refused" or "dropped", or None while it is still to come. `ended_at`: when that was.
+    """
+
+    url: str
+    put_at: float
+    due_at: float
+    due_wall: float | None = None
+    certain: bool = False
+    reasons: int = 1
+    given: int = 0
+    out: bool = False
+    ended: str | None = None
+    ended_at: float = 0.0
+
+
+class Ledger:
+    """The entries of one frontier. `wall`: Unix time of the crawler, or None where its clock was set."""
+
+    def __init__(
+        self, name: str, plan: FrontierPlan, trace: Trace, now: Callable[[], float], wall: Callable[[], float]
+    ) -> None:
+        self.name = name
+        self._plan = plan
+        self._trace = trace
+        self._now = now
+        self._wall = wall
+        self.entries: dict[str, Entry] = {}
+        self.wall_was_set = False
+
+    def putting(self, url: str, *, later: float | None, again: bool) -> None:
+        """A put has begun: the URL may be in from now."""
+        now = self._now()
+        entry = self.entries.get(url)
+        if entry is None:
+            due_wall = None if later is None else self._wall() + later
+            self.entries[url] = Entry(url, now, now + (later or 0.0), due_wall)
+        elif again and entry.ended is not None:
+            entry.reasons += 1
+
+    def put(self, url: str, admission: str, *, later: float | None) -> None:
+        """It was acknowledged."""
+        entry = self.entries[url]
+        if admission == "waiting":
+            if entry.certain and entry.ended is None and entry.given == 0:
+                self._trace.fail(
+                    "a URL is put once", f"{self.name}: {url} was put already, and not given out"
+                )
+            if entry.ended is not None:
+                entry.due_at = self._now() + (later or 0.0)
+                entry.due_wall = None if later is None else self._wall() + later
+                entry.ended = None
+            entry.put_at = self._now()
+            entry.certain = True
+        elif admission == "duplicate" and entry.ended is None:
+            entry.certain = True
+
+    def given(self, url: str) -> None:
+        """A permit for it came."""
+        entry = self.entries.get(url)
+        now = self._now()
+        if entry is None:
+            self._trace.fail("only what was put is given out", f"{self.name}: {url}")
+        if entry.out:
+            self._trace.fail("a task is out once at a time", f"{self.name}: {url} is given out twice")
+        if entry.given >= entry.reasons:
+            self._trace.fail(
+                "nothing is given out twice without a reason",
+                f"{self.name}: {url} was given out {entry.given} times, for {entry.reasons} reasons ({entry.ended})",
+            )
+        if now < entry.due_at - _TIME_S and entry.due_wall is None:
+            self._trace.fail(
+                "a task waits for its time", f"{self.name}: {url} is {entry.due_at - now:.3f} s early"
+            )
+        if entry.due_wall is not None and self._wall() < entry.due_wall - _TIME_S and not self.wall_was_set:
+            self._trace.fail("a task waits for its time", f"{self.name}: {url} comes before its not_before")
+        entry.given += 1
+        entry.out = True
+        entry.certain = True
+
+    def back(self, url: str, *, after: float = 0.0, unused: bool = False) -> None:
+        """It shall be tried again, or (`unused`) its permit was never entered."""
+        entry = self.entries[url]
+        entry.out = False
+        if entry.ended is not None:
+            return
+        entry.reasons += 1
+        if unused:
+            return
+        if after:
+            entry.due_at = self._now() + after
+            entry.due_wall = None
+
+    def ended(self, url: str, how: str) -> None:
+        """It was done, refused or dropped."""
+        entry = self.entries.get(url)
+        if entry is None:
+            return
+        entry.out = False
+        entry.ended = how
+        entry.ended_at = self._now()
+
+    def killed(self, since: float) -> None:
+        """The process was killed. What ended after `since` may not have been written."""
+        if not self._plan.kept:
+            self.entries.clear()
+            return
+        for entry in self.entries.values():
+            if entry.out or (entry.ended is not None and entry.ended_at >= since):
+                entry.reasons += 1
+                if entry.ended is not None:
+                    entry.certain = False
+                    entry.ended = None
+            elif entry.ended is None and entry.given and entry.given == entry.reasons:
+                entry.reasons += 1
+            entry.out = False
+            # A retry's time may not have been written.
+            if entry.due_wall is None and entry.due_at > since:
+                entry.due_at = since
+
+    def waiting(self) -> Iterator[Entry]:
+        """Those that are certain to wait, and whose time has come."""
+        now, wall = self._now(), self._wall()
+        for entry in self.entries.values():
+            if entry.certain and entry.ended is None and not entry.out and entry.due_at <= now:
+                if entry.due_wall is None or entry.due_wall <= wall:
+                    yield entry
+
+    def expect_all_ended(self) -> None:
+        """The frontier says that nothing is left."""
+        for entry in self.entries.values():
+            if entry.certain and entry.ended is None:
+                self._trace.fail(
+                    "nothing acknowledged is lost",
+                    f"{self.name}: {entry.url}, put at {entry.put_at:.3f}, given out {entry.given} times, did not end",
+                )

@@ -1,0 +1,143 @@
+"""The simulated servers: they answer for robots.txt as a Transport of polite, and for pages as the crawler's own client."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from polite.robots.exchange import Ask, Failed, Reply
+from polite.robots.reason import Reason
+from polite.testing.simulation.judge import Judge, Request
+from polite.testing.simulation.plan import Plan, RobotsAnswer, Site
+from polite.testing.simulation.progress import Progress
+from polite.testing.simulation.trace import Trace
+
+# A server that says nothing: longer than any time-out.
+_SILENCE_S = 100_000.0
+_STATUS = {"found": 200, "missing": 404, "error": 500, "busy": 503, "refused": 429}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a server answered for a page: the status, and Retry-After in seconds, where it has one. `text` is its body."""
+
+    status: int
+    retry_after: int | None = None
+    text: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The header fields, as they were sent."""
+        return {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+
+
+class PageFailed(OSError):
+    """The connection broke before an answer came."""
+
+
+class Sites:
+    """All servers of a world. It is the gate's Transport for http and https; `fetch` is for pages.
+
+    `ended`: set when the process that asks was killed: what it still does is not the servers' any more.
+    """
+
+    def __init__(
+        self, plan: Plan, judge: Judge, progress: Progress, trace: Trace, now: Callable[[], float]
+    ) -> None:
+        self._plan = plan
+        self._by_host = {site.host: site for site in plan.sites}
+        self._judge = judge
+        self._progress = progress
+        self._trace = trace
+        self._now = now
+        self._visits: Counter[str] = Counter()
+        self.ended = False
+
+    # Robots.txt.
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        """See ports.Transport."""
+        if self.ended:
+            return Failed(Reason.CONNECTION_REFUSED, "the process was killed")
+        site = self._by_host[ask.target.origin.host]
+        about, hop = self._about(ask.target.path, site)
+        answer = about.robots_at(self._now())
+        self._trace.note(
+            "robots asked",
+            site.origin,
+            "" if about is site else f"for {about.origin}, hop {hop}",
+            answer.kind,
+        )
+        request = self._judge.robots_asked(site.origin, about.origin, first=not hop)
+        self._progress.robots_asked(about.origin)
+        reply = None
+        try:
+            reply = await self._robots(about, answer, hop)
+        finally:
+            if not self.ended:
+                self._robots_ended(request, about, answer, reply, hop)
+        return reply
+
+    async def close(self) -> None:
+        """See ports.Transport."""
+
+    def _robots_ended(
+        self, request: Request, about: Site, answer: RobotsAnswer, reply: Reply | Failed | None, hop: int
+    ) -> None:
+        self._trace.note(
+            "robots answered", about.origin, getattr(reply, "status", None), f"at {request.origin}"
+        )
+        if isinstance(reply, Reply):
+            self._judge.robots_answered(request, about.origin, answer, reply.status, hop)
+            self._progress.robots_answered(about.origin, answer, reply.status)
+        else:
+            failed = reply is not None or answer.kind == "silent"
+            self._judge.robots_dropped(request, about.origin, failed=failed)
+            self._progress.robots_failed(about.origin)
+
+    def _about(self, path: str, site: Site) -> tuple[Site, int]:
+        """Whose file a path is, and after how many redirects."""
+        if not path.startswith("/moved/"):
+            return site, 0
+        _, _, host, hop = path.split("/")
+        return self._by_host[host], int(hop)
+
+    async def _robots(self, about: Site, answer: RobotsAnswer, hop: int) -> Reply | Failed:
+        if answer.kind == "silent":
+            await asyncio.sleep(_SILENCE_S)
+        if about.latency_s:
+            await asyncio.sleep(about.latency_s)
+        if answer.kind == "broken":
+            return Failed(Reason.CONNECTION_LOST, "simulated")
+        if answer.kind == "loop" or (answer.kind == "redirect" and hop < 2):
+            return Reply(301, location=self._moved(about, hop))
+        status = _STATUS.get(answer.kind, 200)
+        retry_after = None if answer.retry_after is None else str(answer.retry_after)
+        body = answer.text if status == 200 else b""
+        return Reply(status, body, cache_control=answer.cache_control, retry_after=retry_after)
+
+    def _moved(self, about: Site, hop: int) -> str:
+        """The next hop: at the site itself, or at another one that is always the same."""
+        other = self._plan.sites[(len(about.host) + hop) % len(self._plan.sites)]
+        return f"{(about if hop % 2 else other).origin}/moved/{about.host}/{hop + 1}"
+
+    # Pages.
+
+    async def fetch(self, url: str) -> Page:
+        """GET a page. Raises PageFailed. To be called inside the permit's block, once."""
+        host = url.split("/")[2]
+        site = self._by_host[host]
+        self._visits[url] += 1
+        chance = Random(f"{self._plan.seed} {url} {self._visits[url]}")
+        trouble = chance.random() < site.trouble
+        if site.latency_s:
+            await asyncio.sleep(site.latency_s * chance.choice([0.5, 1.0, 1.0, 10.0 if trouble else 1.0]))
+        if not trouble:
+            return Page(200, text="a page")
+        kind = chance.choice(["missing", "busy", "busy", "refused", "refused", "broken", "odd"])
+        if kind == "broken":
+            raise PageFailed(f"{url}: the connection broke")
+        retry_after = chance.choice([None, None, 0, 3, 60, 1_000, 100_000])
+        status = {"missing": 404, "busy": 503, "refused": 429, "odd": 599}[kind]
+        return Page(status, retry_after)

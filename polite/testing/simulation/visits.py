@@ -1,0 +1,196 @@
+"""What a crawler does with a permit: fetch, report, hold, retry, fail, hand it to another task, or forget it; drawn for each."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any, TypeVar
+
+from polite.gate import Permit
+from polite.task_permit import TaskPermit
+from polite.testing.simulation.judge import Judge, Request
+from polite.testing.simulation.ledger import Ledger
+from polite.testing.simulation.plan import Plan
+from polite.testing.simulation.progress import Progress
+from polite.testing.simulation.saboteurs import odd_headers
+from polite.testing.simulation.sites import PageFailed, Sites
+from polite.testing.simulation.trace import Trace
+
+_T = TypeVar("_T")
+
+
+class GaveUp(Exception):
+    """The crawler's own error inside a permit's block."""
+
+
+# What a user's crawler does inside a permit's block: fetch what the permit is for, report, and perhaps retry.
+Visit = Callable[[TaskPermit, Sites], Awaitable[None]]
+
+
+class Visitor:
+    """Uses permits as crawlers do, and tells judge, progress and ledger what it does.
+
+    Args:
+        visit: a user's own crawler, in place of the drawn behaviour; or None.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        sites: Sites,
+        judge: Judge,
+        progress: Progress,
+        trace: Trace,
+        now: Callable[[], float],
+        *,
+        visit: Visit | None = None,
+    ) -> None:
+        self._plan = plan
+        self._sites = sites
+        self._judge = judge
+        self._progress = progress
+        self._trace = trace
+        self._now = now
+        self._visit = visit
+        self.granted = 0
+        self._visits = 0
+
+    async def use(self, permit: Permit, ledger: Ledger | None, *, span: float) -> None:
+        """Enter the permit, fetch its page, leave it. `ledger`: of the frontier that gave it out."""
+        self._visits += 1
+        chance = Random(f"{self._plan.seed} visit {self._visits}")
+        given_at = self._now()
+        if ledger is not None:
+            self.granted += 1
+            ledger.given(permit.url)
+            self._progress.granted(origin_of(permit.url))
+            if chance.random() < 0.03:
+                self._trace.note("not used", permit.url)
+                ledger.back(permit.url, unused=True)
+                self._progress.left(origin_of(permit.url))
+                return
+            try:
+                if chance.random() < 0.1:
+                    await asyncio.sleep(chance.choice([0.0, 0.01, 1.0, 20.0]))
+            except asyncio.CancelledError:
+                if not self._sites.ended:
+                    ledger.back(permit.url, unused=True)
+                    self._progress.left(origin_of(permit.url))
+                raise
+        await self._inside(permit, ledger, chance, given_at, span)
+
+    async def _inside(
+        self, permit: Permit, ledger: Ledger | None, chance: Random, given_at: float, span: float
+    ) -> None:
+        handed = chance.random() < 0.1
+        await (_elsewhere(permit.__aenter__()) if handed else permit.__aenter__())
+        origin, request = origin_of(permit.url), None
+        state = _State()
+        error: BaseException | None = None
+        try:
+            if ledger is None:
+                given_at = self._now()
+                self.granted += 1
+                self._progress.granted(origin)
+            request = self._judge.granted(origin, folder_of(permit.url), permit.url, given_at)
+            self._trace.note("granted", permit.url)
+            if self._visit is not None and isinstance(permit, TaskPermit):
+                await self._visit(permit, self._sites)
+            else:
+                await self._behave(permit, request, chance, span, state)
+        except BaseException as caught:
+            error = caught
+            raise
+        finally:
+            # The books first: when the block is left, the next may come in the same step.
+            if request is not None and not self._sites.ended:
+                self._left(permit, request, ledger, state, error)
+            left = permit.__aexit__(None if error is None else type(error), error, None)
+            await (_elsewhere(left) if handed and not isinstance(error, asyncio.CancelledError) else left)
+
+    async def _behave(
+        self, permit: Permit, request: Request, chance: Random, span: float, state: "_State"
+    ) -> None:
+        await _hold(chance, span)
+        try:
+            page = await self._sites.fetch(permit.url)
+        except PageFailed:
+            state.failed = True
+            if chance.random() < 0.5:
+                raise
+            self._retry(permit, chance, state)
+            return
+        if chance.random() < 0.9:
+            odd = "headers" in self._plan.saboteurs
+            headers: Any = odd_headers(chance, page.headers) if odd else page.headers
+            permit.report(status=page.status, headers=headers)
+            retry_after = None if page.retry_after is None else float(page.retry_after)
+            self._judge.reported(request, page.status, retry_after)
+            failed = page.status >= 500 or page.status == 429
+            self._progress.answered(request.origin, failed=failed, retry_after=retry_after)
+            self._trace.note("reported", permit.url, page.status, page.headers)
+        await _hold(chance, span)
+        if chance.random() < 0.15:
+            self._retry(permit, chance, state)
+        if chance.random() < 0.04:
+            raise GaveUp(permit.url)
+
+    def _retry(self, permit: Permit, chance: Random, state: "_State") -> None:
+        if isinstance(permit, TaskPermit):
+            state.after = chance.choice([0.0, 0.0, 1.0, 3.0, 30.0])
+            state.retries = permit.retry(after=state.after) if state.after else permit.retry()
+            self._trace.note(
+                "retry", permit.url, f"after {state.after:g} s", "granted" if state.retries else "refused"
+            )
+
+    def _left(
+        self,
+        permit: Permit,
+        request: Request,
+        ledger: Ledger | None,
+        state: "_State",
+        error: BaseException | None,
+    ) -> None:
+        self._judge.left(request)
+        if request.reported is None:
+            self._progress.answered(request.origin, failed=state.failed or isinstance(error, Exception))
+        self._progress.left(request.origin)
+        self._trace.note("left", permit.url, "" if error is None else type(error).__name__)
+        if ledger is None or not isinstance(permit, TaskPermit):
+            return
+        if error is not None or state.after is not None:
+            ledger.back(permit.url, after=state.after or 0.0)
+        else:
+            ledger.ended(permit.url, "done")
+
+
+class _State:
+    """What was done inside one block."""
+
+    after: float | None = None
+    retries = False
+    failed = False
+
+
+async def _hold(chance: Random, span: float) -> None:
+    if chance.random() < 0.1:
+        await asyncio.sleep(chance.choice([0.0, 0.1, 1.0, min(20.0, span / 10)]))
+
+
+async def _elsewhere(work: Awaitable[_T]) -> _T:
+    """In a task of its own: permits are handed from task to task."""
+
+    async def run() -> _T:
+        return await work
+
+    return await asyncio.create_task(run())
+
+
+def origin_of(url: str) -> str:
+    """scheme://host of a URL that the world made."""
+    scheme, _, host, *_ = url.split("/")
+    return f"{scheme}//{host}"
+
+
+def folder_of(url: str) -> str:
+    """The first folder of its path."""
+    return url.split("/")[3]
