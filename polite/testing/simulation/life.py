@@ -98,11 +98,7 @@ class Life:
             _AGENT,
             robots=plan.robots,
             pacing=plan.pacing,
-            store=parts.memory
-            if plan.store == "memory"
-            else self._file("robots")
-            if plan.store == "file"
-            else None,
+            store=parts.memory if plan.store != "none" else None,
             throttle=throttle,
             listener=self._listener(),
             clock=self._clock,
