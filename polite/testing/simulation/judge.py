@@ -20,6 +20,8 @@ _DAY_S = 86_400.0
 CRAWL = "crawl"
 # Redirects that are followed (FetchPolicy.max_redirects).
 _MOST_HOPS = 5
+# Of robots.txt for each site of a world: far more than any policy accounts for.
+_MOST_FETCHES = 1_000
 
 
 @dataclass(slots=True, eq=False)
@@ -97,6 +99,8 @@ class Judge:
     def robots_asked(self, origin: str, about: str, *, first: bool) -> Request:
         """`origin` is asked for the robots.txt of `about`: the `first` request, or a hop that a redirect led to."""
         self.fetches += first
+        if self.fetches > _MOST_FETCHES * (1 + len(self._plan.sites)):
+            self._trace.fail("a crawl ends", f"robots.txt was fetched {self.fetches} times")
         fetching = self._fetching.setdefault(about, _Fetching())
         if first:
             if fetching.asking:
@@ -130,7 +134,7 @@ class Judge:
         elif status == 301:
             self._learned(about, None, answer)
             self._fetching[about].may_at = -math.inf
-        elif status == 200 or 400 <= status < 500 and status != 429:
+        elif status == 200 or 400 <= status < 500:
             self._learned(about, answer if status == 200 else None, answer)
         elif status >= 400:
             self._failed(about, status, retry_after)

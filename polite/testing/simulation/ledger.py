@@ -13,7 +13,8 @@ _TIME_S = 1e-3
 class Entry:
     """One URL. `certain`: its put was acknowledged. `reasons`: how often it may be given out. Times are world seconds.
 
-    `ended`: "done", "refused" or "dropped", or None while it is still to come. `ended_at`: when that was.
+    `ended`: "done", "refused" or "dropped", or None while it is still to come. `ended_at`: when that was. `before`: how it had
+    ended before it was put again.
     """
 
     url: str
@@ -26,6 +27,7 @@ class Entry:
     out: bool = False
     ended: str | None = None
     ended_at: float = 0.0
+    before: str | None = None
 
 
 class Ledger:
@@ -51,23 +53,19 @@ class Ledger:
             self.entries[url] = Entry(url, now, now + (later or 0.0), due_wall)
         elif again and entry.ended is not None:
             entry.reasons += 1
+            entry.before, entry.ended, entry.certain = entry.ended, None, False
+            entry.put_at = now
+            entry.due_at = now + (later or 0.0)
+            entry.due_wall = None if later is None else self._wall() + later
 
-    def put(self, url: str, admission: str, *, later: float | None) -> None:
-        """It was acknowledged."""
+    def put(self, url: str, admission: str) -> None:
+        """It was acknowledged. By then it may have come to an end already."""
         entry = self.entries[url]
         if admission == "waiting":
-            if entry.certain and entry.ended is None and entry.given == 0:
-                self._trace.fail(
-                    "a URL is put once", f"{self.name}: {url} was put already, and not given out"
-                )
-            if entry.ended is not None:
-                entry.due_at = self._now() + (later or 0.0)
-                entry.due_wall = None if later is None else self._wall() + later
-                entry.ended = None
-            entry.put_at = self._now()
             entry.certain = True
         elif admission == "duplicate" and entry.ended is None:
-            entry.certain = True
+            entry.certain = entry.before is None
+            entry.ended = entry.before
 
     def given(self, url: str) -> None:
         """A permit for it came."""

@@ -239,15 +239,15 @@ class Life:
         if step.option("many"):
             answers = await frontier.put_many(urls, priority=chance.random(), **options)
             for url, answer in zip(urls, answers, strict=True):
-                self._was_put(ledger, url, answer.value, later)
+                self._was_put(ledger, url, answer.value)
             return
         for url in urls:
             answer = await frontier.put(url, priority=chance.random(), **options)
-            self._was_put(ledger, url, answer.value, later)
+            self._was_put(ledger, url, answer.value)
 
-    def _was_put(self, ledger: Ledger, url: str, answer: str, later: float | None) -> None:
+    def _was_put(self, ledger: Ledger, url: str, answer: str) -> None:
         self._trace.note("put", url, answer)
-        ledger.put(url, answer, later=later)
+        ledger.put(url, answer)
 
     async def _permit(self, step: Step) -> None:
         url = self._url(step, 0, "")
@@ -307,7 +307,9 @@ class Life:
         try:
             for origin in sorted(urls):
                 permit = self._gate.permit(urls[origin])
-                with suppress(TimeoutError, *_REFUSALS):
+                # In a scope that all share, each waits for the one before.
+                own = (PermitMisused,) if self._parts.judge.shared else ()
+                with suppress(TimeoutError, *_REFUSALS, *own):
                     async with asyncio.timeout(600):
                         await permit.__aenter__()
                         self._parts.visitor.granted += 1

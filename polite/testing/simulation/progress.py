@@ -68,6 +68,12 @@ class Progress:
         self._places[origin].fetching += 1
         self._event(origin)
 
+    def hopped(self, origin: str, *, failed: bool, retry_after: float | None) -> None:
+        """The origin answered for another one's robots.txt, by a redirect."""
+        place = self._places[origin]
+        self._event(origin)
+        self._rests(place, self._rest(place, failed=failed, retry_after=retry_after))
+
     def robots_answered(self, origin: str, answer: RobotsAnswer, status: int) -> None:
         """It ended with an answer."""
         place = self._places[origin]

@@ -88,6 +88,8 @@ class Sites:
         self._trace.note(
             "robots answered", about.origin, getattr(reply, "status", None), f"at {request.origin}"
         )
+        failed = not isinstance(reply, Reply) or reply.status >= 500 or reply.status == 429
+        self._progress.hopped(request.origin, failed=failed, retry_after=answer.retry_after)
         if isinstance(reply, Reply):
             self._judge.robots_answered(request, about.origin, answer, reply.status, hop)
             self._progress.robots_answered(about.origin, answer, reply.status)

@@ -104,8 +104,8 @@ class Visitor:
             # The books first: when the block is left, the next may come in the same step.
             if request is not None and not self._sites.ended:
                 self._left(permit, request, ledger, state, error)
-            left = permit.__aexit__(None if error is None else type(error), error, None)
-            await (_elsewhere(left) if handed and not isinstance(error, asyncio.CancelledError) else left)
+            handed = handed and not isinstance(error, asyncio.CancelledError)
+            await _leave(permit, error, handed=handed)
 
     async def _behave(
         self, permit: Permit, request: Request, chance: Random, span: float, state: "_State"
@@ -174,6 +174,11 @@ class _State:
 async def _hold(chance: Random, span: float) -> None:
     if chance.random() < 0.1:
         await asyncio.sleep(chance.choice([0.0, 0.1, 1.0, min(20.0, span / 10)]))
+
+
+async def _leave(permit: Permit, error: BaseException | None, *, handed: bool) -> None:
+    left = permit.__aexit__(None if error is None else type(error), error, None)
+    await (_elsewhere(left) if handed else left)
 
 
 async def _elsewhere(work: Awaitable[_T]) -> _T:
