@@ -51,19 +51,25 @@ class RobotsFetcher:
         self._connections = asyncio.Semaphore(fetching.connections)
 
     async def fetch(
-        self, origin: Origin, *, asked: AskedPace | None = None, had_file: bool = False
+        self,
+        origin: Origin,
+        *,
+        asked: AskedPace | None = None,
+        had_file: bool = False,
+        pace_of: Callable[[Origin], AskedPace | None] = lambda _: None,
     ) -> Access:
         """What the fetch came to; never an exception but a cancellation, or GateClosed while waiting for a turn.
 
-        `asked` is what the origin's last known file asked about pace. `had_file`: a file of the origin is known, so that
+        `asked` is what the origin's last known file asked about pace, and `pace_of` tells that of an origin to which a redirect
+        leads: a hop is a request like any other there. `had_file`: a file of the origin is known, so that
         nobody infers that there is none (H7).
         """
         schemes = frozenset(self._transports)
         exchange = Exchange.begin(origin, self._robots, self._policy, schemes=schemes)
-        access, spent = await self._to_the_end(exchange, origin, asked)
+        access, spent = await self._to_the_end(exchange, origin, asked, pace_of)
         if not had_file:
             inference = Inference.begin(origin, access, self._robots, missing=self._missing())
-            access, spent = await self._to_the_end(inference, origin, asked, spent)
+            access, spent = await self._to_the_end(inference, origin, asked, pace_of, spent)
         if access.reason.hostile:
             detail = access.detail if isinstance(access, Unreachable) else ""
             log.warning(
@@ -76,12 +82,14 @@ class RobotsFetcher:
         step: Exchange | Inference | Access,
         origin: Origin,
         asked: AskedPace | None,
+        pace_of: Callable[[Origin], AskedPace | None],
         spent: float = 0.0,
     ) -> tuple[Access, float]:
         """One hop after another, and the seconds spent on the network so far."""
         while isinstance(step, Exchange | Inference):
-            own_pace = asked if step.ask.target.origin == origin else None
-            answer, elapsed = await self._hop(step.ask, self._policy.timeout - spent, own_pace)
+            there = step.ask.target.origin
+            pace = asked if there == origin else pace_of(there)
+            answer, elapsed = await self._hop(step.ask, self._policy.timeout - spent, pace)
             spent += elapsed
             step = step.next(answer, retry_after_s=self._retry_after(answer))
         return step, spent

@@ -200,10 +200,14 @@ class OriginManager:
         """Whether it holds, and need not be refreshed yet."""
         return standing.fresh_from < self._clock.wall() < standing.refresh_at
 
+    def _pace_of(self, origin: Origin) -> AskedPace | None:
+        known = self._known.get(origin)
+        return None if known is None else known.asked
+
     async def _fetch(self, origin: Origin, before: Standing | None) -> Standing:
         asked = None if before is None else before.asked
         had_file = before is not None and isinstance(before.snapshot.good, Found)
-        access = await self._fetcher.fetch(origin, asked=asked, had_file=had_file)
+        access = await self._fetcher.fetch(origin, asked=asked, had_file=had_file, pace_of=self._pace_of)
         now = self._clock.wall()
         still_good = before is not None and before.fresh(now)
         before = None if before is None else before.dated(self._skew())

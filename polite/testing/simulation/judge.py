@@ -55,6 +55,7 @@ class _Place:
 
     open: list[Request] = field(default_factory=list)
     free_at: float = -math.inf
+    since: float = -math.inf
     because: str = "nothing"
 
 
@@ -113,7 +114,7 @@ class Judge:
                     f"{about} is asked {fetching.may_at - self._now():.3f} s early: {fetching.because}",
                 )
         fetching.asking = True
-        return self._begun(origin, robots=True)
+        return self._begun(origin, self._now(), robots=True)
 
     def robots_dropped(self, request: Request, about: str, *, failed: bool) -> None:
         """The request ended without an answer: cancelled by the crawler, or (`failed`) broken, or too slow."""
@@ -183,7 +184,7 @@ class Judge:
         """A permit was entered; its turn had come at `given_at`."""
         self._require_allowed(origin, folder, url, given_at)
         self.pages += 1
-        return self._begun(origin)
+        return self._begun(origin, given_at)
 
     def reported(self, request: Request, status: int | None, retry_after: float | None) -> None:
         """The crawler told of an answer's head."""
@@ -248,17 +249,18 @@ class Judge:
         del versions[: max(0, first - 50)]
         return versions[max(0, min(first, 50)) :]
 
-    def _begun(self, origin: str, *, robots: bool = False) -> Request:
+    def _begun(self, origin: str, given_at: float, *, robots: bool = False) -> Request:
         now = self._now()
         request = Request(origin, now, robots)
         for name in self._scopes(origin):
             place = self._places.setdefault(name, _Place())
-            if now < place.free_at - EPSILON_S:
+            limit = self._limit(name)
+            # Of several at a time, one may be granted in the moment in which another is answered.
+            if now < place.free_at - EPSILON_S and (limit == 1 or now > place.since):
                 self._trace.fail(
                     "each gap is kept",
                     f"{name} is asked {place.free_at - now:.3f} s early at {now:.3f}: {place.because}",
                 )
-            limit = self._limit(name)
             if len(place.open) >= limit:
                 self._trace.fail(
                     "requests at one time",
@@ -266,7 +268,9 @@ class Judge:
                 )
             place.open.append(request)
             if limit > 1:
-                self._hold(name, self._gap(name, request, None, None), "its last grant, of several at a time")
+                # Counted from the grant, which may have been a while before the request.
+                gap = self._gap(name, request, None, None) - (now - given_at)
+                self._hold(name, gap, "a grant, of several at a time,")
         return request
 
     def _ended(self, request: Request, status: int | None, retry_after: float | None) -> None:
@@ -286,6 +290,7 @@ class Judge:
         place = self._places[name]
         if self._now() + seconds > place.free_at:
             place.free_at = self._now() + seconds
+            place.since = self._now()
             place.because = f"{seconds:g} s after {because} at {self._now():.3f}"
 
     def _gap(self, name: str, request: Request, status: int | None, retry_after: float | None) -> float:

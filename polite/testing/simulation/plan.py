@@ -117,6 +117,10 @@ class Plan:
     thread_s: tuple[float, ...] = (0.0,)
     saboteurs: frozenset[str] = field(default_factory=frozenset)
 
+    def hop(self, site: Site, hop: int) -> Site:
+        """Where a redirect of a site's robots.txt leads: to itself, or to another one that is always the same."""
+        return site if hop % 2 else self.sites[(len(site.host) + hop) % len(self.sites)]
+
     @property
     def slack_s(self) -> float:
         """How long the threads of one answer may take, all together: parsing it, keeping it, and what waits before it."""

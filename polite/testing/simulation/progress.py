@@ -151,13 +151,19 @@ class Progress:
     def due(self, waiter: Waiter) -> float:
         """By when something must happen at the waiter's origin (world seconds)."""
         place = self._places[waiter.origin]
-        places = self._places.values() if self.tight else (place,)
+        places: Iterable[_Place] = self._places.values() if self.tight else (place, *self._ways(place.site))
         if any(each.open or each.fetching for each in places):
             return math.inf
         last = max(max(each.last, each.rests_until) for each in places)
         return max(waiter.since, last, self._excused_until) + max(
             self._patience(each.site) for each in places
         )
+
+    def _ways(self, site: Site) -> Iterable[_Place]:
+        """The other origins that a site's robots.txt may lead through: it waits for their turns too."""
+        if not any(each.kind in {"redirect", "loop"} for each in site.robots):
+            return ()
+        return [self._places[self._plan.hop(site, hop).origin] for hop in range(0, 6, 2)]
 
     def _patience(self, site: Site) -> float:
         closed = _DAY_S if any(each.hours for each in site.robots) else 0.0
@@ -181,7 +187,13 @@ class Progress:
             rest = max(rest, policy.max_backoff * _SPREAD)
         if retry_after is not None:
             rest = max(rest, min(retry_after, policy.max_retry_after))
-        return rest * (1 + policy.jitter) + 1.0
+        # Of several turns at a time, one that came and was not used rests too.
+        return (
+            rest
+            * (1 + policy.jitter)
+            * (1 if self._plan.pacing.concurrency == policy.concurrency == 1 else 2)
+            + 1.0
+        )
 
     def _retry(self, retry_after: float | None) -> float:
         policy = self._plan.robots

@@ -120,9 +120,7 @@ class Sites:
         return Reply(status, body, cache_control=answer.cache_control, retry_after=retry_after)
 
     def _moved(self, about: Site, hop: int) -> str:
-        """The next hop: at the site itself, or at another one that is always the same."""
-        other = self._plan.sites[(len(about.host) + hop) % len(self._plan.sites)]
-        return f"{(about if hop % 2 else other).origin}/moved/{about.host}/{hop + 1}"
+        return f"{self._plan.hop(about, hop).origin}/moved/{about.host}/{hop + 1}"
 
     # Pages.
 

@@ -52,13 +52,14 @@ class Visitor:
         self._now = now
         self._visit = visit
         self.granted = 0
+        self.turns: dict[str, float] = {}  # by URL, when the gate said that its turn had come
         self._visits = 0
 
     async def use(self, permit: Permit, ledger: Ledger | None, *, span: float) -> None:
         """Enter the permit, fetch its page, leave it. `ledger`: of the frontier that gave it out."""
         self._visits += 1
         chance = Random(f"{self._plan.seed} visit {self._visits}")
-        given_at = self._now()
+        given_at = self.turns.pop(permit.url, self._now())
         if ledger is not None:
             self.granted += 1
             ledger.given(permit.url)
@@ -88,7 +89,7 @@ class Visitor:
         error: BaseException | None = None
         try:
             if ledger is None:
-                given_at = self._now()
+                given_at = self.turns.pop(permit.url, self._now())
                 self.granted += 1
                 self._progress.granted(origin)
             request = self._judge.granted(origin, folder_of(permit.url), permit.url, given_at)
