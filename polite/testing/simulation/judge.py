@@ -255,8 +255,8 @@ class Judge:
         for name in self._scopes(origin):
             place = self._places.setdefault(name, _Place())
             limit = self._limit(name)
-            # Of several at a time, one may be granted in the moment in which another is answered.
-            if now < place.free_at - EPSILON_S and (limit == 1 or now > place.since):
+            # Of several at a time, one may have been granted before another was answered.
+            if now < place.free_at - EPSILON_S and (limit == 1 or given_at > place.since):
                 self._trace.fail(
                     "each gap is kept",
                     f"{name} is asked {place.free_at - now:.3f} s early at {now:.3f}: {place.because}",
@@ -312,6 +312,8 @@ class Judge:
     def _asked(self, request: Request) -> float:
         """What the file asks, by each answer that may be in force: the least of them."""
         before = self._in_force(request.origin, request.began_at)
+        if request.robots and self._robots.max_origins < len(self._plan.sites):
+            return 0.0  # what the file asked may be forgotten
         if request.robots:
             before = [each for each in before if each.at < self._now()] or before
         return min((_delay(each.answer, self._wall()) for each in before), default=0.0)

@@ -13,6 +13,10 @@ _T = TypeVar("_T")
 _Args = TypeVarTuple("_Args")
 
 
+# More than the loop's resolution, and what floats lose between two zeros of time.
+_ROUNDING_S = 2e-7
+
+
 class _Job:
     """Work for a thread, and the future that its caller awaits."""
 
@@ -130,4 +134,5 @@ class SimulatedClock:
 
     def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Call back at monotonic time `when`."""
-        return self._loop.call_at(when - self._zero, callback)
+        # Never early, by rounding: no time would pass until the next call, nor ever.
+        return self._loop.call_at(when - self._zero + _ROUNDING_S, callback)
