@@ -6,6 +6,7 @@ import math
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from polite.asked import AskedPace
 from polite.origin import Origin
@@ -88,15 +89,20 @@ class RobotsFetcher:
         """One hop after another, and the seconds spent on the network so far."""
         while isinstance(step, Exchange | Inference):
             there = step.ask.target.origin
-            pace = asked if there == origin else pace_of(there)
+            pace = (lambda: asked) if there == origin else partial(pace_of, there)
             answer, elapsed = await self._hop(step.ask, self._policy.timeout - spent, pace)
             spent += elapsed
             step = step.next(answer, retry_after_s=self._retry_after(answer))
         return step, spent
 
-    async def _hop(self, ask: Ask, left_s: float, asked: AskedPace | None) -> tuple[Reply | Failed, float]:
-        """One request in its turn. Waiting for the turn and for a free connection is not the server's time."""
-        turn = await self._turns.take(ask.target, asked=asked, urgent=True)
+    async def _hop(
+        self, ask: Ask, left_s: float, pace: Callable[[], AskedPace | None]
+    ) -> tuple[Reply | Failed, float]:
+        """One request in its turn. Waiting for the turn and for a free connection is not the server's time.
+
+        `pace` is asked again afterwards: the origin's own file may have been read meanwhile.
+        """
+        turn = await self._turns.take(ask.target, asked=pace(), urgent=True)
         outcome = Outcome()
         started = self._clock.monotonic()
         try:
@@ -111,7 +117,7 @@ class RobotsFetcher:
             # that robots.txt itself has opened.
             most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
             try:
-                self._turns.settle(turn, ask.target, outcome, asked, most_s=most_s)
+                self._turns.settle(turn, ask.target, outcome, pace(), most_s=most_s)
             finally:
                 self._turns.release(turn)
         return answer, elapsed

@@ -129,12 +129,12 @@ class Judge:
     ) -> None:
         """An answer is sent. One that leads on ends nothing: the next hop does; but for the sixth, which means "no file" (H2)."""
         self._fetching[about].asking = False
-        retry_after = None if answer.retry_after is None else float(answer.retry_after)
-        if status == 301 and hop < _MOST_HOPS:
-            retry_after = None
-        elif status == 301:
-            self._learned(about, None, answer)
-            self._fetching[about].may_at = -math.inf
+        sent = None if status == 301 else answer.retry_after
+        retry_after = None if sent is None else float(sent)
+        if status == 301:
+            if hop == _MOST_HOPS:
+                self._learned(about, None, answer)
+                self._fetching[about].may_at = -math.inf
         elif status == 200 or 400 <= status < 500:
             self._learned(about, answer if status == 200 else None, answer)
         elif status >= 400:
