@@ -81,7 +81,8 @@ class Life:
                     await self._open(stack, gate, number, plan)
                 await self._take(steps)
                 self._trace.note("ending")
-                await asyncio.gather(*(self._end(number) for number in range(len(self._frontiers))))
+                for number in range(len(self._frontiers)):
+                    await self._end(number)
                 self._expect_counters(gate)
         finally:
             watch.cancel()
@@ -430,7 +431,9 @@ class Life:
         else:
             left = await frontier.drain()
             self._expect_drained(ledger, {task.url for task in left}, kept=self._plan.frontiers[number].kept)
-        await asyncio.gather(*self._workers[number], return_exceptions=True)
+        for ended in await asyncio.gather(*self._workers[number], return_exceptions=True):
+            if isinstance(ended, Exception):
+                raise ended
         if ending == "close":
             ledger.expect_all_ended()
         with suppress(FrontierClosed):

@@ -101,6 +101,8 @@ class Progress:
         place.open += 1
         place.fetches = 0
         self._event(origin)
+        if self.pacing.concurrency > 1:
+            self._rests(place, self._rest(place, failed=False))
 
     def answered(self, origin: str, *, failed: bool, retry_after: float | None = None) -> None:
         """The page's answer was reported, or (`failed`) none came, or it was a refusal."""
