@@ -34,6 +34,7 @@ class Request:
 
     origin: str
     began_at: float
+    url: str = ""
     robots: bool = False
     reported: tuple[int | None, float | None] | None = None
     reported_at: float = 0.0
@@ -184,7 +185,7 @@ class Judge:
         """A permit was entered; its turn had come at `given_at`."""
         self._require_allowed(origin, folder, url, given_at)
         self.pages += 1
-        return self._begun(origin, given_at)
+        return self._begun(origin, given_at, url)
 
     def reported(self, request: Request, status: int | None, retry_after: float | None) -> None:
         """The crawler told of an answer's head."""
@@ -201,6 +202,12 @@ class Judge:
         elif request.anchor is Anchor.END:
             self._rest(request, *request.reported)
         self.closed(request)
+
+    def reclaimed(self, url: str) -> None:
+        """The gate took a turn back that was held for longer than PacingPolicy.max_hold."""
+        for place in list(self._places.values()):
+            for request in [each for each in place.open if each.url == url]:
+                self.closed(request)
 
     def closed(self, request: Request) -> None:
         """The request's place is free: nothing was sent, or all came."""
@@ -249,9 +256,9 @@ class Judge:
         del versions[: max(0, first - 50)]
         return versions[max(0, min(first, 50)) :]
 
-    def _begun(self, origin: str, given_at: float, *, robots: bool = False) -> Request:
+    def _begun(self, origin: str, given_at: float, url: str = "", *, robots: bool = False) -> Request:
         now = self._now()
-        request = Request(origin, now, robots)
+        request = Request(origin, now, url, robots)
         for name in self._scopes(origin):
             place = self._places.setdefault(name, _Place())
             limit = self._limit(name)

@@ -11,7 +11,7 @@ from typing import Any
 from polite import schedulers
 from polite.compose import open_frontier, open_gate
 from polite.errors import Overloaded, PermitMisused, StoreFailed
-from polite.events import Dropped, Event, Granted, PutOff, Refused
+from polite.events import Dropped, Event, Granted, PutOff, Reclaimed, Refused
 from polite.frontier import Frontier, FrontierClosed
 from polite.gate import Gate
 from polite.pacing.policy import Anchor
@@ -154,6 +154,9 @@ class Life:
             case Granted(url=url):
                 self._parts.visitor.turns[url] = self._loop.time()
                 self._trace.note("turn", url, f"after {event.waited_s:.3f} s")
+            case Reclaimed(url=url):
+                self._trace.note("reclaimed", url)
+                self._parts.judge.reclaimed(url)
             case PutOff():
                 self._trace.note("put off", event.origin, f"{event.for_s:.3f} s", event.because)
                 self._parts.progress.told(event.origin)

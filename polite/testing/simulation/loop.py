@@ -48,7 +48,8 @@ class SimulationLoop(VirtualTimeLoop):
         self._delays = delays
         self._lines: dict[Executor, deque[_Job]] = {}
         self.refuse: Callable[[], Exception | None] = lambda: None
-        self.jobs = 0  # handed over, and not answered yet
+        self.jobs = 0  # handed over to an executor of its own, and not answered yet
+        self.shared_jobs = 0  # to the default one
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[_Args]], _T], *args: *_Args
@@ -58,10 +59,11 @@ class SimulationLoop(VirtualTimeLoop):
             raise RuntimeError("cannot schedule new futures after shutdown")
         future: asyncio.Future[_T] = self.create_future()
         job = _Job(lambda: func(*args), future)
-        self.jobs += 1
         if executor is None:
+            self.shared_jobs += 1
             self._begin(job, None)
             return future
+        self.jobs += 1
         line = self._lines.setdefault(executor, deque())
         line.append(job)
         if len(line) == 1:
@@ -91,7 +93,10 @@ class SimulationLoop(VirtualTimeLoop):
             return None, error
 
     def _answer(self, job: _Job, executor: Executor | None, result: Any, error: BaseException | None) -> None:
-        self.jobs -= 1
+        if executor is None:
+            self.shared_jobs -= 1
+        else:
+            self.jobs -= 1
         if not job.future.done():
             if error is None:
                 job.future.set_result(result)

@@ -321,6 +321,10 @@ class _World:
         for _ in range(5):
             loop.call_soon(loop.stop)
             loop.run_forever()
+        # A thread cannot be cancelled: what was parsed for a waiter that went away ends by itself.
+        while loop.shared_jobs:
+            loop.call_later(1.0, loop.stop)
+            loop.run_forever()
         if left := asyncio.all_tasks(loop):
             self._fail("no task is left", ", ".join(sorted(repr(each) for each in left))[:2_000])
         elif timers := [each for each in loop._scheduled if not each.cancelled()]:  # type: ignore[attr-defined]

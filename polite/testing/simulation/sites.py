@@ -15,6 +15,8 @@ from polite.testing.simulation.trace import Trace
 
 # A server that says nothing: longer than any time-out.
 _SILENCE_S = 100_000.0
+# FetchPolicy.timeout: what ends sooner was cancelled.
+_TIME_OUT_S = 30.0
 _STATUS = {"found": 200, "missing": 404, "error": 500, "busy": 503, "refused": 429}
 
 
@@ -71,19 +73,25 @@ class Sites:
         )
         request = self._judge.robots_asked(site.origin, about.origin, first=not hop)
         self._progress.robots_asked(about.origin)
-        reply = None
+        reply, begun = None, self._now()
         try:
             reply = await self._robots(about, answer, hop)
         finally:
             if not self.ended:
-                self._robots_ended(request, about, answer, reply, hop)
+                self._robots_ended(request, about, answer, reply, hop, self._now() - begun)
         return reply
 
     async def close(self) -> None:
         """See ports.Transport."""
 
     def _robots_ended(
-        self, request: Request, about: Site, answer: RobotsAnswer, reply: Reply | Failed | None, hop: int
+        self,
+        request: Request,
+        about: Site,
+        answer: RobotsAnswer,
+        reply: Reply | Failed | None,
+        hop: int,
+        elapsed: float,
     ) -> None:
         self._trace.note(
             "robots answered", about.origin, getattr(reply, "status", None), f"at {request.origin}"
@@ -94,8 +102,8 @@ class Sites:
             self._judge.robots_answered(request, about.origin, answer, reply.status, hop)
             self._progress.robots_answered(about.origin, answer, reply.status)
         else:
-            failed = reply is not None or answer.kind == "silent"
-            self._judge.robots_dropped(request, about.origin, failed=failed)
+            timed_out = elapsed >= _TIME_OUT_S - 1
+            self._judge.robots_dropped(request, about.origin, failed=reply is not None or timed_out)
             self._progress.robots_failed(about.origin)
 
     def _about(self, path: str, site: Site) -> tuple[Site, int]:
