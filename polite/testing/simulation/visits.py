@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
@@ -83,7 +84,7 @@ class Visitor:
         self, permit: Permit, ledger: Ledger | None, chance: Random, given_at: float, span: float
     ) -> None:
         handed = chance.random() < 0.1
-        await (_elsewhere(permit.__aenter__()) if handed else permit.__aenter__())
+        await (_elsewhere(permit.__aenter__) if handed else permit.__aenter__())
         origin, request = origin_of(permit.url), None
         state = _State()
         error: BaseException | None = None
@@ -178,15 +179,15 @@ async def _hold(chance: Random, span: float) -> None:
 
 
 async def _leave(permit: Permit, error: BaseException | None, *, handed: bool) -> None:
-    left = permit.__aexit__(None if error is None else type(error), error, None)
-    await (_elsewhere(left) if handed else left)
+    leave = partial(permit.__aexit__, None if error is None else type(error), error, None)
+    await (_elsewhere(leave) if handed else leave())
 
 
-async def _elsewhere(work: Awaitable[_T]) -> _T:
+async def _elsewhere(work: Callable[[], Awaitable[_T]]) -> _T:
     """In a task of its own: permits are handed from task to task."""
 
     async def run() -> _T:
-        return await work
+        return await work()
 
     return await asyncio.create_task(run())
 

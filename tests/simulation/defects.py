@@ -1,0 +1,83 @@
+"""Defects that were mended, each as an edit that brings it back: a simulation that does not find them is blind."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_FOUND = re.compile(r"^seed (\d+): (.*)$", re.MULTILINE)
+_AT_A_TIME = 200
+
+
+@dataclass(frozen=True)
+class Edit:
+    """In `file`, `fixed` stands once; `broken` in its place brings the defect back."""
+
+    file: str
+    fixed: str
+    broken: str
+
+
+@dataclass(frozen=True)
+class Defect:
+    """What goes wrong, in a sentence; the edits that bring it back; `seed`: a world that finds it."""
+
+    name: str
+    sentence: str
+    edits: tuple[Edit, ...]
+    seed: int
+
+
+def _read(file: Path) -> Defect:
+    content = tomllib.loads(file.read_text())
+    edits = tuple(Edit(**edit) for edit in content["edit"])
+    return Defect(file.stem, content["name"], edits, content.get("seed", 0))
+
+
+DEFECTS = {file.stem: _read(file) for file in sorted((Path(__file__).parent / "defects").glob("*.toml"))}
+
+
+@contextmanager
+def brought_back(defect: Defect) -> Iterator[Path]:
+    """A folder with a copy of the package that has the defect again."""
+    with tempfile.TemporaryDirectory(prefix="polite-defect-") as folder:
+        shutil.copytree(
+            ROOT / "polite", Path(folder) / "polite", ignore=shutil.ignore_patterns("__pycache__")
+        )
+        for edit in defect.edits:
+            file = Path(folder) / edit.file
+            text = file.read_text()
+            if text.count(edit.fixed) != 1:
+                raise AssertionError(
+                    f"{defect.name}: {edit.file} has {text.count(edit.fixed)} times:\n{edit.fixed}"
+                )
+            file.write_text(text.replace(edit.fixed, edit.broken))
+        yield Path(folder)
+
+
+def simulate(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """`./dev simulate` with another copy of the package."""
+    environment = os.environ | {"PYTHONPATH": f"{package}{os.pathsep}{ROOT}", "COVERAGE_PROCESS_START": ""}
+    environment.pop("COVERAGE_PROCESS_CONFIG", None)
+    command = [sys.executable, "-P", "-m", "tests.simulation", *arguments]
+    return subprocess.run(command, env=environment, cwd=package, capture_output=True, text=True, check=False)
+
+
+def first_seed(defect: Defect, seeds: int) -> int | None:
+    """The first seed below `seeds` whose world finds the defect."""
+    with brought_back(defect) as package:
+        for first in range(0, seeds, _AT_A_TIME):
+            ran = simulate(package, "--from", str(first), "--seeds", str(min(_AT_A_TIME, seeds - first)))
+            if found := sorted(int(seed) for seed, _ in _FOUND.findall(ran.stdout)):
+                return found[0]
+            if ran.returncode:
+                raise AssertionError(f"{defect.name}: {ran.stdout[-2_000:]}{ran.stderr[-2_000:]}")
+    return None

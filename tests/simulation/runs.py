@@ -1,0 +1,24 @@
+"""Many worlds in one process."""
+
+from typing import NamedTuple
+
+from polite.testing.simulation import Simulation, SimulationFailed
+
+
+class Failure(NamedTuple):
+    """A seed whose world failed, and what did not hold."""
+
+    seed: int
+    message: str
+
+
+def run_some(first: int, count: int) -> tuple[list[Failure], int, int]:
+    """The failures of so many seeds, and how many pages and robots.txt were fetched."""
+    failures, pages, robots = [], 0, 0
+    for seed in range(first, first + count):
+        try:
+            report = Simulation(seed).run()
+            pages, robots = pages + report.pages, robots + report.robots
+        except SimulationFailed as failed:
+            failures.append(Failure(seed, str(failed)))
+    return failures, pages, robots
