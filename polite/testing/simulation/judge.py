@@ -163,7 +163,7 @@ class Judge:
 
     @property
     def _counts_fetches(self) -> bool:
-        """Whether nothing else may be a reason to ask again: a copy that was forgotten, a store that failed, a clock that was set."""
+        """Whether nothing else is a reason to ask again: a copy forgotten, a store that failed, a clock that was set."""
         forgetful = self._robots.max_origins < len(self._plan.sites) or "store" in self._plan.saboteurs
         return not (forgetful or self.wall_was_set)
 
@@ -224,7 +224,7 @@ class Judge:
     def allows(self, origin: str, folder: str) -> bool:
         """Whether the newest good answer allows the folder."""
         versions = self._versions.get(origin)
-        return bool(versions) and _allows(versions[-1], folder)
+        return versions is not None and _allows(versions[-1], folder)
 
     def ever_refused(self, origin: str, folder: str) -> bool:
         """Whether some answer of this run did not allow the folder, or none was there."""
@@ -241,11 +241,11 @@ class Judge:
             self._trace.fail(
                 "no page that robots.txt disallows", f"{url}: denied since {in_force[-1].at:.3f}"
             )
-        if self.pacing.obey_visit_time and not self.wall_was_set:
-            if not any(_open(each.answer, self._wall()) for each in in_force):
-                self._trace.fail(
-                    "no page outside Visit-time", f"{url} at {self._wall() % _DAY_S:.0f} s after midnight"
-                )
+        obeyed = self.pacing.obey_visit_time and not self.wall_was_set
+        if obeyed and not any(_open(each.answer, self._wall()) for each in in_force):
+            self._trace.fail(
+                "no page outside Visit-time", f"{url} at {self._wall() % _DAY_S:.0f} s after midnight"
+            )
 
     def _in_force(self, origin: str, at: float) -> list[_Version]:
         """The answers that the crawler may go by: the newest, and older ones while that may be on its way through threads."""

@@ -134,9 +134,9 @@ class Ledger:
         """Those that are certain to wait, and whose time has come."""
         now, wall = self._now(), self._wall()
         for entry in self.entries.values():
-            if entry.certain and entry.ended is None and not entry.out and entry.due_at <= now:
-                if entry.due_wall is None or entry.due_wall <= wall:
-                    yield entry
+            due = entry.due_at <= now and (entry.due_wall is None or entry.due_wall <= wall)
+            if due and entry.certain and entry.ended is None and not entry.out:
+                yield entry
 
     def expect_all_ended(self) -> None:
         """The frontier says that nothing is left."""

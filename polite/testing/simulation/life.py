@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -17,7 +17,7 @@ from polite.gate import Gate
 from polite.pacing.policy import Anchor
 from polite.ports import RobotsStore, Scheduler
 from polite.robots.refusal import Disallowed, Unreachable
-from polite.testing.simulation.judge import Judge
+from polite.testing.simulation.judge import Judge, Request
 from polite.testing.simulation.ledger import Ledger
 from polite.testing.simulation.loop import SimulatedClock, SimulationLoop
 from polite.testing.simulation.plan import FOLDERS, FrontierPlan, Plan, Step
@@ -89,7 +89,7 @@ class Life:
 
     # Opening.
 
-    def _opened(self):  # type: ignore[no-untyped-def]
+    def _opened(self) -> AbstractAsyncContextManager[Gate]:
         plan, parts = self._plan, self._parts
         throttle = None if parts.throttle is None else parts.throttle()
         if plan.saboteurs & {"throttle", "throttle-nonsense"}:
@@ -103,7 +103,7 @@ class Life:
             throttle=throttle,
             listener=self._listener(),
             clock=self._clock,
-            transports={scheme: parts.sites for scheme in ("http", "https", "ftp")},
+            transports=dict.fromkeys(("http", "https", "ftp"), parts.sites),
         )
 
     def _file(self, name: str) -> Path:
@@ -341,7 +341,7 @@ class Life:
                 self._leave(request)
                 await permit.__aexit__(None, None, None)
 
-    def _leave(self, request: Any) -> None:
+    def _leave(self, request: Request) -> None:
         if not self._parts.sites.ended:
             self._parts.judge.left(request)
             self._parts.progress.answered(request.origin, failed=False)

@@ -86,13 +86,13 @@ class SimulationLoop(VirtualTimeLoop):
     def _done(self, job: _Job, executor: Executor | None) -> tuple[Any, BaseException | None]:
         try:
             refusal = None if executor is None else self.refuse()
-            if refusal is not None:
-                raise refusal
-            return job.work(), None
+            return (job.work(), None) if refusal is None else (None, refusal)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it is the caller's
             return None, error
 
-    def _answer(self, job: _Job, executor: Executor | None, result: Any, error: BaseException | None) -> None:
+    def _answer(
+        self, job: _Job, executor: Executor | None, result: object, error: BaseException | None
+    ) -> None:
         if executor is None:
             self.shared_jobs -= 1
         else:

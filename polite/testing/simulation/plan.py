@@ -157,9 +157,7 @@ def _some(chance: Random, most: int) -> int:
 
 
 def _site(chance: Random, number: int, span: float) -> Site:
-    answers: list[RobotsAnswer] = []
-    for _ in range(chance.choice([1, 1, 1, 2, 3])):
-        answers.append(_robots_answer(chance, chance.uniform(0, span)))
+    answers = [_robots_answer(chance, chance.uniform(0, span)) for _ in range(chance.choice([1, 1, 1, 2, 3]))]
     answers.sort(key=lambda each: each.until)
     # In the end each site answers, or nothing could be said of how long a crawl may take.
     last = _robots_answer(chance, math.inf, well=True)

@@ -14,6 +14,7 @@ from polite.events import Event
 from polite.pacing.outcome import Outcome
 from polite.pacing.pause import Circumstances, Pause
 from polite.pacing.policy import PacingPolicy
+from polite.pacing.reported import Headers
 from polite.pacing.rulings import throttle_of
 
 
@@ -79,15 +80,16 @@ class FullDisk:
         return StoreFailed("simulated: the disk is full")
 
 
-def odd_headers(chance: Random, fields: dict[str, str]) -> Any:
+def odd_headers(chance: Random, fields: dict[str, str]) -> Headers:
     """The fields in one of the mappings that HTTP clients and their users hand on."""
     name = chance.choice([str.lower, str.upper, str.title])
     spelt = {name(field): value for field, value in fields.items()}
-    message = HTTPMessage()
+    message: Any = HTTPMessage()
     for field, value in spelt.items():
         message[field] = value
-    return chance.choice([
+    every: list[Headers] = [
         spelt, OrderedDict(spelt), MappingProxyType(spelt), UserDict(spelt), ChainMap(spelt), message, list(spelt.items()),
         {field.encode(): value.encode() for field, value in spelt.items()},
         [(field.encode(), value.encode()) for field, value in spelt.items()],
-    ])  # fmt: skip
+    ]  # fmt: skip
+    return chance.choice(every)

@@ -5,6 +5,7 @@ import logging
 import random
 import shutil
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -355,8 +356,6 @@ class _World:
 
 
 def _causes(error: BaseException) -> Iterator[str]:
-    import traceback
-
     yield "".join(traceback.format_exception(error))[-3_000:]
 
 
