@@ -112,7 +112,8 @@ class RobotFileParser:
 
     def __str__(self) -> str:
         """The file, tidied."""
-        return self.robots.to_text().rstrip("\n")
+        # Lone surrogates, as a text at a limit may hold, can be printed nowhere.
+        return self.robots.to_text().encode("utf-8", "backslashreplace").decode().rstrip("\n")
 
 
 def _in_a_loop() -> bool:

@@ -1,7 +1,7 @@
 """The lines of a file: numbered, each a field and its value, without byte order mark, line ends and comments."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
@@ -36,6 +36,7 @@ class Field(Enum):
 
 _KNOWN = {field.value: field for field in Field if field not in {Field.UNKNOWN, Field.NONE}}
 _EXTENDABLE = frozenset({Field.USER_AGENT, Field.ALLOW, Field.DISALLOW, Field.SITEMAP})
+_LOOKED_FOR = (Field.USER_AGENT, Field.SITEMAP, Field.HOST)
 
 
 class Line(NamedTuple):
@@ -126,11 +127,10 @@ def _text(octets: bytes, dialect: Dialect) -> str:
     return text
 
 
-def _common_start(names: list[str]) -> bytes:
-    """What all the names start with, as far as it is ASCII."""
+def _common_start(names: Collection[bytes]) -> bytes:
     least, greatest = min(names), max(names)
     same = next((at for at, (a, b) in enumerate(zip(least, greatest, strict=False)) if a != b), len(least))
-    return least[:same].encode("ascii", "replace").partition(b"?")[0]
+    return least[:same]
 
 
 # Spellings that are remembered: all that occur in honest files, and no room for those of hostile ones.
@@ -141,7 +141,7 @@ _LONGEST_SPELLING = 40
 class Fields(dict[str, Field]):
     """From what stands before a colon, white space and all, to its field; each spelling is worked out once.
 
-    `agents`: the names of all fields that mean user-agent, in lower case; `agents_start`: what they all start with.
+    `starts`: how every name starts that means user-agent, Sitemap or Host, and what these starts have in common, in lower case.
     `colonless(row)`: whether a row may be one that says something without a colon; costs little where it is not. Bounded, so
     that one may be kept.
     """
@@ -157,12 +157,19 @@ class Fields(dict[str, Field]):
             del self._exact[Field.ALLOW.value]
         extendable = [name for name, field in self._exact.items() if field in _EXTENDABLE]
         self._starts = tuple(extendable) if dialect.extends_fields else ()
-        agents = [name for name, field in self._exact.items() if field is Field.USER_AGENT]
-        self.agents = tuple(name.encode("latin-1", "replace") for name in agents)
-        self.agents_start = _common_start(agents)
+        self.starts = {field: self._starts_of(field) for field in _LOOKED_FOR}
         names = "|".join(re.escape(name) for name in self._exact)
         pattern = rf"[{WHITE}]*(?:{names})" if dialect.colon_optional else r"(?!)"
         self.colonless = re.compile(pattern, re.IGNORECASE | re.ASCII).match
+
+    def _starts_of(self, field: Field) -> tuple[bytes, tuple[bytes, ...]]:
+        # As far as they are ASCII: beyond, letters have no one lower case.
+        starts = tuple(
+            name.encode("ascii", "replace").partition(b"?")[0]
+            for name, meant in self._exact.items()
+            if meant is field
+        )
+        return _common_start(starts), starts
 
     def __missing__(self, written: str) -> Field:
         name = written.strip(WHITE).lower()

@@ -13,7 +13,7 @@ from polite.robots.group import Group, bind, groups
 from polite.robots.lines import Field, fields_of, lines, octets, readable, text
 from polite.robots.packed import pack, unpack
 from polite.robots.rules import RuleSet
-from polite.robots.section import Sections
+from polite.robots.section import Sections, field_lines
 from polite.robots.signals import CleanParam, Places, Signals, SignalSet, SiteSignals, site_signals
 from polite.robots.text import to_text
 
@@ -25,7 +25,6 @@ PARSE_SIZE_FOR_THREAD = 24_576
 
 # Of the agents that ask one file so many are remembered: a crawler has one, a tester a handful.
 _MOST_BOUND = 32
-_OF_SITE = (Field.SITEMAP, Field.HOST, Field.NONE)
 
 
 class Robots:
@@ -234,14 +233,8 @@ def parse(body: bytes | str, dialect: Dialect = RFC9309) -> Robots:
 def _of_site(counted: str, dialect: Dialect) -> tuple[tuple[str, ...], str | None]:
     """The sitemaps and the host: they are tied to no group, and do not end one (G6)."""
     fields = fields_of(dialect)
-    sitemaps: list[str] = []
-    host = None
-    for row in counted.split("\n"):
-        name, colon, _ = row.partition(":")
-        if fields[name] in _OF_SITE if colon else row and fields.colonless(row):
-            field, value = fields.read(row)
-            if field is Field.SITEMAP and _ABSOLUTE.match(value):
-                sitemaps.append(readable(value))
-            elif field is Field.HOST:
-                host = host or readable(value) or None
-    return tuple(sitemaps), host
+    sitemaps = (line.value for line in field_lines(counted, Field.SITEMAP, fields))
+    hosts = (line.value for line in field_lines(counted, Field.HOST, fields))
+    return tuple(readable(url) for url in sitemaps if _ABSOLUTE.match(url)), next(
+        map(readable, filter(None, hosts)), None
+    )

@@ -17,8 +17,8 @@ _APART = frozenset({Field.SITEMAP, Field.HOST, Field.NONE, Field.USER_AGENT})
 _AT_A_TIME = 65_536
 
 
-class AgentLine(NamedTuple):
-    """A user-agent line: where it starts in the file's text, where it ends, and its value, a character per octet."""
+class FieldLine(NamedTuple):
+    """A line of one field: where it starts in the file's text, where it ends, and its value, a character per octet."""
 
     start: int
     end: int
@@ -45,7 +45,7 @@ class Sections:
         self._text = text
         self._dialect = dialect
         self._fields = fields_of(dialect)
-        self.agents = list(_agent_lines(text, self._fields))
+        self.agents = list(field_lines(text, Field.USER_AGENT, self._fields))
 
     def groups(self, of: Iterable[int]) -> Iterator[range]:
         """The groups that hold these user-agent lines (their places, in order), each as the places of its lines."""
@@ -131,9 +131,9 @@ class Sections:
             stop = start - 1
 
 
-def _agent_lines(text: str, fields: Fields) -> Iterator[AgentLine]:
-    """Every user-agent line. Their fields start alike, and nothing looks for a text as fast as `find`."""
-    start_of_field, names = fields.agents_start, fields.agents
+def field_lines(text: str, of: Field, fields: Fields) -> Iterator[FieldLine]:
+    """Every line of a field, user-agent, Sitemap or Host. Its names start alike, and nothing looks for a text as fast as `find`."""
+    start_of_field, names = fields.starts[of]
     # Octets, since lower() of a text knows more letters than ASCII has.
     lower = text.encode("latin-1").lower()
     at = lower.find(start_of_field)
@@ -143,13 +143,13 @@ def _agent_lines(text: str, fields: Fields) -> Iterator[AgentLine]:
         end = len(text) if end < 0 else end
         if lower.startswith(names, at) and (start == at or not text[start:at].strip(WHITE)):
             field, value = fields.read(text[at:end])
-            if field is Field.USER_AGENT:
+            if field is of:
                 # What a NamedTuple makes of its arguments, without its call: a file may have a thousand.
-                yield _agent_line(AgentLine, (start, end, value))
+                yield _field_line(FieldLine, (start, end, value))
         at = lower.find(start_of_field, end + 1)
 
 
-_agent_line = tuple.__new__
+_field_line = tuple.__new__
 
 
 def _read(text: str, number: int, fields: Fields, dialect: Dialect, below: Below) -> None:

@@ -306,3 +306,11 @@ def test_what_is_no_text_may_not_be_fetched():
 
     assert not parser.can_fetch("x", None)
     assert not parser.can_fetch("x", b"/a")
+
+
+def test_a_file_at_a_limit_can_be_printed_whatever_its_octets():
+    parser = RobotFileParser()
+    parser.parse([b"user-agent: *\ndisallow: /".decode() + "\udcfc" * 200_000])
+
+    assert str(parser).encode()
+    assert not parser.can_fetch("x", "https://example.com/" + "%FC" * 200_000)
