@@ -1,7 +1,8 @@
 """The state of a frontier's file: the last numbers that were given, and how many tasks came to which end."""
 
 import sqlite3
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, fields
+from operator import attrgetter
 
 from polite.stores.checksum import checksum
 from polite.stores.connection import Damaged
@@ -34,7 +35,7 @@ class State:
         return cls(*connection.execute(f"SELECT {_COLUMNS} FROM frontier").fetchone())  # noqa: S608 - the words are ours
 
     def write(self, connection: sqlite3.Connection) -> None:
-        values = astuple(self)
+        values = _values(self)
         connection.execute(_WRITE, (*values, checksum(values)))
 
     def count(self, ended: dict[str, int]) -> None:
@@ -43,8 +44,9 @@ class State:
         self.dropped += ended.get("dropped", 0)
 
     def copy(self) -> "State":
-        return replace(self)
+        return State(*_values(self))
 
 
+_values = attrgetter(*(field.name for field in fields(State)))
 _COLUMNS = ", ".join(field.name for field in fields(State))
 _WRITE = f"UPDATE frontier SET ({_COLUMNS}, sum) = ({'?, ' * len(fields(State))}?)"  # noqa: S608 - the words are ours
