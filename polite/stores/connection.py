@@ -74,7 +74,8 @@ class Database:
         except WrongFile as error:
             self.close()
             raise StoreFailed(f"{self.path} {error}") from error
-        except Damaged as error:
+        except (Damaged, UnicodeDecodeError) as error:
+            # What is no UTF-8 where a text should be, SQLite hands over as it is.
             self.close()
             raise StoreFailed(f"{self.path} is corrupt ({error}): {self._set_aside()}") from error
         except sqlite3.Error as error:

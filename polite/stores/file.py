@@ -7,16 +7,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from polite.ports import Hold
 from polite.robots.snapshot import Snapshot, merged
 from polite.stores import form
 from polite.stores.connection import Database, WrongFile
 from polite.stores.room import Room
-from polite.stores.schema import has_checksums, migrate, version_of
+from polite.stores.schema import SUMMED, has_checksums, migrate, version_of
 
 log = logging.getLogger("polite")
+
+T = TypeVar("T")
 
 _COLUMNS = ", ".join(form.COLUMNS)
 _SAVE = f"INSERT OR REPLACE INTO robots ({_COLUMNS}) VALUES ({', '.join('?' * len(form.COLUMNS))})"  # noqa: S608 - and so are these
@@ -103,6 +105,12 @@ class StoreFile:
         with self._connected() as connection:
             return self._read_hold(connection, origin)
 
+    def damaged(self, origin: str) -> bool:
+        """Whether the origin's row is there and does not match its checksum."""
+        with self._connected() as connection:
+            there = connection.execute("SELECT 1 FROM robots WHERE origin = ?", (origin,)).fetchone()
+            return there is not None and self._summed and self._read(connection, origin) is None
+
     def answers(self, questions: Sequence[tuple[str, bool]]) -> list[Snapshot | Hold | None]:
         """Return what `load` returns for each origin, or `held` if its second value is true."""
         with self._connected() as connection:
@@ -111,21 +119,28 @@ class StoreFile:
                 for origin, of_hold in questions
             ]
 
-    def _read_hold(self, connection: sqlite3.Connection, origin: str) -> Hold | None:
-        values = connection.execute(_HELD, (origin,)).fetchone()
-        try:
-            return None if values is None else form.hold(values, summed=self._summed)
-        except form.Unreadable as error:
-            log.warning("%s: %s", self.path, error)
-            return None
-
     def _read(self, connection: sqlite3.Connection, origin: str) -> Snapshot | None:
-        values = connection.execute(_LOAD, (origin,)).fetchone()
+        return self._row(connection, _LOAD, origin, form.snapshot)
+
+    def _read_hold(self, connection: sqlite3.Connection, origin: str) -> Hold | None:
+        return self._row(connection, _HELD, origin, form.hold)
+
+    def _row(
+        self, connection: sqlite3.Connection, question: str, origin: str, read: Callable[..., T]
+    ) -> T | None:
         try:
-            return None if values is None else form.snapshot(values, summed=self._summed)
+            values = connection.execute(question, (origin,)).fetchone()
+            if values is None or values[0] == origin:
+                return None if values is None else read(values, summed=self._summed)
+            reason: object = f"the index leads from {origin!r} to the row of {values[0]!r}"
         except form.Unreadable as error:
-            log.warning("%s: %s", self.path, error)
-            return None
+            reason = error
+        except sqlite3.OperationalError as error:
+            if hasattr(error, "sqlite_errorcode"):
+                raise
+            reason = error  # the module's own: a text that is no UTF-8
+        log.warning("%s: %s", self.path, reason)
+        return None
 
     def _merged(
         self, connection: sqlite3.Connection, snapshots: Mapping[str, Snapshot]
@@ -174,7 +189,7 @@ class StoreFile:
         if self._mode == "ro":
             if not version:
                 raise WrongFile("is empty: no store has written it")
-            self._summed = has_checksums(connection)
+            self._summed = version >= SUMMED and has_checksums(connection)
             return
         self._database.write_ahead(connection)
         connection.execute("PRAGMA synchronous = NORMAL")

@@ -46,6 +46,8 @@ class Inside:
         found = next(map(dict, self._file.rows(_ONE, (name,))), None)
         if found is None:
             return None
+        if self._file.damaged(name):
+            raise StoreFailed(f"{self._file.path}: the copy of {name} cannot be read: its checksum is wrong")
         body, octets = next(map(tuple, self._file.rows(_BODY, (name,))), (None, None))
         try:
             return {**found, "body": inflated(body, octets)}

@@ -39,7 +39,7 @@ STEPS = (
 )
 VERSION = len(STEPS)
 # The first version in which each row has a checksum; a file that was made earlier holds this table.
-_SUMMED = 3
+SUMMED = 3
 _MARK_UNSUMMED = "CREATE TABLE unsummed (since_version INTEGER)"
 _UNSUMMED = "SELECT count(*) FROM sqlite_master WHERE name = 'unsummed'"
 
@@ -73,7 +73,7 @@ def migrate(connection: sqlite3.Connection) -> None:
         for step in STEPS[before:]:
             for statement in step.split(";"):
                 connection.execute(statement)
-        if 0 < before < _SUMMED:
+        if 0 < before < SUMMED:
             connection.execute(_MARK_UNSUMMED)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
