@@ -85,6 +85,20 @@ class Database:
                 with suppress(sqlite3.Error):
                     self._connection.rollback()
 
+    def require_in_place(self) -> None:
+        """Raise StoreFailed if the open file is not at its path any more: what is written to it now, nothing will read."""
+        found = _identity(self.path)
+        if self._connection is None or found == self._identity:
+            return
+        self.close()
+        if found is None and self._mode == "rwc":
+            # SQLite would take the log of the old file for the new one's.
+            self._rename_logs(Path(f"{self.path}.removed-{self._stamp()}"))
+        raise StoreFailed(
+            f"{self.path} was {'removed' if found is None else 'replaced'} while it was in use: what it held is lost to this "
+            "process; the next use begins with what is there then"
+        )
+
     def _connect(self) -> sqlite3.Connection:
         where = f"{self.path.absolute().as_uri()}?mode={self._mode}"
         connection = sqlite3.connect(where, uri=True, timeout=self._busy_timeout, isolation_level=None)
@@ -126,17 +140,23 @@ class Database:
             return "it was left as it is"
         if self._identity is not None and _identity(self.path) != self._identity:
             return "another process has set it aside already"
-        aside = Path(f"{self.path}.corrupt-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(self._wall()))}")
+        aside = Path(f"{self.path}.corrupt-{self._stamp()}")
         while aside.exists():
             aside = Path(f"{aside}x")
         try:
             self.path.rename(aside)
-            for suffix in ("-wal", "-shm"):
-                with suppress(FileNotFoundError):
-                    Path(f"{self.path}{suffix}").rename(f"{aside}{suffix}")
+            self._rename_logs(aside)
         except OSError as error:
             return f"it could not be set aside ({error})"
         return f"it was set aside as {aside}, and the next use begins a new one"
+
+    def _rename_logs(self, aside: Path) -> None:
+        for suffix in ("-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                Path(f"{self.path}{suffix}").rename(f"{aside}{suffix}")
+
+    def _stamp(self) -> str:
+        return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(self._wall()))
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

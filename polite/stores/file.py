@@ -94,6 +94,7 @@ class StoreFile:
             if self._room is not None:
                 self._room.make(connection, len(snapshots), self._wall())
             connection.execute("COMMIT")
+            self._database.require_in_place()
 
     def load(self, origin: str) -> Snapshot | None:
         """The origin's snapshot. A row that is damaged is as good as none: the origin is asked again."""
@@ -114,10 +115,12 @@ class StoreFile:
     def answers(self, questions: Sequence[tuple[str, bool]]) -> list[Snapshot | Hold | None]:
         """Return what `load` returns for each origin, or `held` if its second value is true."""
         with self._connected() as connection:
-            return [
+            answers: list[Snapshot | Hold | None] = [
                 self._read_hold(connection, origin) if of_hold else self._read(connection, origin)
                 for origin, of_hold in questions
             ]
+            self._database.require_in_place()
+        return answers
 
     def _read(self, connection: sqlite3.Connection, origin: str) -> Snapshot | None:
         return self._row(connection, _LOAD, origin, form.snapshot)

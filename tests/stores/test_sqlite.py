@@ -571,3 +571,67 @@ async def test_a_hold_that_comes_after_closing_is_kept_when_the_store_is_closed_
     await store.close()
 
     assert await opened().held(SITE) == HOUR
+
+
+def removed(path):
+    path.unlink()
+    return "removed"
+
+
+def replaced(path):
+    for suffix in ("", "-wal", "-shm"):
+        old = Path(f"{path}{suffix}")
+        if old.exists():
+            old.rename(f"{path}.old{suffix}")
+    asyncio.run(_new_file(path))
+    return "replaced"
+
+
+async def _new_file(path):
+    store = SqliteStore(path)
+    await store.save(OTHER, FIRST)
+    await store.close()
+
+
+@pytest.mark.parametrize("happening", [removed, replaced])
+async def test_a_file_that_is_removed_or_replaced_while_in_use_is_noticed_by_the_next_save(
+    opened, path, happening
+):
+    store = opened()
+    await store.save(SITE, FIRST)
+    word = await asyncio.to_thread(happening, path)
+
+    with pytest.raises(StoreFailed, match=f"crawl.sqlite was {word} while it was in use"):
+        await store.save(SITE, FIRST)
+    await store.save(SITE, SECOND)
+
+    assert await opened().load(SITE) == SECOND
+    assert (await opened().load(OTHER) is None) == (happening is removed)
+
+
+@pytest.mark.parametrize("happening", [removed, replaced])
+async def test_a_file_that_is_removed_or_replaced_while_in_use_is_noticed_by_the_next_load(
+    opened, path, happening
+):
+    store = opened()
+    await store.save(SITE, FIRST)
+    await store.load(SITE)
+    word = await asyncio.to_thread(happening, path)
+
+    with pytest.raises(StoreFailed, match=word):
+        await store.load(SITE)
+
+    assert await store.load(SITE) is None
+
+
+async def test_by_policy_memory_takes_the_place_of_a_file_that_was_removed(opened, path, caplog, monkeypatch):
+    monkeypatch.setattr(outage, "_TRY_EVERY_S", 0.0)
+    store = opened(on_failure="memory")
+    await store.save(OTHER, FIRST)
+    path.unlink()
+
+    await store.save(SITE, FIRST)
+    await store.save(SITE, SECOND)
+
+    assert "was removed while it was in use" in caplog.text
+    assert await opened().load(SITE) == SECOND
