@@ -58,6 +58,7 @@ class Progress:
         self.tight = self._shared or any(
             each.max_active < len(plan.sites) or each.max_opening < len(plan.sites) for each in plan.frontiers
         )
+        self._again = _rests_for_nothing(plan)
         self._excused_until = -math.inf
         self.events = 0
 
@@ -101,8 +102,6 @@ class Progress:
         place.open += 1
         place.fetches = 0
         self._event(origin)
-        if self.pacing.concurrency > 1:
-            self._rests(place, self._rest(place, failed=False))
 
     def answered(self, origin: str, *, failed: bool, retry_after: float | None = None) -> None:
         """The page's answer was reported, or (`failed`) none came, or it was a refusal."""
@@ -157,9 +156,8 @@ class Progress:
         if any(each.open or each.fetching for each in places):
             return math.inf
         last = max(max(each.last, each.rests_until) for each in places)
-        return max(waiter.since, last, self._excused_until) + max(
-            self._patience(each.site) for each in places
-        )
+        patience = max(self._patience(each) for each in places)
+        return max(waiter.since, last, self._excused_until) + patience
 
     def _ways(self, site: Site) -> Iterable[_Place]:
         """The other origins that a site's robots.txt may lead through: it waits for their turns too."""
@@ -167,9 +165,11 @@ class Progress:
             return ()
         return [self._places[self._plan.hop(site, hop).origin] for hop in range(0, 6, 2)]
 
-    def _patience(self, site: Site) -> float:
+    def _patience(self, place: _Place) -> float:
+        site = place.site
         closed = _DAY_S if any(each.hours for each in site.robots) else 0.0
-        return _PATIENCE_S + 20 * site.latency_s + 3 * self._plan.slack_s + closed
+        again = self._again * self._rest(place, failed=False)
+        return _PATIENCE_S + 20 * site.latency_s + 3 * self._plan.slack_s + closed + again
 
     def _event(self, origin: str) -> None:
         self._places[origin].last = self._now()
@@ -182,20 +182,15 @@ class Progress:
         """The longest that an origin may rest."""
         policy = self.pacing
         asked = max((_asked(each) for each in place.site.robots), default=0.0)
-        rest = max(policy.min_delay, self._plan.pacing.min_delay, min(asked, policy.max_crawl_delay))
+        most = max(policy.max_crawl_delay, self._plan.pacing.max_crawl_delay)
+        rest = max(policy.min_delay, self._plan.pacing.min_delay, min(asked, most))
         if policy.latency_factor:
             rest = max(rest, policy.max_latency_delay)
         if failed:
             rest = max(rest, policy.max_backoff * _SPREAD)
         if retry_after is not None:
             rest = max(rest, min(retry_after, policy.max_retry_after))
-        # Of several turns at a time, one that came and was not used rests too.
-        return (
-            rest
-            * (1 + policy.jitter)
-            * (1 if self._plan.pacing.concurrency == policy.concurrency == 1 else 2)
-            + 1.0
-        )
+        return rest * (1 + policy.jitter) + 1.0
 
     def _retry(self, retry_after: float | None) -> float:
         policy = self._plan.robots
@@ -206,3 +201,12 @@ class Progress:
 def _asked(answer: RobotsAnswer) -> float:
     rate = 0.0 if answer.rate is None else answer.rate[1] / answer.rate[0]
     return max(rate, answer.crawl_delay or 0.0)
+
+
+def _rests_for_nothing(plan: Plan) -> int:
+    """How often an origin may rest although no server was asked."""
+    several = plan.pacing.concurrency > 1 or any(step.option("concurrency") > 1 for step in plan.steps)
+    # What was forgotten and is read again from the store counts as asked just now, before a fetch and after it.
+    forgetful = plan.store != "none" and plan.robots.max_origins < len(plan.sites)
+    # Where several turns may be open, one that came and was not used rests too: its rules were too old, or its worker went away.
+    return 3 * forgetful + 4 * several
