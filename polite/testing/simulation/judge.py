@@ -163,9 +163,10 @@ class Judge:
 
     @property
     def _counts_fetches(self) -> bool:
-        """Whether nothing else is a reason to ask again: a copy forgotten, a store that failed, a clock that was set."""
+        """Whether nothing else is a reason to ask again: what was forgotten, failed, or cancelled, and clocks that were set."""
         forgetful = self._robots.max_origins < len(self._plan.sites) or "store" in self._plan.saboteurs
-        return not (forgetful or self.wall_was_set)
+        cancelled = any(dict(step.options).get("patience") is not None for step in self._plan.steps)
+        return not (forgetful or cancelled or self.wall_was_set)
 
     def restarted(self, *, kept: bool) -> None:
         """The process was killed. `kept`: whether robots.txt results outlive it."""

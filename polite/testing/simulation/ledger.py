@@ -121,8 +121,7 @@ class Ledger:
             if entry.out or (entry.ended is not None and entry.ended_at >= since):
                 entry.reasons += 1
                 if entry.ended is not None:
-                    entry.certain = False
-                    entry.ended = None
+                    entry.before, entry.ended, entry.certain = entry.ended, None, False
             elif entry.ended is None and entry.given and entry.given == entry.reasons:
                 entry.reasons += 1
             entry.out = False

@@ -394,7 +394,10 @@ class Life:
         workers = [each for each in self._workers[step.frontier] if not each.done()]
         if workers:
             self._hire(step.frontier)
-            workers[step.number % len(workers)].cancel()
+            worker = workers[step.number % len(workers)]
+            worker.cancel()
+            # A task that was cancelled keeps what it held, an unused permit too, for as long as anything keeps the task.
+            self._workers[step.frontier].remove(worker)
 
     async def _add(self, step: Step) -> None:
         self._hire(step.frontier)

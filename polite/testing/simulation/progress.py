@@ -127,6 +127,9 @@ class Progress:
         """The process was killed, and begins anew; a kept frontier rests first."""
         for place in self._places.values():
             place.open = place.fetching = place.fetches = 0
+        if self._plan.store != "none" or any(each.kept for each in self._plan.frontiers):
+            # What was kept counts as asked just now: before it is read again, and after.
+            self._again += 3
         self.excuse(seconds + max(self._rest(place, failed=True) for place in self._places.values()))
 
     # What must be.

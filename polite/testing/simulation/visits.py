@@ -107,7 +107,11 @@ class Visitor:
             if request is not None and not self._sites.ended:
                 self._left(permit, request, ledger, state, error)
             handed = handed and not isinstance(error, asyncio.CancelledError)
-            await _leave(permit, error, handed=handed)
+            try:
+                await _leave(permit, error, handed=handed)
+            finally:
+                # Its traceback leads back here: whatever this task is given next would live as long as that circle.
+                error = None
 
     async def _behave(
         self, permit: Permit, request: Request, chance: Random, span: float, state: "_State"
