@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.scoping import ScopeLimit, Scopes
 from polite.robots.policy import RobotsPolicy
-from polite.testing.simulation.plan import Plan, RobotsAnswer
+from polite.testing.simulation.plan import Plan, RobotsAnswer, several_at_a_time
 from polite.testing.simulation.trace import Trace
 
 # Floats of large times are coarse, and timers fire within the loop's resolution.
@@ -92,9 +92,16 @@ class Judge:
         self._places: dict[str, _Place] = {}
         self._versions: dict[str, list[_Version]] = {}
         self._fetching: dict[str, _Fetching] = {}
+        self._several = several_at_a_time(plan)
+        self._repaced_at = -math.inf
         self.pages = 0
         self.fetches = 0
         self.wall_was_set = False
+
+    def repaced(self, policy: PacingPolicy) -> None:
+        """From now another policy; turns that were given before stay."""
+        self.pacing = policy
+        self._repaced_at = self._now()
 
     # Robots.txt.
 
@@ -264,12 +271,12 @@ class Judge:
             place = self._places.setdefault(name, _Place())
             limit = self._limit(name)
             # Of several at a time, one may have been granted before another was answered.
-            if now < place.free_at - EPSILON_S and (limit == 1 or given_at > place.since):
+            if now < place.free_at - EPSILON_S and (not self._several or given_at > place.since):
                 self._trace.fail(
                     "each gap is kept",
                     f"{name} is asked {place.free_at - now:.3f} s early at {now:.3f}: {place.because}",
                 )
-            if len(place.open) >= limit:
+            if len(place.open) >= limit and given_at > self._repaced_at:
                 self._trace.fail(
                     "requests at one time",
                     f"{name} has {len(place.open)} open, of {limit}, and gets one more",

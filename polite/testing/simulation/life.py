@@ -372,7 +372,8 @@ class Life:
             anchor=Anchor.END if step.option("end") else Anchor.FIRST_BYTE,
             max_crawl_delay=300.0 if step.option("crawl") else self._gate.pacing.max_crawl_delay,
         )
-        self._parts.judge.pacing = self._parts.progress.pacing = pacing
+        self._parts.judge.repaced(pacing)
+        self._parts.progress.pacing = pacing
         self._gate.pacing = pacing
 
     async def _set_wall(self, step: Step) -> None:

@@ -127,6 +127,14 @@ class Plan:
         return 4.0 * max(self.thread_s) * (1 + len(self.sites)) + 0.001
 
 
+def several_at_a_time(plan: Plan) -> bool:
+    """Whether more than one request of a scope may be open at some time."""
+    crawl = plan.pacing.scopes.crawl if isinstance(plan.pacing.scopes, Scopes) else None
+    crawls = 1 if crawl is None else crawl.concurrency
+    repaced = max((step.option("concurrency") for step in plan.steps), default=1)
+    return max(plan.pacing.concurrency, crawls, repaced) > 1
+
+
 def draw(seed: int) -> Plan:
     """The world of a seed."""
     chance = Random(seed)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scoping import Scopes
-from polite.testing.simulation.plan import Plan, RobotsAnswer, Site
+from polite.testing.simulation.plan import Plan, RobotsAnswer, Site, several_at_a_time
 from polite.testing.simulation.trace import Trace
 
 # A retry, and a back-off, come up to a quarter later at random; a user's jitter adds up to half.
@@ -208,8 +208,7 @@ def _asked(answer: RobotsAnswer) -> float:
 
 def _rests_for_nothing(plan: Plan) -> int:
     """How often an origin may rest although no server was asked."""
-    several = plan.pacing.concurrency > 1 or any(step.option("concurrency") > 1 for step in plan.steps)
     # What was forgotten and is read again from the store counts as asked just now, before a fetch and after it.
     forgetful = plan.store != "none" and plan.robots.max_origins < len(plan.sites)
     # Where several turns may be open, one that came and was not used rests too: its rules were too old, or its worker went away.
-    return 3 * forgetful + 4 * several
+    return 3 * forgetful + 4 * several_at_a_time(plan)
