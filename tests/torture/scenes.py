@@ -62,22 +62,37 @@ async def closing(crawl: Crawl, steps: int) -> None:
     crawl.judge(tasks)
 
 
-async def by_frontier(crawl: Crawl) -> None:
-    """All through a frontier with room for one, so that who puts waits too; nothing that was put is lost."""
+async def by_frontier(
+    crawl: Crawl, urls: tuple[str, ...] = (), *, asked_at: float = 0.0, entered_at: float = 0.0
+) -> None:
+    """All through a frontier with room for one, so that who puts waits too; nothing that was put is lost.
+
+    `urls`: the crawl's, if not given. `asked_at`: when workers come. `entered_at`: permits that are given out sooner are
+    entered then.
+    """
+    urls = urls or crawl.urls
     frontier = polite.Frontier(crawl.gate, max_waiting=1, max_robots_tries=5)
     before = len(crawl.granted)
     joins: list[asyncio.Task[None]] = []
 
     async def put() -> None:
-        for url in reversed(crawl.urls):
+        for url in reversed(urls):
             await frontier.put(url)
             joins.append(asyncio.create_task(frontier.join()))
 
     async def work() -> None:
+        await until(asked_at)
         async for permit in frontier:
-            async with permit:
-                crawl.granted.append(permit.url)
-                await crawl.inside(permit)
+            await until(entered_at)
+            # Entered late, it may be disallowed by now, and more than one may meet what fails: its task is done, or waits again.
+            try:
+                async with permit:
+                    crawl.granted.append(permit.url)
+                    await crawl.inside(permit)
+            except polite.Disallowed:
+                continue
+            except (OSError, TimeoutError) as error:
+                crawl.expect_sabotage(error)
 
     workers = [asyncio.create_task(work()) for _ in range(2)]
     came = await crawl.ended(put())
@@ -108,6 +123,33 @@ async def ahead(crawl: Crawl, ask: Scene) -> None:
     await expect_changed_rules(crawl)
 
 
+async def replaced(crawl: Crawl, *, checked_at: float = 0.0, **at: float) -> None:
+    """What was put by the rules of the first visit is given out, or entered, when those are replaced.
+
+    `checked_at`: when another asks, who has them replaced.
+    """
+
+    async def check() -> None:
+        await until(checked_at)
+        await crawl.gate.check(crawl.urls[0])
+
+    await get_to_know(crawl)
+    before = len(crawl.granted)
+    (checked, played) = await crawl.ended(
+        check(), by_frontier(crawl, crawl.urls + crawl.path.withdrawn, **at)
+    )
+    if isinstance(played, BaseException):
+        raise played
+    if isinstance(checked, BaseException):
+        crawl.expect_sabotage(checked)
+    # A robots fetch that fails leaves the last good copy in force.
+    if not any(file == "fetch.py" for file, _ in crawl.saboteur.struck_at):
+        assert not set(crawl.path.withdrawn) & set(crawl.granted[before:]), (
+            "granted by rules that were replaced"
+        )
+    await expect_changed_rules(crawl)
+
+
 async def shared(crawl: Crawl, at: float) -> None:
     """Asked at that time, when another crawler has put into the store what it was told since."""
     await get_to_know(crawl)
@@ -130,7 +172,8 @@ async def get_to_know(crawl: Crawl) -> None:
 
 async def until(time: float) -> None:
     """Virtual time passes, if it has not."""
-    await asyncio.sleep(time - asyncio.get_running_loop().time())
+    if (left_s := time - asyncio.get_running_loop().time()) > 0:
+        await asyncio.sleep(left_s)
 
 
 async def another_fills(crawl: Crawl) -> None:
@@ -173,4 +216,10 @@ SHARED: dict[str, Scene] = {
     "shared ahead": partial(shared, at=NEAR_END_S),
     "shared at the end": partial(shared, at=TTL_S + 1),
 }
-ALL = SCENES | LATER | SHARED
+# Through a frontier, on paths whose rules change.
+REPLACED: dict[str, Scene] = {
+    "asked late": partial(replaced, asked_at=TTL_S + 1),
+    "asked late, checked before": partial(replaced, checked_at=TTL_S + 1, asked_at=TTL_S + RETRY_S),
+    "entered late": partial(replaced, entered_at=TTL_S + 1),
+}
+ALL = SCENES | LATER | SHARED | REPLACED

@@ -11,9 +11,9 @@ import pytest
 from tests.torture.crawl import Crawl, open_files
 from tests.torture.loop import PatientLoop
 from tests.torture.saboteur import ROOT, Failure, Place, Saboteur
-from tests.torture.scenes import ALL, LATER, SCENES, SHARED
+from tests.torture.scenes import ALL, LATER, REPLACED, SCENES, SHARED
 from tests.torture.stores import STORES, Opening, filled
-from tests.torture.web import CHANGED, CLOSED, ONE_ADDRESS, PATHS, PAUSED, Path
+from tests.torture.web import CHANGED, CLOSED, HOSTILE, ONE_ADDRESS, PATHS, PAUSED, Path
 
 # Thousands of crawls, most of whose time would be the disk's: what is written here need not outlive the machine.
 IN_MEMORY = File("/dev/shm") if File("/dev/shm").is_dir() else None
@@ -119,6 +119,23 @@ def test_nor_when_addresses_are_asked_for_again(scene: str, failure: Failure) ->
     tortured(ONE_ADDRESS, scene, STORES["none"], failure)
 
 
+@FAILURES
+@pytest.mark.parametrize("store", ["none", "file"])
+@pytest.mark.parametrize("scene", SCENES)
+def test_nor_when_a_thread_decides_about_long_urls(scene: str, store: str, failure: Failure) -> None:
+    tortured(HOSTILE, scene, STORES[store], failure)
+
+
+@FAILURES
+@pytest.mark.parametrize("store", ["none", "file"])
+@pytest.mark.parametrize("path", [CHANGED, HOSTILE], ids=lambda p: p.name)
+@pytest.mark.parametrize("scene", REPLACED)
+def test_nor_when_rules_are_replaced_before_a_permit_is_entered(
+    scene: str, path: Path, store: str, failure: Failure
+) -> None:
+    tortured(path, scene, STORES[store], failure)
+
+
 # What waits for something that never does: it cannot fail there.
 NEVER_SUSPEND = {
     "gate.py: await self._turns.close()",
@@ -131,7 +148,6 @@ NEVER_SUSPEND = {
     "frontier.py: await asyncio.sleep(0)",
     # Every 500 tasks of one origin, for the sake of others.
     "approach.py: await asyncio.sleep(0)",
-    "approach.py: await self._check(lane, standing)",
     # Entering and leaving are done at once.
     "fetch.py: async with asyncio.timeout(left_s)",
     # What was good before the failure has been read.
@@ -181,7 +197,8 @@ def test_every_await_there_is_was_among_those_that_failed(template: File) -> Non
         *((TWO, scene, filled(template)) for scene in ("gate", "frontier")),
         *((path, scene, STORES[store]) for path in (CHANGED, PAUSED) for scene in LATER for store in STORES),
         *((CHANGED, scene, STORES[store]) for scene in SHARED for store in ("memory", "file")),
-        *((path, scene, STORES["none"]) for path in (CLOSED, ONE_ADDRESS) for scene in SCENES),
+        *((path, scene, STORES["none"]) for path in (CLOSED, HOSTILE, ONE_ADDRESS) for scene in SCENES),
+        *((path, scene, STORES["none"]) for path in (CHANGED, HOSTILE) for scene in REPLACED),
         *((ONE_ADDRESS, scene, STORES["none"]) for scene in LATER),
     ]:
         saboteur = Saboteur()

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 
 from polite.cli.demo.server import Web, _Site
 from polite.cli.demo.world import HOSTS, MIN_DELAY_S, Quirk
@@ -17,6 +18,9 @@ RULES = b"User-agent: *\nDisallow: /no\n"
 # Read in a thread, one at a time.
 LARGE_RULES = RULES + b"# filler\n" * 3_000
 CHANGED_RULES = RULES + b"Disallow: /withdrawn\n" + b"# filler\n" * 3_000
+# Rules and URLs about which only a thread decides: what a path may cost counts, and this one costs little.
+HOSTILE_RULES = RULES + b"".join(b"Disallow: /*%c*%c*0\n" % pair for pair in product(b"abcdefghij", repeat=2))
+LONG = 17_000 * "x"
 # The crawl begins at 22:13:20 UTC.
 HOURS = b"User-agent: *\nVisit-time: 2230-2345\nDisallow: /no\n"
 OPENS_S = 1_000.0
@@ -66,6 +70,8 @@ def _answer(url: str, times: int) -> Answer:
             return Reply(200, LARGE_RULES)
         case "changed.test/robots.txt":
             return Reply(200, LARGE_RULES if times == 1 else CHANGED_RULES)
+        case "hostile.test/robots.txt":
+            return Reply(200, HOSTILE_RULES if times == 1 else HOSTILE_RULES + b"Disallow: /withdrawn\n")
         case "paused.test/robots.txt":
             return Reply(503, retry_after=PAUSE) if times == 2 else Reply(200, RULES)
         case "hours.test/robots.txt":
@@ -115,6 +121,13 @@ ONE_ADDRESS = Path(
     ("http://large.test/page", "http://larger.test/page"),
     ("http://large.test/no",),
     scopes=Scopes(address=ScopeLimit(MIN_DELAY_S)),
+)
+# Long URLs, by hostile rules; the second answer is another here, too.
+HOSTILE = Path(
+    "hostile",
+    (f"http://hostile.test/page{LONG}", f"http://hostile.test/other{LONG}"),
+    (f"http://hostile.test/no{LONG}",),
+    (f"http://hostile.test/withdrawn{LONG}",),
 )
 PAUSED = Path("paused", ("http://paused.test/page",), ("http://paused.test/no",))
 
