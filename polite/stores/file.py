@@ -184,6 +184,9 @@ class StoreFile:
 
     def close(self) -> None:
         """Give the connection back. It is opened again when it is needed again."""
+        if self._mode != "ro":
+            self._looks = 0
+            self._database.checkpoint()
         self._database.close()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:

@@ -65,6 +65,20 @@ async def test_what_was_saved_is_there_for_another_process_at_once(opened, path)
     ]
 
 
+async def test_a_closed_store_is_whole_in_its_file_although_another_connection_is_open(
+    opened, path, tmp_path
+):
+    store, alone = opened(), tmp_path / "alone.sqlite"
+    await store.save(SITE, FIRST)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("SELECT count(*) FROM robots").fetchall()
+
+        await store.close()
+
+        alone.write_bytes(path.read_bytes())
+    assert raw(alone, "SELECT origin FROM robots") == [("https://site.test",)]
+
+
 async def test_the_file_is_written_ahead_so_that_a_reader_never_waits(opened, path):
     await opened().save(SITE, FIRST)
 
