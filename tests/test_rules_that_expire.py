@@ -109,7 +109,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_rules_that_expire_before_the_turn_comes_are_good_for_that_turn(case: str) -> None:
+async def test_k2_rules_that_expire_before_the_turn_comes_are_good_for_that_turn(case: str) -> None:
     reply, options, gap = CASES[case]
     server = Server(reply)
 

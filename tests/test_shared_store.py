@@ -52,7 +52,7 @@ def answering(*answers: Reply) -> ScriptedTransport:
     return ScriptedTransport({ROBOTS: answers})
 
 
-async def test_a_slow_failure_does_not_replace_the_rules_that_another_gate_saved_meanwhile(
+async def test_k3_a_slow_failure_does_not_replace_the_rules_that_another_gate_saved_meanwhile(
     shared: Opening,
 ) -> None:
     slow, quick, down = answering(Reply(500)), answering(CLOSED), answering(Reply(500))
@@ -76,7 +76,7 @@ async def test_a_slow_failure_does_not_replace_the_rules_that_another_gate_saved
 
 
 @pytest.mark.parametrize("asks_first", ["when it is over", "ahead of time"])
-async def test_a_back_off_that_one_gate_met_is_one_for_the_gate_that_knew_the_origin(
+async def test_k4_a_back_off_that_one_gate_met_is_one_for_the_gate_that_knew_the_origin(
     shared: Opening, asks_first: str
 ) -> None:
     met, knew = answering(RULES, BUSY), answering(RULES)
