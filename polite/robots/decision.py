@@ -43,6 +43,8 @@ class Decider(Protocol):
 
     def undefined(self, path: str) -> bool: ...
 
+    def conflict(self, path: str) -> Rule | None: ...
+
 
 class _Fields(NamedTuple):
     path: str
@@ -94,7 +96,10 @@ class Decision(_Fields):
 
     @property
     def undefined(self) -> bool:
-        """Whether the dialect's document calls this situation undefined: the order of a wildcard rule (P3)."""
+        """Whether the dialect's document calls this situation undefined: the order of a wildcard rule (P3).
+
+        Worked out when asked for, by a look at each rule. The text of a decision names the conflict only where that is quick.
+        """
         return self.reason is Reason.RULE and self.decider.undefined(self.path)
 
     def __str__(self) -> str:
@@ -102,10 +107,9 @@ class Decision(_Fields):
         if self.rule is None:
             because = "" if self.cause is None else f" ({self.cause.value})"
             return f"{verdict}: {self.reason.value}{because}"
-        if not self.undefined:
-            return f"{verdict} by {self.rule}"
-        opposed = next(rule for rule in self.overruled if rule.allows != self.allowed)
-        return f"{verdict} by {self.rule}, whose conflict with {opposed} is undefined"
+        opposed = self.decider.conflict(self.path) if self.reason is Reason.RULE else None
+        conflict = "" if opposed is None else f", whose conflict with {opposed} is undefined"
+        return f"{verdict} by {self.rule}{conflict}"
 
     def __repr__(self) -> str:
         return f"<Decision {shown(self.path)}: {self}>"

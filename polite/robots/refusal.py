@@ -1,15 +1,25 @@
 """The exceptions that carry a decision: what a crawler gets instead of a permit."""
 
-from polite.errors import PoliteError, shown
+from polite.errors import PoliteError
 from polite.robots.rules import Decision
 
 
 class Disallowed(PoliteError):
     """robots.txt does not let the URL be fetched. `decision` says by which rule, or why without one."""
 
+    url: str
+
     def __init__(self, decision: Decision, *, url: str) -> None:
-        super().__init__(f"{shown(url)}: {decision}", url=url)
+        super().__init__("", url=url)
+        self.args = (decision,)
         self.decision = decision
+
+    def __str__(self) -> str:
+        # Not before it is asked for: a crawl refuses millions, and some dialects look at many rules to word it.
+        return f"{self.url}: {self.decision}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
 
 
 class Unreachable(Disallowed):

@@ -25,6 +25,11 @@ _QUICK = 1_750_000
 _STEPS_OF_A_RULE = 6
 _STEPS_OF_ANY_RULE = 66
 
+# What may be tried one by one within a few milliseconds: rules, their octets, and steps.
+_MOST_TRIED = 1_000
+_MOST_TEXT = 50_000
+_MOST_STEPS = 16 * _QUICK
+
 # What sets of rules were measured to take once asked (tests/robots/test_memory.py), and a little more.
 _OCTETS_OF_A_SET = 1_000
 _OCTETS_OF_A_RULE = 140
@@ -231,19 +236,38 @@ class RuleSet:
         """Whether only the order of a wildcard rule, which is undefined, decides between the rules that match.
 
         The others have an order; a wildcard rule that opposes their verdict makes it uncertain, as do two
-        opposed wildcard rules alone (P3). Where ties are defined, those are certain (P2).
+        opposed wildcard rules alone (P3). Where ties are defined, those are certain (P2). Tries each rule.
         """
+        return self._conflict(path) is not None
+
+    def conflict(self, path: str) -> Rule | None:
+        """Return the strongest rule against the verdict about a path, if that is `undefined`; else None.
+
+        None, too, if that would take more than a few milliseconds to find out: for many or long rules, or a long path.
+        """
+        if len(self._paths) > _MOST_TRIED or sum(map(len, self._paths)) > _MOST_TEXT:
+            return None
+        if len(self._paths) * len(path) * _STEPS_OF_ANY_RULE > _MOST_STEPS:
+            return None
+        return self._conflict(path)
+
+    def _conflict(self, path: str) -> Rule | None:
         conflict = self.dialect.wildcard_conflict
-        matching = [] if conflict is WildcardConflict.DEFINED else self._matching(path)
+        if conflict is WildcardConflict.DEFINED or len({mark & 1 for mark in self._marks}) < 2:
+            return None
+        matching = self._matching(path)
         if not matching:
-            return False
-        best = next((each for each in matching if not _has_wildcard(each[1])), matching[0])
-        return any(
+            return None
+        best = next((each for each in matching if not _has_wildcard(each.matcher)), matching[0])
+        if not any(
             _has_wildcard(matcher)
             and (precedence ^ best[0]) & 1
             and (conflict is WildcardConflict.UNDEFINED or precedence >> 1 != best[0] >> 1)
             for precedence, matcher, _ in matching
-        )
+        ):
+            return None
+        opposed = next(each for each in matching if (each.precedence ^ matching[0].precedence) & 1)
+        return self._rule(opposed.place)
 
     def _normal(self, path: str) -> str:
         if path[:1] != "/":

@@ -9,8 +9,9 @@ from types import FrameType
 import pytest
 
 from polite.robots import loom
-from polite.robots.dialect import CLASSIC, GOOGLE, RFC9309, Dialect
+from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.parse import parse
+from polite.robots.refusal import Disallowed
 from polite.robots.rules import RuleSet
 
 AGENT = "User-agent: *\n"
@@ -95,6 +96,35 @@ def test_a_question_takes_steps_by_the_length_of_the_path_and_not_of_the_file(
     asked = steps(lambda: (rules.allows(path), rules.decide(path)))
 
     assert asked <= 100 + 4 * len(path)
+
+
+@pytest.mark.parametrize("dialect", [GOOGLE_2010, GOOGLE_2019], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("rules", [900, 9_000])
+def test_a_refusal_is_not_worded_before_it_is_read_and_then_within_a_limit(rules: int, dialect: Dialect):
+    body = AGENT + "Allow: /*/x\nDisallow: /a\n" + "".join(f"Allow: /*b*{n}$\n" for n in range(rules))
+    path = "/a" + "b" * 200
+    decision = ready(body.encode(), dialect).decide(path)
+    refusals = []
+
+    made = steps(lambda: refusals.append(Disallowed(decision, url=f"https://a.test{path}")))
+    worded = steps(lambda: str(refusals[0]))
+
+    assert made < 1_000
+    assert worded < 20_000
+    assert str(refusals[0]).endswith("disallowed by Disallow: /a (line 3)")
+    assert not decision.undefined
+
+
+@pytest.mark.parametrize(
+    ("rules", "length", "named"), [(900, 9, True), (9_000, 9, False), (900, 9_000, False)]
+)
+def test_a_conflict_is_named_where_that_takes_few_steps(rules: int, length: int, named: bool):
+    body = AGENT + "Allow: /*a\nDisallow: /bbbb\n" + "".join(f"Allow: /{n}\n" for n in range(rules))
+
+    decision = ready(body.encode(), GOOGLE_2010).decide("/bbbb" + "a" * length)
+
+    assert decision.undefined
+    assert ("is undefined" in str(decision)) is named
 
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
