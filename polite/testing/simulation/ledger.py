@@ -48,15 +48,19 @@ class Ledger:
         """A put has begun: the URL may be in from now."""
         now = self._now()
         entry = self.entries.get(url)
+        due_at, due_wall = now + (later or 0.0), None if later is None else self._wall() + later
         if entry is None:
-            due_wall = None if later is None else self._wall() + later
-            self.entries[url] = Entry(url, now, now + (later or 0.0), due_wall)
-        elif again and entry.ended is not None:
-            entry.reasons += 1
+            self.entries[url] = Entry(url, now, due_at, due_wall)
+            return
+        # It may come to its end before this put is looked at.
+        entry.reasons += again
+        if again and entry.ended is not None:
             entry.before, entry.ended, entry.certain = entry.ended, None, False
-            entry.put_at = now
-            entry.due_at = now + (later or 0.0)
-            entry.due_wall = None if later is None else self._wall() + later
+            entry.put_at, entry.due_at, entry.due_wall = now, due_at, due_wall
+        elif not entry.certain:
+            # Of two that are on their way at one time, either may be the first.
+            entry.due_at = min(entry.due_at, due_at)
+            entry.due_wall = None if due_wall is None else entry.due_wall
 
     def put(self, url: str, admission: str) -> None:
         """It was acknowledged. By then it may have come to an end already."""
@@ -87,6 +91,7 @@ class Ledger:
         if entry.due_wall is not None and self._wall() < entry.due_wall - _TIME_S and not self.wall_was_set:
             self._trace.fail("a task waits for its time", f"{self.name}: {url} comes before its not_before")
         entry.given += 1
+        entry.ended = None
         entry.out = True
         entry.certain = True
 
@@ -133,7 +138,9 @@ class Ledger:
         """Those that are certain to wait, and whose time has come."""
         now, wall = self._now(), self._wall()
         for entry in self.entries.values():
-            due = entry.due_at <= now and (entry.due_wall is None or entry.due_wall <= wall)
+            # A clock that was set after the put moves the moment that was meant, or does not: both are right.
+            dated = entry.due_wall is not None and (self.wall_was_set or entry.due_wall > wall)
+            due = entry.due_at <= now and not dated
             if due and entry.certain and entry.ended is None and not entry.out:
                 yield entry
 

@@ -99,7 +99,7 @@ class Life:
             _AGENT,
             robots=plan.robots,
             pacing=plan.pacing,
-            store=parts.memory if plan.store != "none" else None,
+            store={"memory": parts.memory, "file": self._file("robots")}.get(plan.store),
             throttle=throttle,
             listener=self._listener(),
             clock=self._clock,
