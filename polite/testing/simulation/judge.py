@@ -28,7 +28,7 @@ _MOST_FETCHES = 1_000
 class Request:
     """One request as its server sees it. Times are world seconds.
 
-    `began_at`: when it was granted, or robots.txt was asked for. `limit`: requests that may be open at one time then.
+    `began_at`: when it was granted, or robots.txt was asked for. `forgot`: what the file asks may not be known then. `limit`: requests that may be open at one time then.
     `anchor`: what the policy said when it was reported.
     """
 
@@ -36,6 +36,7 @@ class Request:
     began_at: float
     url: str = ""
     robots: bool = False
+    forgot: bool = False
     reported: tuple[int | None, float | None] | None = None
     reported_at: float = 0.0
     anchor: Anchor = Anchor.FIRST_BYTE
@@ -62,9 +63,12 @@ class _Place:
 
 @dataclass(slots=True)
 class _Fetching:
-    """How an origin's last robots.txt fetch ended, for the next one. `may_at`: before it, none is needed."""
+    """How an origin's last robots.txt fetch ended, for the next one. `asked`: it was, in this life; `may_at`: before it, none is
+    needed.
+    """
 
     asking: bool = False
+    asked: bool = False
     failures: int = 0
     may_at: float = -math.inf
     because: str = ""
@@ -122,7 +126,9 @@ class Judge:
                     f"{about} is asked {fetching.may_at - self._now():.3f} s early: {fetching.because}",
                 )
         fetching.asking = True
-        return self._begun(origin, self._now(), robots=True)
+        request = self._begun(origin, self._now(), robots=True)
+        fetching.asked = True
+        return request
 
     def robots_dropped(self, request: Request, about: str, *, failed: bool) -> None:
         """The request ended without an answer: cancelled by the crawler, or (`failed`) broken, or too slow."""
@@ -178,7 +184,7 @@ class Judge:
     def restarted(self, *, kept: bool) -> None:
         """The process was killed. `kept`: whether robots.txt results outlive it."""
         for fetching in self._fetching.values():
-            fetching.asking = False
+            fetching.asking = fetching.asked = False
             fetching.may_at = -math.inf
             fetching.failures = 0
         for place in self._places.values():
@@ -266,7 +272,7 @@ class Judge:
 
     def _begun(self, origin: str, given_at: float, url: str = "", *, robots: bool = False) -> Request:
         now = self._now()
-        request = Request(origin, now, url, robots)
+        request = Request(origin, now, url, robots, forgot=robots and self._may_have_forgotten(origin))
         for name in self._scopes(origin):
             place = self._places.setdefault(name, _Place())
             limit = self._limit(name)
@@ -327,11 +333,22 @@ class Judge:
     def _asked(self, request: Request) -> float:
         """What the file asks, by each answer that may be in force: the least of them."""
         before = self._in_force(request.origin, request.began_at)
-        if request.robots and self._robots.max_origins < len(self._plan.sites):
-            return 0.0  # what the file asked may be forgotten
+        if request.forgot:
+            return 0.0
         if request.robots:
             before = [each for each in before if each.at < self._now()] or before
         return min((_delay(each.answer, self._wall()) for each in before), default=0.0)
+
+    def _may_have_forgotten(self, origin: str) -> bool:
+        """Whether what the file asks may not be known where robots.txt is asked for.
+
+        The origin was evicted; its last fetch failed, and no stale copy is kept; or another's redirect leads there, and the
+        origin itself was not needed in this life.
+        """
+        fetching = self._fetching.get(origin)
+        failed = fetching is not None and fetching.failures > 0 and not self._robots.keep_stale
+        unknown = fetching is None or not fetching.asked
+        return failed or unknown or self._robots.max_origins < len(self._plan.sites)
 
     def _scopes(self, origin: str) -> tuple[str, ...]:
         return (origin,) if self._crawl_limit is None else (origin, CRAWL)

@@ -14,7 +14,7 @@ class Entry:
     """One URL. `certain`: its put was acknowledged. `reasons`: how often it may be given out. Times are world seconds.
 
     `ended`: "done", "refused" or "dropped", or None while it is still to come. `ended_at`: when that was. `before`: how it had
-    ended before it was put again.
+    ended before it was put again. `orphan`: it was out when the process was killed.
     """
 
     url: str
@@ -28,6 +28,7 @@ class Entry:
     ended: str | None = None
     ended_at: float = 0.0
     before: str | None = None
+    orphan: bool = False
 
 
 class Ledger:
@@ -50,7 +51,7 @@ class Ledger:
         entry = self.entries.get(url)
         due_at, due_wall = now + (later or 0.0), None if later is None else self._wall() + later
         if entry is None:
-            self.entries[url] = Entry(url, now, due_at, due_wall)
+            self.entries[url] = Entry(url, now, due_at, due_wall, reasons=1 + again)
             return
         # It may come to its end before this put is looked at.
         entry.reasons += again
@@ -92,6 +93,7 @@ class Ledger:
             self._trace.fail("a task waits for its time", f"{self.name}: {url} comes before its not_before")
         entry.given += 1
         entry.ended = None
+        entry.orphan = False
         entry.out = True
         entry.certain = True
 
@@ -123,6 +125,10 @@ class Ledger:
             self.entries.clear()
             return
         for entry in self.entries.values():
+            if entry.orphan:
+                # Its last try may be counted, and the event that tells of it lost with the process.
+                entry.certain = False
+            entry.orphan = entry.out
             if entry.out or (entry.ended is not None and entry.ended_at >= since):
                 entry.reasons += 1
                 if entry.ended is not None:
