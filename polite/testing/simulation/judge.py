@@ -28,8 +28,8 @@ _MOST_FETCHES = 1_000
 class Request:
     """One request as its server sees it. Times are world seconds.
 
-    `began_at`: when it was granted, or robots.txt was asked for. `forgot`: what the file asks may not be known then. `limit`: requests that may be open at one time then.
-    `anchor`: what the policy said when it was reported.
+    `began_at`: when it was granted, or robots.txt was asked for. `forgot`: what the file asks may not be known then. `anchor`: what
+    the policy said when it was reported.
     """
 
     origin: str
@@ -57,6 +57,7 @@ class _Place:
 
     open: list[Request] = field(default_factory=list)
     free_at: float = -math.inf
+    last: float = -math.inf
     since: float = -math.inf
     because: str = "nothing"
 
@@ -181,15 +182,16 @@ class Judge:
         cancelled = any(dict(step.options).get("patience") is not None for step in self._plan.steps)
         return not (forgetful or cancelled or self.wall_was_set)
 
-    def restarted(self, *, kept: bool) -> None:
-        """The process was killed. `kept`: whether robots.txt results outlive it."""
+    def restarted(self, *, kept: bool, rest: set[str]) -> None:
+        """The process was killed. `kept`: whether robots.txt results outlive it; `rest`: origins that still wait their delay."""
         for fetching in self._fetching.values():
             fetching.asking = fetching.asked = False
             fetching.may_at = -math.inf
             fetching.failures = 0
-        for place in self._places.values():
+        for name, place in self._places.items():
             place.open.clear()
-            place.free_at = -math.inf
+            delay = self.pacing.min_delay if name in rest else -math.inf
+            place.free_at = min(place.free_at, place.last + delay)
         if not kept:
             self._versions.clear()
 
@@ -288,7 +290,7 @@ class Judge:
                     f"{name} has {len(place.open)} open, of {limit}, and gets one more",
                 )
             place.open.append(request)
-            if limit > 1:
+            if limit > 1 and given_at > self._repaced_at:
                 # Counted from the grant, which may have been a while before the request.
                 gap = self._gap(name, request, None, None) - (now - given_at)
                 self._hold(name, gap, "a grant, of several at a time,")
@@ -309,6 +311,7 @@ class Judge:
 
     def _hold(self, name: str, seconds: float, because: str) -> None:
         place = self._places[name]
+        place.last = self._now()
         if self._now() + seconds > place.free_at:
             place.free_at = self._now() + seconds
             place.since = self._now()

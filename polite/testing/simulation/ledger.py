@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from polite.testing.simulation.plan import FrontierPlan
 from polite.testing.simulation.trace import Trace
@@ -31,6 +32,13 @@ class Entry:
     orphan: bool = False
 
 
+class Due(NamedTuple):
+    """When a task may go: world seconds, and Unix time where a date was given."""
+
+    at: float
+    wall: float | None
+
+
 class Ledger:
     """The entries of one frontier. `wall`: Unix time of the crawler, or None where its clock was set."""
 
@@ -45,14 +53,14 @@ class Ledger:
         self.entries: dict[str, Entry] = {}
         self.wall_was_set = False
 
-    def putting(self, url: str, *, later: float | None, again: bool) -> None:
-        """A put has begun: the URL may be in from now."""
+    def putting(self, url: str, *, later: float | None, again: bool) -> Due:
+        """A put has begun: the URL may be in from now. Returns when it would be due, for `put`."""
         now = self._now()
         entry = self.entries.get(url)
         due_at, due_wall = now + (later or 0.0), None if later is None else self._wall() + later
         if entry is None:
             self.entries[url] = Entry(url, now, due_at, due_wall, reasons=1 + again)
-            return
+            return Due(due_at, due_wall)
         # It may come to its end before this put is looked at.
         entry.reasons += again
         if again and entry.ended is not None:
@@ -62,12 +70,15 @@ class Ledger:
             # Of two that are on their way at one time, either may be the first.
             entry.due_at = min(entry.due_at, due_at)
             entry.due_wall = None if due_wall is None else entry.due_wall
+        return Due(due_at, due_wall)
 
-    def put(self, url: str, admission: str) -> None:
+    def put(self, url: str, admission: str, due: Due) -> None:
         """It was acknowledged. By then it may have come to an end already."""
         entry = self.entries[url]
         if admission == "waiting":
             entry.certain = True
+            if not entry.given:
+                entry.due_at, entry.due_wall = due
         elif admission == "duplicate" and entry.ended is None:
             entry.certain = entry.before is None
             entry.ended = entry.before

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
+from functools import partial
 from random import Random
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
@@ -32,8 +33,8 @@ class SimulationLoop(VirtualTimeLoop):
 
     The delay is drawn from `delays` (seconds). Half of the jobs run when they are handed over, half when their delay is over:
     a real thread may do its work at either moment. Jobs of one executor run one after the other, as in a pool of one
-    thread; those of the default executor run side by side. `refuse`, where it is set, gives the error that jobs of an
-    executor of their own fail with: a disk that is full.
+    thread; those of the default executor run side by side. `refuse`, where it is set, is asked for the error that work
+    for an executor of its own fails with: a disk that is full.
 
     Args:
         start: the loop's time at its beginning (virtual seconds).
@@ -47,7 +48,7 @@ class SimulationLoop(VirtualTimeLoop):
         self._chance = chance
         self._delays = delays
         self._lines: dict[Executor, deque[_Job]] = {}
-        self.refuse: Callable[[], Exception | None] = lambda: None
+        self.refuse: Callable[[Callable[[], Any]], Exception | None] = lambda work: None
         self.jobs = 0  # handed over to an executor of its own, and not answered yet
         self.shared_jobs = 0  # to the default one
 
@@ -58,7 +59,7 @@ class SimulationLoop(VirtualTimeLoop):
         if executor is not None and getattr(executor, "_shutdown", False):
             raise RuntimeError("cannot schedule new futures after shutdown")
         future: asyncio.Future[_T] = self.create_future()
-        job = _Job(lambda: func(*args), future)
+        job = _Job(partial(func, *args), future)
         if executor is None:
             self.shared_jobs += 1
             self._begin(job, None)
@@ -85,7 +86,7 @@ class SimulationLoop(VirtualTimeLoop):
 
     def _done(self, job: _Job, executor: Executor | None) -> tuple[Any, BaseException | None]:
         try:
-            refusal = None if executor is None else self.refuse()
+            refusal = None if executor is None else self.refuse(job.work)
             return (job.work(), None) if refusal is None else (None, refusal)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it is the caller's
             return None, error

@@ -4,6 +4,7 @@ import asyncio
 from collections import ChainMap, OrderedDict, UserDict
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from http.client import HTTPMessage
 from random import Random
 from types import MappingProxyType
@@ -72,12 +73,19 @@ class FullDisk:
         self._now = now
         self._met = met
 
-    def __call__(self) -> Exception | None:
-        """The error that a job fails with now, or None."""
-        if not self._begins <= self._now() < self._ends:
+    def __call__(self, work: Callable[[], Any]) -> Exception | None:
+        """The error that work fails with now, or None. A file can be closed on a full disk."""
+        if not self._begins <= self._now() < self._ends or _ends_a_file(work):
             return None
         self._met()
         return StoreFailed("simulated: the disk is full")
+
+
+def _ends_a_file(work: object) -> bool:
+    while isinstance(work, partial):
+        work = work.func
+    name = getattr(work, "__name__", "")
+    return any(word in name for word in ("close", "shutdown", "serve_all"))
 
 
 def odd_headers(chance: Random, fields: dict[str, str]) -> Headers:

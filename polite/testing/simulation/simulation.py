@@ -1,7 +1,9 @@
 """One seed, one world: it is drawn, lived through in virtual time, and checked; a failing one is made smaller and told."""
 
 import asyncio
+import gc
 import logging
+import os
 import random
 import shutil
 import tempfile
@@ -15,6 +17,7 @@ from typing import Any
 
 from polite.errors import StoreFailed
 from polite.events import Event
+from polite.gate import Permit
 from polite.ports import Scheduler
 from polite.stores.memory import MemoryStore
 from polite.testing.simulation.judge import Judge
@@ -26,11 +29,13 @@ from polite.testing.simulation.progress import Progress
 from polite.testing.simulation.saboteurs import FullDisk
 from polite.testing.simulation.sites import Sites
 from polite.testing.simulation.trace import Trace, Violation
-from polite.testing.simulation.visits import Visit, Visitor
+from polite.testing.simulation.visits import Visit, Visitor, origin_of
 
 _EPOCH = 1_700_000_000.0
 # What a process that was killed may still need to end its tasks (virtual seconds), so that nothing of it is left.
 _CLEARING_S = 1_000_000.0
+# Looking through all objects takes longer than most worlds.
+_EVERY = 50
 # Saboteurs whose errors polite logs, as it must.
 _LOUD = frozenset({"listener", "listener-cancelled", "throttle", "throttle-nonsense", "store"})
 
@@ -220,6 +225,7 @@ class _World:
     def run(self) -> Report:
         """All lives. Raises SimulationFailed."""
         random.seed(self.plan.seed)
+        descriptors = _descriptors()
         kills = list(self.plan.kills)
         lives = 0
         going_on = True
@@ -228,7 +234,19 @@ class _World:
             going_on = self._live(lives, kills.pop(0) if kills else None)
             if self.trace.violation is not None:
                 raise SimulationFailed(self.plan.seed, self.trace.violation, self.plan, self.trace.lines)
+        self._expect_given_back(descriptors)
         return Report(self.plan.seed, self.judge.pages, self.judge.fetches, self._time, lives)
+
+    def _expect_given_back(self, descriptors: int) -> None:
+        """Nothing of the world is held any more."""
+        if _descriptors() != descriptors:
+            self._fail("no descriptor is left", f"{descriptors} were open before, {_descriptors()} are after")
+        elif self.plan.seed % _EVERY == 0:
+            gc.collect()
+            if left := sum(isinstance(each, Permit) for each in gc.get_objects()):
+                self._fail("no finished permit is left", f"{left} are alive")
+        if self.trace.violation is not None:
+            raise SimulationFailed(self.plan.seed, self.trace.violation, self.plan, self.trace.lines)
 
     def clear(self) -> None:
         """Remove the world's files."""
@@ -246,7 +264,7 @@ class _World:
         zero = self._chance.uniform(-self._time, 1e6)
         self._clock = SimulatedClock(loop, zero=zero, wall=self._wall)
         self._parts.sites.ended = False
-        self._parts.visitor.granted = 0
+        self._parts.visitor.granted = self._parts.visitor.told = 0
         loop.set_exception_handler(
             lambda _, context: self.logged.append(f"{context['message']}: {context.get('exception')!r}")
         )
@@ -279,7 +297,10 @@ class _World:
     def _killed(self, loop: SimulationLoop, number: int) -> bool:
         """The files stay as they are at this moment; the process's tasks do nothing any more that counts."""
         self.trace.note("KILLED")
-        self._next_life(number, since=loop.time() - self.plan.slack_s)
+        # What ended while the disk was full was not written either.
+        unwritten = loop.time() if self._full_since is None else self._full_since
+        self._full_since = None
+        self._next_life(number, since=unwritten - self.plan.slack_s)
         return True
 
     def _next_life(self, number: int, since: float) -> None:
@@ -287,7 +308,7 @@ class _World:
             name, _, rest = file.name.partition(f"-{number}.sqlite")
             shutil.copyfile(file, self.folder / f"{name}-{number + 1}.sqlite{rest}")
         self._parts.sites.ended = True
-        self.judge.restarted(kept=self.plan.store != "none")
+        self.judge.restarted(kept=self.plan.store != "none", rest=self._remembered())
         for ledger in self._parts.ledgers:
             ledger.killed(since)
         down = self._chance.choice([0.0, 1.0, 100.0])
@@ -296,10 +317,19 @@ class _World:
             self._wall = self._clock.step_wall(0.0)
         self.progress.restarted(down)
 
+    def _remembered(self) -> set[str]:
+        """Origins that wait their delay in the next life: a frontier's file has them, and only frontiers ask for them."""
+        if any(step.kind in {"permit", "check", "explain", "pump"} for step in self.plan.steps):
+            return set()
+        kept = [
+            ledger for ledger, plan in zip(self._parts.ledgers, self.plan.frontiers, strict=True) if plan.kept
+        ]
+        return {origin_of(each.url) for ledger in kept for each in ledger.entries.values() if each.certain}
+
     def _ended(self, loop: SimulationLoop, task: "asyncio.Task[None]", number: int) -> bool:
         error: BaseException | None = asyncio.CancelledError() if task.cancelled() else task.exception()
         if isinstance(error, StoreFailed) and self._full_since is not None:
-            self.trace.note("ENDED", error)
+            self.trace.note("ENDED", str(error))
             self._next_life(number, since=self._full_since - self.plan.slack_s)
             self._full_since = None
             return True
@@ -353,6 +383,14 @@ class _World:
         self._loop = None
         self._clock = None
         loop.close()
+
+
+def _descriptors() -> int:
+    """How many this process has open; 0 where that cannot be told."""
+    try:
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - counted, thousands of times
+    except OSError:
+        return 0
 
 
 def _causes(error: BaseException) -> Iterator[str]:

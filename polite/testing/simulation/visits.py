@@ -52,7 +52,8 @@ class Visitor:
         self._trace = trace
         self._now = now
         self._visit = visit
-        self.granted = 0
+        self.granted = 0  # permits received
+        self.told = 0  # and those that the gate told of
         self.turns: dict[str, float] = {}  # by URL, when the gate said that its turn had come
         self._visits = 0
 
