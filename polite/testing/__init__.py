@@ -1,8 +1,9 @@
-"""For tests of crawlers: clocks that a test moves, an event loop in virtual time, transports and servers that do as told."""
+"""For tests of crawlers: clocks that a test moves, an event loop in virtual time, servers that do as told, simulated crawls."""
 
 from polite.testing.clock import LoopClock, ManualClock
 from polite.testing.loop import Deadlock, VirtualTimeLoop
 from polite.testing.lying import LyingServer, lying_server
+from polite.testing.simulation import Page, PageFailed, Report, Simulation, SimulationFailed, Sites
 from polite.testing.transport import ScriptedTransport
 
 __all__ = [
@@ -10,7 +11,13 @@ __all__ = [
     "LoopClock",
     "LyingServer",
     "ManualClock",
+    "Page",
+    "PageFailed",
+    "Report",
     "ScriptedTransport",
+    "Simulation",
+    "SimulationFailed",
+    "Sites",
     "VirtualTimeLoop",
     "lying_server",
 ]

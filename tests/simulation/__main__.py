@@ -93,13 +93,16 @@ def main(arguments: list[str]) -> int:
         metavar="NAME",
         help="bring these defects back, or all, and look for the first seed that finds each",
     )
+    parser.add_argument(
+        "--brief", action="store_true", help="of a failure tell the seed and the invariant, and no more"
+    )
     given = parser.parse_args(arguments)
     if given.defects is not None:
         return seek(given.defects, given.seeds)
     if given.seed is not None:
         return tell(given.seed, every=given.trace)
     failures = run_many(given.first, given.seeds, given.jobs)
-    if failures:
+    if failures and not given.brief:
         print()
         tell(failures[0].seed, every=False)
         print(f"\nAgain: ./dev simulate --seed {failures[0].seed} --trace")

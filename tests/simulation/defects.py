@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 _FOUND = re.compile(r"^seed (\d+): (.*)$", re.MULTILINE)
-_AT_A_TIME = 200
+_AT_A_TIME = 400
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def simulate(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     """`./dev simulate` with another copy of the package."""
     environment = os.environ | {"PYTHONPATH": f"{package}{os.pathsep}{ROOT}", "COVERAGE_PROCESS_START": ""}
     environment.pop("COVERAGE_PROCESS_CONFIG", None)
-    command = [sys.executable, "-P", "-m", "tests.simulation", *arguments]
+    command = [sys.executable, "-P", "-m", "tests.simulation", "--brief", *arguments]
     return subprocess.run(command, env=environment, cwd=package, capture_output=True, text=True, check=False)
 
 

@@ -21,7 +21,7 @@ CRAWL = "crawl"
 # Redirects that are followed (FetchPolicy.max_redirects).
 _MOST_HOPS = 5
 # Of robots.txt for each site of a world: far more than any policy accounts for.
-_MOST_FETCHES = 1_000
+_MOST_FETCHES = 300
 
 
 @dataclass(slots=True, eq=False)

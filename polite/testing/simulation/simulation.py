@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import tempfile
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,6 +35,8 @@ from polite.testing.simulation.visits import Visit, Visitor, origin_of
 _EPOCH = 1_700_000_000.0
 # What a process that was killed may still need to end its tasks (virtual seconds), so that nothing of it is left.
 _CLEARING_S = 1_000_000.0
+# A failing world is made smaller for so long (real seconds).
+_SHRINKING_S = 20.0
 # Looking through all objects takes longer than most worlds.
 _EVERY = 50
 # Saboteurs whose errors polite logs, as it must.
@@ -125,24 +128,26 @@ class Simulation:
             world.clear()
 
     def _smallest(self, failed: SimulationFailed) -> SimulationFailed:
-        """Leave out what the failure does not need: steps, kills, saboteurs, frontiers' workers; in ever smaller parts."""
+        """Leave out what the failure does not need: steps, their URLs, kills, saboteurs; in ever smaller parts."""
         tell, self._tell = self._tell, None
-        tries = 0
-        going_on = True
-        while going_on and tries < 200:
-            going_on = False
-            for smaller in _smaller(failed.plan):
-                tries += 1
-                try:
-                    self._run(smaller)
-                except SimulationFailed as again:
-                    if again.invariant == failed.invariant:
-                        failed, going_on = again, True
-                        break
-                if tries >= 200:
-                    break
+        until = time.monotonic() + _SHRINKING_S
+        found: SimulationFailed | None = failed
+        while found is not None:
+            failed, found = found, self._alike(found, until)
         self._tell = tell
         return failed
+
+    def _alike(self, failed: SimulationFailed, until: float) -> SimulationFailed | None:
+        """The first smaller world that fails alike."""
+        for smaller in _smaller(failed.plan):
+            if time.monotonic() > until:
+                return None
+            try:
+                self._run(smaller)
+            except SimulationFailed as again:
+                if again.invariant == failed.invariant:
+                    return again
+        return None
 
 
 def _smaller(plan: Plan) -> Iterator[Plan]:

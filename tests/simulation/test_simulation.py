@@ -1,0 +1,238 @@
+"""Worlds drawn from seeds hold every invariant; the same seed is the same world; and what users plug in is tested too."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+
+import pytest
+
+import polite
+from polite.pacing.pause import Pause
+from polite.testing import Simulation, SimulationFailed
+from polite.testing.simulation.loop import SimulatedClock, SimulationLoop
+from polite.testing.simulation.plan import draw
+from tests.simulation.__main__ import main
+from tests.simulation.runs import run_some
+
+SEEDS, AT_A_TIME = 500, 25
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, AT_A_TIME))
+def test_every_invariant_holds(first):
+    failures, pages, robots = run_some(first, AT_A_TIME)
+
+    assert failures == []
+    assert pages > 0
+    assert robots > 0
+
+
+def test_a_seed_is_a_world():
+    one, other = [], []
+
+    first = Simulation(7, tell=one.append).run()
+    again = Simulation(7, tell=other.append).run()
+
+    assert one == other
+    assert first == again
+    assert len(one) > 10
+
+
+def test_a_world_does_not_depend_on_how_strings_are_hashed():
+    program = (
+        "from polite.testing import Simulation\n"
+        "for seed in (3, 11, 40):\n"
+        "    Simulation(seed, tell=print).run()\n"
+    )
+
+    traces = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+
+    assert len(traces) == 1
+    assert len(traces.pop()) > 1_000
+
+
+def test_plans_differ_and_are_values():
+    assert draw(1) == draw(1)
+    assert len({repr(draw(seed)) for seed in range(100)}) == 100
+
+
+class Forgetful:
+    """A scheduler that loses each tenth task."""
+
+    def __init__(self) -> None:
+        self._sound = polite.schedulers.Fifo()
+        self._added = 0
+
+    def add(self, task):
+        self._added += 1
+        if self._added % 10:
+            self._sound.add(task)
+
+    def ready(self, origin):
+        self._sound.ready(origin)
+
+    def next(self):
+        return self._sound.next()
+
+
+def _first_failure(seeds: int = 60, **options) -> SimulationFailed:
+    for seed in range(seeds):
+        try:
+            Simulation(seed, **options).run(shrink=True)
+        except SimulationFailed as failed:
+            return failed
+    pytest.fail(f"no seed below {seeds} failed")
+
+
+def test_a_scheduler_that_loses_tasks_is_found():
+    failed = _first_failure(scheduler=Forgetful)
+
+    assert failed.invariant in {"no error without a cause", "whatever may go is given out"}
+    assert f"seed {failed.seed}" in str(failed)
+
+
+def test_a_sound_scheduler_of_ones_own_passes():
+    for seed in range(40):
+        Simulation(seed, scheduler=lambda: polite.schedulers.Ordered(lambda task: task.url)).run()
+
+
+class Hasty:
+    """A throttle that rests for no time at all."""
+
+    def rest(self, outcome, given):
+        return Pause(0.0, "hurry")
+
+
+def test_a_throttle_that_keeps_no_gap_is_found():
+    failed = _first_failure(throttle=Hasty, least_gap=0.5)
+
+    assert failed.invariant == "each gap is kept"
+
+
+def test_a_crawler_that_never_reports_passes_and_one_that_hangs_is_found():
+    async def never_reports(permit, sites):
+        await sites.fetch(permit.url)
+
+    async def hangs(permit, sites):
+        await asyncio.sleep(10**9)
+
+    for seed in range(20):
+        Simulation(seed, visit=never_reports).run()
+
+    assert _first_failure(visit=hangs).invariant == "a crawl ends"
+
+
+def test_a_failing_world_is_made_smaller_and_fails_alike():
+    failed = _first_failure(scheduler=Forgetful)
+
+    assert len(failed.plan.steps) <= len(draw(failed.seed).steps)
+    assert failed.trace
+    assert "VIOLATION" in failed.trace[-1]
+
+
+def test_listeners_hear_each_event():
+    heard = []
+
+    Simulation(7, listener=heard.append).run()
+
+    assert {type(event).__name__ for event in heard} >= {"RobotsFetched", "Granted"}
+
+
+def test_the_command_runs_worlds_and_tells_of_one(capsys):
+    assert main(["--seeds", "2", "--jobs", "1"]) == 0
+    assert "2 worlds from seed 0" in capsys.readouterr().out
+
+    assert main(["--seed", "7"]) == 0
+    assert "Report(seed=7" in capsys.readouterr().out
+
+    assert main(["--seed", "7", "--trace"]) == 0
+    assert "robots asked" in capsys.readouterr().out
+
+
+# The loop.
+
+
+def _loop(*delays: float) -> SimulationLoop:
+    return SimulationLoop(start=100.0, chance=Random(1), delays=delays)
+
+
+def test_work_of_one_executor_is_done_in_order_and_takes_time():
+    loop = _loop(1.0)
+    done = []
+
+    async def crawl():
+        pool = ThreadPoolExecutor(1)
+        jobs = [loop.run_in_executor(pool, done.append, number) for number in range(5)]
+        await asyncio.gather(*jobs)
+        return loop.time()
+
+    assert loop.run_until_complete(crawl()) == pytest.approx(105.0)
+    assert done == [0, 1, 2, 3, 4]
+    assert loop.jobs == 0
+    loop.close()
+
+
+def test_work_of_the_default_executor_goes_side_by_side_and_its_error_reaches_the_caller():
+    loop = _loop(1.0)
+
+    def fails():
+        raise ValueError("as it does")
+
+    async def crawl():
+        works = [asyncio.to_thread(fails), asyncio.to_thread(lambda: "done")]
+        return await asyncio.gather(*works, return_exceptions=True), loop.time()
+
+    (error, done), now = loop.run_until_complete(crawl())
+
+    assert isinstance(error, ValueError)
+    assert done == "done"
+    assert now == pytest.approx(101.0)
+    loop.close()
+
+
+def test_work_that_was_cancelled_while_it_was_in_line_is_never_begun():
+    loop = _loop(1.0)
+    done = []
+
+    async def crawl():
+        pool = ThreadPoolExecutor(1)
+        first = loop.run_in_executor(pool, done.append, 1)
+        second = loop.run_in_executor(pool, done.append, 2)
+        third = loop.run_in_executor(pool, done.append, 3)
+        second.cancel()
+        await asyncio.gather(first, third)
+        pool.shutdown()
+        with pytest.raises(RuntimeError):
+            loop.run_in_executor(pool, done.append, 4)
+
+    loop.run_until_complete(crawl())
+
+    assert done == [1, 3]
+    loop.close()
+
+
+def test_the_clocks_of_a_process_have_zeros_of_their_own():
+    loop = _loop(0.0)
+    clock = SimulatedClock(loop, zero=5_000.0, wall=1_700_000_000.0)
+    called = []
+
+    async def wait():
+        clock.call_at(clock.monotonic() + 3.0, lambda: called.append(clock.monotonic()))
+        clock.step_wall(-60.0)
+        await asyncio.sleep(4)
+        return clock.wall()
+
+    assert loop.run_until_complete(wait()) == pytest.approx(1_700_000_000.0 + 104.0 - 60.0)
+    assert called == [pytest.approx(5_103.0)]
+    assert called[0] >= 5_103.0
+    loop.close()
