@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import IntEnum
-from html.parser import HTMLParser
+from html import unescape
 from itertools import chain, islice
 from typing import Any, TypeVar
 
@@ -206,7 +206,9 @@ def _date(text: str) -> datetime | None:
 # HTML, 13.2.5: what the tokenizer takes as one piece, or the rest of a page that ends in it. Each alternative takes what it
 # starts with, so that a page is gone through once. Quotes hide a > in a value only, behind an equals sign.
 _VALUE = r"""(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^ \t\n\f\r>"'][^ \t\n\f\r>]*+)"""
-_ATTRIBUTE = rf"=?+[^ \t\n\f\r/>=]++(?:[ \t\n\f\r]*+=[ \t\n\f\r]*+{_VALUE}?+)?+"
+_NAME = r"=?+[^ \t\n\f\r/>=]++"
+_ATTRIBUTE = rf"{_NAME}(?:[ \t\n\f\r]*+=[ \t\n\f\r]*+{_VALUE}?+)?+"
+_NAME_AND_VALUE = re.compile(rf"({_NAME})(?:[ \t\n\f\r]*+=[ \t\n\f\r]*+({_VALUE})?+)?+")
 _TAG = rf"[a-zA-Z][^ \t\n\f\r/>]*+(?:[ \t\n\f\r/]++|{_ATTRIBUTE}|=)*+"
 _PIECE = re.compile(
     rf"(?:[^<]|<(?![a-zA-Z/!?]))++|<!--(?:-?>|.*?(?:--!?>|\Z))|<[!?][^>]*+(?:>|\Z)|</{_TAG}(?:>|\Z)|</[^>]*+(?:>|\Z)"
@@ -219,17 +221,23 @@ _RAW_TEXT_END = {
 _NAME_END = frozenset(" \t\n\f\r/>")
 
 
-def _metas(html: bytes | str | None) -> list[tuple[str, str]]:
+def _metas(html: bytes | str | None) -> Iterator[tuple[str, str]]:
     """The meta elements of a page that have both: name in lower case, and content."""
-    finder = _Metas()
-    for tag in islice(_meta_tags(_text(html[:HTML_LIMIT]) if html else ""), _MOST_DIRECTIVES):
-        finder.reset()
-        finder.feed(tag)
-    return finder.found
+    for attributes in islice(_meta_tags(_text(html[:HTML_LIMIT]) if html else ""), _MOST_DIRECTIVES):
+        found = {"name": "", "content": ""}
+        # Of an attribute given twice the first counts (HTML, 13.2.5.33).
+        for name, value in reversed(_NAME_AND_VALUE.findall(attributes)):
+            if len(name) in (4, 7) and (name := name.lower()) in found:
+                found[name] = value
+        name, content = (
+            unescape(value[1:-1] if value[:1] in {'"', "'"} else value) for value in found.values()
+        )
+        if name and content:
+            yield name.strip().lower(), content
 
 
 def _meta_tags(text: str) -> Iterator[str]:
-    """The start tags of meta elements. Scripts, styles and comments are passed over; what is cut short says nothing."""
+    """The attributes of meta elements. Scripts, styles and comments are passed over; what is cut short says nothing."""
     position = 0
     while position < len(text) and (piece := _PIECE.match(text, position)):
         position = piece.end()
@@ -240,7 +248,7 @@ def _meta_tags(text: str) -> Iterator[str]:
         if text[piece.start() + 1 + len(name)] not in _NAME_END:
             continue
         if name == "meta":
-            yield piece[0]
+            yield tag[len(name) :]
         elif name in _RAW_TEXT_END and not tag.endswith("/"):
             end = _RAW_TEXT_END[name].search(text, position)
             position = end.start() if end else len(text)
@@ -251,19 +259,3 @@ def _text(html: bytes | str) -> str:
     if isinstance(html, str):
         return html
     return html.decode("utf-16" if html[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8", "replace")
-
-
-class _Metas(HTMLParser):
-    """Reads the attributes of start tags of meta elements."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, str]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "meta":
-            # Of an attribute given twice the first counts (HTML, 13.2.5.33).
-            first = dict(reversed(attrs))
-            name, content = first.get("name"), first.get("content")
-            if name and content:
-                self.found.append((name.strip().lower(), content))

@@ -278,6 +278,24 @@ def test_nothing_that_a_server_sends_is_an_error(html: str, value: str):
 
 
 @pytest.mark.parametrize(
+    ("attributes", "unknown"),
+    [
+        ("name=robots content==x", ("=x",)),
+        ("name=robots content=x/y", ("x/y",)),
+        ("name=robots content = 'x' content='noindex'", ("x",)),
+        ("NAME='ROBOTS'/CONTENT='&lt;x&#x3e;'/", ("<x>",)),
+        ('name=robots\fcontent="x=\'>"', ("x='>",)),
+        ("name=robots x='content=noindex' content=x", ("x",)),
+        ("name=robots content", ()),
+        ("name=robots content=''", ()),
+        ("=name=robots content=x", ()),
+    ],
+)
+def test_attributes_are_taken_apart_as_the_standard_says(attributes: str, unknown: tuple[str, ...]):
+    assert indexing(html=f"<meta {attributes}>") == Indexing(unknown=unknown)
+
+
+@pytest.mark.parametrize(
     "piece",
     [
         "<",
@@ -298,6 +316,8 @@ def test_nothing_that_a_server_sends_is_an_error(html: str, value: str):
         "<script></script>",
         "<script>",
         "<meta name=robots content='x,noindex'>",
+        f"<meta name=robots content=x{' a=1' * 60}>",
+        f"<meta{' x' * 100}>",
     ],
 )
 def test_a_hostile_page_costs_little(piece: str):
@@ -306,8 +326,10 @@ def test_a_hostile_page_costs_little(piece: str):
     taken = steps(lambda: indexing(html=whole))
 
     assert taken <= 2.5 * steps(lambda: indexing(html=half)) + 1_000
-    # Two calls for each piece of a page, and what a thousand meta elements take.
-    assert taken <= 5 * HTML_LIMIT // 3 + 200_000
+    print(
+        "STEPS", repr(piece), taken - 5 * HTML_LIMIT // 3, taken
+    )  # Two calls for each piece of a page, and what a thousand meta elements take.
+    assert taken <= 2 * HTML_LIMIT + 20_000
 
 
 def test_a_hostile_header_takes_steps_by_the_number_of_directives_and_a_thousand_at_most():
