@@ -8,11 +8,16 @@ from polite.pacing.outcome import Outcome
 from polite.pacing.retry_after import retry_after_s
 
 Headers = (
-    Mapping[str, str] | Mapping[bytes, bytes] | Iterable[tuple[str, str]] | Iterable[tuple[bytes, bytes]]
+    Mapping[str, str | float]
+    | Mapping[bytes, bytes]
+    | Iterable[tuple[str, str | float]]
+    | Iterable[tuple[bytes, bytes]]
 )
 
 _NAME = "retry-after"
 _LENGTH = len(_NAME)
+# Seconds in a number: a longer text is not read as a number either.
+_MOST_S = 1e64
 
 # Nearly every answer is one of a few statuses and says nothing more.
 _ordinary = lru_cache(maxsize=1_000)(Outcome.of_answer)
@@ -20,17 +25,37 @@ _ordinary = lru_cache(maxsize=1_000)(Outcome.of_answer)
 
 def reported(status: int, headers: Headers | None, wall: Callable[[], float]) -> Outcome:
     """The outcome, with its Retry-After counted from `wall` (Unix time). Raises InvalidOption for what is neither."""
-    if type(status) is not int or not 0 <= status <= 999:
-        raise InvalidOption(f"report(status={status!r}): a whole number from 0 to 999 is needed")
+    if type(status) is not int:
+        status = _number(status)
+    if not 0 <= status <= 999:
+        raise _no_status(status)
     values = () if headers is None else _retry_after(headers)
     if not values:
         return _ordinary(status)
-    waits = [wait_s for value in values if (wait_s := retry_after_s(value, wall())) is not None]
+    waits = [wait_s for value in values if (wait_s := _wait_s(value, wall())) is not None]
     # Of several the longest is the careful one.
     return Outcome.of_answer(status, max(waits, default=None))
 
 
-def _retry_after(headers: Headers) -> list[str]:
+def _number(status: object) -> int:
+    """A status of a subclass, such as http.HTTPStatus. Raises InvalidOption for a bool, and for what is no number."""
+    if isinstance(status, int) and not isinstance(status, bool):
+        return int(status)
+    raise _no_status(status)
+
+
+def _no_status(status: object) -> InvalidOption:
+    return InvalidOption(f"report(status={status!r}): a whole number from 0 to 999 is needed")
+
+
+def _wait_s(value: object, wall: float) -> float | None:
+    """Seconds to wait; a number in place of a text counts as seconds."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value) if 0 <= value < _MOST_S else None
+    return retry_after_s(_text(value), wall)
+
+
+def _retry_after(headers: Headers) -> list[object]:
     """The field's values, in any spelling of its name. Raises InvalidOption for what are no headers.
 
     Whether a mapping tells "retry-after" from "Retry-After" cannot be asked: its names are looked through.
@@ -49,9 +74,7 @@ def _retry_after(headers: Headers) -> list[str]:
         raise InvalidOption(
             f"report(headers={shown(repr(headers))}): a mapping or pairs are needed"
         ) from error
-    return [
-        _text(each) for value in found for each in (value if isinstance(value, list | tuple) else (value,))
-    ]
+    return [each for value in found for each in (value if isinstance(value, list | tuple) else (value,))]
 
 
 def _text(value: object) -> str:

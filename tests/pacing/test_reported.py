@@ -1,5 +1,6 @@
 """Retry-After is found in the headers of every HTTP client, however they are kept."""
 
+import http
 import http.client
 from collections import ChainMap, OrderedDict, UserDict, defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -104,3 +105,40 @@ def test_what_are_no_headers_is_refused_by_name(headers: Any) -> None:
 
 def test_a_message_of_the_standard_library_that_is_empty_says_nothing() -> None:
     assert reported(200, Message(), lambda: 0.0).retry_after_s is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("headers", [None, {"Retry-After": "120"}, {}])
+def test_a_status_of_the_standard_library_is_the_number_that_it_is(headers: Any) -> None:
+    outcome = reported(http.HTTPStatus.TOO_MANY_REQUESTS, headers, lambda: 0.0)
+
+    assert outcome == reported(429, headers, lambda: 0.0)
+    assert type(outcome.status) is int
+
+
+@pytest.mark.parametrize("status", [True, False, "429", 429.0, None, -1, 1000])
+def test_what_is_no_status_is_refused_by_name(status: Any) -> None:
+    with pytest.raises(InvalidOption, match=r"report\(status="):
+        reported(status, None, lambda: 0.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (120, 120.0),
+        (120.0, 120.0),
+        (0.5, 0.5),
+        (0, 0.0),
+        ([5, 120.0, "7"], 120.0),
+        (10**60, 1e60),
+        # What says nothing that can be used, as in a text.
+        (-1, None),
+        (float("nan"), None),
+        (float("inf"), None),
+        pytest.param(10**5000, None, id="huge"),
+        (True, None),
+        (None, None),
+    ],
+)
+def test_a_number_counts_as_seconds(value: Any, expected: float | None) -> None:
+    assert reported(503, {"Retry-After": value}, lambda: 0.0).retry_after_s == expected
+    assert reported(503, [("retry-after", value)], lambda: 0.0).retry_after_s == expected
