@@ -258,7 +258,9 @@ class Approach:
                 self._missed(lane, seconds, reason.name, lasts=lasts)
                 return None
             lane.standing, lane.failures = standing, 0
-            await self._check(lane, standing)
+            if not await self._check(lane, standing):
+                lane.renewed = True
+                continue
             if not lane.scheduled:
                 self._hall.emptied(lane)
                 return None
@@ -302,18 +304,24 @@ class Approach:
         finally:
             self._passing_on = False
 
-    async def _check(self, lane: Lane, standing: Standing) -> None:
-        """What was put before the rules were known, and what was chosen by older ones."""
+    async def _check(self, lane: Lane, standing: Standing) -> bool:
+        """What was put before the rules were known, and what was chosen by older ones. False: these are not in force any more."""
         chosen = lane.chosen
-        # While a thread decides, it may have gone back to the scheduler.
-        if chosen is not None and not await self._allowed(lane, chosen, standing) and lane.chosen is chosen:
-            lane.chosen = None
-            lane.scheduled -= 1
-            self._outlet.refused(chosen, standing)
+        if chosen is not None:
+            allowed = await self._allowed(lane, chosen, standing)
+            if allowed is None:
+                return False
+            # While a thread decides, it may have gone back to the scheduler.
+            if not allowed and lane.chosen is chosen:
+                lane.chosen = None
+                lane.scheduled -= 1
+                self._outlet.refused(chosen, standing)
         checked = 0
         while lane.unchecked:
             task = lane.unchecked[0]
             allowed = await self._allowed(lane, task, standing)
+            if allowed is None:
+                return False
             lane.unchecked.popleft()
             if allowed:
                 self.schedule(lane, task)
@@ -322,15 +330,20 @@ class Approach:
             checked += 1
             if not checked % _AT_A_TIME:
                 await asyncio.sleep(0)
+        return True
 
-    async def _allowed(self, lane: Lane, task: Task, standing: Standing) -> bool:
-        """Whether the rules allow the task; a thread decides what would hold the loop for long."""
-        rules, path = standing.rules, task.target.path
-        allowed = self._verdicts.at_once(rules, path)
+    async def _allowed(self, lane: Lane, task: Task, standing: Standing) -> bool | None:
+        """Whether the rules allow the task; a thread decides what would hold the loop for long.
+
+        None if the rules were replaced or expired meanwhile.
+        """
+        allowed = self.allows(lane, task, standing)
         if allowed is None:
-            allowed = await self._verdicts.allows(rules, path)
+            allowed = await self._verdicts.allows(standing.rules, task.target.path)
             if allowed:
-                lane.clear(task, rules)
+                lane.clear(task, standing.rules)
+            if not self._origins.holds(standing, renewed=lane.renewed):
+                return None
         return allowed
 
     # What could not be had.

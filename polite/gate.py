@@ -65,10 +65,10 @@ class Gate:
         target = Target.of(url)
         self._require_open(target)
         standing = self._origins.current(target.origin) or await self._origins.standing(target.origin)
-        rules = standing.rules
-        if len(target.path) <= rules.quick_length:
-            return rules.decide(target.path)
-        return await self._verdicts.decide(rules, target.path)
+        if len(target.path) <= standing.rules.quick_length:
+            return standing.rules.decide(target.path)
+        standing, _ = await self._decided(target, standing)
+        return self._verdicts.decided(standing.rules, target.path)
 
     def permit(self, url: str) -> "Permit":
         """`async with gate.permit(url) as permit:` fetch `permit.url` inside, and report what came.
@@ -208,16 +208,26 @@ class Gate:
             self._listener(Reclaimed(holder.url, now - (now if turn.granted_at is None else turn.granted_at)))
 
     async def _allowed(self, target: Target, standing: Standing) -> Standing:
-        """Raise Disallowed, or return the rules that allow the URL: those known when a thread has decided about a long one."""
-        while True:
-            allowed = await self._verdicts.allows(standing.rules, target.path)
-            newer = self._origins.current(target.origin)
-            if newer is None or newer.rules is standing.rules:
-                break
-            standing = newer
+        """Raise Disallowed, or return the rules that allow the URL: those in force when a thread has decided about a long one."""
+        standing, allowed = await self._decided(target, standing)
         if not allowed:
             raise self._refusal(target, standing)
         return standing
+
+    async def _decided(self, target: Target, standing: Standing) -> tuple[Standing, bool]:
+        """Decide by rules that are in force at the end of the decision; return them, and whether they allow the URL.
+
+        A thread may take long. Rules that were replaced or expired meanwhile, perhaps evicted, are asked for again.
+        """
+        rules, renewed = standing.rules, False
+        while (allowed := self._verdicts.at_once(rules, target.path)) is None:
+            allowed = await self._verdicts.allows(rules, target.path)
+            # Renewed rules are good for this decision, however long it takes: else it might never end.
+            if self._origins.holds(standing, renewed=renewed):
+                break
+            standing = self._origins.current(target.origin) or await self._origins.standing(target.origin)
+            renewed, rules = True, standing.rules
+        return standing, allowed
 
     def _tell_what_holds(self, target: Target, standing: Standing) -> None:
         """A permit that must wait says so, for whoever listens."""
