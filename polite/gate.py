@@ -280,8 +280,8 @@ class Permit:
         """Say what came, as soon as its head is there: the origin's rest is counted from now (T4: Retry-After, 429, 503).
 
         `status`: the answer's, 0 to 999, or an `http.HTTPStatus`; one below 100 counts as a request that failed. `headers`: a
-        mapping, or pairs, of str or bytes; a number as Retry-After counts as seconds. Raises PermitMisused outside the block and the
-        second time, InvalidOption for what is no status. A block left without a report counts from its end. After
+        mapping, or pairs, of str or bytes; a number as Retry-After counts as seconds. Raises PermitMisused outside the block and
+        the second time, InvalidOption for what is no status. A block left without a report counts from its end. After
         `PacingPolicy.max_hold` the turn is gone; a report still lengthens the delay.
         """
         if self._turn is None:
