@@ -36,7 +36,7 @@ def opened(row: Row, stage: Stage):
     _, reason = row.outcome(pure=PURE)
     robots = polite.RobotsPolicy(**row.robots)
     pacing = polite.PacingPolicy(min_delay=0, backoff=0)
-    timeout = DEADLINE_S if reason is Reason.TIMEOUT else PATIENT_S
+    timeout = DEADLINE_S if reason in {Reason.TIMEOUT, Reason.DNS_TIMEOUT} else PATIENT_S
     return polite.open_gate(AGENT, robots=robots, pacing=pacing, fetching=fetch_policy(stage, timeout))
 
 
