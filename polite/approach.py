@@ -189,16 +189,17 @@ class Approach:
     def _arrived(self, lane: Lane, standing: Standing, turn: Turn, error: Exception | None) -> None:
         if error is not None:
             self._outlet.fail(error)
-        elif self._usable(lane, standing, turn):
-            try:
+            return
+        try:
+            if self._usable(lane, standing, turn):
                 self._hall.granted(lane, turn)
-            except SchedulerFailed as failure:
-                self._outlet.fail(failure)
-            except Exception as failure:
-                log.exception("the frontier failed")
-                self._outlet.fail(failure)
-        else:
-            self.start(lane)
+            else:
+                self.start(lane)
+        except SchedulerFailed as failure:
+            self._outlet.fail(failure)
+        except Exception as failure:
+            log.exception("the frontier failed")
+            self._outlet.fail(failure)
 
     async def _bring(self, lane: Lane) -> None:
         lane.begun = True
@@ -271,12 +272,14 @@ class Approach:
 
     def _usable(self, lane: Lane, standing: Standing, turn: Turn) -> bool:
         """Whether the rules still decide now that the turn has come. Otherwise it is given back, once to have them renewed."""
-        if self._origins.holds(standing, renewed=lane.renewed):
-            lane.renewed = False
-            return True
-        lane.renewed = True
-        self._turns.give_back(turn)
-        return False
+        holds = False
+        try:
+            holds = self._origins.holds(standing, renewed=lane.renewed)
+        finally:
+            lane.renewed = not holds
+            if not holds:
+                self._turns.give_back(turn)
+        return holds
 
     async def _standing(self, lane: Lane) -> Standing:
         """The rules that hold; when they are there, or cannot be had, the next lane may ask for its own."""

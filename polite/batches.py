@@ -16,7 +16,7 @@ from polite.origin import Target
 from polite.stock import Draft
 from polite.stores.queue import QueueFile
 from polite.stores.queue_batch import Answers, Batch
-from polite.tasks import Admission
+from polite.tasks import Admission, Task
 from polite.window import Window
 
 log = logging.getLogger("polite")
@@ -32,6 +32,7 @@ class Asked:
     kept: list["asyncio.Future[None]"] = field(default_factory=list)
     met: list["asyncio.Future[bool]"] = field(default_factory=list)
     loads: list[Window] = field(default_factory=list)
+    came_back: list[Task] = field(default_factory=list)  # and were not brought into memory
 
     def fail(self, error: Exception) -> None:
         """Everyone gets the error."""

@@ -149,17 +149,21 @@ class Lanes:
                 lane.runner.cancel()
 
     def granted(self, lane: Lane, turn: Turn) -> None:
-        """The lane has its turn (approach.Hall)."""
-        if lane.chosen is not None and self._give(lane, lane.chosen, turn):
-            return
-        self._approach.unchoose(lane)
-        if self._desk.seats:
-            lane.turn = turn
-            self._holding.append(lane)
-            self._ready(lane)
-            return
-        # Nobody is there: a turn that is not used must not stand in anybody's way.
-        self._turns.give_back(turn)
+        """The lane has its turn (approach.Hall). Raises SchedulerFailed; the turn is given back then."""
+        lane.turn = turn
+        try:
+            if lane.chosen is not None and self._give(lane, lane.chosen):
+                return
+            self._approach.unchoose(lane)
+            if self._desk.seats:
+                self._holding.append(lane)
+                self._ready(lane)
+                return
+        except BaseException:
+            self._return_turn(lane)
+            raise
+        # No worker is idle: a turn that is not used must not stand in another request's way.
+        self._return_turn(lane)
         self._ready_when_rested(lane)
 
     def doomed(self, lane: Lane) -> None:
@@ -230,16 +234,15 @@ class Lanes:
                 self._desk.refused(task, lane.standing)
                 self._ended(lane)
                 return 0
-            if self._fits(lane, task, lane.turn):
-                turn, lane.turn = lane.turn, None
-                if self._give(lane, task, turn):
-                    return 1
-                lane.turn = turn
+            if self._fits(lane, task, lane.turn) and self._give(lane, task):
+                return 1
             self._return_turn(lane)
         at_once = self._approach.at_once(lane)
         if at_once is not None:
-            if not self._give(lane, task, at_once):
-                self._turns.give_back(at_once)
+            lane.turn = at_once
+            self._holding.append(lane)
+            if not self._give(lane, task):
+                self._return_turn(lane)
                 self._approach.unchoose(lane)
                 self._ready_when_rested(lane)
             return 1
@@ -262,8 +265,15 @@ class Lanes:
             or tuple(dict.fromkeys(self._turns._scopes(task.target))) == turn.scopes
         )
 
-    def _give(self, lane: Lane, task: Task, turn: Turn) -> bool:
-        if lane.standing is None or not self._desk.serve(task, turn, lane.standing):
+    def _give(self, lane: Lane, task: Task) -> bool:
+        """Give the task out with the turn that the lane holds."""
+        turn = lane.turn
+        if lane.standing is None or turn is None:
+            return False
+        # A listener that is told of the permit may end the frontier, which gives back what lanes hold.
+        lane.turn = None
+        if not self._desk.serve(task, turn, lane.standing):
+            lane.turn = turn
             return False
         lane.chosen = None
         lane.scheduled -= 1

@@ -98,6 +98,8 @@ class Windows:
                 self._load(found)
         for picked in answers.picked:
             self._come_in(picked)
+        for task in asked.came_back:
+            self._find(task)
 
     # Tasks come into memory, and leave it.
 
@@ -179,7 +181,17 @@ class Windows:
         window = self._by_origin.get(task.origin)
         if window is not None and window.doomed is None:
             self._bring(window, task)
+        else:
+            self._batches.asked.came_back.append(task)
         self._batches.stir()
+
+    def _find(self, task: Task) -> None:
+        """Load a task that was written while its origin had no window, if the origin came in with a batch before that one."""
+        window = self._by_origin.get(task.origin)
+        if window is None or task.number in window.here or task.number in self._desk.out:
+            return
+        if not window.more or self._place(task) < window.edge:
+            self._load(window)
 
     def left(self, task: Task) -> Window | None:
         """The task waits no longer, if it did."""

@@ -1525,6 +1525,45 @@ async def test_a_scheduler_that_fails_while_a_task_is_put_says_so_to_who_puts_it
         assert [task.url for task in await drained(frontier)] == [f"{A}/3"]
 
 
+@memory_only
+@pytest.mark.parametrize("rules", [b"Visit-time: 0000-2359", b"Disallow: /private"])
+async def test_a_scheduler_that_fails_as_a_chosen_task_comes_back_to_it_leaves_no_turn_behind(
+    rules: bytes,
+) -> None:
+    class Once(schedulers.Fifo):
+        """Adds no task twice."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.added: set[int] = set()
+
+        def add(self, task: Task) -> None:
+            if task.number in self.added:
+                raise KeyError("added twice")
+            self.added.add(task.number)
+            super().add(task)
+
+    for steps in range(8):
+        script = {f"{A}/robots.txt": Reply(200, b"User-agent: *\n" + rules)}
+        async with opened(script, frontier={"scheduler": Once()}) as (frontier, gate):
+            await frontier.put_many([f"{A}/{n}" for n in range(3)], again=True)
+            async with await anext(frontier):
+                pass
+            await asyncio.sleep(6)
+            worker = asyncio.create_task(anext(frontier))  # type: ignore[arg-type]
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            worker.cancel()
+            await asyncio.wait([worker])
+            if not worker.cancelled() and worker.exception() is None:
+                worker.result().unused()
+            await asyncio.sleep(20)
+
+            async with asyncio.timeout(1_000), gate.permit(f"{A}/x"):
+                pass
+            await frontier.drain()
+
+
 async def test_a_scheduler_that_fails_when_an_origin_has_rested_is_heard_of() -> None:
     class Deaf(schedulers.Fifo):
         def ready(self, origin: polite.Origin) -> None:

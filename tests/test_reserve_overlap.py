@@ -207,6 +207,42 @@ def test_a_wall_clock_set_back_between_two_runs_silences_no_origin(path: Path) -
         assert runner.run(go()) < 600.0
 
 
+# What comes back while its origin comes in.
+
+
+@pytest.mark.parametrize("comes_back_by", ["retry", "being dropped"])
+@pytest.mark.parametrize("scheduler", [schedulers.Priority, schedulers.Fifo])
+def test_a_task_that_comes_back_while_a_batch_picks_its_origin_keeps_its_place_in_the_order(
+    path: Path, scheduler: Any, comes_back_by: str
+) -> None:
+    async def go() -> list[str]:
+        given: list[str] = []
+        async with opened(path, scheduler=scheduler()) as frontier:
+            await frontier.put(f"{A}/first", priority=100)
+            permit = await anext(frontier)
+            if comes_back_by == "retry":
+                await permit.__aenter__()
+            await asyncio.sleep(2)  # its origin has left memory
+            putting = asyncio.create_task(frontier.put_many([f"{A}/{n}" for n in range(5)]))
+            await asyncio.sleep(0.01)
+            if comes_back_by == "retry":
+                permit.retry()
+                await permit.__aexit__(None, None, None)
+            else:
+                permit.unused()
+            await putting
+            while len(given) < 40 and frontier.waiting:
+                async with await anext(frontier) as each:
+                    given.append(each.url)
+                await frontier.put(f"{A}/more{len(given)}")
+        return given
+
+    with slow_file(0.5) as runner:
+        given = runner.run(go())
+
+    assert f"{A}/first" in given[:3]
+
+
 # Cancelled while the file closes.
 
 
