@@ -1,7 +1,6 @@
 """A snapshot as a row of the store's file, and a row as a snapshot."""
 
 import json
-import marshal
 import zlib
 from collections.abc import Sequence
 from dataclasses import MISSING, fields
@@ -11,6 +10,7 @@ from polite.ports import Hold
 from polite.robots.access import Access, Found, Unavailable, Unreachable
 from polite.robots.reason import Reason
 from polite.robots.snapshot import Snapshot
+from polite.stores.checksum import checksum
 
 Row = tuple[str | bytes | int | float | None, ...]
 
@@ -115,12 +115,8 @@ def _require_sound(values: Sequence[Any], summed: bool) -> None:  # noqa: FBT001
 
 
 def _checksum(values: Row) -> int:
-    """CRC-32 of the values as SQLite gives them back, bodies included; never 0.
-
-    marshal's version 0 writes each value and its type without a look at its neighbours, as it has since Python 2, and in a tenth
-    of the time that their `repr` takes. Were it to change one day, the origins would be asked again.
-    """
-    return zlib.crc32(marshal.dumps(values, 0)) or 1
+    """Were marshal to change one day, the origins would be asked again. 0 stands for none."""
+    return checksum(values) or 1
 
 
 def _float(value: float | None) -> float | None:

@@ -1,20 +1,23 @@
 """The file of a frontier: what waits, what is out, and the URLs that were met; one connection of one thread."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from pathlib import Path
 
 from polite.errors import StoreFailed
+from polite.stores.checksum import checksum
 from polite.stores.connection import Damaged, Database
 from polite.stores.lock import FileLock
 from polite.stores.queue_batch import Answers, Batch, Found, Put
 from polite.stores.queue_line import Line
 from polite.stores.queue_places import Places
-from polite.stores.queue_row import TASK, change_origin, origin_sum, sound_task, task_sum
+from polite.stores.queue_row import TASK, change_origin, new_row, origin_sum, row_sum, sound_task
 from polite.stores.queue_schema import HERE, LATER, ORDERS, OUT, make
 from polite.stores.queue_state import State
 
+# The columns of a Row follow one another: see queue_row.TASK.
+_PUT = f"INSERT INTO tasks (origin, place, later, {TASK}, sum) VALUES (?, ?, ?, {'?, ' * 8}?)"  # noqa: S608 - the words are ours
 _GIVE = "UPDATE tasks SET place = 1 WHERE number = ?"
 _TASK = f"SELECT text, {TASK}, tasks.sum FROM tasks JOIN origins ON origins.id = tasks.origin WHERE "  # noqa: S608
 # The part of the file that is kept in memory (KiB), and what goes from the log into the file at one time (pages).
@@ -28,6 +31,14 @@ _DUE_AT_ONCE = 2_000
 # Origins whose row's number is remembered: each is some 100 octets.
 _KNOWN_ORIGINS = 100_000
 
+# As the SQL expressions of `Order.key` say.
+_KEYS: dict[str, Callable[[Put], float]] = {
+    "fifo": lambda _: 0.0,
+    "priority": lambda put: -put.priority,
+    "depth": lambda put: put.depth,
+    "deadline": lambda put: float("inf") if put.deadline is None else put.deadline,
+}
+
 
 class QueueFile:
     """To be used by one thread. Every method raises StoreFailed; then nothing of the batch was written.
@@ -40,8 +51,9 @@ class QueueFile:
         self.path = path
         self._order = ORDERS[order]
         self._places = Places(self._order, window)
+        self._key_of = _KEYS[order]
         self._max_done = max_done
-        self._ids: dict[str, int] = {}
+        self._ids: dict[str, tuple[int, int]] = {}  # by text: the row's number, and the checksum of the text
         self._state = State()
         self._lock = FileLock(path)
         self._database = Database(
@@ -80,9 +92,11 @@ class QueueFile:
         try:
             with self._database.connected() as connection:
                 connection.execute("BEGIN IMMEDIATE")
+                changes = connection.total_changes
                 answers = self._applied(connection, batch)
-                self._state.time = batch.now
-                self._state.write(connection)
+                if connection.total_changes != changes or self._state != before:
+                    self._state.time = float(batch.now)
+                    self._state.write(connection)
                 connection.execute("COMMIT")
         except BaseException:
             # What was undone in the file is undone here.
@@ -122,8 +136,8 @@ class QueueFile:
         if len(lost) > self._state.waiting:
             # An index that leads back into itself has no end.
             raise Damaged("more tasks are out than wait")
-        for text, *found in lost:
-            row = sound_task(text, found)
+        for found in lost:
+            text, row = found[0], sound_task(found[0], found[1:])
             number, path, tries = row[0], row[1], row[6] + 1
             if tries >= max_tries:
                 self._end(connection, [(number, path)])
@@ -156,15 +170,16 @@ class QueueFile:
         for leave in batch.leaves:
             self._places.leave(connection, leave, batch.now)
         picked = self._places.pick(connection, batch.pick, batch.now)
-        if state.waiting and self._places.none_left(connection):
+        in_line, next_at = self._places.outlook(connection, batch.now)
+        if state.waiting and not (picked or in_line) and self._places.none_left(connection):
             raise Damaged(f"{state.waiting} tasks should wait, and none is found")
         return Answers(
             puts,
             [self._met(connection, asked) for asked in batch.met],
             [self._places.load(connection, *load) for load in batch.loads],
             picked,
-            self._places.in_line(connection, batch.now),
-            self._places.next_at(connection, batch.now),
+            in_line,
+            next_at,
             due,
         )
 
@@ -175,17 +190,15 @@ class QueueFile:
         found = connection.execute(f"{_TASK} number = ?", (number,)).fetchone()
         if found is None:
             raise Damaged(f"row {number} of tasks is gone, and was given out")
-        text, *columns = found
-        row = sound_task(text, columns)
+        text = found[0]
+        row = sound_task(text, found[1:])
         place = HERE if later is None else LATER
-        summed = task_sum(text, *row[:6], tries, *row[7:])
+        summed = row_sum(text, (*row[:6], tries, *row[7:]))
         return connection.execute(self._back, (place, later, tries, summed, number)).fetchall()
 
     def _put(self, connection: sqlite3.Connection, put: Put, line: Line) -> int | None:
         state = self._state
-        origin = self._ids.get(put.origin)
-        if origin is None:
-            origin = self._id(connection, put.origin)
+        origin, text_sum = self._ids.get(put.origin) or self._id(connection, put.origin)
         key = (origin, _digest(put.path))
         if not connection.execute("INSERT OR IGNORE INTO seen (origin, digest) VALUES (?, ?)", key).rowcount:
             again = "UPDATE seen SET done = NULL WHERE origin = ? AND digest = ? AND done IS NOT NULL"
@@ -194,37 +207,14 @@ class QueueFile:
             state.remembered -= 1
         state.number += 1
         state.waiting += 1
-        connection.execute(
-            "INSERT INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
-            (
-                state.number,
-                origin,
-                put.path,
-                HERE if put.later is None else LATER,
-                put.later,
-                put.priority,
-                put.depth,
-                put.deadline,
-                put.not_before,
-                put.payload,
-                task_sum(put.origin, state.number, *_columns(put)),
-            ),
-        )
+        row = new_row(state.number, put)
+        place = HERE if put.later is None else LATER
+        connection.execute(_PUT, (origin, place, put.later, *row, checksum(row, text_sum)))
         if put.later is None:
-            line.add(origin, self._key(put))
+            line.add(origin, self._key_of(put))
         return state.number
 
-    def _key(self, put: Put) -> float:
-        match self._order.name:
-            case "priority":
-                return -put.priority
-            case "depth":
-                return put.depth
-            case "deadline":
-                return float("inf") if put.deadline is None else put.deadline
-        return 0.0
-
-    def _id(self, connection: sqlite3.Connection, text: str) -> int:
+    def _id(self, connection: sqlite3.Connection, text: str) -> tuple[int, int]:
         found = connection.execute("SELECT id FROM origins WHERE text = ?", (text,)).fetchone()
         if found is None:
             new = "INSERT INTO origins (text, sum) VALUES (?, ?)"
@@ -234,14 +224,14 @@ class QueueFile:
             origin = int(found[0])
         if len(self._ids) >= _KNOWN_ORIGINS:
             self._ids.clear()
-        self._ids[text] = origin
-        return origin
+        known = self._ids[text] = origin, checksum(text)
+        return known
 
     def _met(self, connection: sqlite3.Connection, asked: tuple[str, str, bool]) -> bool:
         text, path, again = asked
         row = connection.execute(
             "SELECT done FROM seen WHERE origin = ? AND digest = ?",
-            (self._id(connection, text), _digest(path)),
+            (self._id(connection, text)[0], _digest(path)),
         ).fetchone()
         return row is not None and (row[0] is None or not again)
 
@@ -278,11 +268,6 @@ class QueueFile:
             rows = connection.execute(oldest, (surplus,)).fetchall()
             connection.executemany("DELETE FROM seen WHERE origin = ? AND digest = ?", rows)
             self._state.remembered -= len(rows)
-
-
-def _columns(put: Put) -> tuple[object, ...]:
-    """The columns of a task that is put, after its number."""
-    return put.path, put.priority, put.depth, put.deadline, put.not_before, 0, put.payload
 
 
 def _digest(path: str) -> bytes:

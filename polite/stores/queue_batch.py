@@ -93,8 +93,8 @@ class Answers:
 class Found:
     """What a file holds when it is opened.
 
-    `last_origin`: the greatest number of an origin. `last_time`: of the last batch, or 0. `given_up`: the URLs that were out too
-    often, and how often.
+    `last_origin`: the greatest number of an origin. `last_time`: of the last batch that changed something, or 0. `given_up`: the
+    URLs that were out too often, and how often.
     """
 
     last_origin: int

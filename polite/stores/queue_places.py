@@ -4,11 +4,20 @@ import sqlite3
 
 from polite.stores.connection import Damaged
 from polite.stores.queue_batch import Leave, Picked, Row
-from polite.stores.queue_row import TASK, change_origin, origin_text, sound_origin, sound_task
+from polite.stores.queue_row import ORIGIN, TASK, change_origin, origin_text, sound_origin, sound_tasks
 from polite.stores.queue_schema import Order
 
-_WAITED = "SELECT id FROM origins WHERE since <= ? ORDER BY since LIMIT ?"
-_BEST = "SELECT id FROM origins WHERE best IS NOT NULL ORDER BY best LIMIT ?"
+_WAITED = f"SELECT id, {ORIGIN} FROM origins WHERE since <= ? ORDER BY since LIMIT ?"  # noqa: S608 - the words are ours
+_BEST = f"SELECT id, {ORIGIN} FROM origins WHERE best IS NOT NULL ORDER BY best LIMIT ?"  # noqa: S608 - and these
+_NEXT_WAITED = "SELECT id FROM origins WHERE since <= ? ORDER BY since LIMIT 1"
+_NEXT_BEST = "SELECT id FROM origins WHERE best IS NOT NULL ORDER BY best LIMIT 1"
+_OUTLOOK = """
+    SELECT (SELECT id FROM origins WHERE since <= :now ORDER BY since LIMIT 1),
+           (SELECT id FROM origins WHERE best IS NOT NULL ORDER BY best LIMIT 1),
+           (SELECT since FROM origins WHERE since > :now ORDER BY since LIMIT 1),
+           (SELECT later FROM tasks WHERE place = 2 ORDER BY later LIMIT 1)
+"""
+_LEAVE = "UPDATE origins SET active = 0, since = ?, best = ? WHERE id = ?"
 
 # Each is answered by an index, and the first nearly always.
 _LEFT = (
@@ -30,8 +39,8 @@ class Places:
         self._heads = (
             f"SELECT {TASK}, sum FROM tasks WHERE origin = ? AND place = 0 ORDER BY {order.by} LIMIT ?"  # noqa: S608
         )
-        self._head = f"SELECT {key} FROM tasks WHERE origin = ? AND place = 0 ORDER BY {order.by} LIMIT 1"  # noqa: S608
         head = f"SELECT {key} FROM tasks WHERE origin = origins.id AND place = 0 ORDER BY {order.by} LIMIT 1"  # noqa: S608
+        self._head = f"SELECT failures, ({head}) FROM origins WHERE id = ?"  # noqa: S608
         best = "NULL" if order.key is None else f"({head})"
         self.all_leave = f"UPDATE origins SET active = 0, since = 0, best = {best} WHERE active = 1"  # noqa: S608
 
@@ -40,20 +49,19 @@ class Places:
         return self._load(connection, origin, origin_text(connection, origin), count)
 
     def _load(self, connection: sqlite3.Connection, origin: int, text: str, count: int) -> list[Row]:
-        return [
-            sound_task(text, found) for found in connection.execute(self._heads, (origin, count)).fetchall()
-        ]
+        return sound_tasks(text, connection.execute(self._heads, (origin, count)).fetchall())
 
     def leave(self, connection: sqlite3.Connection, leave: Leave, now: float) -> None:
         """The origin stands in line again, if it has something to do."""
-        head = connection.execute(self._head, (leave.origin_id,)).fetchone()
-        since, best = (None, None) if head is None else (now, head[0])
+        found = connection.execute(self._head, (leave.origin_id,)).fetchone()
+        if found is None:
+            raise Damaged(f"row {leave.origin_id} of origins is gone, and was in memory")
+        failures, best = found
+        since = None if best is None else now
         if leave.until is not None and since is not None:
             since, best = leave.until, None
-        connection.execute(
-            "UPDATE origins SET active = 0, since = ?, best = ? WHERE id = ?", (since, best, leave.origin_id)
-        )
-        _, failures, _ = sound_origin(connection, leave.origin_id)
+        connection.execute(_LEAVE, (since, best, leave.origin_id))
+        # Failures that were damaged, and are right by chance, are noticed when the origin comes in again.
         if failures != leave.failures:
             change_origin(connection, leave.origin_id, failures=leave.failures)
 
@@ -63,13 +71,15 @@ class Places:
             return []
         longest = count if self._order.key is None else (count + 1) // 2
         waited = connection.execute(_WAITED, (now, longest)).fetchall()
-        chosen = [origin for (origin,) in waited]
+        chosen = {found[0]: found[1:] for found in waited}
         if self._order.key is not None:
-            best = connection.execute(_BEST, (count,)).fetchall()
-            chosen = list(dict.fromkeys([*chosen, *(origin for (origin,) in best)]))[:count]
+            for found in connection.execute(_BEST, (count,)).fetchall():
+                if len(chosen) >= count:
+                    break
+                chosen.setdefault(found[0], found[1:])
         picked = []
-        for origin in chosen:
-            text, failures, crawl_delay = sound_origin(connection, origin)
+        for origin, found in chosen.items():
+            text, failures, crawl_delay = sound_origin(origin, found)
             rows = self._load(connection, origin, text, self._window)
             active = 1 if rows else 0
             connection.execute(
@@ -82,26 +92,19 @@ class Places:
             raise Damaged("an index of origins does not match its table")
         return picked
 
-    def in_line(self, connection: sqlite3.Connection, now: float) -> bool:
-        """Whether `pick` would find an origin."""
-        return self._next(connection, now) is not None
+    def outlook(self, connection: sqlite3.Connection, now: float) -> tuple[bool, float | None]:
+        """Whether `pick` would find an origin, and when the next origin or task may come (Unix time)."""
+        waited, best, since, later = connection.execute(_OUTLOOK, {"now": now}).fetchone()
+        in_line = waited is not None or (best is not None and self._order.key is not None)
+        times = [float(time) for time in (since, later) if time is not None]
+        return in_line, min(times, default=None)
 
     def none_left(self, connection: sqlite3.Connection) -> bool:
         """Whether no origin has anything to do, and no task is out or waits for its time."""
         return all(connection.execute(query).fetchone() is None for query in _LEFT)
 
     def _next(self, connection: sqlite3.Connection, now: float) -> int | None:
-        found = connection.execute(_WAITED, (now, 1)).fetchone()
+        found = connection.execute(_NEXT_WAITED, (now,)).fetchone()
         if found is None and self._order.key is not None:
-            found = connection.execute(_BEST, (1,)).fetchone()
+            found = connection.execute(_NEXT_BEST).fetchone()
         return None if found is None else int(found[0])
-
-    def next_at(self, connection: sqlite3.Connection, now: float) -> float | None:
-        """When the next origin or task may come (Unix time)."""
-        times = [
-            connection.execute(
-                "SELECT since FROM origins WHERE since > ? ORDER BY since LIMIT 1", (now,)
-            ).fetchone(),
-            connection.execute("SELECT later FROM tasks WHERE place = 2 ORDER BY later LIMIT 1").fetchone(),
-        ]
-        return min((float(time[0]) for time in times if time is not None), default=None)

@@ -18,7 +18,7 @@ HERE, OUT, LATER = 0, 1, 2
 # `origins.since`: from when (Unix time) the origin stands in line for a place in memory; NULL when it has one (`active`), or
 # nothing to do. `best`: the key of its first task, while it stands in line and may come at once.
 # `seen.digest`: 16 octets of the path, so that two URLs are never taken for one. `done`: which was done first; NULL while held.
-# `frontier.time`: of the last batch. Each `sum` is a checksum over what polite.stores.queue_row and queue_state say.
+# `frontier.time`: of the last batch that changed something. Each `sum` is a checksum: see polite.stores.queue_row and queue_state.
 _TABLES = """
     CREATE TABLE origins (
         id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE, since REAL, best REAL, active INTEGER NOT NULL DEFAULT 0,

@@ -10,7 +10,7 @@ from polite.stores.connection import Damaged
 
 @dataclass(slots=True)
 class State:
-    """The counts of a file. `time`: of its last batch (Unix time that never goes back)."""
+    """The counts of a file. `time`: of the last batch that changed something (Unix time that never goes back)."""
 
     number: int = 0
     sequence: int = 0
