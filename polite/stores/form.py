@@ -57,12 +57,18 @@ def row(origin: str, snapshot: Snapshot) -> Row:
         good = _SAME
     else:
         good = _answer(snapshot.good)
-    s = snapshot
-    times = (
-        *(float(s.fetched_at), float(s.expires_at), _float(s.unreachable_since), s.failures),
-        *(_float(s.good_at), _float(s.good_until)),
+    values = (
+        origin,
+        float(snapshot.fetched_at),
+        float(snapshot.expires_at),
+        _float(snapshot.unreachable_since),
+        snapshot.failures,
+        _float(snapshot.good_at),
+        _float(snapshot.good_until),
+        *_answer(snapshot.access),
+        *good,
     )
-    return _summed((origin, *times, *_answer(s.access), *good))
+    return (*values, _checksum(values))
 
 
 def snapshot(values: Sequence[Any], *, summed: bool = True) -> Snapshot:
@@ -91,7 +97,8 @@ def snapshot(values: Sequence[Any], *, summed: bool = True) -> Snapshot:
 def hold_row(origin: str, hold: Hold) -> Row:
     """Return the values of HOLD_COLUMNS."""
     because = text(hold.because[:_LONGEST_WORDS])
-    return _summed((origin, float(hold.since), float(hold.until), because))
+    values = (origin, float(hold.since), float(hold.until), because)
+    return (*values, _checksum(values))
 
 
 def hold(values: Sequence[Any], *, summed: bool = True) -> Hold:
@@ -101,10 +108,6 @@ def hold(values: Sequence[Any], *, summed: bool = True) -> Hold:
     if type(since) is not float or type(until) is not float or type(because) is not str:
         raise Unreadable(f"the back-off of {values[0]!r} cannot be read")
     return Hold(since, until, because)
-
-
-def _summed(values: Row) -> Row:
-    return (*values, _checksum(values))
 
 
 def _require_sound(values: Sequence[Any], summed: bool) -> None:  # noqa: FBT001 - keyword-only where it is public

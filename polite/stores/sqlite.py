@@ -176,7 +176,8 @@ class SqliteStore:
         for origin, what in jobs:
             match what:
                 case Snapshot():
-                    snapshots[origin] = merged(snapshots.get(origin), what, self._now())
+                    before = snapshots.get(origin)
+                    snapshots[origin] = what if before is None else merged(before, what, self._now())
                 case Hold():
                     holds[origin] = later(what, holds.get(origin))
                 case Use():
