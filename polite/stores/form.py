@@ -68,7 +68,7 @@ def row(origin: str, snapshot: Snapshot) -> Row:
         *_answer(snapshot.access),
         *good,
     )
-    return (*values, _checksum(values))
+    return _summed(values)
 
 
 def snapshot(values: Sequence[Any], *, summed: bool = True) -> Snapshot:
@@ -98,7 +98,7 @@ def hold_row(origin: str, hold: Hold) -> Row:
     """Return the values of HOLD_COLUMNS."""
     because = text(hold.because[:_LONGEST_WORDS])
     values = (origin, float(hold.since), float(hold.until), because)
-    return (*values, _checksum(values))
+    return _summed(values)
 
 
 def hold(values: Sequence[Any], *, summed: bool = True) -> Hold:
@@ -108,6 +108,10 @@ def hold(values: Sequence[Any], *, summed: bool = True) -> Hold:
     if type(since) is not float or type(until) is not float or type(because) is not str:
         raise Unreadable(f"the back-off of {values[0]!r} cannot be read")
     return Hold(since, until, because)
+
+
+def _summed(values: Row) -> Row:
+    return (*values, _checksum(values))
 
 
 def _require_sound(values: Sequence[Any], summed: bool) -> None:  # noqa: FBT001 - keyword-only where it is public
