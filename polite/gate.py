@@ -184,7 +184,7 @@ class Gate:
                 self._listener(Granted(target.url, self._clock.monotonic() - asked_at))
             except BaseException:
                 # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
-                permit._leave()
+                permit._unhold(turn)
                 self._turns.give_back(turn)
                 raise
         return permit
@@ -288,26 +288,34 @@ class Permit:
             raise PermitMisused(f"report outside the permit's block: {self.url}", url=self.url)
         if self._outcome is not None:
             raise PermitMisused(f"reported twice: {self.url}; one permit is one request", url=self.url)
-        outcome = reported(status, headers, self._gate._clock.wall)
-        self._outcome = outcome = self._timed(outcome, self._turn) if self._gate._turns.timed else outcome
-        if self._lost or self._gate._turns.anchor is Anchor.FIRST_BYTE:
-            self._settle(self._turn, outcome)
+        gate = self._gate
+        outcome = reported(status, headers, gate._clock.wall)
+        turns = gate._turns
+        self._outcome = outcome = self._timed(outcome, self._turn) if turns.timed else outcome
+        if self._lost or turns.anchor is Anchor.FIRST_BYTE:
+            standing = self._standing
+            turns.settle(self._turn, self._target, outcome, None if standing is None else standing.asked)
 
     def __aenter__(self) -> "Awaitable[Permit]":
         if self._entered:
             raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
-        self._asker = asyncio.current_task()
-        if self._asker is not None and self._asker in self._gate._open:
-            self._refuse_to_wait_for_itself(self._asker)
+        self._asker = task = asyncio.current_task()
+        gate = self._gate
+        if task is not None and task in gate._open:
+            self._refuse_to_wait_for_itself(task)
         self._entered = True
-        return self._gate._enter(self)
+        return gate._enter(self)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        turn = self._leave()
+        turn, self._turn = self._turn, None
         if turn is None:
             return
+        gate, task = self._gate, self._asker
+        gate._holds.pop(turn, None)
+        if task is not None:
+            gate._open.remove(task, self)
         try:
             if self._outcome is None:
                 # Left without a report, perhaps by an exception: something may have been sent, so the origin rests from now. An
@@ -318,15 +326,20 @@ class Permit:
                 # Whatever the anchor was at the report: it may have changed since.
                 self._settle(turn, self._outcome)
         finally:
-            self._gate._turns.release(turn)
+            gate._turns.release(turn)
 
     def _hold(self, turn: Turn, standing: Standing | None) -> None:
         """The block begins, with this turn."""
         self._turn = turn
         self._standing = standing
-        self._gate._holds.begin(turn, self)
-        if self._asker is not None:
-            self._gate._open.add(self._asker, self)
+        gate, task = self._gate, self._asker
+        holds = gate._holds
+        holds[turn] = self
+        if holds.unwatched:
+            holds.watch()
+        # Nearly every task has one permit at a time.
+        if task is not None and gate._open.setdefault(task, self) is not self:
+            gate._open.add(task, self)
 
     def _lose(self, turn: Turn) -> None:
         """The turn is taken back from the block, which may go on: its report still counts."""
@@ -339,15 +352,12 @@ class Permit:
         finally:
             self._gate._turns.release(turn)
 
-    def _leave(self) -> Turn | None:
-        """The block is over: the turn that it had, for the caller to give back."""
-        turn, self._turn = self._turn, None
-        if turn is None:
-            return None
+    def _unhold(self, turn: Turn) -> None:
+        """The block does not begin after all."""
+        self._turn = None
         self._gate._holds.pop(turn, None)
         if self._asker is not None:
             self._gate._open.remove(self._asker, self)
-        return turn
 
     def _refuse_to_wait_for_itself(self, task: Task) -> None:
         """A task that asks for a turn inside a permit which holds that turn would wait for itself, for ever."""

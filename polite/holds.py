@@ -13,14 +13,18 @@ class Holds(dict[Turn, H], Generic[H]):
     """Turns and their holders, in the order of the grants.
 
     A dict: a turn that is popped is held no longer, and one that is not in it was taken back. A permit costs two dict
-    operations, and no timer of its own.
+    operations, and no timer of its own. To begin, set `holds[turn] = holder`, and call `watch` if `unwatched`. To set it again for
+    a turn that is held already names the new holder, from the same grant.
+
+    Attributes:
+        unwatched: No timer is set.
 
     Args:
         limit: Gives the seconds from a grant after which a turn is taken back.
         reclaim: Takes a turn back, which is not in the dict any more.
     """
 
-    __slots__ = ("_clock", "_closed", "_limit", "_reclaim", "_timer")
+    __slots__ = ("_clock", "_closed", "_limit", "_reclaim", "_timer", "unwatched")
 
     def __init__(self, clock: Clock, limit: Callable[[], float], reclaim: Callable[[Turn, H], None]) -> None:
         super().__init__()
@@ -29,18 +33,21 @@ class Holds(dict[Turn, H], Generic[H]):
         self._reclaim = reclaim
         self._timer: Timer | None = None
         self._closed = False
+        self.unwatched = True
 
-    def begin(self, turn: Turn, holder: H) -> None:
-        """The holder has the turn. For a turn that is held already, it is the new holder, from the same grant."""
-        self[turn] = holder
-        if self._timer is None:
-            self._arm()
+    def watch(self) -> None:
+        """Set the timer: for the oldest, so that it comes once per limit at most, however many permits come and go meanwhile."""
+        oldest = next(iter(self), None)
+        self._timer = None
+        if oldest is not None and not self._closed:
+            self._timer = self._clock.call_at(self._end_of(oldest), self._look)
+        self.unwatched = self._timer is None
 
     def relimit(self) -> None:
         """The limit has changed."""
         if self._timer is not None:
             self._timer.cancel()
-        self._arm()
+        self.watch()
 
     def close(self) -> None:
         """Take nothing back any more. May be called twice."""
@@ -48,13 +55,7 @@ class Holds(dict[Turn, H], Generic[H]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _arm(self) -> None:
-        """For the oldest: the timer comes once per limit at most, however many permits come and go meanwhile."""
-        oldest = next(iter(self), None)
-        self._timer = None
-        if oldest is not None and not self._closed:
-            self._timer = self._clock.call_at(self._end_of(oldest), self._look)
+            self.unwatched = True
 
     def _end_of(self, turn: Turn) -> float:
         granted_at = self._clock.monotonic() if turn.granted_at is None else turn.granted_at
@@ -67,4 +68,4 @@ class Holds(dict[Turn, H], Generic[H]):
                     return
                 self._reclaim(turn, self.pop(turn))
         finally:
-            self._arm()
+            self.watch()

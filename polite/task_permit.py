@@ -53,7 +53,10 @@ class TaskPermit(Permit):
         self._owner = owner
         self._again_in: float | None = None
         self._loop = asyncio.get_running_loop()
-        gate._holds.begin(turn, task.target)
+        holds = gate._holds
+        holds[turn] = task.target
+        if holds.unwatched:
+            holds.watch()
 
     def is_of(self, owner: Owner) -> bool:
         """Whether that one gave it out."""

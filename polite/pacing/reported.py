@@ -18,20 +18,26 @@ _NAME = "retry-after"
 _LENGTH = len(_NAME)
 # Seconds in a number: a longer text is not read as a number either.
 _MOST_S = 1e64
+# aiohttp's headers, by the names of their types, since multidict may not be there. They know a name in any spelling.
+_FOLDING = ("CIMultiDictProxy", "CIMultiDict")
+_FOLDING_MODULES = ("multidict._multidict", "multidict._multidict_py")
 
-# Nearly every answer is one of a few statuses and says nothing more.
-_ordinary = lru_cache(maxsize=1_000)(Outcome.of_answer)
+
+@lru_cache(maxsize=1_000)
+def _ordinary(status: int) -> Outcome:
+    """Nearly every answer is one of a few statuses and says nothing more. Raises InvalidOption."""
+    if not 0 <= status <= 999:
+        raise _no_status(status)
+    return Outcome.of_answer(status)
 
 
 def reported(status: int, headers: Headers | None, wall: Callable[[], float]) -> Outcome:
     """The outcome, with its Retry-After counted from `wall` (Unix time). Raises InvalidOption for what is neither."""
     if type(status) is not int:
         status = _number(status)
-    if not 0 <= status <= 999:
-        raise _no_status(status)
-    values = () if headers is None else _retry_after(headers)
-    if not values:
-        return _ordinary(status)
+    outcome = _ordinary(status)
+    if headers is None or not (values := _retry_after(headers)):
+        return outcome
     waits = [wait_s for value in values if (wait_s := _wait_s(value, wall())) is not None]
     # Of several the longest is the careful one.
     return Outcome.of_answer(status, max(waits, default=None))
@@ -58,8 +64,12 @@ def _wait_s(value: object, wall: float) -> float | None:
 def _retry_after(headers: Headers) -> list[object]:
     """The field's values, in any spelling of its name. Raises InvalidOption for what are no headers.
 
-    Whether a mapping tells "retry-after" from "Retry-After" cannot be asked: its names are looked through.
+    Whether a mapping tells "retry-after" from "Retry-After" cannot be asked (it may hold both "server" and "SERVER"): its names are
+    looked through, unless its type is known.
     """
+    kind = type(headers)
+    if kind.__name__ in _FOLDING and kind.__module__ in _FOLDING_MODULES:
+        return list(headers.getall(_NAME, ()))  # type: ignore[union-attr]
     try:
         # Most names are told apart by their length. Not all that has names iterates over them.
         if hasattr(headers, "keys"):

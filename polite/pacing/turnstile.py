@@ -143,7 +143,7 @@ class Turnstile:
         if turn.state is not _OPEN:
             scopes = self._scopes.named(turn.scopes)
             self._scopes.retire(*scopes)
-        if isinstance(pause_s, (int, float)):
+        if type(pause_s) is float or isinstance(pause_s, (int, float)):
             until = self._latest + (pause_s if 0 <= pause_s < math.inf else _pause(pause_s))
             for scope in scopes:
                 if until > scope.ready_at:
