@@ -176,7 +176,7 @@ class OriginManager:
             standing = before.dated(self._skew())
             # By either clock the good copy is old now, whatever the dates say.
             latest = replace(standing.latest, good_until=None)
-            standing = await self._standing_of(latest, standing)
+            standing = await self._standing_of(origin, latest, standing)
             await self._save(origin, standing.snapshot)
             return self._put(origin, standing)
         return await self._fetch(origin, before)
@@ -194,20 +194,16 @@ class OriginManager:
             return before
         ours = before.dated(self._skew()).latest
         both = merged(stored, ours, self._clock.wall())
-        return before if both is ours or both == ours else await self._standing_of(both, before)
+        return before if both is ours or both == ours else await self._standing_of(origin, both, before)
 
     def _young(self, standing: Standing) -> bool:
         """Whether it holds, and need not be refreshed yet."""
         return standing.fresh_from < self._clock.wall() < standing.refresh_at
 
-    def _pace_of(self, origin: Origin) -> AskedPace | None:
-        known = self._known.get(origin)
-        return None if known is None else known.asked
-
     async def _fetch(self, origin: Origin, before: Standing | None) -> Standing:
-        asked = None if before is None else before.asked
+        asked = self._known.pace(origin) if before is None else before.asked
         had_file = before is not None and isinstance(before.snapshot.good, Found)
-        access = await self._fetcher.fetch(origin, asked=asked, had_file=had_file, pace_of=self._pace_of)
+        access = await self._fetcher.fetch(origin, asked=asked, had_file=had_file, pace_of=self._known.pace)
         now = self._clock.wall()
         still_good = before is not None and before.fresh(now)
         before = None if before is None else before.dated(self._skew())
@@ -224,7 +220,7 @@ class OriginManager:
             # Ahead of time, and in vain: nothing is worse than it was.
             standing = before.attempted(snapshot)
         else:
-            standing = await self._standing_of(snapshot, before)
+            standing = await self._standing_of(origin, snapshot, before)
         self._rest_as_asked(origin, standing.asked)
         standing = self._put(origin, self._lasting(origin, standing))
         self._tell(origin, snapshot, standing)
@@ -249,7 +245,7 @@ class OriginManager:
         await self._hold_as_kept(origin, self._store)
         if stored is None:
             return None
-        standing = await self._standing_of(stored.recalled(self._clock.wall()))
+        standing = await self._standing_of(origin, stored.recalled(self._clock.wall()))
         pause = self._turns.pause(origin, standing.asked)
         self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
         return standing
@@ -280,22 +276,27 @@ class OriginManager:
         delay_s = self._turns.pause(origin, standing.asked).seconds
         return standing.lasting(self._clock.wall() + ready_in_s + delay_s)
 
-    async def _standing_of(self, snapshot: Snapshot, before: Standing | None = None) -> Standing:
+    async def _standing_of(
+        self, origin: Origin, snapshot: Snapshot, before: Standing | None = None
+    ) -> Standing:
         """What a snapshot means now; a file that says what it said `before` is not read again.
 
         A failure that came while its good copy stands is an attempt to refresh that ahead of time.
         """
         sound = snapshot.sound
         if sound is not None and snapshot.failures and sound.fresh(self._clock.wall()):
-            return (await self._standing_of(sound, before)).attempted(snapshot)
+            return (await self._standing_of(origin, sound, before)).attempted(snapshot)
         access, reason = snapshot.standing(self._policy, self._clock.wall())
         match access:
             case Found() if before is not None and before.read_from(access):
                 rules = before.rules
             case Found() if len(access.body) > PARSE_SIZE_FOR_THREAD:
                 # One at a time: threads that compute take turns of 5 ms with the loop, and it would wait for each of them.
-                async with self._reading:
-                    rules = await asyncio.to_thread(lambda: self._read(access).prepare())
+                # What the file asks about pace is known at the end only: until then the origin gives no turn.
+                because = "its robots.txt is being read"
+                with self._turns.standstill(Target.of(origin.robots_url), because):
+                    async with self._reading:
+                        rules = await asyncio.to_thread(lambda: self._read(access).prepare())
             case Found():
                 rules = self._read(access)
             case Unavailable():

@@ -22,7 +22,7 @@ _OCTETS = 2_000
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class Lineage:
-    """The newest meaning of an origin's robots.txt, and its lifetime (wall seconds).
+    """The newest meaning of an origin's robots.txt, the pace that it asks for, and its lifetime (wall seconds).
 
     All standings of an origin share one, so that a request that waits learns of newer rules after the origin was evicted.
     """
@@ -30,10 +30,11 @@ class Lineage:
     meaning: Hashable = None
     fresh_from: float = -math.inf
     fresh_until: float = -math.inf
+    asked: AskedPace | None = None
 
     def follow(self, standing: "Standing") -> None:
         """The standing is the newest one."""
-        self.meaning = standing.meaning
+        self.meaning, self.asked = standing.meaning, standing.asked
         self.fresh_from, self.fresh_until = standing.fresh_from, standing.fresh_until
 
 
@@ -194,6 +195,14 @@ class Standings:
             return self._backing_off.get(key)
         self._known.move_to_end(key)
         return standing
+
+    def pace(self, origin: Origin) -> AskedPace | None:
+        """What the origin's last file asked about pace. Of an evicted origin it is known while a request waits with its rules."""
+        known = self.get(origin)
+        if known is not None:
+            return known.asked
+        lineage = self._evicted.get(origin.text)
+        return None if lineage is None else lineage.asked
 
     def put(self, origin: Origin, standing: Standing, now: float) -> Standing:
         """Remember it, in place of what was known, and return it with the origin's lineage."""

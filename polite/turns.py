@@ -17,6 +17,7 @@ from polite.pacing.refusals import REFUSALS
 from polite.pacing.rulings import OpeningHours, Rulings
 from polite.pacing.turnstile import Outlook, Turn
 from polite.ports import Clock, Listener, Pacer
+from polite.standstill import Standstill
 
 # A rest of so many seconds is worth a write, where it is longer than what the origin rests for anyway.
 LONG_REST_S = 10.0
@@ -196,6 +197,10 @@ class Turns:
     def hold(self, target: Target, seconds: float, because: str) -> None:
         """The URL's narrowest scope rests for so long from now, at least."""
         self._pacer.hold(self._scopes(target)[:1], seconds, because)
+
+    def standstill(self, target: Target, because: str) -> Standstill:
+        """Return a block in which the URL's narrowest scope gives no turn, however many may be open there."""
+        return Standstill(self._clock, lambda seconds: self.hold(target, seconds, because))
 
     def outlook(self, target: Target, asked: AskedPace | None = None) -> Outlook:
         """When this URL's turn could come, as far as is known now."""
