@@ -212,6 +212,11 @@ class Approach:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it is, the lane must not stand still for it
             self._put_aside(lane, error)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self._outlet.fail(ended_by(error))
+            raise
 
     def _end_unbegun(self, lane: Lane, runner: "asyncio.Task[None]") -> None:
         """A task that is cancelled before its first step runs nothing of itself."""
@@ -382,6 +387,13 @@ class Approach:
 def _counted(lane: Lane, standing: Standing) -> bool:
     """Whether a lane that was forgotten and came back has this failure among those it counted before."""
     return lane.standing is None and standing.snapshot.failures <= lane.failures
+
+
+def ended_by(error: BaseException) -> Exception:
+    """What a frontier fails with when something of the user's raised what is no Exception, as pytest.fail does."""
+    failure = RuntimeError(f"the frontier was ended by {error!r}")
+    failure.__cause__ = error
+    return failure
 
 
 def out_of_reach(standing: Standing) -> bool:

@@ -71,7 +71,16 @@ class Flight(Generic[T]):
             else:
                 self._fail(RuntimeError(f"{self._task.get_name()}: something in it cancelled itself"))
             raise
-        except Exception as error:  # noqa: BLE001 - handed to those who wait, who would else wait for ever
+        except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+            # These end the program or the loop, once. A waiter that raised them again would end the loop's own cleaning up.
+            ended = RuntimeError(f"{self._task.get_name()}: ended by {error!r}")
+            ended.__cause__ = error
+            self._fail(ended)
+            raise
+        except BaseException as error:
+            # Handed to those who wait, who would else wait for ever; pytest.fail, for one, raises what is no Exception.
+            if not self._waiters and not isinstance(error, Exception):
+                raise
             self._fail(error)
         else:
             for waiter in self._waiters:
@@ -89,9 +98,10 @@ class Flight(Generic[T]):
         self._over = True
         self._landed()
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         for waiter in self._waiters:
-            if not waiter.done():
+            # A loop that is closed calls nobody any more.
+            if not waiter.done() and not waiter.get_loop().is_closed():
                 waiter.set_exception(error)
                 # Seen: a waiter cancelled in this very moment will not look, and asyncio would complain.
                 waiter.exception()

@@ -11,7 +11,7 @@ import logging
 from typing import Protocol
 
 from polite.agenda import Agenda
-from polite.approach import Approach, Outlet, out_of_reach
+from polite.approach import Approach, Outlet, ended_by, out_of_reach
 from polite.events import Dropped
 from polite.gate import Gate
 from polite.lane import Lane
@@ -201,6 +201,9 @@ class Lanes:
         except Exception as error:
             log.exception("the frontier failed")
             self._desk.fail(error)
+        except BaseException as error:
+            self._desk.fail(ended_by(error))
+            raise
         finally:
             self._return_held()
             self._stirred = False

@@ -153,7 +153,9 @@ class OriginManager:
             if standing is not before and self._young(standing):
                 return self._put(origin, standing)
             return await self._fetch(origin, standing)
-        except Exception as error:
+        except (asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:
             if self._known.get(origin) is before:
                 log.warning("%s could not be asked ahead of time: %r", origin, error)
                 self._put(origin, replace(before, refresh_at=before.fresh_until))

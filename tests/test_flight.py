@@ -127,3 +127,48 @@ async def test_the_last_who_leaves_cancels_the_work(loop) -> None:
     await flight.gone()
 
     assert (leaving_before, flight.leaving, ended.is_set(), hangar.landed) == (False, True, True, 1)
+
+
+class Abort(BaseException):
+    """As pytest.fail and trio raise, which is no Exception."""
+
+
+@pytest.mark.parametrize("waiters", [1, 3])
+async def test_what_is_no_exception_reaches_all_who_joined(loop, waiters: int) -> None:
+    async def work() -> str:
+        await asyncio.sleep(0)
+        raise Abort("stop")
+
+    hangar = Hangar()
+    flight = hangar.start(work)
+    joining = [asyncio.ensure_future(flight.join()) for _ in range(waiters)]
+
+    ended = await asyncio.wait_for(asyncio.gather(*joining, return_exceptions=True), 5.0)
+    await flight.gone()
+
+    assert [repr(each) for each in ended] == ["Abort('stop')"] * waiters
+    assert (hangar.flights, hangar.landed) == ({}, 1)
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
+def test_what_ends_the_program_ends_it_and_who_joined_does_not_wait_for_ever(error: BaseException) -> None:
+    async def work() -> str:
+        await asyncio.sleep(0)
+        raise error
+
+    async def main() -> None:
+        flight = Hangar().start(work)
+        joining.append(asyncio.ensure_future(flight.join()))
+        await asyncio.Event().wait()
+
+    joining: list[asyncio.Future[str]] = []
+    loop = asyncio.new_event_loop()
+    program = loop.create_task(main())
+
+    with pytest.raises(type(error)):
+        loop.run_until_complete(program)
+    with pytest.raises(RuntimeError, match=type(error).__name__):
+        loop.run_until_complete(asyncio.wait_for(joining[0], 5.0))
+    program.cancel()
+    loop.run_until_complete(asyncio.wait([program]))
+    loop.close()
