@@ -8,7 +8,7 @@ from polite.events import Event
 from polite.origin import Origin
 from polite.pacing.outcome import Outcome
 from polite.pacing.pause import Circumstances, Pause
-from polite.pacing.scopes import Concurrency, Rest
+from polite.pacing.scopes import Concurrency, Provisional, Rest
 from polite.pacing.turnstile import Outlook, Turn
 from polite.robots.exchange import Ask, Failed, Reply
 from polite.robots.snapshot import Snapshot
@@ -138,11 +138,12 @@ class Pacer(Protocol):
     """Gives out turns. A turn is acquired, settled (when its scopes are free again), and released, in that order."""
 
     async def acquire(
-        self, scopes: Sequence[Hashable], *, urgent: bool = False, provisional_s: float | None = None
+        self, scopes: Sequence[Hashable], *, urgent: bool = False, provisional_s: Provisional | None = None
     ) -> Turn:
         """Wait until every scope is free, then take them together. Cancelling the wait loses nothing.
 
-        Where several turns of a scope may be open at one time, the narrowest rests for `provisional_s` from the grant.
+        Where several turns of a scope may be open at one time, the narrowest rests for `provisional_s` from the grant; a function
+        is asked for it at the moment of the grant, since the delay may change while the turn waits.
 
         Raises GateClosed when the pacer closes meanwhile, Overloaded when too many wait already.
         """

@@ -251,14 +251,15 @@ class Turns:
             self._pacer.give_back(await self._pacer.acquire(door, urgent=first))
             first = True
 
-    def _provisional_s(self, target: Target, asked: AskedPace | None) -> float | None:
-        """The rest that a grant arms where more than one turn may be open; None where that is the scope's own delay.
+    def _provisional_s(self, target: Target, asked: AskedPace | None) -> Callable[[], float] | None:
+        """What tells the rest that a grant arms where more than one turn may be open; None where that is the scope's own delay.
 
-        It is named although one turn alone may be open now: the policy may change while the request waits.
+        It is named although one turn alone may be open now, and worked out when the turn is granted: the policy may change while
+        the request waits, and the hours of a Request-rate may begin.
         """
         if asked is None and self._plain and not self._rulings.concurrent:
             return None
-        return self.pause(target.origin, asked).seconds
+        return lambda: self.pause(target.origin, asked).seconds
 
     def _closed_s(self, target: Target, asked: AskedPace | None) -> float:
         """Seconds until the site is open (Visit-time)."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from polite.errors import GateClosed, Overloaded
-from polite.pacing.scopes import Concurrency, Rest
+from polite.pacing.scopes import Concurrency, Provisional, Rest
 from polite.pacing.turnstile import Outlook, Turn, Turnstile
 from polite.ports import Clock, Timer
 
@@ -71,7 +71,7 @@ class LocalPacer:
         self._closed = False
 
     async def acquire(
-        self, scopes: Sequence[Hashable], *, urgent: bool = False, provisional_s: float | None = None
+        self, scopes: Sequence[Hashable], *, urgent: bool = False, provisional_s: Provisional | None = None
     ) -> Turn:
         """Wait until all scopes are free, and take them together. Raises GateClosed, Overloaded."""
         if self._closed:
@@ -83,7 +83,9 @@ class LocalPacer:
             turn.waited = False
         return turn
 
-    def acquire_now(self, scopes: Sequence[Hashable], *, provisional_s: float | None = None) -> Turn | None:
+    def acquire_now(
+        self, scopes: Sequence[Hashable], *, provisional_s: Provisional | None = None
+    ) -> Turn | None:
         """The same where nobody needs to wait; None where one would. Raises GateClosed."""
         if self._closed:
             raise GateClosed("the gate is closed: no more turns are given")
@@ -104,7 +106,7 @@ class LocalPacer:
         back: Callable[[Turn, Exception | None], None],
         *,
         urgent: bool = False,
-        provisional_s: float | None = None,
+        provisional_s: Provisional | None = None,
     ) -> Call:
         """The same for who does not wait but is called back, in another step, with the turn, or what `acquire` would raise then.
 

@@ -10,6 +10,8 @@ from polite.pacing.turn import Scope
 # For all scopes, or asked for each.
 Concurrency = int | Callable[[Hashable], int]
 Rest = float | Callable[[Hashable], float]
+# The delay that a grant of one request arms, or a function that gives it at the moment of the grant.
+Provisional = float | Callable[[], float]
 
 
 class KnownScopes:

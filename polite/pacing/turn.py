@@ -1,6 +1,6 @@
 """A turn and the scopes it is taken at: the state of each, and the line in which turns stand at a scope."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from enum import Enum
 from heapq import heapify, heappop, heappush
 
@@ -43,7 +43,9 @@ class Scope:
         self.key = key
         self.limit = limit  # turns that may be open at one time
         self.provisional_s = provisional_s  # the rest that a grant arms, or that nobody has settled
-        self.asked_s = 0.0  # and the same as the last request of it wanted, where that was said
+        self.asked_s: float | Callable[[], float] = (
+            0.0  # the same as its last request wants it, if that was said
+        )
         self.open = 0
         self.ready_at = float("-inf")
         self.because: str | None = None  # what set ready_at
@@ -120,7 +122,7 @@ class Turn:
 
     `granted_at` is monotonic seconds, or None while waiting. `settled` says whether its rest has been
     counted. `provisional_s`: how long a grant lets the narrowest scope rest, where more than one turn may be
-    open there. The names with an underscore belong to the turnstile.
+    open there; or a function that is asked for that when the turn is granted. The names with an underscore belong to the turnstile.
     """
 
     __slots__ = (
@@ -145,7 +147,7 @@ class Turn:
         self._stage = 0  # where on its path it waits; it is the front of the scopes before
         self._struck = False
         self.granted_at: float | None = None
-        self.provisional_s = 0.0
+        self.provisional_s: float | Callable[[], float] = 0.0
         self.settled = False
         self.state = _WAITING
         self.waited = (

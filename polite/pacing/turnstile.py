@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from polite.errors import InvalidOption, Overloaded
 from polite.pacing.ladder import Ladder
 from polite.pacing.outlook import Outlook
-from polite.pacing.scopes import Concurrency, KnownScopes, Rest
+from polite.pacing.scopes import Concurrency, KnownScopes, Provisional, Rest
 from polite.pacing.turn import Scope, Turn, TurnState
 
 __all__ = ["Outlook", "Turn", "TurnState", "Turnstile"]
@@ -82,12 +82,12 @@ class Turnstile:
         now: float,
         *,
         urgent: bool = False,
-        provisional_s: float | None = None,
+        provisional_s: Provisional | None = None,
     ) -> Turn:
         """Ask for a turn at all the scopes (narrowest first); it is open at once when all are free, else it waits.
 
-        `provisional_s`: the narrowest scope's own, where it is longer than the turnstile's. Raises Overloaded when it
-        must wait and `max_waiting` do, ValueError without a scope.
+        `provisional_s`: the narrowest scope's own, where it is longer than the turnstile's; a function is asked for it when the
+        turn is granted. Raises Overloaded when it must wait and `max_waiting` do, ValueError without a scope.
         """
         self._asked = asked = self._asked + 1
         if now > self._latest:
@@ -96,7 +96,9 @@ class Turnstile:
             self._scopes.sweep(now, _SWEEP_EVERY)
         turn = Turn(self, self._scopes.named(scopes), asked - _URGENT if urgent else asked)
         if provisional_s is not None:
-            turn.provisional_s = turn._scopes[0].asked_s = _pause(provisional_s)
+            turn.provisional_s = turn._scopes[0].asked_s = (
+                provisional_s if callable(provisional_s) else _pause(provisional_s)
+            )
         for scope in turn._scopes:
             if scope.ready_at > now or scope.open >= scope.limit or scope.front is not None:
                 if self._ladder.waiting >= self.max_waiting:
@@ -170,7 +172,7 @@ class Turnstile:
         if turn.state is _OPEN:
             if not turn.settled:
                 rests = {scope.key: scope.provisional_s for scope in turn._scopes}
-                rests[turn.narrowest] = max(turn._scopes[0].provisional_s, turn.provisional_s)
+                rests[turn.narrowest] = max(turn._scopes[0].provisional_s, _provisional(turn.provisional_s))
                 self.settle(turn, now, rests, forgive=False)
             self._vacate(turn, _RELEASED)
 
@@ -229,7 +231,7 @@ class Turnstile:
                 continue
             limit, scope.provisional_s = self._scopes.limits(key)
             if limit > scope.limit and scope.open:
-                rest_s = max(scope.provisional_s, scope.asked_s)
+                rest_s = max(scope.provisional_s, _provisional(scope.asked_s))
                 scope.rest(self._latest + rest_s, "more may go at one time, one by one", self._latest)
             scope.limit = limit
             if scope.awaited:
@@ -270,8 +272,8 @@ class Turnstile:
             scope.since = now
             if scope.limit > 1:
                 provisional_s = scope.provisional_s
-                if scope is turn._scopes[0] and turn.provisional_s > provisional_s:
-                    provisional_s = turn.provisional_s
+                if scope is turn._scopes[0]:
+                    provisional_s = max(provisional_s, _provisional(turn.provisional_s))
                 scope.rest(self._latest + provisional_s, "a turn was just given", now)
                 self._ladder.stir(scope)
 
@@ -309,6 +311,10 @@ def _pause(pause_s: float) -> float:
     if not 0 <= pause_s < math.inf:
         raise ValueError(f"a pause of {pause_s!r} s: a finite number of 0 or more is needed")
     return pause_s
+
+
+def _provisional(seconds: Provisional) -> float:
+    return _pause(seconds()) if callable(seconds) else seconds
 
 
 def _seconds(name: str, value: float) -> float:
