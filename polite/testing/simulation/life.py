@@ -365,16 +365,20 @@ class Life:
         self._parts.visitor.granted += 1
 
     async def _repace(self, step: Step) -> None:
-        pacing = replace(
-            self._gate.pacing,
-            min_delay=step.option("min_delay"),
-            concurrency=int(step.option("concurrency")),
-            anchor=Anchor.END if step.option("end") else Anchor.FIRST_BYTE,
-            max_crawl_delay=300.0 if step.option("crawl") else self._gate.pacing.max_crawl_delay,
-        )
-        self._parts.judge.repaced(pacing)
-        self._parts.progress.pacing = pacing
-        self._gate.pacing = pacing
+        """Another policy, perhaps back and forth between two anchors: a turn is reported under one, and left under the other."""
+        anchors = [Anchor.END, Anchor.FIRST_BYTE]
+        for number in range(int(step.option("times", 1.0))):
+            pacing = replace(
+                self._gate.pacing,
+                min_delay=step.option("min_delay"),
+                concurrency=int(step.option("concurrency")),
+                anchor=anchors[(int(step.option("end")) + number) % 2],
+                max_crawl_delay=300.0 if step.option("crawl") else self._gate.pacing.max_crawl_delay,
+            )
+            self._parts.judge.repaced(pacing)
+            self._parts.progress.pacing = pacing
+            self._gate.pacing = pacing
+            await asyncio.sleep(step.option("every"))
 
     async def _set_wall(self, step: Step) -> None:
         self._clock.step_wall(step.option("by"))

@@ -289,7 +289,7 @@ def _saboteurs(chance: Random, *, busy: bool) -> frozenset[str]:
 
 
 _WEIGHTS = {
-    "put": 12, "permit": 6, "check": 2, "explain": 1, "pump": 1, "repace": 1, "wall": 1, "pause": 1, "cancel": 1, "worker": 1,
+    "put": 12, "permit": 6, "check": 2, "explain": 1, "pump": 1, "repace": 3, "wall": 1, "pause": 1, "cancel": 1, "worker": 1,
 }  # fmt: skip
 
 
@@ -329,7 +329,9 @@ def _options(chance: Random, kind: str, span: float) -> tuple[tuple[str, float],
                 options["again"] = 1
         case "repace":
             options["min_delay"] = chance.choice([0.0, 0.5, 5.0])
-            options["concurrency"] = chance.choice([1, 1, 5])
+            options["concurrency"] = chance.choice([1, 5])
+            options["times"] = chance.choice([1, 1, 5, 20])
+            options["every"] = chance.choice([0.05, 0.5, 5.0])
             options["end"] = chance.random() < 0.5
             options["crawl"] = chance.random() < 0.5
         case "wall":

@@ -86,8 +86,8 @@ class Simulation:
         throttle: makes the gate's throttle; then give `least_gap` too.
         least_gap: seconds that the throttle keeps between two requests of an origin, at least.
         listener: is told of each event.
-        visit: your crawler: `async def visit(permit, sites)`, called inside each permit's block of a frontier;
-            `await sites.fetch(permit.url)` is the request.
+        visit: your crawler: `async def visit(permit, sites)`, called inside each block of a frontier's permit. It has `url`,
+            `task`, `report` and `retry`; `await sites.fetch(permit.url)` is the request.
         tell: gets each line of the trace as it comes.
     """
 

@@ -54,6 +54,7 @@ class Sites:
         self._trace = trace
         self._now = now
         self._visits: Counter[str] = Counter()
+        self.answered: dict[str, Page] = {}  # by URL, the last answer of each
         self.ended = False
 
     # Robots.txt.
@@ -141,6 +142,10 @@ class Sites:
         trouble = chance.random() < site.trouble
         if site.latency_s:
             await asyncio.sleep(site.latency_s * chance.choice([0.5, 1.0, 1.0, 10.0 if trouble else 1.0]))
+        self.answered[url] = page = self._page(url, chance, trouble=trouble)
+        return page
+
+    def _page(self, url: str, chance: Random, *, trouble: bool) -> Page:
         if not trouble:
             return Page(200, text="a page")
         kind = chance.choice(["missing", "busy", "busy", "refused", "refused", "broken", "odd"])

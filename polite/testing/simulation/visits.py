@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from polite.gate import Permit
+from polite.pacing.reported import Headers
 from polite.task_permit import TaskPermit
 from polite.testing.simulation.judge import Judge, Request
 from polite.testing.simulation.ledger import Ledger
@@ -23,8 +24,40 @@ class GaveUp(Exception):
     """The crawler's own error inside a permit's block."""
 
 
+class Observed:
+    """A permit inside its block, whose report and retry the judge hears of too.
+
+    Attributes:
+        url: what to fetch.
+        task: what was put, where a frontier gave the permit out; else None.
+    """
+
+    def __init__(self, permit: Permit, request: Request, visitor: "Visitor") -> None:
+        self.url = permit.url
+        self.task = permit.task if isinstance(permit, TaskPermit) else None
+        self._permit = permit
+        self._request = request
+        self._visitor = visitor
+        self.after: float | None = None  # seconds that a retry waits, where one was asked for
+        self.failed = False
+
+    def report(self, *, status: int, headers: Headers | None = None) -> None:
+        """See Permit.report."""
+        self._permit.report(status=status, headers=headers)
+        self._visitor.reported(self._request, self.url, status)
+
+    def retry(self, *, after: float = 0.0) -> bool:
+        """See TaskPermit.retry; False where no frontier gave the permit out."""
+        if not isinstance(self._permit, TaskPermit):
+            return False
+        again = self._permit.retry(after=after)
+        self.after = after
+        self._visitor.asked_again(self.url, after, again=again)
+        return again
+
+
 # What a user's crawler does inside a permit's block: fetch what the permit is for, report, and perhaps retry.
-Visit = Callable[[TaskPermit, Sites], Awaitable[None]]
+Visit = Callable[[Observed, Sites], Awaitable[None]]
 
 
 class Visitor:
@@ -86,8 +119,9 @@ class Visitor:
     ) -> None:
         handed = chance.random() < 0.1
         await (_elsewhere(permit.__aenter__) if handed else permit.__aenter__())
-        origin, request = origin_of(permit.url), None
-        state = _State()
+        origin = origin_of(permit.url)
+        observed: Observed | None = None
+        request: Request | None = None
         error: BaseException | None = None
         try:
             if ledger is None:
@@ -96,17 +130,18 @@ class Visitor:
                 self._progress.granted(origin)
             request = self._judge.granted(origin, folder_of(permit.url), permit.url, given_at)
             self._trace.note("granted", permit.url)
-            if self._visit is not None and isinstance(permit, TaskPermit):
-                await self._visit(permit, self._sites)
+            observed = Observed(permit, request, self)
+            if self._visit is not None and ledger is not None:
+                await self._visit(observed, self._sites)
             else:
-                await self._behave(permit, request, chance, span, state)
+                await self._behave(observed, chance, span)
         except BaseException as caught:
             error = caught
             raise
         finally:
             # The books first: when the block is left, the next may come in the same step.
-            if request is not None and not self._sites.ended:
-                self._left(permit, request, ledger, state, error)
+            if request is not None and observed is not None and not self._sites.ended:
+                self._left(observed, request, ledger, error)
             handed = handed and not isinstance(error, asyncio.CancelledError)
             try:
                 await _leave(permit, error, handed=handed)
@@ -114,68 +149,58 @@ class Visitor:
                 # Its traceback leads back here: whatever this task is given next would live as long as that circle.
                 error = None
 
-    async def _behave(
-        self, permit: Permit, request: Request, chance: Random, span: float, state: "_State"
-    ) -> None:
+    async def _behave(self, permit: Observed, chance: Random, span: float) -> None:
         await _hold(chance, span)
         try:
             page = await self._sites.fetch(permit.url)
         except PageFailed:
-            state.failed = True
+            permit.failed = True
             if chance.random() < 0.5:
                 raise
-            self._retry(permit, chance, state)
+            permit.retry(after=_after(chance))
             return
         if chance.random() < 0.9:
             odd = "headers" in self._plan.saboteurs
-            headers: Any = odd_headers(chance, page.headers) if odd else page.headers
-            permit.report(status=page.status, headers=headers)
-            retry_after = None if page.retry_after is None else float(page.retry_after)
-            self._judge.reported(request, page.status, retry_after)
-            failed = page.status >= 500 or page.status == 429
-            self._progress.answered(request.origin, failed=failed, retry_after=retry_after)
-            self._trace.note("reported", permit.url, page.status, page.headers)
+            permit.report(
+                status=page.status, headers=odd_headers(chance, page.headers) if odd else page.headers
+            )
         await _hold(chance, span)
         if chance.random() < 0.15:
-            self._retry(permit, chance, state)
+            permit.retry(after=_after(chance))
         if chance.random() < 0.04:
             raise GaveUp(permit.url)
 
-    def _retry(self, permit: Permit, chance: Random, state: "_State") -> None:
-        if isinstance(permit, TaskPermit):
-            state.after = chance.choice([0.0, 0.0, 1.0, 3.0, 30.0])
-            state.retries = permit.retry(after=state.after) if state.after else permit.retry()
-            self._trace.note(
-                "retry", permit.url, f"after {state.after:g} s", "granted" if state.retries else "refused"
-            )
+    def reported(self, request: Request, url: str, status: int) -> None:
+        """The crawler reported: what the server sent counts, whatever came of it on the way."""
+        page = self._sites.answered.get(url)
+        retry_after = None if page is None or page.retry_after is None else float(page.retry_after)
+        self._judge.reported(request, status, retry_after)
+        failed = status >= 500 or status == 429
+        self._progress.answered(request.origin, failed=failed, retry_after=retry_after)
+        self._trace.note("reported", url, status, {} if page is None else page.headers)
+
+    def asked_again(self, url: str, after: float, *, again: bool) -> None:
+        """The crawler asked for a retry."""
+        self._trace.note("retry", url, f"after {after:g} s", "granted" if again else "refused")
 
     def _left(
-        self,
-        permit: Permit,
-        request: Request,
-        ledger: Ledger | None,
-        state: "_State",
-        error: BaseException | None,
+        self, permit: Observed, request: Request, ledger: Ledger | None, error: BaseException | None
     ) -> None:
         self._judge.left(request)
         if request.reported is None:
-            self._progress.answered(request.origin, failed=state.failed or isinstance(error, Exception))
+            self._progress.answered(request.origin, failed=permit.failed or isinstance(error, Exception))
         self._progress.left(request.origin)
         self._trace.note("left", permit.url, "" if error is None else type(error).__name__)
-        if ledger is None or not isinstance(permit, TaskPermit):
+        if ledger is None:
             return
-        if error is not None or state.after is not None:
-            ledger.back(permit.url, after=state.after or 0.0)
+        if error is not None or permit.after is not None:
+            ledger.back(permit.url, after=permit.after or 0.0)
         else:
             ledger.ended(permit.url, "done")
 
 
-class _State:
-    """What was done inside one block."""
-
-    after: float | None = None
-    retries = False
-    failed = False
+def _after(chance: Random) -> float:
+    return chance.choice([0.0, 0.0, 1.0, 3.0, 30.0])
 
 
 async def _hold(chance: Random, span: float) -> None:
