@@ -4,15 +4,18 @@ import asyncio
 import logging
 import math
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from weakref import WeakValueDictionary
 
 from polite.asked import AskedPace
-from polite.origin import Origin
+from polite.origin import Origin, Target
 from polite.pacing.circuit import is_failure
 from polite.pacing.outcome import Outcome
 from polite.pacing.retry_after import retry_after_s
+from polite.pacing.turnstile import Turn
 from polite.ports import Clock, Transport
 from polite.robots.access import Access, Unreachable
 from polite.robots.exchange import Ask, Exchange, Failed, Reply
@@ -50,6 +53,8 @@ class RobotsFetcher:
         self._robots = robots
         self._missing = missing
         self._connections = asyncio.Semaphore(fetching.connections)
+        # Of origins that redirects lead to, while one of them waits for its turn there.
+        self._doors: WeakValueDictionary[Origin, asyncio.Lock] = WeakValueDictionary()
 
     async def fetch(
         self,
@@ -90,23 +95,25 @@ class RobotsFetcher:
         while isinstance(step, Exchange | Inference):
             there = step.ask.target.origin
             pace = (lambda: asked) if there == origin else partial(pace_of, there)
-            answer, elapsed = await self._hop(step.ask, self._policy.timeout - spent, pace)
+            answer, elapsed = await self._hop(
+                step.ask, self._policy.timeout - spent, pace, foreign=there != origin
+            )
             spent += elapsed
             step = step.next(answer, retry_after_s=self._retry_after(answer))
         return step, spent
 
     async def _hop(
-        self, ask: Ask, left_s: float, pace: Callable[[], AskedPace | None]
+        self, ask: Ask, left_s: float, pace: Callable[[], AskedPace | None], *, foreign: bool
     ) -> tuple[Reply | Failed, float]:
         """One request in its turn. Waiting for the turn and for a free connection is not the server's time.
 
         `pace` is asked again afterwards: the origin's own file may have been read meanwhile.
         """
-        turn = await self._turns.take(ask.target, asked=pace(), urgent=True)
+        turn = await self._turn(ask.target, pace, foreign=foreign)
         outcome = Outcome()
         started = self._clock.monotonic()
         try:
-            async with self._connections:
+            async with self._connection(ask.target, pace):
                 started = self._clock.monotonic()
                 answer = await self._ask(ask, left_s)
             elapsed = self._clock.monotonic() - started
@@ -121,6 +128,33 @@ class RobotsFetcher:
             finally:
                 self._turns.release(turn)
         return answer, elapsed
+
+    async def _turn(self, target: Target, pace: Callable[[], AskedPace | None], *, foreign: bool) -> Turn:
+        """The turn of a hop. At an origin of its own, robots.txt goes before the pages, which need it.
+
+        A redirect to another origin is nothing that the pages there wait for: it stands in line with them. One stands there at a
+        time, however many origins lead there, so that they cannot hold the pages up by more than one turn each.
+        """
+        if not foreign:
+            return await self._turns.take(target, asked=pace(), urgent=True)
+        door = self._doors.setdefault(target.origin, asyncio.Lock())
+        async with door:
+            return await self._turns.take(target, asked=pace(), urgent=True, in_line=True)
+
+    @asynccontextmanager
+    async def _connection(self, target: Target, pace: Callable[[], AskedPace | None]) -> AsyncIterator[None]:
+        """A free connection. While the turn's request waits for one, the origin gives no other turn; its delay begins at the end."""
+        if not self._connections.locked():
+            async with self._connections:
+                yield
+            return
+        with self._turns.standstill(target, "its robots.txt waits for a connection"):
+            await self._connections.acquire()
+        try:
+            self._turns.delayed(target, pace())
+            yield
+        finally:
+            self._connections.release()
 
     async def _ask(self, ask: Ask, left_s: float) -> Reply | Failed:
         try:

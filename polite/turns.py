@@ -89,16 +89,22 @@ class Turns:
         self._plain = self._rulings.plain
 
     def take(
-        self, target: Target, *, asked: AskedPace | None = None, urgent: bool = False, first: bool = False
+        self,
+        target: Target,
+        *,
+        asked: AskedPace | None = None,
+        urgent: bool = False,
+        first: bool = False,
+        in_line: bool = False,
     ) -> Awaitable[Turn]:
         """Wait for the turn of a URL. Urgent ones (robots.txt, which others wait for) go before those that wait.
 
-        While the site is closed (Visit-time) only urgent ones go: the file itself says when it opens. `first`: a page that
-        gave its turn back to have the rules renewed; it goes before other pages.
+        While the site is closed (Visit-time) only urgent ones go: the file itself says when it opens. `in_line`: an urgent one
+        that overtakes nobody. `first`: a page that gave its turn back to have the rules renewed; it goes before other pages.
         """
         if self._simple and self._plain and asked is None and not urgent:
             return self._pacer.acquire(self._scopes(target), urgent=first)
-        return self._take(target, asked, urgent=urgent, first=first)
+        return self._take(target, asked, urgent=urgent, first=first or (urgent and not in_line))
 
     async def meet(self, target: Target) -> bool:
         """Learn what it takes to name the URL's scopes. Whether that took a wait."""
@@ -198,6 +204,13 @@ class Turns:
         """The URL's narrowest scope rests for so long from now, at least."""
         self._pacer.hold(self._scopes(target)[:1], seconds, because)
 
+    def delayed(self, target: Target, asked: AskedPace | None) -> None:
+        """The request of a turn is sent only now: its scopes rest from now, at least."""
+        scopes = self._scopes(target)
+        self._pacer.hold(scopes[:1], self.pause(target.origin, asked).seconds, "a request was just sent")
+        for scope in scopes[1:]:
+            self._pacer.hold((scope,), self._rulings.delay(scope), "a request was just sent")
+
     def standstill(self, target: Target, because: str) -> Standstill:
         """Return a block in which the URL's narrowest scope gives no turn, however many may be open there."""
         return Standstill(self._clock, lambda seconds: self.hold(target, seconds, because))
@@ -230,9 +243,7 @@ class Turns:
                 await self._opening(target, asked)
                 waited = True
             provisional_s = self._provisional_s(target, asked)
-            turn = await self._pacer.acquire(
-                self._scopes(target), urgent=urgent or first, provisional_s=provisional_s
-            )
+            turn = await self._pacer.acquire(self._scopes(target), urgent=first, provisional_s=provisional_s)
             turn.waited = turn.waited or waited
             if urgent:
                 self.counters.robots += 1

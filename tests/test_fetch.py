@@ -8,7 +8,7 @@ import pytest
 from polite.asked import AskedPace
 from polite.events import Event
 from polite.fetch import RobotsFetcher
-from polite.origin import Origin
+from polite.origin import Origin, Target
 from polite.pacers.local import LocalPacer
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.rulings import Rulings
@@ -49,11 +49,17 @@ class TimedTransport:
 
 
 def fetcher(
-    transport: TimedTransport | ScriptedTransport, robots: RobotsPolicy | None = None, **fetching: float
+    transport: TimedTransport | ScriptedTransport,
+    pacing: PacingPolicy | None = None,
+    robots: RobotsPolicy | None = None,
+    **fetching: float,
 ) -> RobotsFetcher:
     clock = LoopClock()
     events: list[Event] = []
-    turns = Turns(LocalPacer(clock), Rulings(PacingPolicy()), clock, events.append)
+    rulings = Rulings(pacing or PacingPolicy())
+    concurrency, delay = rulings.limits
+    pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay)
+    turns = Turns(pacer, rulings, clock, events.append)
     policy = FetchPolicy(**fetching)  # type: ignore[arg-type]
     return RobotsFetcher(
         {"https": transport}, turns, clock, policy, robots or RobotsPolicy(), missing=lambda: "no-such-page"
@@ -210,7 +216,7 @@ def only_the_front_page(url: str) -> Reply:
 async def test_h7_the_two_questions_take_their_turns_and_are_counted() -> None:
     transport = TimedTransport(only_the_front_page, takes_s=2.0)
 
-    access = await fetcher(transport, INFERRING).fetch(SITE)
+    access = await fetcher(transport, robots=INFERRING).fetch(SITE)
 
     assert isinstance(access, Unavailable)
     assert (access.reason, access.probes) == (Reason.INFERRED_MISSING, 2)
@@ -222,7 +228,7 @@ async def test_h7_the_two_questions_take_their_turns_and_are_counted() -> None:
 async def test_h7_the_two_questions_keep_the_crawl_delay_of_the_last_file() -> None:
     transport = TimedTransport(only_the_front_page)
 
-    await fetcher(transport, INFERRING).fetch(SITE, asked=AskedPace(20.0))
+    await fetcher(transport, robots=INFERRING).fetch(SITE, asked=AskedPace(20.0))
 
     assert [at for at, _ in transport.asked] == pytest.approx([0, 20, 40])
 
@@ -231,7 +237,7 @@ async def test_h7_a_redirect_of_the_front_page_is_not_followed() -> None:
     answers = {SITE.robots_url: Reply(500), f"{SITE}/no-such-page": Reply(500)}
     transport = TimedTransport(lambda url: answers.get(url, Reply(302, location=f"{AWAY}/")))
 
-    access = await fetcher(transport, INFERRING).fetch(SITE)
+    access = await fetcher(transport, robots=INFERRING).fetch(SITE)
 
     assert isinstance(access, Unreachable)
     assert len(transport.asked) == 3
@@ -240,7 +246,7 @@ async def test_h7_a_redirect_of_the_front_page_is_not_followed() -> None:
 async def test_h7_nobody_infers_that_a_file_is_missing_which_was_there() -> None:
     transport = TimedTransport(only_the_front_page)
 
-    access = await fetcher(transport, INFERRING).fetch(SITE, had_file=True)
+    access = await fetcher(transport, robots=INFERRING).fetch(SITE, had_file=True)
 
     assert isinstance(access, Unreachable)
     assert len(transport.asked) == 1
@@ -249,7 +255,7 @@ async def test_h7_nobody_infers_that_a_file_is_missing_which_was_there() -> None
 async def test_h7_the_two_questions_share_the_deadline_of_the_fetch() -> None:
     transport = TimedTransport(only_the_front_page, takes_s=4.0)
 
-    access = await fetcher(transport, INFERRING, timeout=9.0).fetch(SITE)
+    access = await fetcher(transport, robots=INFERRING, timeout=9.0).fetch(SITE)
 
     assert isinstance(access, Unreachable)
     assert (access.reason, access.probes) == (Reason.SERVER_ERROR, 2)
@@ -268,3 +274,63 @@ async def test_h7_the_page_that_cannot_exist_has_another_name_each_time() -> Non
     first, second = transport.asked[1::2]
     assert len(first) == len(f"{SITE}/") + 32
     assert first != second
+
+
+async def test_a_request_that_waited_for_a_connection_keeps_the_delay_on_both_sides() -> None:
+    connection = asyncio.Event()
+
+    class Slow(TimedTransport):
+        async def get(self, ask: Ask) -> Reply | Failed:
+            if "slow" in ask.target.url:
+                await connection.wait()
+            return await super().get(ask)
+
+    transport = Slow(lambda _: Reply(200), takes_s=8.0)
+    fetching = fetcher(transport, PacingPolicy(concurrency=3, min_delay=5.0), connections=1)
+    slow = asyncio.create_task(fetching.fetch(Origin.of("https://slow.test/")))
+    await asyncio.sleep(1)
+    robots = asyncio.create_task(fetching.fetch(SITE))
+    await asyncio.sleep(1)
+    page = asyncio.create_task(fetching._turns.take(Target.of("https://site.test/page")))
+    await asyncio.sleep(12.4)
+    assert not page.done()
+
+    connection.set()
+    await asyncio.gather(slow, robots)
+
+    asked_at = transport.asked[-1][0]
+    assert asked_at == pytest.approx(22.4)
+    assert (await page).granted_at == pytest.approx(27.4)
+
+
+async def test_redirects_of_many_origins_into_one_hold_its_pages_up_by_one_turn() -> None:
+    transport = TimedTransport(
+        lambda url: Reply(302, location=f"{AWAY}/robots.txt") if "evil" in url else Reply(404)
+    )
+    fetching = fetcher(transport)
+    redirected = [asyncio.create_task(fetching.fetch(Origin.of(f"https://evil{n}.test/"))) for n in range(40)]
+    await asyncio.sleep(1.5)
+
+    page = await fetching._turns.take(Target.of(f"{AWAY}/page"))
+    fetching._turns.release(page)
+    waited = asyncio.get_running_loop().time() - 1.5
+    await asyncio.gather(*redirected)
+
+    assert waited <= 2.0
+    assert sum(url.startswith(AWAY) for _, url in transport.asked) == 40
+
+
+async def test_redirects_go_on_between_the_pages_that_wait() -> None:
+    transport = TimedTransport(
+        lambda url: Reply(302, location=f"{AWAY}/robots.txt") if "evil" in url else Reply(404)
+    )
+    fetching = fetcher(transport)
+
+    async def pages() -> None:
+        while True:
+            fetching._turns.release(await fetching._turns.take(Target.of(f"{AWAY}/page")))
+
+    crawl = asyncio.create_task(pages())
+    redirected = [fetching.fetch(Origin.of(f"https://evil{n}.test/")) for n in range(5)]
+    await asyncio.wait_for(asyncio.gather(*redirected), 30)
+    crawl.cancel()
