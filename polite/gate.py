@@ -54,6 +54,7 @@ class Gate:
         self._holds: Holds[Permit | Target] = Holds(clock, lambda: turns.pacing.max_hold, self._reclaim)
         self._counters = turns.counters
         self._verdicts = Verdicts()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self._guests: WeakSet[Guest] = WeakSet()
 
@@ -138,6 +139,15 @@ class Gate:
     def _require_open(self, target: Target) -> None:
         if self._closed:
             raise self._refused_by_closing(target)
+
+    def _current_task(self) -> Task | None:
+        """asyncio.current_task; but to ask which loop runs costs a system call each time, on Python 3.11."""
+        task = asyncio.current_task(self._loop)
+        if task is None or self._loop is None:
+            # The first permit, or one of another loop than the last.
+            self._loop = asyncio.get_running_loop()
+            task = asyncio.current_task(self._loop)
+        return task
 
     async def _enter(self, permit: "Permit", *, renewed: bool = False) -> "Permit":
         """Allowed first, then the turn; and allowed still, when the wait was longer than the rules are good for.
@@ -299,8 +309,8 @@ class Permit:
     def __aenter__(self) -> "Awaitable[Permit]":
         if self._entered:
             raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
-        self._asker = task = asyncio.current_task()
         gate = self._gate
+        self._asker = task = gate._current_task()
         if task is not None and task in gate._open:
             self._refuse_to_wait_for_itself(task)
         self._entered = True

@@ -86,7 +86,7 @@ class TaskPermit(Permit):
         if turn is None:
             raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
         # A `gate.permit` for the same origin inside this block would wait for itself: the gate knows by this.
-        self._asker = asyncio.current_task()
+        self._asker = asyncio.current_task(self._loop)
         if self._gate._in_force(turn, self._ruled_by):
             self._hold(turn, self._ruled_by)
         else:

@@ -12,7 +12,7 @@ import pytest
 import polite
 from polite.gate import Permit
 from polite.robots.exchange import Reply
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 
 pytestmark = pytest.mark.virtual_time
 
@@ -124,3 +124,22 @@ async def test_a_shared_scope_of_one_request_at_a_time_is_waited_for_no_less() -
         with pytest.raises(polite.PermitMisused, match="leave that block first"):
             await entered(gate, 1)
         await leave(first)
+
+
+def test_a_gate_that_another_loop_uses_knows_the_tasks_of_that_loop() -> None:
+    async def misused(gate: polite.Gate) -> None:
+        async with gate.permit(host(0)):
+            with pytest.raises(polite.PermitMisused, match="leave that block first"):
+                await entered(gate, 0)
+
+    with (
+        asyncio.Runner(loop_factory=VirtualTimeLoop) as first,
+        asyncio.Runner(loop_factory=VirtualTimeLoop) as second,
+    ):
+        opening = opened()
+        gate = first.run(opening.__aenter__())
+
+        first.run(misused(gate))
+        second.run(misused(gate))
+
+        first.run(opening.__aexit__(None, None, None))
