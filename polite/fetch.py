@@ -143,7 +143,7 @@ class RobotsFetcher:
 
     @asynccontextmanager
     async def _connection(self, target: Target, pace: Callable[[], AskedPace | None]) -> AsyncIterator[None]:
-        """A free connection. While the turn's request waits for one, the origin gives no other turn; its delay begins at the end."""
+        """A free connection. While the turn's request waits for one, the origin gives no other turn. Its delay begins then."""
         if not self._connections.locked():
             async with self._connections:
                 yield
