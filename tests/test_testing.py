@@ -270,6 +270,17 @@ def test_an_idle_thread_of_an_executor_does_not_hide_a_deadlock(runner) -> None:
         runner.run(main())
 
 
+def test_names_that_were_resolved_before_do_not_hide_a_deadlock(runner) -> None:
+    pycares = pytest.importorskip("pycares")
+    pycares.Channel().close()
+    # In its own thread: until it is done with that.
+    while not pycares._shutdown_manager._queue.empty():
+        threading.Event().wait(0.01)
+
+    with pytest.raises(Deadlock):
+        runner.run(asyncio.Event().wait())
+
+
 def test_a_thread_may_wake_a_loop_without_timers_even_as_it_ends(runner) -> None:
     async def main() -> str:
         loop, woken = asyncio.get_running_loop(), asyncio.Event()

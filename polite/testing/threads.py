@@ -1,9 +1,11 @@
 """Which threads could still wake an event loop: all but those that wait for the loop's own jobs."""
 
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TypeVar, TypeVarTuple, Unpack
 from weakref import WeakSet
 
@@ -17,7 +19,8 @@ _NATIVE_THREADS = Path("/proc/self/task")
 class Threads:
     """The threads that exist, seen from one event loop.
 
-    An executor's thread without a job cannot wake the loop. Any other thread may call `call_soon_threadsafe` at any time.
+    An executor's thread without a job cannot wake the loop, nor can the one in which pycares, which resolves names for aiohttp,
+    waits for what it is to destroy. Any other thread may call `call_soon_threadsafe` at any time.
     """
 
     def __init__(self) -> None:
@@ -45,8 +48,8 @@ class Threads:
 
     def may_wake_the_loop(self) -> bool:
         """Whether any thread but the calling one could do so."""
-        here = threading.current_thread()
-        if any(each is not here and each not in self._idle for each in threading.enumerate()):
+        known = {threading.current_thread(), _of_pycares(), *self._idle}
+        if any(each not in known for each in threading.enumerate()):
             return True
         return bool(_native() - _of_python() - self._unrelated)
 
@@ -56,6 +59,14 @@ def _native() -> set[int]:
         return {int(each.name) for each in _NATIVE_THREADS.iterdir()}
     except OSError:
         return set()  # not Linux: only the threads that Python knows are seen
+
+
+def _of_pycares() -> threading.Thread | None:
+    """The thread that pycares 5 starts with its first channel, and never ends, if it has nothing to do."""
+    manager = getattr(sys.modules.get("pycares"), "_shutdown_manager", None)
+    queue: SimpleQueue[object] | None = getattr(manager, "_queue", None)
+    thread: threading.Thread | None = getattr(manager, "_thread", None)
+    return thread if queue is not None and queue.empty() else None
 
 
 def _of_python() -> set[int]:
