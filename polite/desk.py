@@ -131,26 +131,32 @@ class Desk:
 
     def settled(self, task: Task, *, again_in: float | None) -> None:
         """The block was left."""
+        if again_in is not None and self.may_retry(task):
+            self._retry(task, again_in)
+            return
         self._take_back(task)
         if again_in is None:
             self.counts.done += 1
             self._finish(task, End.DONE)
-        elif not self.may_retry(task):
+        else:
             self.counts.dropped += 1
             self.tell(Dropped(task.url, f"max_tries={self._max_tries}", task.tries + 1))
             self._finish(task, End.DROPPED)
-        else:
-            self.tell(Retried(task.url, task.tries + 1, again_in))
-            self.room.press_in()
-            self.stock.comes_back(replace(task, tries=task.tries + 1, asked_at=self._now()), again_in)
+
+    def _retry(self, task: Task, again_in: float) -> None:
+        # The place comes first: a listener that is told sees the task among those that wait, and may close the frontier.
+        self.room.press_in()
+        self._take_back(task)
+        self.tell(Retried(task.url, task.tries + 1, again_in))
+        self.stock.comes_back(replace(task, tries=task.tries + 1, asked_at=self._now()), again_in)
 
     def unused(self, task: Task, turn: Turn) -> None:
         """The permit was never entered, or not let in."""
+        self.room.press_in()
         self._take_back(task)
         # Otherwise the turn went back before.
         if self._gate._holds.pop(turn, None) is not None:
             self._gate._turns.skip(turn, task.target, "its permit was not entered")
-        self.room.press_in()
         self.stock.unused(task)
 
     def turned_away(self, task: Task) -> None:

@@ -160,6 +160,8 @@ class Frontier:
         """
         if isinstance(urls, str):
             raise InvalidOption(f"put_many({shown(urls)!r}): a sequence of URLs is needed; put takes one")
+        if unknown := options.keys() - PutOptions.__annotations__.keys():
+            raise TypeError(f"put_many: {', '.join(sorted(unknown))}: no such option; it has those of put")
         again, wait = options.get("again", False), options.get("wait", True)
         draft = _draft(**options)
         admissions: list[Admission] = []
@@ -177,7 +179,8 @@ class Frontier:
                     await asyncio.sleep(0)
                 elif self._gate._verdicts.busy:
                     await asyncio.sleep(0)
-        except PoliteError:
+        except Exception:
+            # Whatever cut it short, `urls` itself too: those before are in, and counted as they should be when this is raised.
             await _answered(offers)
             raise
         admissions += await _answered(offers)

@@ -112,6 +112,8 @@ class TaskPermit(Permit):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._turn is None:
+            raise PermitMisused(f"left without being entered, or twice: {self.url}", url=self.url)
         try:
             await super().__aexit__(kind, error, trace)
         finally:

@@ -1424,6 +1424,73 @@ async def test_a_hundred_thousand_tasks_over_a_thousand_origins_all_come_in_the_
     assert now() == pytest.approx(100.0)
 
 
+@pytest.mark.parametrize("comes_back_by", ["retry", "being dropped"])
+async def test_a_listener_that_closes_the_frontier_when_nothing_is_left_loses_no_task_that_comes_back(
+    comes_back_by: str,
+) -> None:
+    seen: list[tuple[str, int]] = []
+    opening: list[Frontier] = []
+
+    def listen(event: Event) -> None:
+        for frontier in opening:
+            seen.append((type(event).__name__, frontier.waiting + frontier.out))
+            if not frontier.waiting and not frontier.out:
+                frontier.close()
+
+    async with opened(listener=listen) as (frontier, _):
+        await frontier.put(f"{A}/1")
+        opening.append(frontier)
+        permit = await anext(frontier)
+        if comes_back_by == "retry":
+            async with permit:
+                permit.retry()
+        else:
+            permit.unused()
+        frontier.close()
+        async with asyncio.timeout(1_000):
+            assert await fetch_all(frontier) == [f"{A}/1"]
+
+    assert dict(seen)["Retried" if comes_back_by == "retry" else "Skipped"] == 1
+
+
+@pytest.mark.parametrize("times", [0, 1])
+async def test_a_permit_left_without_being_entered_or_twice_is_misused_and_counts_nothing(times: int) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put_many([f"{A}/1", f"{A}/2"])
+        permit = await anext(frontier)
+        for _each in range(times):
+            async with permit:
+                pass
+
+        with pytest.raises(polite.PermitMisused, match="left without being entered, or twice"):
+            await permit.__aexit__(None, None, None)
+
+        assert (frontier.waiting, frontier.out, frontier.done) == (1, 1 - times, times)
+
+
+async def test_put_many_refuses_an_option_that_put_does_not_have() -> None:
+    async with opened() as (frontier, _):
+        with pytest.raises(TypeError, match="put_many: prioritiy: no such option"):
+            await frontier.put_many([f"{A}/1"], prioritiy=5)  # type: ignore[call-arg]
+
+        assert frontier.waiting == 0
+
+
+async def test_put_many_cut_short_by_its_urls_counts_those_before_as_they_are() -> None:
+    def urls() -> Any:
+        yield f"{A}/1"
+        yield f"{A}/2"
+        yield f"{A}/1"
+        raise ZeroDivisionError("the crawler's own")
+
+    async with opened() as (frontier, _):
+        for _each in range(2):
+            with pytest.raises(ZeroDivisionError):
+                await frontier.put_many(urls())
+
+            assert frontier.waiting == 2
+
+
 # Schedulers that answer wrongly.
 
 

@@ -1,12 +1,15 @@
 """One connection to an SQLite file, of one thread: opened when it is needed, and what each failure means in words."""
 
+import logging
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from polite.errors import StoreFailed
+
+log = logging.getLogger("polite")
 
 _CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
@@ -18,6 +21,9 @@ _WORDS = {
     sqlite3.SQLITE_INTERRUPT: "a question to it did not come to its end: is the file damaged?",
     sqlite3.SQLITE_PERM: "it may not be opened by this user",
 }
+
+_SUFFIXES = ("-wal", "-shm")
+_NONE = "none"
 
 
 class WrongFile(Exception):
@@ -58,6 +64,7 @@ class Database:
         self._wall = wall
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
+        self._logs: dict[str, tuple[int, int]] = {}
 
     def close(self) -> None:
         """Give the connection back. It is opened again when it is needed again."""
@@ -95,18 +102,61 @@ class Database:
                     self._connection.rollback()
 
     def require_in_place(self) -> None:
-        """Raise StoreFailed if the open file is not at its path any more: what is written to it now, nothing will read."""
+        """Raise StoreFailed if the open file is not at its path any more. A transaction that was not ended is undone then.
+
+        What was written before goes into the old file, wherever it is by now. The log of the old file is set aside: SQLite would
+        take it for the new one's, and destroy that.
+        """
         found = _identity(self.path)
-        if self._connection is None or found == self._identity:
+        if self._connection is None:
             return
+        if found == self._identity:
+            self._note_logs()
+            return
+        with suppress(sqlite3.Error):
+            self._connection.rollback()
+        self.checkpoint()
         self.close()
-        if found is None and self._mode == "rwc":
-            # SQLite would take the log of the old file for the new one's.
-            self._rename_logs(Path(f"{self.path}.removed-{self._stamp()}"))
+        happened = "removed" if found is None else "replaced"
+        if self._mode == "rwc":
+            self._rename_logs(Path(f"{self.path}.{happened}-{self._stamp()}"), ours=self._logs)
         raise StoreFailed(
-            f"{self.path} was {'removed' if found is None else 'replaced'} while it was in use: what it held is lost to this "
+            f"{self.path} was {happened} while it was in use: what it held is lost to this "
             "process; the next use begins with what is there then"
         )
+
+    @property
+    def identities(self) -> str:
+        """Which file is at the path, and which log beside it, in one line: for `set_foreign_log_aside` of a later run."""
+        return f"{_named(self.path)} {_named(self._log)}"
+
+    def set_foreign_log_aside(self, noted: str) -> None:
+        """Before the first use: set aside a log that belongs to another file than the one at the path.
+
+        `noted`: the `identities` of the last use, or "". If the log is the same and the file is another, the log is foreign. If
+        both are others, they were copied or restored together. Without a file SQLite would delete the log.
+        """
+        file, beside = _named(self.path), _named(self._log)
+        if beside == _NONE:
+            return
+        noted_file, _, noted_log = noted.partition(" ")
+        empty = file == _NONE or not self.path.stat().st_size
+        if empty or (beside == noted_log and file != noted_file):
+            aside = Path(f"{self.path}.foreign-{self._stamp()}")
+            self._rename_logs(aside)
+            log.warning("%s belongs to another file, and was set aside as %s-wal", self._log, aside)
+
+    @property
+    def _log(self) -> Path:
+        return Path(f"{self.path}-wal")
+
+    def _note_logs(self) -> None:
+        """Remember which logs are ours, while the file is in its place."""
+        if len(self._logs) < len(_SUFFIXES):
+            for suffix in _SUFFIXES:
+                found = _identity(Path(f"{self.path}{suffix}"))
+                if found is not None:
+                    self._logs[suffix] = found
 
     def _connect(self) -> sqlite3.Connection:
         where = f"{self.path.absolute().as_uri()}?mode={self._mode}"
@@ -118,6 +168,8 @@ class Database:
             connection.close()
             raise
         self._connection = connection
+        self._logs.clear()
+        self._note_logs()
         return connection
 
     def write_ahead(self, connection: sqlite3.Connection) -> None:
@@ -159,10 +211,13 @@ class Database:
             return f"it could not be set aside ({error})"
         return f"it was set aside as {aside}, and the next use begins a new one"
 
-    def _rename_logs(self, aside: Path) -> None:
-        for suffix in ("-wal", "-shm"):
-            with suppress(FileNotFoundError):
-                Path(f"{self.path}{suffix}").rename(f"{aside}{suffix}")
+    def _rename_logs(self, aside: Path, *, ours: Mapping[str, tuple[int, int]] | None = None) -> None:
+        """`ours`: leave those that are others."""
+        for suffix in _SUFFIXES:
+            path = Path(f"{self.path}{suffix}")
+            if ours is None or (suffix in ours and _identity(path) == ours[suffix]):
+                with suppress(FileNotFoundError):
+                    path.rename(f"{aside}{suffix}")
 
     def _stamp(self) -> str:
         return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(self._wall()))
@@ -174,6 +229,11 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _named(path: Path) -> str:
+    found = _identity(path)
+    return _NONE if found is None else f"{found[0]}:{found[1]}"
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -5,9 +5,12 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from weakref import WeakSet
 
 # How long to wait between two attempts (seconds).
 _AGAIN_S = 0.01
+# Octets of a note.
+_LONGEST_NOTE = 200
 
 if sys.platform == "win32":
     import msvcrt
@@ -22,6 +25,19 @@ else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+# A forked child (a ProcessPoolExecutor's) has a copy of each open file, and may outlive this process: the lock must not.
+_locks: "WeakSet[FileLock]" = WeakSet()
+
+
+def _forget_all() -> None:
+    for lock in list(_locks):
+        lock._forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
+
+
 class FileLock:
     """Held from `acquire` to `release`, on a file of its own: `queue.sqlite-lock` beside `queue.sqlite`.
 
@@ -32,6 +48,7 @@ class FileLock:
         # Beside what a symbolic link leads to: two names of one file have one lock.
         self._path = Path(f"{path.resolve()}-lock")
         self._descriptor: int | None = None
+        _locks.add(self)
 
     def acquire(self, timeout_s: float) -> bool:
         """Return whether the lock is held. Raises OSError if its file cannot be made."""
@@ -41,6 +58,26 @@ class FileLock:
                 return False
             time.sleep(_AGAIN_S)
         return True
+
+    def noted(self) -> str:
+        """Return what the last holder noted, if it did not come to its `release`; else "". Only while the lock is held."""
+        if self._descriptor is None:
+            return ""
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        return os.read(self._descriptor, _LONGEST_NOTE).decode("ascii", "replace")
+
+    def note(self, text: str) -> None:
+        """Write a note for the next holder, in case that this process ends without `release`. Only while the lock is held."""
+        if self._descriptor is not None:
+            os.lseek(self._descriptor, 0, os.SEEK_SET)
+            os.ftruncate(self._descriptor, 0)
+            os.write(self._descriptor, text.encode("ascii")[:_LONGEST_NOTE])
+
+    def _forget(self) -> None:
+        """In a forked child: close its copy. The lock is the parent's, which holds it as long as its own copy is open."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
 
     def release(self) -> None:
         """Drop the lock and remove its file. May be called twice."""

@@ -76,6 +76,7 @@ class QueueFile:
     def open(self, max_tries: int) -> Found:
         """Take the file. What was out when it was last used comes back, and that try counts."""
         self._take()
+        self._database.set_foreign_log_aside(self._lock.noted())
         with self._database.connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM origins").fetchone()
@@ -83,6 +84,7 @@ class QueueFile:
             given_up = self._recover(connection, max_tries)
             self._state.write(connection)
             connection.execute("COMMIT")
+        self._lock.note(self._database.identities)
         state = self._state
         return Found(int(last), state.time, state.waiting, state.done, state.refused, state.dropped, given_up)
 
@@ -97,6 +99,7 @@ class QueueFile:
                 if connection.total_changes != changes or self._state != before:
                     self._state.time = float(batch.now)
                     self._state.write(connection)
+                self._database.require_in_place()
                 connection.execute("COMMIT")
         except BaseException:
             # What was undone in the file is undone here.
@@ -106,9 +109,12 @@ class QueueFile:
         return answers
 
     def close(self) -> None:
-        """Give the file back."""
-        self._database.close()
-        self._lock.release()
+        """Give the file back. Raises StoreFailed if it was removed or replaced since the last batch."""
+        try:
+            self._database.require_in_place()
+        finally:
+            self._database.close()
+            self._lock.release()
 
     def _take(self) -> None:
         """SQLite's own lock is not enough: a process that opens and closes the file by hand drops it."""
