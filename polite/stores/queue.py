@@ -76,7 +76,8 @@ class QueueFile:
     def open(self, max_tries: int) -> Found:
         """Take the file. What was out when it was last used comes back, and that try counts."""
         self._take()
-        self._database.set_foreign_log_aside(self._lock.noted())
+        with self._words():
+            self._database.set_foreign_log_aside(self._lock.noted())
         with self._database.connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM origins").fetchone()
@@ -84,7 +85,8 @@ class QueueFile:
             given_up = self._recover(connection, max_tries)
             self._state.write(connection)
             connection.execute("COMMIT")
-        self._lock.note(self._database.identities)
+        with self._words():
+            self._lock.note(self._database.identities)
         state = self._state
         return Found(int(last), state.time, state.waiting, state.done, state.refused, state.dropped, given_up)
 
@@ -126,6 +128,14 @@ class QueueFile:
                 f"{self.path}: its lock cannot be made: is there such a folder, and may we write there? ({error})"
             ) from error
         raise StoreFailed(f"{self.path}: {_LOCKED}")
+
+    @contextmanager
+    def _words(self) -> Iterator[None]:
+        """What the system says about the files beside it, as StoreFailed."""
+        try:
+            yield
+        except OSError as error:
+            raise StoreFailed(f"{self.path}: its lock or its log cannot be used ({error})") from error
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
