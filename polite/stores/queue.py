@@ -1,7 +1,8 @@
 """The file of a frontier: what waits, what is out, and the URLs that were met; one connection of one thread."""
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 
