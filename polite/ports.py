@@ -105,6 +105,8 @@ class HoldStore(RobotsStore, Protocol):
     def hold(self, origin: Origin, hold: Hold) -> None:
         """Keep it, unless one that ends later is kept already. Returns at once, and never raises.
 
+        One whose `since` lies ahead was dated by a clock that was ahead: it lasts no longer than `left_s` says.
+
         It is kept for good when a `save` that was called later, or `close`, returns. A permit may end after its gate: then `hold`
         is called after `close`, and must not open the store again. The store may forget it, unless `close` is called once more.
         """

@@ -25,11 +25,12 @@ _SAVE = f"INSERT OR REPLACE INTO robots ({_COLUMNS}) VALUES ({', '.join('?' * le
 _LOAD = f"SELECT {_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608 - its columns' names are ours
 # What is kept of the origins that are to be saved, and by the parameter, as JSON, all at once.
 _KEPT = "SELECT origin, fetched_at FROM robots WHERE origin IN (SELECT value FROM json_each(?))"
+# As Hold.left_s has it: what a clock wrote that was ahead lasts no longer than it did then, and hides no longer hold.
 _HOLD = """
     INSERT INTO back_offs (origin, since, until, because, checksum) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (origin) DO UPDATE
     SET since = excluded.since, until = excluded.until, because = excluded.because, checksum = excluded.checksum
-    WHERE excluded.until > until
+    WHERE excluded.until - excluded.since > min(until - excluded.since, until - since)
 """
 _HELD = f"SELECT {', '.join(form.HOLD_COLUMNS)} FROM back_offs WHERE origin = ?"  # noqa: S608 - ours too
 # Back-offs still running are never forgotten to make room: here ends what they may take, in bounds of the rest.

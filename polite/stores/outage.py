@@ -78,5 +78,5 @@ class Unwritten:
 
 
 def later(hold: Hold, other: Hold | None) -> Hold:
-    """The one that ends later."""
-    return hold if other is None or hold.until >= other.until else other
+    """Return the hold that ends later. `other` was kept before, and lasts as `Hold.left_s` says if a clock ahead dated it."""
+    return hold if other is None or hold.until - hold.since >= other.left_s(hold.since) else other

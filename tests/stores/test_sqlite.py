@@ -138,6 +138,24 @@ async def test_a_hold_never_becomes_shorter(opened, at_once):
     assert await store.held(SITE) == longer
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_hold_of_a_clock_that_was_ahead_hides_no_longer_one(opened, at_once):
+    store, year = opened(), 365 * 86_400.0
+    ahead, behind, longer = (
+        Hold(year, year + 20.0, "ahead"),
+        Hold(5.0, 15.0, "behind"),
+        Hold(10.0, 80_010.0, "longer"),
+    )
+
+    for hold in (ahead, behind, longer, behind):
+        store.hold(SITE, hold)
+        if not at_once:
+            await store.save(OTHER, FIRST)
+    await store.save(OTHER, FIRST)
+
+    assert await store.held(SITE) == longer
+
+
 async def test_a_hold_and_a_snapshot_do_not_disturb_each_other(opened):
     store = opened()
 
