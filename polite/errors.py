@@ -80,7 +80,7 @@ class GateClosed(PoliteError):
 
 
 class PermitMisused(PoliteError, RuntimeError):
-    """A permit was entered twice, or reported outside its block or more than once."""
+    """A permit was entered twice, reported outside its block or more than once, or would wait for the permits of its own task."""
 
 
 class Overloaded(PoliteError):

@@ -160,6 +160,9 @@ class Gate:
         while True:
             if self._closed:
                 raise self._refused_by_closing(target)
+            if permit._asker in self._open:
+                await self._turns.meet(target)
+                permit._refuse_once_met()
             standing = self._origins.current(origin) or await self._origins.standing(origin)
             rules = standing.rules
             if len(target.path) > rules.quick_length or not rules.allows(target.path):
@@ -370,13 +373,24 @@ class Permit:
             self._gate._open.remove(self._asker, self)
 
     def _refuse_to_wait_for_itself(self, task: Task) -> None:
-        """A task that asks for a turn inside a permit which holds that turn would wait for itself, for ever."""
-        outer = self._gate._open.at(task, self._gate._turns.exclusive(self._target))
+        """A task that asks for a turn inside permits which hold all turns of a scope would wait for itself, for ever."""
+        outer = self._gate._open.filling(task, self._gate._turns.limits(self._target))
         if outer is not None:
             raise PermitMisused(
                 f"{self.url} was asked for inside the permit for {outer.url}, which has its turn: leave that block first",
                 url=self.url,
             )
+
+    def _refuse_once_met(self) -> None:
+        """The same, now that it is known what takes to name all scopes; unless another task waits on behalf of this one."""
+        task = self._asker
+        if task is None or task is not asyncio.current_task():
+            return
+        try:
+            self._refuse_to_wait_for_itself(task)
+        except PermitMisused:
+            self._entered = False
+            raise
 
     def _timed(self, outcome: Outcome, turn: Turn) -> Outcome:
         """With how long it took from the grant, for a throttle that wants to know."""

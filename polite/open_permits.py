@@ -73,14 +73,15 @@ class OpenPermits(dict[Task, "P | _Several[P]"], Generic[P]):
         elif held is not None:
             yield held
 
-    def at(self, task: Task, scopes: Iterable[Hashable]) -> P | None:
-        """An open permit of the task whose turn is at one of the scopes."""
+    def filling(self, task: Task, limits: Iterable[tuple[Hashable, int]]) -> P | None:
+        """The first open permit of the task at one of these scopes at which it has as many as may be open (`limits`) itself."""
         held = self.get(task)
         if held is None:
             return None
         if isinstance(held, _Several):
-            return next(
-                (next(iter(held.by_scope[scope])) for scope in scopes if scope in held.by_scope), None
+            permits = (
+                held.by_scope[scope] for scope, limit in limits if len(held.by_scope.get(scope, ())) >= limit
             )
+            return next((next(iter(each)) for each in permits), None)
         taken = self._scopes(held)
-        return held if any(scope in taken for scope in scopes) else None
+        return held if any(limit <= 1 and scope in taken for scope, limit in limits) else None

@@ -182,9 +182,9 @@ class Turns:
             self._listener(Slowed(str(target.origin), status or 0, pause.seconds, pause.because))
         return pause
 
-    def exclusive(self, target: Target) -> list[Hashable]:
-        """The URL's scopes of which only one request may be under way at one time."""
-        return [scope for scope in self._scopes(target) if self._rulings.concurrency(scope) == 1]
+    def limits(self, target: Target) -> list[tuple[Hashable, int]]:
+        """The URL's scopes, and how many requests of each may be under way at one time."""
+        return [(scope, self._rulings.concurrency(scope)) for scope in self._scopes(target)]
 
     def release(self, turn: Turn) -> None:
         """The request is over, and its place is free."""

@@ -143,3 +143,77 @@ def test_a_gate_that_another_loop_uses_knows_the_tasks_of_that_loop() -> None:
         second.run(misused(gate))
 
         first.run(opening.__aexit__(None, None, None))
+
+
+class OneAddress:
+    """All hosts have the same address."""
+
+    async def addresses(self, host: str) -> tuple[list[str], float]:
+        return ["192.0.2.1"], 3600.0
+
+    async def close(self) -> None: ...
+
+
+async def test_a_task_that_has_all_turns_of_an_origin_asks_for_no_further_one() -> None:
+    async with opened(pacing=polite.PacingPolicy(concurrency=2)) as gate, asyncio.timeout(100):
+        first, second = await entered(gate, 0), await entered(gate, 0)
+        third = gate.permit(host(0))
+        with pytest.raises(polite.PermitMisused, match="leave that block first"):
+            await third.__aenter__()
+        await leave(first)
+        await leave(await third.__aenter__())
+        await leave(second)
+
+        assert len(gate._open) == 0
+
+
+async def test_a_task_waits_for_a_turn_that_another_task_has() -> None:
+    async def elsewhere() -> None:
+        async with gate.permit(host(0)):
+            await asyncio.sleep(30)
+
+    async with opened(pacing=polite.PacingPolicy(concurrency=2)) as gate, asyncio.timeout(100):
+        other = asyncio.ensure_future(elsewhere())
+        await asyncio.sleep(5)
+        first = await entered(gate, 0)
+        await leave(await entered(gate, 0))
+        await leave(first)
+        await other
+
+
+async def test_a_frontiers_permits_count_among_those_that_a_task_has() -> None:
+    async with (
+        opened(pacing=polite.PacingPolicy(concurrency=2)) as gate,
+        polite.open_frontier(gate) as frontier,
+    ):
+        await frontier.put_many([f"{host(0)}/{number}" for number in range(2)])
+        async with await anext(frontier), await anext(frontier), asyncio.timeout(100):
+            with pytest.raises(polite.PermitMisused, match="leave that block first"):
+                await entered(gate, 0)
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_scope_that_is_known_only_after_a_look_up_is_not_waited_for_inside_either(
+    known: bool,
+) -> None:
+    scopes = polite.Scopes(address=polite.ScopeLimit(1.0))
+    async with opened(addresses=OneAddress(), pacing=polite.PacingPolicy(scopes=scopes)) as gate:
+        async with asyncio.timeout(100):
+            if known:
+                await gate.check(host(1))
+            first, second = await entered(gate, 0), gate.permit(host(1))
+            with pytest.raises(
+                polite.PermitMisused, match=r"h1\.test.*inside the permit for https://h0\.test"
+            ):
+                await second.__aenter__()
+            await leave(first)
+            await leave(await second.__aenter__())
+
+            assert len(gate._open) == 0
+
+
+async def test_a_permit_that_another_task_enters_for_this_one_waits_for_its_turn() -> None:
+    async with opened() as gate, asyncio.timeout(100):
+        entering = [asyncio.ensure_future(gate.permit(host(0)).__aenter__()) for _ in range(3)]
+        for each in entering:
+            await leave(await each)
