@@ -23,6 +23,8 @@ from polite.standstill import Standstill
 LONG_REST_S = 10.0
 # While a site is closed the wall clock is looked at again after so long (seconds): somebody may have set it, or the machine slept.
 _LOOK_AGAIN_S = 900.0
+# A host whose addresses change each time that its turn comes goes after so many turns given back.
+_MOST_MOVES = 3
 # A hold this short at least, so that rounding cannot make it none.
 _MOMENT_S = 0.001
 
@@ -238,6 +240,7 @@ class Turns:
 
     async def _take(self, target: Target, asked: AskedPace | None, *, urgent: bool, first: bool) -> Turn:
         waited = await self.meet(target)
+        moves = 0
         while True:
             if not urgent and self._closed_s(target, asked):
                 await self._opening(target, asked)
@@ -245,12 +248,27 @@ class Turns:
             provisional_s = self._provisional_s(target, asked)
             turn = await self._pacer.acquire(self._scopes(target), urgent=first, provisional_s=provisional_s)
             turn.waited = turn.waited or waited
+            if turn.waited and moves < _MOST_MOVES and await self._moved(turn, target):
+                moves += 1
+                waited = first = True
+                self._pacer.give_back(turn)
+                continue
             if urgent:
                 self.counters.robots += 1
                 return turn
             if not self._closed_s(target, asked):
                 return turn
             self.skip(turn, target, "the site closed while it waited")
+
+    async def _moved(self, turn: Turn, target: Target) -> bool:
+        """Whether the turn is not the one to go by: the host has other addresses by now, or asking for them took time."""
+        if self._find is None:
+            return False
+        try:
+            return await self.meet(target) or tuple(dict.fromkeys(self._scopes(target))) != turn.scopes
+        except BaseException:
+            self._pacer.give_back(turn)
+            raise
 
     async def _opening(self, target: Target, asked: AskedPace | None) -> None:
         """Wait until the site is open, at a scope of its own: nobody else stands in that line."""

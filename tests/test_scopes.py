@@ -88,6 +88,41 @@ async def test_a_host_that_moves_takes_its_turns_where_it_is_now() -> None:
         assert await visits(gate, "a.test", "b.test") == [0.0]
 
 
+async def test_a_host_that_moves_while_its_page_waits_takes_a_turn_where_it_is_now() -> None:
+    names = Names(a_test="192.0.2.1", b_test="192.0.2.2")
+    slow = Reply(200, b"User-agent: *\nCrawl-delay: 300\n")
+    transport = ScriptedTransport({"https://a.test/robots.txt": slow})
+    scopes = Scopes(address=ScopeLimit(delay=20.0))
+    async with opened(scopes, names, transports={"https": transport}) as gate:
+        await visit(gate, "a.test")
+        waiting = asyncio.create_task(visit(gate, "a.test"))
+        await asyncio.sleep(100)
+        names.addresses_of["a.test"] = "192.0.2.2"
+
+        at_b = [await visit(gate, "b.test") for _ in range(12)]
+        moved = await waiting
+
+    assert moved >= 600.0
+    assert all(later - earlier >= 20.0 for earlier, later in pairwise(sorted([*at_b, moved])))
+
+
+async def test_a_host_whose_addresses_change_each_time_goes_all_the_same() -> None:
+    class Turning(Names):
+        asked = 0
+
+        async def addresses(self, host: str) -> tuple[Sequence[str], float]:
+            self.asked += 1
+            return [f"192.0.2.{self.asked}"], 60.0
+
+    names = Turning()
+    slow = Reply(200, b"User-agent: *\nCrawl-delay: 300\n")
+    transport = ScriptedTransport({"https://a.test/robots.txt": slow})
+    async with opened(Scopes(address=ScopeLimit(1.0)), names, transports={"https": transport}) as gate:
+        granted = [await visit(gate, "a.test") for _ in range(4)]
+
+    assert granted == pytest.approx([300, 600, 900, 1200], abs=10)
+
+
 async def test_an_address_is_known_before_the_first_request_is_paced() -> None:
     names = Names(a_test="192.0.2.1", b_test="192.0.2.1")
     names.took_s = 0.5
