@@ -53,10 +53,14 @@ class _Version:
 
 @dataclass(slots=True)
 class _Place:
-    """A scope: its open requests, and the moment before which no request may begin."""
+    """A scope: its open requests, and the moment before which no request may begin, by what was answered.
+
+    `next_at`: and by the last turn, where several may be open at one time.
+    """
 
     open: list[Request] = field(default_factory=list)
     free_at: float = -math.inf
+    next_at: float = -math.inf
     last: float = -math.inf
     since: float = -math.inf
     because: str = "nothing"
@@ -190,12 +194,29 @@ class Judge:
             fetching.failures = 0
         for name, place in self._places.items():
             place.open.clear()
+            place.next_at = -math.inf
             delay = self.pacing.min_delay if name in rest else -math.inf
             place.free_at = min(place.free_at, place.last + delay)
         if not kept:
             self._versions.clear()
 
     # Pages.
+
+    def turned(self, origin: str, *, robots: bool = False) -> None:
+        """A turn of the origin was given. Where several may be open at one time, the next comes a whole gap later.
+
+        What the file asks may not be known yet when robots.txt is asked for.
+        """
+        for name in self._scopes(origin):
+            if self._limit(name) == 1:
+                continue
+            place, now = self._places.setdefault(name, _Place()), self._now()
+            if now < place.next_at - EPSILON_S:
+                self._trace.fail(
+                    "each gap is kept",
+                    f"{name} gives a turn {place.next_at - now:.3f} s early at {now:.3f}: several may be open, one by one",
+                )
+            place.next_at = now + self._gap(name, Request(origin, now, forgot=robots), None, None)
 
     def granted(self, origin: str, folder: str, url: str, given_at: float) -> Request:
         """A permit was entered; its turn had come at `given_at`."""
@@ -290,10 +311,8 @@ class Judge:
                     f"{name} has {len(place.open)} open, of {limit}, and gets one more",
                 )
             place.open.append(request)
-            if limit > 1 and given_at > self._repaced_at:
-                # Counted from the grant, which may have been a while before the request.
-                gap = self._gap(name, request, None, None) - (now - given_at)
-                self._hold(name, gap, "a grant, of several at a time,")
+        if robots:
+            self.turned(origin, robots=True)
         return request
 
     def _ended(self, request: Request, status: int | None, retry_after: float | None) -> None:

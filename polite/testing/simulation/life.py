@@ -154,6 +154,7 @@ class Life:
             case Granted(url=url):
                 self._parts.visitor.turns[url] = self._loop.time()
                 self._parts.visitor.told += 1
+                self._parts.judge.turned(origin_of(url))
                 self._trace.note("turn", url, f"after {event.waited_s:.3f} s")
             case Reclaimed(url=url):
                 self._trace.note("reclaimed", url)
