@@ -23,6 +23,9 @@ from polite.tasks import Task
 
 log = logging.getLogger("polite")
 
+# After so many tasks that end without a permit (refused, dropped), others run.
+_AT_A_TIME = 500
+
 
 class Counter(Outlet, Protocol):
     """Where tasks leave the lanes."""
@@ -194,8 +197,9 @@ class Lanes:
 
     def _dispatch(self) -> None:
         """Match those who came for permits with the origins whose turn has come."""
+        cut_short = False
         try:
-            self._match()
+            cut_short = self._match()
         except SchedulerFailed as error:
             self._desk.fail(error)
         except Exception as error:
@@ -205,20 +209,28 @@ class Lanes:
             self._desk.fail(ended_by(error))
             raise
         finally:
-            self._return_held()
+            if not cut_short:
+                self._return_held()
             self._stirred = False
-        if self._woken:
+        if self._woken or cut_short:
             # They run before this is called: whoever has no turn by then waits for one.
             self.stir()
 
-    def _match(self) -> None:
+    def _match(self) -> bool:
+        """Whether it was cut short, so that other tasks of the loop run: it goes on in the next step, with the turns it holds."""
         woken, self._woken = self._woken, []
         for lane in woken:
             self._approach.unchoose(lane)
         seats = self._desk.seats
+        ended = 0
         while seats and self._referee:
+            if ended >= _AT_A_TIME:
+                return True
             task = self._referee.next()
-            seats -= self._seat(self._lanes[task.origin], task)
+            taken = self._seat(self._lanes[task.origin], task)
+            seats -= taken
+            ended += not taken
+        return False
 
     def _seat(self, lane: Lane, task: Task) -> int:
         """The task goes, or will in the next step. How many permits that takes: none when the task is at its end."""

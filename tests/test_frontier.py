@@ -1491,6 +1491,30 @@ async def test_put_many_cut_short_by_its_urls_counts_those_before_as_they_are() 
             assert frontier.waiting == 2
 
 
+@memory_only
+async def test_tasks_that_are_all_refused_in_their_turn_let_others_run() -> None:
+    policy = polite.RobotsPolicy(default_ttl=300)
+    script = {f"{A}/robots.txt": [Reply(404), Reply(200, b"User-agent: *\nDisallow: /")]}
+    refused: list[int] = []
+
+    async with opened(script, robots=policy) as (frontier, gate):
+        await frontier.put_many(f"{A}/{n}" for n in range(3_000))
+        async with await anext(frontier):
+            pass
+        await asyncio.sleep(1_000)
+        await gate.check(A)
+        await asyncio.sleep(10)
+        frontier.close()
+        worker = asyncio.create_task(fetch_all(frontier))
+        for _step in range(1_000):
+            await asyncio.sleep(0)
+            refused.append(frontier.refused)
+        assert await worker == []
+
+    assert max(later - earlier for earlier, later in pairwise(refused)) <= 600
+    assert refused[-1] == 2_999
+
+
 # Schedulers that answer wrongly.
 
 
