@@ -165,7 +165,7 @@ class Approach:
         """The rules that hold, without waiting. Those a lane waits with are good although the gate has forgotten them."""
         known = self._origins.current(origin)
         if known is None and lane is not None and lane.standing is not None:
-            return lane.standing if self._origins.holds(lane.standing) else None
+            return lane.standing if self._origins.holds(lane.standing.grounds) else None
         return known
 
     def _called_back(self, lane: Lane) -> bool:
@@ -279,7 +279,7 @@ class Approach:
         """Whether the rules still decide now that the turn has come. Otherwise it is given back, once to have them renewed."""
         holds = False
         try:
-            holds = self._origins.holds(standing, renewed=lane.renewed)
+            holds = self._origins.holds(standing.grounds, renewed=lane.renewed)
         finally:
             lane.renewed = not holds
             if not holds:
@@ -350,7 +350,7 @@ class Approach:
             allowed = await self._verdicts.allows(standing.rules, task.target.path)
             if allowed:
                 lane.clear(task, standing.rules)
-            if not self._origins.holds(standing, renewed=lane.renewed):
+            if not self._origins.holds(standing.grounds, renewed=lane.renewed):
                 return None
         return allowed
 

@@ -190,7 +190,7 @@ class Desk:
         self._gate._turns.counters.granted += 1
         self._gate._turns.counters.waited += turn.waited
         self.stock.given(task, None if standing.asked is None else standing.asked.slowest_s)
-        worker.set_result(TaskPermit(self._gate, task, turn, standing, self))
+        worker.set_result(TaskPermit(self._gate, task, turn, standing.grounds, self))
         if self._gate._listener is not None:
             self.tell(Granted(task.url, self._now() - task.asked_at))
         return True

@@ -23,7 +23,7 @@ from polite.ports import Clock, Listener
 from polite.robots.reason import Reason
 from polite.robots.refusal import Disallowed, Unreachable
 from polite.robots.rules import Decision
-from polite.standings import Standing
+from polite.standings import Grounds, Standing
 from polite.turns import Turns
 from polite.verdicts import Verdicts
 
@@ -169,28 +169,31 @@ class Gate:
                 standing = await self._allowed(target, standing)
             if self._listener is not None:
                 self._tell_what_holds(target, standing)
+            grounds = standing.grounds
+            # While it waits, the rules, which may be large, can be forgotten.
+            del standing, rules
             try:
-                turn = await self._turns.take(target, asked=standing.asked, first=renewed)
+                turn = await self._turns.take(target, asked=grounds.asked, first=renewed)
             except GateClosed as error:
                 raise self._refused_by_closing(target) from error
             if not turn.waited:
                 break
-            if self._origins.holds(standing, renewed=renewed):
+            if self._origins.holds(grounds, renewed=renewed):
                 self._counters.waited += 1
                 break
             newer = self._origins.current(origin)
             if (
                 newer is not None
-                and newer.asked == standing.asked
+                and newer.asked == grounds.asked
                 and self._verdicts.at_once(newer.rules, target.path)
             ):
                 # Who asked before the rules were renewed need not ask again: the turn is what the new ones would have given.
                 self._counters.waited += 1
-                standing = newer
+                grounds = newer.grounds
                 break
             renewed = True
             self._turns.skip(turn, target, "the rules were replaced, or became too old, while it waited")
-        permit._hold(turn, standing)
+        permit._hold(turn, grounds)
         self._counters.granted += 1
         if self._listener is not None:
             try:
@@ -202,12 +205,12 @@ class Gate:
                 raise
         return permit
 
-    def _in_force(self, turn: Turn, standing: Standing) -> bool:
+    def _in_force(self, turn: Turn, grounds: Grounds) -> bool:
         """Whether a turn that was given out is held still, and its rules still decide."""
-        if turn not in self._holds or standing.replaced():
+        if turn not in self._holds or grounds.replaced():
             return False
         granted_at = turn.granted_at or 0.0
-        return self._clock.monotonic() - granted_at < _PROMPT_S or self._origins.holds(standing)
+        return self._clock.monotonic() - granted_at < _PROMPT_S or self._origins.holds(grounds)
 
     def _reclaim(self, turn: Turn, holder: "Permit | Target") -> None:
         """Held for too long. If the permit was entered, something may have been sent: then the origin rests from now."""
@@ -236,7 +239,7 @@ class Gate:
         while (allowed := self._verdicts.at_once(rules, target.path)) is None:
             allowed = await self._verdicts.allows(rules, target.path)
             # Renewed rules are good for this decision, however long it takes: else it might never end.
-            if self._origins.holds(standing, renewed=renewed):
+            if self._origins.holds(standing.grounds, renewed=renewed):
                 break
             standing = self._origins.current(target.origin) or await self._origins.standing(target.origin)
             renewed, rules = True, standing.rules
@@ -267,13 +270,13 @@ class Gate:
 class Permit:
     """The right to make one request, now: `url` is what to ask for, inside the block and only there."""
 
-    __slots__ = ("_asker", "_entered", "_gate", "_lost", "_outcome", "_standing", "_target", "_turn")
+    __slots__ = ("_asker", "_entered", "_gate", "_grounds", "_lost", "_outcome", "_target", "_turn")
 
     def __init__(self, gate: Gate, target: Target) -> None:
         self._gate = gate
         self._target = target
         self._turn: Turn | None = None
-        self._standing: Standing | None = None
+        self._grounds: Grounds | None = None
         self._outcome: Outcome | None = None
         self._entered = False
         self._lost = False  # the turn was taken back, while the block goes on
@@ -306,8 +309,8 @@ class Permit:
         turns = gate._turns
         self._outcome = outcome = self._timed(outcome, self._turn) if turns.timed else outcome
         if self._lost or turns.anchor is Anchor.FIRST_BYTE:
-            standing = self._standing
-            turns.settle(self._turn, self._target, outcome, None if standing is None else standing.asked)
+            grounds = self._grounds
+            turns.settle(self._turn, self._target, outcome, None if grounds is None else grounds.asked)
 
     def __aenter__(self) -> "Awaitable[Permit]":
         if self._entered:
@@ -341,10 +344,10 @@ class Permit:
         finally:
             gate._turns.release(turn)
 
-    def _hold(self, turn: Turn, standing: Standing | None) -> None:
+    def _hold(self, turn: Turn, grounds: Grounds | None) -> None:
         """The block begins, with this turn."""
         self._turn = turn
-        self._standing = standing
+        self._grounds = grounds
         gate, task = self._gate, self._asker
         holds = gate._holds
         holds[turn] = self
@@ -398,7 +401,7 @@ class Permit:
         return replace(outcome, elapsed_s=max(0.0, self._gate._clock.monotonic() - granted_at))
 
     def _settle(self, turn: Turn, outcome: Outcome) -> None:
-        asked = None if self._standing is None else self._standing.asked
+        asked = None if self._grounds is None else self._grounds.asked
         self._gate._turns.settle(turn, self._target, outcome, asked)
 
 

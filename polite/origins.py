@@ -20,7 +20,7 @@ from polite.robots.parse import PARSE_SIZE_FOR_THREAD, parse
 from polite.robots.policy import RobotsPolicy
 from polite.robots.rules import RuleSet
 from polite.robots.snapshot import Snapshot, merged, renewed
-from polite.standings import CLOCK_TOLERANCE_S, Standing, Standings
+from polite.standings import CLOCK_TOLERANCE_S, Grounds, Standing, Standings
 from polite.turns import Turns
 
 log = logging.getLogger("polite")
@@ -72,14 +72,14 @@ class OriginManager:
             return self._ageing(origin, standing)
         return standing
 
-    def holds(self, standing: Standing, *, renewed: bool = False) -> bool:
+    def holds(self, grounds: Grounds, *, renewed: bool = False) -> bool:
         """Whether rules known before a wait for a turn decide at its end: not replaced by others, and not too old.
 
         `renewed`: the waiting request gave a turn back before, and had the rules renewed. However long its next turn takes,
         these are good for it. Otherwise rules that expire sooner than turns come would be fetched for ever, and no page.
         """
-        newest = standing.lineage
-        if newest.meaning != standing.meaning:
+        newest = grounds.lineage
+        if newest.meaning != grounds.meaning:
             return False
         return renewed or newest.fresh_from < self._clock.wall() < newest.fresh_until
 

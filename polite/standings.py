@@ -1,10 +1,10 @@
 """What is remembered of origins: the rules that hold for each, in bounded memory that never forgets a running back-off."""
 
 import math
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 from polite.asked import AskedPace
 from polite.errors import Overloaded
@@ -18,6 +18,8 @@ from polite.robots.snapshot import Snapshot
 CLOCK_TOLERANCE_S = 1.0
 # What an origin takes beside its rules and its file.
 _OCTETS = 2_000
+# Rules of fewer octets are not looked for after they were forgotten.
+_LARGE = 16_384
 
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
@@ -36,6 +38,19 @@ class Lineage:
         """The standing is the newest one."""
         self.meaning, self.asked = standing.meaning, standing.asked
         self.fresh_from, self.fresh_until = standing.fresh_from, standing.fresh_until
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grounds:
+    """What a request that was allowed keeps while it waits: which rules allowed it, and not the rules, which may be large."""
+
+    meaning: Hashable
+    lineage: Lineage
+    asked: AskedPace | None
+
+    def replaced(self) -> bool:
+        """Whether the origin's newest rules are others."""
+        return self.lineage.meaning != self.meaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +73,11 @@ class Standing:
     meaning: Hashable = None
     attempt: Snapshot | None = None
     lineage: Lineage = field(default_factory=Lineage, repr=False, compare=False)
+    grounds: Grounds = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Made once: each permit takes it.
+        object.__setattr__(self, "grounds", Grounds(self.meaning, self.lineage, self.asked))
 
     @classmethod
     def of(cls, rules: RuleSet, snapshot: Snapshot, *, ahead: float, skew: float) -> "Standing":
@@ -99,10 +119,6 @@ class Standing:
         return replace(
             self, rules=denied, snapshot=failure, attempt=None, fresh_until=-math.inf, refresh_at=-math.inf
         )
-
-    def replaced(self) -> bool:
-        """Whether the origin's newest rules are others."""
-        return self.lineage.meaning != self.meaning
 
     def lasting(self, until: float) -> "Standing":
         """The same, good until `until` (wall seconds) at least, and not refreshed before.
@@ -168,14 +184,15 @@ class Standings:
     back-off stays, without rules. If back-offs alone reach a limit, new origins are refused. `now` is monotonic here, so that a
     clock that is set ends no back-off.
 
-    Attributes:
-        memory: About how many octets are in use.
+    Rules that were forgotten while something else refers to them (a decision that the crawler keeps, a thread that decides) count
+    until they are freed, but leave at least half of the memory to the others.
     """
 
     def __init__(self, limit: int, max_memory: int = 1 << 28) -> None:
         self._limit = limit
         self._max_memory = max_memory
-        self.memory = 0
+        self._octets = 0
+        self._in_use = _InUse()
         # By text: a str knows its hash, an Origin must be asked for it, and this is looked into for each page.
         self._known: OrderedDict[str, Standing] = OrderedDict()
         self._backing_off: dict[str, Standing] = {}
@@ -186,6 +203,11 @@ class Standings:
 
     def __len__(self) -> int:
         return len(self._known) + len(self._backing_off)
+
+    @property
+    def memory(self) -> int:
+        """About how many octets are in use."""
+        return self._octets + self._in_use.octets
 
     def get(self, origin: Origin) -> Standing | None:
         """What was last known, fresh or not; the origin counts as asked for."""
@@ -209,7 +231,7 @@ class Standings:
         key = origin.text
         before = self._known.pop(key, None)
         if before is not None:
-            self.memory -= before.octets
+            self._subtract(before)
         else:
             before = self._dropped(key)
         lineage = self._evicted.pop(key, None) if before is None else before.lineage
@@ -217,11 +239,13 @@ class Standings:
             standing = replace(standing, lineage=lineage)
         standing.lineage.follow(standing)
         self._known[key] = standing
-        self.memory += standing.octets
+        self._octets += standing.octets
+        self._in_use.remove(standing.rules)
+        room = self._max_memory - min(self._in_use.octets, self._max_memory // 2)
         # The newest stays, however large: it would be fetched again for each page.
-        while len(self._known) > self._limit or (self.memory > self._max_memory and len(self._known) > 1):
-            self._evict(now)
-        while self.memory > self._max_memory and self._with_rules:
+        while len(self._known) > self._limit or (self._octets > room and len(self._known) > 1):
+            self._evict(now, room)
+        while self._octets > room and self._with_rules:
             self._strip(next(iter(self._with_rules)))
         return standing
 
@@ -250,9 +274,9 @@ class Standings:
     def _full(self) -> bool:
         """Whether there are as many back-offs as may be: what else takes memory can go."""
         count = len(self._backing_off)
-        return count >= self._limit or (count > 0 and self.memory > self._max_memory)
+        return count >= self._limit or (count > 0 and self._octets > self._max_memory)
 
-    def _evict(self, now: float) -> None:
+    def _evict(self, now: float, room: float) -> None:
         """Forget the least recently used, or set it aside while it backs off."""
         key, forgotten = self._known.popitem(last=False)
         left_s = forgotten.back_off_left_s(now)
@@ -260,10 +284,10 @@ class Standings:
             self._backing_off[key] = forgotten
             self._with_rules[key] = None
             self._earliest_retry = min(self._earliest_retry, now + left_s)
-            if self.memory > self._max_memory:
+            if self._octets > room:
                 self._strip(key)
         else:
-            self.memory -= forgotten.octets
+            self._subtract(forgotten)
             self._evicted[key] = forgotten.lineage
 
     def _strip(self, key: str) -> None:
@@ -271,12 +295,55 @@ class Standings:
         del self._with_rules[key]
         whole = self._backing_off[key]
         bare = self._backing_off[key] = whole.bare()
-        self.memory += bare.octets - whole.octets
+        self._octets += bare.octets
+        self._subtract(whole)
 
     def _dropped(self, key: str) -> Standing | None:
         """What was set aside, and is not any more."""
         dropped = self._backing_off.pop(key, None)
         if dropped is not None:
-            self.memory -= dropped.octets
+            self._subtract(dropped)
             self._with_rules.pop(key, None)
         return dropped
+
+    def _subtract(self, standing: Standing) -> None:
+        """It is remembered no more."""
+        self._octets -= standing.octets
+        self._in_use.add(standing.rules)
+
+
+class _InUse:
+    """Large rules that were forgotten and are referred to by others still. They are not kept by this."""
+
+    def __init__(self) -> None:
+        self._sizes = 0
+        self._by_id: dict[int, tuple[ref[RuleSet], int]] = {}
+        # An object may be freed in any thread, and only this operation of the callback must be atomic.
+        self._freed: deque[int] = deque()
+
+    @property
+    def octets(self) -> int:
+        """About what they take."""
+        while self._freed:
+            self._sizes -= self._freed.popleft()
+        return self._sizes
+
+    def add(self, rules: RuleSet) -> None:
+        """The rules are remembered no more."""
+        key, size = id(rules), rules.memory
+        if size < _LARGE or key in self._by_id:
+            return
+        by_id, freed = self._by_id, self._freed
+
+        def gone(_: object) -> None:
+            if by_id.pop(key, None) is not None:
+                freed.append(size)
+
+        self._by_id[key] = (ref(rules, gone), size)
+        self._sizes += size
+
+    def remove(self, rules: RuleSet) -> None:
+        """The rules are remembered again, or still."""
+        found = self._by_id.pop(id(rules), None)
+        if found is not None:
+            self._sizes -= found[1]

@@ -10,7 +10,7 @@ from polite.errors import InvalidOption, PermitMisused
 from polite.gate import Gate, Permit
 from polite.pacing.turn import Turn
 from polite.robots.refusal import Disallowed, Unreachable
-from polite.standings import Standing
+from polite.standings import Grounds
 from polite.tasks import Task
 
 
@@ -43,12 +43,12 @@ class TaskPermit(Permit):
     refused; whatever else it raises (Unreachable, GateClosed, Overloaded), the task waits again.
     """
 
-    __slots__ = ("_again_in", "_granted", "_loop", "_owner", "_ruled_by", "_task")
+    __slots__ = ("_again_in", "_granted", "_loop", "_owner", "_task")
 
-    def __init__(self, gate: Gate, task: Task, turn: Turn, standing: Standing, owner: Owner) -> None:
+    def __init__(self, gate: Gate, task: Task, turn: Turn, grounds: Grounds, owner: Owner) -> None:
         super().__init__(gate, task.target)
         self._granted: Turn | None = turn
-        self._ruled_by = standing
+        self._grounds = grounds
         self._task = task
         self._owner = owner
         self._again_in: float | None = None
@@ -87,8 +87,8 @@ class TaskPermit(Permit):
             raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
         # A `gate.permit` for the same origin inside this block would wait for itself: the gate knows by this.
         self._asker = asyncio.current_task(self._loop)
-        if self._gate._in_force(turn, self._ruled_by):
-            self._hold(turn, self._ruled_by)
+        if self._grounds is not None and self._gate._in_force(turn, self._grounds):
+            self._hold(turn, self._grounds)
         else:
             await self._enter_late(turn)
         return self

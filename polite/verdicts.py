@@ -8,7 +8,7 @@ from polite.robots.rules import RuleSet
 # In units of what a path of `RuleSet.quick_length` octets may take, 0.6 ms: one question, and all those of one pass of the loop.
 _ONE = 16.0
 _ALL = 48.0
-# Decisions that took long are kept until their refusal is reported.
+# Refusals that took long are kept until they are reported, in the next moment: they refer to their rules, which may be large.
 _KEPT = 8
 
 
@@ -39,7 +39,14 @@ class Verdicts:
     async def allows(self, rules: RuleSet, path: str) -> bool:
         """Return what `rules.allows` returns."""
         allowed = self.at_once(rules, path)
-        return (await self._decide_in_thread(rules, path)).allowed if allowed is None else allowed
+        if allowed is not None:
+            return allowed
+        decision = await self._decide_in_thread(rules, path)
+        if not decision.allowed:
+            while len(self._decided) >= _KEPT:
+                del self._decided[next(iter(self._decided))]
+            self._decided[path] = decision
+        return decision.allowed
 
     async def decide(self, rules: RuleSet, path: str) -> Decision:
         """Return what `rules.decide` returns."""
@@ -49,7 +56,7 @@ class Verdicts:
 
     def decided(self, rules: RuleSet, path: str) -> Decision:
         """Return the decision for a path that was asked about a moment ago, which takes no time again."""
-        decision = self._decided.get(path)
+        decision = self._decided.pop(path, None)
         return rules.decide(path) if decision is None or decision.decider is not rules else decision
 
     @property
@@ -64,8 +71,4 @@ class Verdicts:
     async def _decide_in_thread(self, rules: RuleSet, path: str) -> Decision:
         loop = asyncio.get_running_loop()
         async with self._computing:
-            decision = await loop.run_in_executor(None, lambda: rules.prepare().decide(path))
-        while len(self._decided) >= _KEPT:
-            del self._decided[next(iter(self._decided))]
-        self._decided[path] = decision
-        return decision
+            return await loop.run_in_executor(None, lambda: rules.prepare().decide(path))

@@ -1,8 +1,10 @@
 """`RobotsPolicy.max_memory`: rules that are too much for it go, a running back-off never does, and a gauge says what is used."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import gc
+import tracemalloc
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import pytest
@@ -133,3 +135,60 @@ async def test_what_is_forgotten_leaves_nothing_in_the_gauge() -> None:
 def test_a_limit_that_is_none_is_refused(octets: Any) -> None:
     with pytest.raises(InvalidOption, match=r"RobotsPolicy\.max_memory"):
         polite.RobotsPolicy(max_memory=octets)
+
+
+# Too large for a MiB, and so slow that all pages wait for their turns together.
+SLOW = b"User-agent: *\nCrawl-delay: 300\n" + b"".join(b"Disallow: /a%d*b%d\n" % (n, n) for n in range(6_000))
+
+
+@contextmanager
+def measured() -> Iterator[Callable[[], int]]:
+    """Gives the octets that were allocated since, and are in use."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+
+        def in_use() -> int:
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0]
+
+        yield in_use
+    finally:
+        tracemalloc.stop()
+
+
+async def test_permits_that_wait_keep_no_rules() -> None:
+    transport = serving(*range(6))
+    for number in range(6):
+        transport.answer(f"https://host{number}.test/robots.txt", Reply(200, SLOW + b"# %d" % number))
+    granted = []
+
+    async def visit(number: int) -> None:
+        async with gate.permit(f"https://host{number}.test/1") as permit:
+            granted.append(number)
+            permit.report(status=200)
+
+    async with opened(transport, max_memory=MIB) as gate:
+        with measured() as in_use:
+            visits = [asyncio.create_task(visit(number)) for number in range(6)]
+            await asyncio.sleep(100)
+            used = in_use()
+        assert not granted
+        await asyncio.gather(*visits)
+
+    # The six files and their rules took 9 MB together.
+    assert used < 4_000_000
+    assert len(granted) == len(transport.asked) == 6
+
+
+async def test_rules_that_a_decision_refers_to_count_until_it_is_gone() -> None:
+    async with opened(serving(*range(10)), max_memory=4 * MIB) as gate:
+        await gate.check(page(0))
+        one = gate.memory_used
+        kept = [await gate.check(page(number)) for number in range(10)]
+        with_kept = gate.memory_used
+        kept.clear()
+        await gate.check("https://other.test/")
+
+        assert with_kept >= 8 * one
+        assert gate.memory_used <= 4 * MIB

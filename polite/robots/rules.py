@@ -48,6 +48,7 @@ class RuleSet:
     """
 
     __slots__ = (
+        "__weakref__",
         "_alike",
         "_certain",
         "_exempt",
