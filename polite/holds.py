@@ -36,17 +36,20 @@ class Holds(dict[Turn, H], Generic[H]):
         self.unwatched = True
 
     def watch(self) -> None:
-        """Set the timer: for the oldest, so that it comes once per limit at most, however many permits come and go meanwhile."""
+        """Set the timer, in place of one that is set: for the oldest turn.
+
+        It comes once per limit at most, however many permits come and go meanwhile.
+        """
         oldest = next(iter(self), None)
-        self._timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if oldest is not None and not self._closed:
             self._timer = self._clock.call_at(self._end_of(oldest), self._look)
         self.unwatched = self._timer is None
 
     def relimit(self) -> None:
         """The limit has changed."""
-        if self._timer is not None:
-            self._timer.cancel()
         self.watch()
 
     def close(self) -> None:

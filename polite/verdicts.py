@@ -1,6 +1,8 @@
 """Answers about long URLs and hostile rules, without holding the event loop."""
 
 import asyncio
+from typing import Any
+from weakref import ref
 
 from polite.robots.decision import Decision
 from polite.robots.rules import RuleSet
@@ -8,7 +10,7 @@ from polite.robots.rules import RuleSet
 # In units of what a path of `RuleSet.quick_length` octets may take, 0.6 ms: one question, and all those of one pass of the loop.
 _ONE = 16.0
 _ALL = 48.0
-# Refusals that took long are kept until they are reported, in the next moment: they refer to their rules, which may be large.
+# Decisions that took long are kept until they are reported, without the rules: those may be large.
 _KEPT = 8
 
 
@@ -23,7 +25,7 @@ class Verdicts:
         self._computing = asyncio.Semaphore(1)
         self._spent = 0.0
         self._renewing = False
-        self._decided: dict[str, Decision] = {}
+        self._decided: dict[str, tuple[ref[RuleSet], tuple[Any, ...]]] = {}
 
     def at_once(self, rules: RuleSet, path: str) -> bool | None:
         """Return whether the path is allowed; None if the answer may take too long now: then await `allows`."""
@@ -39,14 +41,7 @@ class Verdicts:
     async def allows(self, rules: RuleSet, path: str) -> bool:
         """Return what `rules.allows` returns."""
         allowed = self.at_once(rules, path)
-        if allowed is not None:
-            return allowed
-        decision = await self._decide_in_thread(rules, path)
-        if not decision.allowed:
-            while len(self._decided) >= _KEPT:
-                del self._decided[next(iter(self._decided))]
-            self._decided[path] = decision
-        return decision.allowed
+        return (await self._decide_in_thread(rules, path)).allowed if allowed is None else allowed
 
     async def decide(self, rules: RuleSet, path: str) -> Decision:
         """Return what `rules.decide` returns."""
@@ -56,8 +51,10 @@ class Verdicts:
 
     def decided(self, rules: RuleSet, path: str) -> Decision:
         """Return the decision for a path that was asked about a moment ago, which takes no time again."""
-        decision = self._decided.pop(path, None)
-        return rules.decide(path) if decision is None or decision.decider is not rules else decision
+        decider, said = self._decided.get(path, (None, ()))
+        if decider is None or decider() is not rules:
+            return rules.decide(path)
+        return tuple.__new__(Decision, (*said, rules))
 
     @property
     def busy(self) -> bool:
@@ -71,4 +68,8 @@ class Verdicts:
     async def _decide_in_thread(self, rules: RuleSet, path: str) -> Decision:
         loop = asyncio.get_running_loop()
         async with self._computing:
-            return await loop.run_in_executor(None, lambda: rules.prepare().decide(path))
+            decision = await loop.run_in_executor(None, lambda: rules.prepare().decide(path))
+        while len(self._decided) >= _KEPT:
+            del self._decided[next(iter(self._decided))]
+        self._decided[path] = ref(rules), decision[:-1]
+        return decision
