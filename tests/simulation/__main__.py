@@ -97,6 +97,12 @@ def main(arguments: list[str]) -> int:
         "--brief", action="store_true", help="of a failure tell the seed and the invariant, and no more"
     )
     given = parser.parse_args(arguments)
+    if given.trace and given.seed is None:
+        parser.error("--trace needs --seed")
+    if given.seeds < 1 or given.jobs < 1:
+        parser.error("--seeds and --jobs need 1 or more")
+    if unknown := set(given.defects or ()) - set(DEFECTS):
+        parser.error(f"--defects: {', '.join(sorted(unknown))} is none of {', '.join(sorted(DEFECTS))}")
     if given.defects is not None:
         return seek(given.defects, given.seeds)
     if given.seed is not None:

@@ -85,10 +85,10 @@ class Forgetful:
         return self._sound.next()
 
 
-def _first_failure(seeds: int = 60, **options) -> SimulationFailed:
+def _first_failure(seeds: int = 60, *, shrink: bool = False, **options) -> SimulationFailed:
     for seed in range(seeds):
         try:
-            Simulation(seed, **options).run(shrink=True)
+            Simulation(seed, **options).run(shrink=shrink)
         except SimulationFailed as failed:
             return failed
     pytest.fail(f"no seed below {seeds} failed")
@@ -119,21 +119,80 @@ def test_a_throttle_that_keeps_no_gap_is_found():
     assert failed.invariant == "each gap is kept"
 
 
-def test_a_crawler_that_never_reports_passes_and_one_that_hangs_is_found():
-    async def never_reports(permit, sites):
-        await sites.fetch(permit.url)
+async def _fetches(permit, sites):
+    page = await sites.fetch(permit.url)
+    permit.report(status=page.status, headers=page.headers)
 
-    async def hangs(permit, sites):
-        await asyncio.sleep(10**9)
 
-    for seed in range(20):
-        Simulation(seed, visit=never_reports).run()
+async def _reports_nothing(permit, sites):
+    await sites.fetch(permit.url)
 
-    assert _first_failure(visit=hangs).invariant == "a crawl ends"
+
+async def _drops_headers(permit, sites):
+    page = await sites.fetch(permit.url)
+    permit.report(status=page.status)
+
+
+async def _fetches_twice(permit, sites):
+    await _fetches(permit, sites)
+    await sites.fetch(permit.url)
+
+
+async def _fetches_another_folder(permit, sites):
+    await _fetches(permit, sites)
+    await sites.fetch(f"{permit.url}0")
+
+
+async def _hangs(permit, sites):
+    await asyncio.sleep(10**9)
+
+
+async def _fails(permit, sites):
+    raise ValueError("boom")
+
+
+def test_a_sound_crawler_of_ones_own_passes():
+    for seed in range(40):
+        Simulation(seed, visit=_fetches).run()
+
+
+@pytest.mark.parametrize(
+    ("visit", "invariant"),
+    [
+        (_reports_nothing, "each gap is kept"),
+        (_drops_headers, "each gap is kept"),
+        (_fetches_twice, "a page is fetched once, inside of a permit for it"),
+        (_fetches_another_folder, "a page is fetched once, inside of a permit for it"),
+        (_hangs, "a crawl ends"),
+        (_fails, "the crawler under test does not fail"),
+    ],
+)
+def test_a_crawler_that_does_wrong_is_found(visit, invariant):
+    assert _first_failure(200, visit=visit).invariant == invariant
+
+
+def test_a_listener_that_raises_is_named():
+    def listener(event):
+        raise ValueError("boom")
+
+    failed = _first_failure(listener=listener)
+
+    assert failed.invariant == "the listener under test does not fail"
+    assert "boom" in str(failed)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"seed": "7"}, {"scheduler": polite.schedulers.Fifo()}, {"throttle": Hasty}, {"visit": 3}],
+    ids=lambda options: next(iter(options)),
+)
+def test_what_cannot_be_tested_is_refused_at_once(options):
+    with pytest.raises(polite.InvalidOption):
+        Simulation(**{"seed": 7} | options)
 
 
 def test_a_failing_world_is_made_smaller_and_fails_alike():
-    failed = _first_failure(scheduler=Forgetful)
+    failed = _first_failure(scheduler=Forgetful, shrink=True)
 
     assert len(failed.plan.steps) <= len(draw(failed.seed).steps)
     assert failed.trace

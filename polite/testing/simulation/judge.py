@@ -37,6 +37,7 @@ class Request:
     url: str = ""
     robots: bool = False
     forgot: bool = False
+    fetched: bool = False
     reported: tuple[int | None, float | None] | None = None
     reported_at: float = 0.0
     anchor: Anchor = Anchor.FIRST_BYTE
@@ -223,6 +224,15 @@ class Judge:
         self._require_allowed(origin, folder, url, given_at)
         self.pages += 1
         return self._begun(origin, given_at, url)
+
+    def page_asked(self, url: str) -> None:
+        """A server is asked for a page: inside of a permit for it, and once."""
+        for place in self._places.values():
+            for request in place.open:
+                if request.url == url and not request.fetched:
+                    request.fetched = True
+                    return
+        self._trace.fail("a page is fetched once, inside of a permit for it", url)
 
     def reported(self, request: Request, status: int | None, retry_after: float | None) -> None:
         """The crawler told of an answer's head."""

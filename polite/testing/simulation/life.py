@@ -92,7 +92,7 @@ class Life:
     def _opened(self) -> AbstractAsyncContextManager[Gate]:
         plan, parts = self._plan, self._parts
         throttle = None if parts.throttle is None else parts.throttle()
-        if plan.saboteurs & {"throttle", "throttle-nonsense"}:
+        if throttle is None and plan.saboteurs & {"throttle", "throttle-nonsense"}:
             nonsense = "throttle-nonsense" in plan.saboteurs
             throttle = FaultyThrottle(lambda: parts.judge.pacing, Random(plan.seed), nonsense=nonsense)
         return open_gate(
@@ -142,8 +142,7 @@ class Life:
     def _heard(self, event: Event) -> None:
         if self._parts.sites.ended:
             return
-        if self._parts.listener is not None:
-            self._parts.listener(event)
+        self._tell(event)
         match event:
             case Refused(url=url):
                 self._refused(url, event.reason)
@@ -164,6 +163,14 @@ class Life:
                 self._parts.progress.told(event.origin)
             case _:
                 self._trace.note(type(event).__name__.lower(), event)
+
+    def _tell(self, event: Event) -> None:
+        if self._parts.listener is None:
+            return
+        try:
+            self._parts.listener(event)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the fault of what is tested
+            self._trace.fail("the listener under test does not fail", f"{error!r} at {event}")
 
     def _refused(self, url: str, reason: str) -> None:
         self._trace.note("refused", url, reason)

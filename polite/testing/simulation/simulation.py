@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from polite.errors import StoreFailed
+from polite.errors import InvalidOption, StoreFailed
 from polite.events import Event
 from polite.gate import Permit
 from polite.ports import Scheduler
@@ -54,7 +54,9 @@ class SimulationFailed(AssertionError):
     """
 
     def __init__(self, seed: int, violation: Violation, plan: Plan, trace: list[str]) -> None:
-        super().__init__(f"seed {seed}: {violation}")
+        super().__init__(
+            f"seed {seed}: {violation} (Simulation({seed}, ...).run(shrink=True) makes the world smaller)"
+        )
         self.seed = seed
         self.invariant = violation.invariant
         self.plan = plan
@@ -80,11 +82,14 @@ class Simulation:
         for seed in range(500):
             Simulation(seed, scheduler=MyScheduler).run()
 
+    Raises InvalidOption.
+
     Args:
         seed: any whole number.
         scheduler: makes the scheduler of each frontier, in place of the drawn one.
         throttle: makes the gate's throttle; then give `least_gap` too.
-        least_gap: seconds that the throttle keeps between two requests of an origin, at least.
+        least_gap: seconds that the throttle keeps between two requests of an origin, at least. It is the only gap that is then
+            checked: a throttle of your own may read Crawl-delay and Retry-After as it likes.
         listener: is told of each event.
         visit: your crawler: `async def visit(permit, sites)`, called inside each block of a frontier's permit. It has `url`,
             `task`, `report` and `retry`; `await sites.fetch(permit.url)` is the request.
@@ -102,6 +107,25 @@ class Simulation:
         visit: Visit | None = None,
         tell: Callable[[str], None] | None = None,
     ) -> None:
+        if type(seed) is not int:
+            raise InvalidOption(f"Simulation({seed!r}): a seed is a whole number")
+        for name, value in (
+            ("scheduler", scheduler),
+            ("throttle", throttle),
+            ("listener", listener),
+            ("visit", visit),
+        ):
+            if value is not None and not callable(value):
+                kind = (
+                    "a class, or a function that makes one,"
+                    if name in {"scheduler", "throttle"}
+                    else "a function"
+                )
+                raise InvalidOption(f"Simulation({name}={value!r}): {kind} is needed")
+        if throttle is not None and least_gap is None:
+            raise InvalidOption(
+                "Simulation(throttle=...): least_gap is needed too, in seconds: the judge checks that gap alone"
+            )
         self.plan = draw(seed)
         self._scheduler = scheduler
         self._throttle = throttle

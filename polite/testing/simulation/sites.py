@@ -135,6 +135,9 @@ class Sites:
 
     async def fetch(self, url: str) -> Page:
         """GET a page. Raises PageFailed. To be called inside the permit's block, once."""
+        if not self.ended:
+            self._judge.page_asked(url)
+        self.answered.pop(url, None)
         host = url.split("/")[2]
         site = self._by_host[host]
         self._visits[url] += 1

@@ -36,7 +36,8 @@ class Observed:
         self.url = permit.url
         self.task = permit.task if isinstance(permit, TaskPermit) else None
         self._permit = permit
-        self._request = request
+        self.request = request
+        self.reported = False
         self._visitor = visitor
         self.after: float | None = None  # seconds that a retry waits, where one was asked for
         self.failed = False
@@ -44,7 +45,8 @@ class Observed:
     def report(self, *, status: int, headers: Headers | None = None) -> None:
         """See Permit.report."""
         self._permit.report(status=status, headers=headers)
-        self._visitor.reported(self._request, self.url, status)
+        self.reported = True
+        self._visitor.reported(self.request, self.url, status, by="the server said")
 
     def retry(self, *, after: float = 0.0) -> bool:
         """See TaskPermit.retry; False where no frontier gave the permit out."""
@@ -132,7 +134,7 @@ class Visitor:
             self._trace.note("granted", permit.url)
             observed = Observed(permit, request, self)
             if self._visit is not None and ledger is not None:
-                await self._visit(observed, self._sites)
+                await self._visited(observed, self._visit)
             else:
                 await self._behave(observed, chance, span)
         except BaseException as caught:
@@ -148,6 +150,21 @@ class Visitor:
             finally:
                 # Its traceback leads back here: whatever this task is given next would live as long as that circle.
                 error = None
+
+    async def _visited(self, permit: Observed, visit: Visit) -> None:
+        """A user's own crawler. What its server said counts, also where it reports nothing."""
+        try:
+            await visit(permit, self._sites)
+        except PageFailed:
+            permit.failed = True
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the fault of what is tested
+            self._trace.fail("the crawler under test does not fail", f"{error!r} at {permit.url}")
+        page = self._sites.answered.get(permit.url)
+        if page is not None and not permit.reported:
+            self.reported(
+                permit.request, permit.url, page.status, by="left without a report; the server said"
+            )
 
     async def _behave(self, permit: Observed, chance: Random, span: float) -> None:
         await _hold(chance, span)
@@ -170,14 +187,19 @@ class Visitor:
         if chance.random() < 0.04:
             raise GaveUp(permit.url)
 
-    def reported(self, request: Request, url: str, status: int) -> None:
+    def reported(self, request: Request, url: str, status: int, *, by: str) -> None:
         """The crawler reported: what the server sent counts, whatever came of it on the way."""
         page = self._sites.answered.get(url)
         retry_after = None if page is None or page.retry_after is None else float(page.retry_after)
         self._judge.reported(request, status, retry_after)
         failed = status >= 500 or status == 429
         self._progress.answered(request.origin, failed=failed, retry_after=retry_after)
-        self._trace.note("reported", url, status, {} if page is None else page.headers)
+        self._trace.note(
+            "reported",
+            url,
+            status,
+            f"({by} {None if page is None else page.status}, {page and page.headers})",
+        )
 
     def asked_again(self, url: str, after: float, *, again: bool) -> None:
         """The crawler asked for a retry."""
