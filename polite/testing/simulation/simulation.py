@@ -107,21 +107,9 @@ class Simulation:
         visit: Visit | None = None,
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        if type(seed) is not int:
-            raise InvalidOption(f"Simulation({seed!r}): a seed is a whole number")
-        for name, value in (
-            ("scheduler", scheduler),
-            ("throttle", throttle),
-            ("listener", listener),
-            ("visit", visit),
-        ):
-            if value is not None and not callable(value):
-                kind = (
-                    "a class, or a function that makes one,"
-                    if name in {"scheduler", "throttle"}
-                    else "a function"
-                )
-                raise InvalidOption(f"Simulation({name}={value!r}): {kind} is needed")
+        _refuse_odd(
+            seed, {"scheduler": scheduler, "throttle": throttle, "listener": listener, "visit": visit}
+        )
         if throttle is not None and least_gap is None:
             raise InvalidOption(
                 "Simulation(throttle=...): least_gap is needed too, in seconds: the judge checks that gap alone"
@@ -172,6 +160,20 @@ class Simulation:
                 if again.invariant == failed.invariant:
                     return again
         return None
+
+
+def _refuse_odd(seed: object, options: dict[str, object]) -> None:
+    """What cannot be what it should is refused now, by name, and not in the middle of a world."""
+    if type(seed) is not int:
+        raise InvalidOption(f"Simulation({seed!r}): a seed is a whole number")
+    for name, value in options.items():
+        if value is not None and not callable(value):
+            kind = (
+                "a class, or a function that makes one,"
+                if name in {"scheduler", "throttle"}
+                else "a function"
+            )
+            raise InvalidOption(f"Simulation({name}={value!r}): {kind} is needed")
 
 
 def _smaller(plan: Plan) -> Iterator[Plan]:
