@@ -39,7 +39,7 @@ class Crawl:
         self.saboteur = saboteur
         loop = asyncio.get_running_loop()
         self.web, self.other = web.DemoTransport(loop.time), web.DemoTransport(loop.time)
-        self.names = web.Names()
+        self.names = web.Names(path.address_ttl_s)
         self.granted: list[str] = []
         self.complaints: list[dict[str, Any]] = []
         loop.set_exception_handler(lambda _, context: self.complaints.append(context))

@@ -1,7 +1,7 @@
 """What is done with a gate while an await fails: questions, leaving, closing, a frontier, and questions asked again later."""
 
 import asyncio
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 
 import pytest
@@ -10,7 +10,7 @@ import polite
 from polite.origin import Origin
 from polite.robots.access import Found
 from polite.robots.snapshot import renewed
-from tests.torture.crawl import Crawl, Scene
+from tests.torture.crawl import PERMITTED, Crawl, Scene
 from tests.torture.web import CHANGED_RULES
 
 # An answer's lifetime, and a moment near its end, at which a question has it asked again ahead of time (virtual seconds).
@@ -36,6 +36,23 @@ async def by_check(crawl: Crawl) -> None:
     for answer in came:
         if isinstance(answer, BaseException):
             crawl.expect_sabotage(answer)
+
+
+async def nested(crawl: Crawl) -> None:
+    """A task asks inside of its permit for another at the same address, which is refused once the address is known."""
+    outer, inner = crawl.path.allowed
+
+    async def visit() -> str:
+        async with crawl.gate.permit(outer) as permit:
+            crawl.granted.append(outer)
+            with suppress(polite.PermitMisused):
+                await crawl.visit(inner)
+            await crawl.inside(permit)
+        return PERMITTED
+
+    task = asyncio.create_task(visit())
+    await crawl.ended(task)
+    crawl.judge({task: outer})
 
 
 async def leaving(crawl: Crawl, steps: int) -> None:
@@ -222,4 +239,6 @@ REPLACED: dict[str, Scene] = {
     "asked late, checked before": partial(replaced, checked_at=TTL_S + 1, asked_at=TTL_S + RETRY_S),
     "entered late": partial(replaced, entered_at=TTL_S + 1),
 }
-ALL = SCENES | LATER | SHARED | REPLACED
+# With addresses.
+NESTED: dict[str, Scene] = {"nested": nested}
+ALL = SCENES | LATER | SHARED | REPLACED | NESTED

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from polite.cli.demo.server import Web, _Site
@@ -26,6 +26,8 @@ HOURS = b"User-agent: *\nVisit-time: 2230-2345\nDisallow: /no\n"
 OPENS_S = 1_000.0
 # Seconds for which a site wants to be left alone: beyond the end of what is known near its end.
 PAUSE = "10000"
+# What polite remembers an address for, at least.
+ADDRESS_TTL_S = 60.0
 ORIGIN_ALONE = Scopes()
 Answer = Reply | Failed | Exception | None
 
@@ -39,6 +41,7 @@ class Path:
     denied: tuple[str, ...]
     withdrawn: tuple[str, ...] = ()
     scopes: Scopes = ORIGIN_ALONE
+    address_ttl_s: float = 300.0
 
 
 def _moved(to: str) -> Reply:
@@ -64,7 +67,7 @@ def _answer(url: str, times: int) -> Answer:
             return _moved("/other")
         case "loop.test/other":
             return _moved("/robots.txt")
-        case "away.test/robots.txt":
+        case "away.test/robots.txt" | "awry.test/robots.txt" | "astray.test/robots.txt":
             return _moved("http://groups.test/page/1")
         case "large.test/robots.txt" | "larger.test/robots.txt":
             return Reply(200, LARGE_RULES)
@@ -92,6 +95,7 @@ _MORE = (
     Path("inferred", ("http://inferred.test/page",), ()),
     Path("down", (), ("http://down.test/page",)),
     Path("loop", ("http://loop.test/page",), ()),
+    Path("three lead to a fourth", tuple(f"http://{name}.test/page" for name in ("away", "awry", "astray")), ()),
     Path("two at a time", ("http://large.test/page", "http://larger.test/page"), ("http://large.test/no", "http://larger.test/no")),
 )  # fmt: skip
 
@@ -128,6 +132,13 @@ HOSTILE = Path(
     (f"http://hostile.test/page{LONG}", f"http://hostile.test/other{LONG}"),
     (f"http://hostile.test/no{LONG}",),
     (f"http://hostile.test/withdrawn{LONG}",),
+)
+# Whose turns take longer than an address is known for, so that it is asked for again.
+MOVING = replace(
+    ONE_ADDRESS,
+    name="moving",
+    scopes=Scopes(address=ScopeLimit(ADDRESS_TTL_S + 10.0)),
+    address_ttl_s=ADDRESS_TTL_S,
 )
 PAUSED = Path("paused", ("http://paused.test/page",), ("http://paused.test/no",))
 
@@ -187,13 +198,14 @@ class DemoTransport:
 class Names:
     """An AddressSource: all hosts have one address."""
 
-    def __init__(self) -> None:
+    def __init__(self, ttl_s: float) -> None:
         self.closed = 0
+        self._ttl_s = ttl_s
 
     async def addresses(self, _: str) -> tuple[tuple[str, ...], float]:
         """Takes a while."""
         await asyncio.sleep(0.01)
-        return ("192.0.2.1",), 300.0
+        return ("192.0.2.1",), self._ttl_s
 
     async def close(self) -> None:
         """Takes a step of the loop."""
