@@ -5,6 +5,9 @@ from heapq import heappop, heappush
 
 from polite.ports import Clock, Timer
 
+# Calls in one step of the loop.
+_AT_A_TIME = 500
+
 
 class Agenda:
     """Calls back when the time has come, never before, in order. Cancelling is for all at once."""
@@ -40,8 +43,11 @@ class Agenda:
     def _call(self) -> None:
         """A timer that fires a little early finds nothing due, and is set again."""
         self._timer = None
+        called = 0
         try:
-            while self._entries and self._entries[0][0] <= self._clock.monotonic():
+            # Of many that are due at one time, the rest is called in the next step: `_arm` sets a timer that is due.
+            while called < _AT_A_TIME and self._entries and self._entries[0][0] <= self._clock.monotonic():
+                called += 1
                 heappop(self._entries)[2]()
         finally:
             self._arm()

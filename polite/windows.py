@@ -21,7 +21,7 @@ from polite.window import LOW, MOST, WINDOW, Place, Window
 # So many are dropped at one time when an origin is given up.
 _DROPPED_AT_ONCE = 500
 # Origins that come in with one batch.
-_PICKED_AT_ONCE = 500
+_PICKED_AT_ONCE = 50
 
 
 class Windows:

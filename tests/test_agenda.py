@@ -60,3 +60,20 @@ def test_a_callback_that_fails_stops_none_of_the_others() -> None:
     clock.advance(1.0)
 
     assert told == [2]
+
+
+async def test_of_many_that_are_due_at_one_time_the_loop_runs_others_between():
+    clock = ManualClock()
+    agenda = Agenda(clock)
+    called: list[int] = []
+    for number in range(1_200):
+        agenda.at(clock.monotonic() + 5.0, lambda number=number: called.append(number))
+    fired: list[int] = []
+    real = clock.call_at
+    clock.call_at = lambda when, callback: real(when, lambda: (callback(), fired.append(len(called))))
+
+    agenda.at(clock.monotonic() + 4.0, lambda: None)
+    clock.advance(5.0)
+
+    assert called == list(range(1_200))
+    assert fired == [0, 500, 1_000, 1_200]
