@@ -8,7 +8,8 @@ what was acknowledged. None of the three looks inside polite. The first violatio
 """
 
 from polite.testing.simulation.plan import Plan
-from polite.testing.simulation.simulation import Report, Simulation, SimulationFailed
+from polite.testing.simulation.simulation import Simulation
 from polite.testing.simulation.sites import Page, PageFailed, Sites
+from polite.testing.simulation.world import Report, SimulationFailed
 
 __all__ = ["Page", "PageFailed", "Plan", "Report", "Simulation", "SimulationFailed", "Sites"]

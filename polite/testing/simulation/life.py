@@ -269,7 +269,7 @@ class Life:
         await self._waiting(url, self._parts.visitor.use(self._gate.permit(url), None, span=self._plan.span))
 
     async def _waiting(self, url: str, work: Coroutine[Any, Any, None]) -> None:
-        """Do it, as somebody who waits at the URL's origin; refusals are answers."""
+        """Do it, as a waiter at the URL's origin; refusals are answers."""
         key = object()
         self._waiters[key] = Waiter(origin_of(url), self._loop.time(), f"a permit for {url}")
         try:

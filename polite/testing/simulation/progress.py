@@ -25,7 +25,7 @@ _MOST_FETCHES = 10
 
 
 class Waiter(NamedTuple):
-    """Who waits at an origin, since when (world seconds)."""
+    """A request or a task that waits at an origin since a time (world seconds)."""
 
     origin: str
     since: float
@@ -115,7 +115,7 @@ class Progress:
         self._event(origin)
 
     def told(self, origin: str) -> None:
-        """A task was refused, dropped or put off: whoever waits has an answer."""
+        """A task was refused, dropped or put off: its waiter has an answer."""
         self._places[origin].fetches = 0
         self._event(origin)
 
