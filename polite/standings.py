@@ -19,6 +19,8 @@ CLOCK_TOLERANCE_S = 1.0
 # What an origin takes beside its rules and its file.
 _OCTETS = 2_000
 # Rules of fewer octets are not looked for after they were forgotten.
+# Back-offs that one question looks at, to find those that are over.
+_SWEPT = 1_000
 _LARGE = 16_384
 
 
@@ -195,7 +197,8 @@ class Standings:
         self._in_use = _InUse()
         # By text: a str knows its hash, an Origin must be asked for it, and this is looked into for each page.
         self._known: OrderedDict[str, Standing] = OrderedDict()
-        self._backing_off: dict[str, Standing] = {}
+        self._backing_off: OrderedDict[str, Standing] = OrderedDict()
+        self._held = 0  # octets of those
         self._with_rules: dict[str, None] = {}  # those that back off and are still whole, the oldest first
         self._earliest_retry = math.inf
         # Of evicted origins, as long as a standing of theirs is in use.
@@ -254,12 +257,7 @@ class Standings:
         if not self._full or self._known.get(origin.text) or self._backing_off.get(origin.text):
             return
         if now >= self._earliest_retry:
-            for key in [o for o, s in self._backing_off.items() if s.back_off_left_s(now) <= 0]:
-                dropped = self._dropped(key)
-                if dropped is not None:
-                    self._evicted[key] = dropped.lineage
-            left = (standing.back_off_left_s(now) for standing in self._backing_off.values())
-            self._earliest_retry = now + min(left, default=math.inf)
+            self._sweep(now)
         if self._full:
             option = f"max_origins={self._limit}"
             if len(self._backing_off) < self._limit:
@@ -273,8 +271,22 @@ class Standings:
     @property
     def _full(self) -> bool:
         """Whether there are as many back-offs as may be: what else takes memory can go."""
-        count = len(self._backing_off)
-        return count >= self._limit or (count > 0 and self._octets > self._max_memory)
+        return len(self._backing_off) >= self._limit or self._held > self._max_memory
+
+    def _sweep(self, now: float) -> None:
+        """Forget back-offs that are over, among the next in the ring: a question looks at so many at most."""
+        left_s = math.inf
+        for _ in range(min(_SWEPT, len(self._backing_off))):
+            key, standing = next(iter(self._backing_off.items()))
+            left = standing.back_off_left_s(now)
+            if left <= 0:
+                self._evicted[key] = standing.lineage
+                self._dropped(key)
+            else:
+                self._backing_off.move_to_end(key)
+                left_s = min(left_s, left)
+        # With more than were looked at, the next question looks at the next.
+        self._earliest_retry = now + left_s if len(self._backing_off) <= _SWEPT else now
 
     def _evict(self, now: float, room: float) -> None:
         """Forget the least recently used, or set it aside while it backs off."""
@@ -282,6 +294,7 @@ class Standings:
         left_s = forgotten.back_off_left_s(now)
         if left_s > 0:
             self._backing_off[key] = forgotten
+            self._held += forgotten.octets
             self._with_rules[key] = None
             self._earliest_retry = min(self._earliest_retry, now + left_s)
             if self._octets > room:
@@ -296,12 +309,14 @@ class Standings:
         whole = self._backing_off[key]
         bare = self._backing_off[key] = whole.bare()
         self._octets += bare.octets
+        self._held += bare.octets - whole.octets
         self._subtract(whole)
 
     def _dropped(self, key: str) -> Standing | None:
         """What was set aside, and is not any more."""
         dropped = self._backing_off.pop(key, None)
         if dropped is not None:
+            self._held -= dropped.octets
             self._subtract(dropped)
             self._with_rules.pop(key, None)
         return dropped

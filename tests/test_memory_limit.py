@@ -4,7 +4,7 @@ import asyncio
 import gc
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 import polite
 from polite.errors import InvalidOption, Overloaded
 from polite.robots.exchange import Reply
+from polite.standings import Standing
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
 
@@ -192,3 +193,41 @@ async def test_rules_that_a_decision_refers_to_count_until_it_is_gone() -> None:
 
         assert with_kept >= 8 * one
         assert gate.memory_used <= 4 * MIB
+
+
+async def test_one_large_file_beside_a_back_off_keeps_no_new_origin_out() -> None:
+    transport = serving(0)
+    transport.answer("https://down.test/robots.txt", Reply(503, retry_after="86000"))
+
+    async with opened(transport, max_memory=MIB) as gate:
+        await gate.check("https://down.test/")
+        await gate.check(page(0))
+        decisions = [await gate.check(f"https://new{number}.test/") for number in range(3)]
+
+    assert all(decisions)
+
+
+async def test_a_question_looks_at_few_of_many_back_offs(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[object] = []
+    real = Standing.back_off_left_s
+    monkeypatch.setattr(Standing, "back_off_left_s", lambda self, now: looked.append(self) or real(self, now))
+    dead = {f"https://dead{n}.test/robots.txt": Reply(503, retry_after=str(1_000 + n)) for n in range(3_000)}
+
+    async with opened(ScriptedTransport(dead), max_origins=2_500) as gate:
+        for number in range(2_500):
+            await gate.check(f"https://dead{number}.test/")
+        await asyncio.sleep(1_000)
+        most = []
+        for number in range(2_500, 3_000):
+            await asyncio.sleep(1.0)
+            looked.clear()
+            with suppress(Overloaded):
+                await gate.check(f"https://dead{number}.test/")
+            most.append(len(looked))
+        # Of those that are over, each question finds some: new origins are let in again.
+        await asyncio.sleep(4_000)
+        for number in range(3):
+            assert await gate.check(f"https://live{number}.test/")
+
+    # Each is set aside once, when there is no room any more; after that few are looked at.
+    assert sum(count > 1_100 for count in most) <= 1
