@@ -243,6 +243,8 @@ class World:
         """Origins that wait their delay in the next life: a frontier's file has them, and only frontiers ask for them."""
         if any(step.kind in {"permit", "check", "explain", "pump"} for step in self.plan.steps):
             return set()
+        if not all(each.kept for each in self.plan.frontiers):
+            return set()
         kept = [
             ledger for ledger, plan in zip(self._parts.ledgers, self.plan.frontiers, strict=True) if plan.kept
         ]
