@@ -56,12 +56,13 @@ class _Version:
 class _Place:
     """A scope: its open requests, and the moment before which no request may begin, by what was answered.
 
-    `next_at`: and by the last turn, where several may be open at one time.
+    `next_at`: and by the last turn, where several may be open at one time; `turned`: that turn's URL, and `next_at` before it.
     """
 
     open: list[Request] = field(default_factory=list)
     free_at: float = -math.inf
     next_at: float = -math.inf
+    turned: tuple[str, float] | None = None
     last: float = -math.inf
     since: float = -math.inf
     because: str = "nothing"
@@ -203,8 +204,8 @@ class Judge:
 
     # Pages.
 
-    def turned(self, origin: str, *, robots: bool = False) -> None:
-        """A turn of the origin was given. Where several may be open at one time, the next comes a whole gap later.
+    def turned(self, origin: str, url: str, *, robots: bool = False) -> None:
+        """A turn of the origin was given, for `url`. Where several may be open at one time, the next comes a whole gap later.
 
         What the file asks may not be known yet when robots.txt is asked for.
         """
@@ -217,7 +218,14 @@ class Judge:
                     "each gap is kept",
                     f"{name} gives a turn {place.next_at - now:.3f} s early at {now:.3f}: several may be open, one by one",
                 )
+            place.turned = (url, place.next_at)
             place.next_at = now + self._gap(name, Request(origin, now, forgot=robots), None, None)
+
+    def unused(self, url: str) -> None:
+        """The turn given for `url` was not used: the server was not asked, so the next need not come a whole gap later."""
+        for place in self._places.values():
+            if place.turned is not None and place.turned[0] == url:
+                place.next_at, place.turned = place.turned[1], None
 
     def granted(self, origin: str, folder: str, url: str, given_at: float) -> Request:
         """A permit was entered; its turn had come at `given_at`."""
@@ -322,7 +330,7 @@ class Judge:
                 )
             place.open.append(request)
         if robots:
-            self.turned(origin, robots=True)
+            self.turned(origin, f"{origin}/robots.txt", robots=True)
         return request
 
     def _ended(self, request: Request, status: int | None, retry_after: float | None) -> None:

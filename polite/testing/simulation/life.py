@@ -11,7 +11,7 @@ from typing import Any
 from polite import schedulers
 from polite.compose import open_frontier, open_gate
 from polite.errors import Overloaded, PermitMisused, StoreFailed
-from polite.events import Dropped, Event, Granted, PutOff, Reclaimed, Refused
+from polite.events import Dropped, Event, Granted, PutOff, Reclaimed, Refused, Skipped
 from polite.frontier import Frontier, FrontierClosed
 from polite.gate import Gate
 from polite.pacing.policy import Anchor
@@ -153,8 +153,11 @@ class Life:
             case Granted(url=url):
                 self._parts.visitor.turns[url] = self._loop.time()
                 self._parts.visitor.told += 1
-                self._parts.judge.turned(origin_of(url))
+                self._parts.judge.turned(origin_of(url), url)
                 self._trace.note("turn", url, f"after {event.waited_s:.3f} s")
+            case Skipped(url=url):
+                self._parts.judge.unused(url)
+                self._trace.note("skipped", url, event.because)
             case Reclaimed(url=url):
                 self._trace.note("reclaimed", url)
                 self._parts.judge.reclaimed(url)
