@@ -11,6 +11,7 @@ from functools import partial
 from weakref import WeakValueDictionary
 
 from polite.asked import AskedPace
+from polite.awaited import AwaitedTurns
 from polite.origin import Origin, Target
 from polite.pacing.circuit import is_failure
 from polite.pacing.outcome import Outcome
@@ -34,6 +35,9 @@ class RobotsFetcher:
     """Asks origins for their robots.txt. Every hop takes a turn at the origin it goes to, and counts there as a hit.
 
     `missing`: makes up the name of a page that no site has (`RobotsPolicy.infer_missing`).
+
+    Attributes:
+        awaited: The turns that fetches wait for now.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class RobotsFetcher:
         self._policy = fetching
         self._robots = robots
         self._missing = missing
+        self.awaited = AwaitedTurns()
         self._connections = asyncio.Semaphore(fetching.connections)
         # Of origins that redirects lead to, while one of them waits for its turn there.
         self._doors: WeakValueDictionary[Origin, asyncio.Lock] = WeakValueDictionary()
@@ -95,21 +100,23 @@ class RobotsFetcher:
         while isinstance(step, Exchange | Inference):
             there = step.ask.target.origin
             pace = (lambda: asked) if there == origin else partial(pace_of, there)
-            answer, elapsed = await self._hop(
-                step.ask, self._policy.timeout - spent, pace, foreign=there != origin
-            )
+            answer, elapsed = await self._hop(origin, step.ask, self._policy.timeout - spent, pace)
             spent += elapsed
             step = step.next(answer, retry_after_s=self._retry_after(answer))
         return step, spent
 
     async def _hop(
-        self, ask: Ask, left_s: float, pace: Callable[[], AskedPace | None], *, foreign: bool
+        self, origin: Origin, ask: Ask, left_s: float, pace: Callable[[], AskedPace | None]
     ) -> tuple[Reply | Failed, float]:
-        """One request in its turn. Waiting for the turn and for a free connection is not the server's time.
+        """One request in its turn, for the origin's robots.txt.
 
+        Waiting for the turn and for a free connection is not the server's time.
         `pace` is asked again afterwards: the origin's own file may have been read meanwhile.
         """
-        turn = await self._turn(ask.target, pace, foreign=foreign)
+        # Its scopes are known then.
+        await self._turns.meet(ask.target)
+        with self.awaited.waiting(origin, ask.target):
+            turn = await self._turn(ask.target, pace, foreign=ask.target.origin != origin)
         outcome = Outcome()
         started = self._clock.monotonic()
         try:

@@ -36,11 +36,16 @@ class Flight(Generic[T]):
         self._task = start_later(lambda: self._fly(work), name=name)
         self._task.add_done_callback(self._end_unbegun)
 
-    async def join(self) -> T:
-        """Wait for the result. Raises the work's error, FlightLost."""
+    async def join(self, waiter: "asyncio.Future[T] | None" = None) -> T:
+        """Wait for the result. Raises the work's error, FlightLost.
+
+        Args:
+            waiter: A new future of the caller's, who may end this wait by an exception in it.
+        """
         if self._over:
             raise FlightLost("it is over")
-        waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        if waiter is None:
+            waiter = asyncio.get_running_loop().create_future()
         self._waiters[waiter] = None
         try:
             return await waiter

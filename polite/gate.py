@@ -13,7 +13,7 @@ from polite.events import Granted, Reclaimed, Refused, Waited
 from polite.explanation import Explanation
 from polite.holds import Holds
 from polite.open_permits import OpenPermits, Task
-from polite.origin import Target
+from polite.origin import Origin, Target
 from polite.origins import OriginManager
 from polite.pacing.outcome import Outcome
 from polite.pacing.policy import Anchor, PacingPolicy
@@ -61,11 +61,12 @@ class Gate:
     async def check(self, url: str) -> Decision:
         """Whether the URL may be fetched by robots.txt, asking for the file if need be; no turn is taken.
 
-        Raises InvalidURL, GateClosed, Overloaded.
+        Raises InvalidURL, GateClosed, Overloaded, and PermitMisused inside a permit whose turn the fetch of robots.txt would need.
+        Rules of the permit's own origin answer inside its block although they expired meanwhile.
         """
         target = Target.of(url)
         self._require_open(target)
-        standing = self._origins.current(target.origin) or await self._origins.standing(target.origin)
+        standing = self._origins.current(target.origin) or await self._learned(target)
         if len(target.path) <= standing.rules.quick_length:
             return standing.rules.decide(target.path)
         standing, _ = await self._decided(target, standing)
@@ -80,10 +81,13 @@ class Gate:
         return Permit(self, Target.of(url))
 
     async def explain(self, url: str) -> Explanation:
-        """Everything that decides about the URL now: the rule, the file's age, the delay, the next turn."""
+        """Everything that decides about the URL now: the rule, the file's age, the delay, the next turn.
+
+        Raises what `check` does.
+        """
         target = Target.of(url)
         self._require_open(target)
-        standing = await self._origins.standing(target.origin)
+        standing = await self._learned(target)
         await self._turns.meet(target)
         outlook = self._turns.outlook(target, standing.asked)
         now = self._clock.monotonic()
@@ -166,7 +170,7 @@ class Gate:
             if permit._asker in self._open:
                 await self._turns.meet(target)
                 permit._refuse_once_met()
-            standing = self._origins.current(origin) or await self._origins.standing(origin)
+            standing = self._origins.current(origin) or await self._learned(target, to_enter=True)
             rules = standing.rules
             if len(target.path) > rules.quick_length or not rules.allows(target.path):
                 standing = await self._allowed(target, standing)
@@ -208,6 +212,30 @@ class Gate:
                 raise
         return permit
 
+    async def _learned(self, target: Target, *, to_enter: bool = False) -> Standing:
+        """Return the origin's rules, asking for them if need be. Raises what OriginManager.standing does, PermitMisused.
+
+        Inside a permit, a robots.txt that takes this permit's turn would not come before the block is left. If the permit is for
+        the same origin, `check` and `explain` are answered by the rules that it was granted by. Nothing is fetched by them:
+        entering the next permit looks at newer ones.
+        """
+        task, origin = self._current_task(), target.origin
+        if task is None or task not in self._open:
+            return await self._origins.standing(origin)
+
+        def held(awaited: Target) -> _TurnHeld | None:
+            permit = self._open.filling(task, self._turns.limits(awaited))
+            return None if permit is None else _TurnHeld(permit)
+
+        try:
+            return await self._origins.standing(origin, unless=held)
+        except _TurnHeld as error:
+            grounds = error.permit._grounds_at(origin)
+            old = None if to_enter or grounds is None else self._origins.remembered(origin, grounds)
+            if old is None:
+                raise error.permit._misused_for(target) from error
+            return old
+
     def _in_force(self, turn: Turn, grounds: Grounds) -> bool:
         """Whether a turn that was given out is held still, and its rules still decide."""
         if turn not in self._holds or grounds.replaced():
@@ -244,7 +272,7 @@ class Gate:
             # Renewed rules are good for this decision, however long it takes: else it might never end.
             if self._origins.holds(standing.grounds, renewed=renewed):
                 break
-            standing = self._origins.current(target.origin) or await self._origins.standing(target.origin)
+            standing = self._origins.current(target.origin) or await self._learned(target)
             renewed, rules = True, standing.rules
         return standing, allowed
 
@@ -382,10 +410,18 @@ class Permit:
         """A task that asks for a turn inside permits which hold all turns of a scope would wait for itself, for ever."""
         outer = self._gate._open.filling(task, self._gate._turns.limits(self._target))
         if outer is not None:
-            raise PermitMisused(
-                f"{self.url} was asked for inside the permit for {outer.url}, which has its turn: leave that block first",
-                url=self.url,
-            )
+            raise outer._misused_for(self._target)
+
+    def _misused_for(self, target: Target) -> PermitMisused:
+        """The error of a task that asks inside this permit for what takes the permit's own turn."""
+        return PermitMisused(
+            f"{target.url} was asked for inside the permit for {self.url}, which has its turn: leave that block first",
+            url=target.url,
+        )
+
+    def _grounds_at(self, origin: Origin) -> Grounds | None:
+        """What it was granted by, if that is the origin's rules."""
+        return self._grounds if self._target.origin == origin else None
 
     def _refuse_once_met(self) -> None:
         """The same, now that it is known what takes to name all scopes; unless another task waits on behalf of this one."""
@@ -406,6 +442,14 @@ class Permit:
     def _settle(self, turn: Turn, outcome: Outcome) -> None:
         asked = None if self._grounds is None else self._grounds.asked
         self._gate._turns.settle(turn, self._target, outcome, asked)
+
+
+class _TurnHeld(Exception):
+    """A robots.txt that was waited for takes a turn which only the waiting task can release."""
+
+    def __init__(self, permit: Permit) -> None:
+        super().__init__(permit.url)
+        self.permit = permit
 
 
 def _ruling_rate(standing: Standing) -> str:

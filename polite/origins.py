@@ -83,10 +83,15 @@ class OriginManager:
             return False
         return renewed or newest.fresh_from < self._clock.wall() < newest.fresh_until
 
-    async def standing(self, origin: Origin) -> Standing:
+    async def standing(
+        self, origin: Origin, *, unless: Callable[[Target], Exception | None] | None = None
+    ) -> Standing:
         """What holds for the origin now; all who wait for the same origin share one fetch (T2).
 
         Raises GateClosed when closed meanwhile, Overloaded when too many origins are in back-off.
+
+        Args:
+            unless: Is given each URL for whose turn the fetch waits. An error that it returns ends the caller's wait.
         """
         while (known := self.current(origin)) is None:
             if self._closed:
@@ -101,8 +106,13 @@ class OriginManager:
                 continue
             # Somebody cancelled the fetch, and none of those who wait for it: it is begun again.
             with suppress(FlightLost):
-                return await flight.join()
+                return await (flight.join() if unless is None else self._joined(flight, origin, unless))
         return known
+
+    def remembered(self, origin: Origin, grounds: Grounds) -> Standing | None:
+        """The rules that allowed such a request, however old by now; None if they were replaced or forgotten."""
+        standing = self._known.get(origin)
+        return None if standing is None or standing.meaning != grounds.meaning else standing
 
     async def close(self) -> None:
         """End the fetches under way; who waits for them gets GateClosed. May be called twice."""
@@ -125,6 +135,21 @@ class OriginManager:
     def memory(self) -> int:
         """About how many octets are in use for what is remembered."""
         return self._known.memory
+
+    async def _joined(
+        self, flight: Flight[Standing], origin: Origin, unless: Callable[[Target], Exception | None]
+    ) -> Standing:
+        """Wait for the flight, unless it waits for a turn to which `unless` objects."""
+        waiter: asyncio.Future[Standing] = asyncio.get_running_loop().create_future()
+
+        def watch(target: Target) -> None:
+            if not waiter.done() and (error := unless(target)) is not None:
+                waiter.set_exception(error)
+                # Seen: a waiter cancelled in this very moment will not look, and asyncio would complain.
+                waiter.exception()
+
+        with self._fetcher.awaited.watched(origin, watch):
+            return await flight.join(waiter)
 
     def _start(
         self,

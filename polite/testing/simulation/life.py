@@ -1,7 +1,7 @@
 """One life of the simulated process: a gate and its frontiers are opened, used as the plan says, and closed, or killed."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from polite.compose import open_frontier, open_gate
 from polite.errors import Overloaded, PermitMisused, StoreFailed
 from polite.events import Dropped, Event, Granted, PutOff, Reclaimed, Refused, Skipped
 from polite.frontier import Frontier, FrontierClosed
-from polite.gate import Gate
+from polite.gate import Gate, Permit
 from polite.pacing.policy import Anchor
 from polite.ports import RobotsStore, Scheduler
 from polite.robots.refusal import Disallowed, Unreachable
@@ -321,12 +321,13 @@ class Life:
         """Permits of several origins at once, left in another order than they came; one that is held is asked for again."""
         chance = Random(f"{self._plan.seed} {step.number}")
         urls = {origin_of(url): url for url in (self._url(step, at, "") for at in range(len(step.sites)))}
-        held = []
+        held: list[tuple[Permit, Request]] = []
         try:
             for origin in sorted(urls):
                 permit = self._gate.permit(urls[origin])
-                # In a scope that all share, each waits for the one before.
-                own = (PermitMisused,) if self._parts.judge.shared else ()
+                # In a scope that all share, each waits for the one before; and by a redirect for an origin that is held.
+                held_up = self._parts.judge.shared or self._led_through(origin, held)
+                own = (PermitMisused,) if held_up else ()
                 with suppress(TimeoutError, *_REFUSALS, *own):
                     async with asyncio.timeout(600):
                         await permit.__aenter__()
@@ -351,6 +352,12 @@ class Life:
             for permit, request in held:
                 self._leave(request)
                 await permit.__aexit__(None, None, None)
+
+    def _led_through(self, origin: str, held: Sequence[tuple[Permit, Request]]) -> bool:
+        """Whether the origin's robots.txt may be fetched through one whose permit is held."""
+        origins = {request.origin for _, request in held}
+        sites = (site for site in self._plan.sites if site.origin == origin)
+        return any(each.origin in origins for site in sites for each in self._plan.ways(site))
 
     def _leave(self, request: Request) -> None:
         if not self._parts.sites.ended:

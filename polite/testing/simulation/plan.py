@@ -121,6 +121,12 @@ class Plan:
         """Where a redirect of a site's robots.txt leads: to itself, or to another one that is always the same."""
         return site if hop % 2 else self.sites[(len(site.host) + hop) % len(self.sites)]
 
+    def ways(self, site: Site) -> tuple[Site, ...]:
+        """The sites that a site's robots.txt may lead through."""
+        if not any(each.kind in {"redirect", "loop"} for each in site.robots):
+            return ()
+        return tuple(self.hop(site, hop) for hop in range(0, 6, 2))
+
     @property
     def slack_s(self) -> float:
         """How long the threads of one answer may take, all together: parsing it, keeping it, and what waits before it."""

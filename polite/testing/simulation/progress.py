@@ -164,9 +164,7 @@ class Progress:
 
     def _ways(self, site: Site) -> Iterable[_Place]:
         """The other origins that a site's robots.txt may lead through: it waits for their turns too."""
-        if not any(each.kind in {"redirect", "loop"} for each in site.robots):
-            return ()
-        return [self._places[self._plan.hop(site, hop).origin] for hop in range(0, 6, 2)]
+        return [self._places[each.origin] for each in self._plan.ways(site)]
 
     def _patience(self, place: _Place) -> float:
         site = place.site
