@@ -36,8 +36,13 @@ def opened(row: Row, stage: Stage):
     _, reason = row.outcome(pure=PURE)
     robots = polite.RobotsPolicy(**row.robots)
     pacing = polite.PacingPolicy(min_delay=0, backoff=0)
-    timeout = DEADLINE_S if reason in {Reason.TIMEOUT, Reason.DNS_TIMEOUT} else PATIENT_S
-    return polite.open_gate(AGENT, robots=robots, pacing=pacing, fetching=fetch_policy(stage, timeout))
+    fetching = fetch_policy(stage, patience_s(reason))
+    return polite.open_gate(AGENT, robots=robots, pacing=pacing, fetching=fetching)
+
+
+def patience_s(reason: Reason) -> float:
+    """The deadline of a fetch that comes to this."""
+    return DEADLINE_S if reason in {Reason.TIMEOUT, Reason.DNS_TIMEOUT} else PATIENT_S
 
 
 def allowed(row: Row, verdict: Verdict) -> bool:
@@ -50,15 +55,17 @@ async def test_a_fault_comes_to_exactly_what_the_matrix_says(row: Row) -> None:
     verdict, reason = row.outcome(pure=PURE)
 
     async with row.scene() as stage, opened(row, stage) as gate:
-        started = time.monotonic()
+        started, busy = time.monotonic(), time.process_time()
         explanation = await gate.explain(f"{stage.origin}/private/page")
-        took = time.monotonic() - started
+        took, busy = time.monotonic() - started, time.process_time() - busy
 
     access = explanation.snapshot.access
     assert (type(access), access.reason) == (KINDS[verdict], reason), access
     assert explanation.decision.allowed is allowed(row, verdict)
     assert stage.hits == row.hits
-    assert took < DEADLINE_S + 0.5
+    # What ends by itself may wait for a processor on a busy machine.
+    assert took < patience_s(reason) + 0.5
+    assert busy < DEADLINE_S + 0.5
     assert access.elapsed_s <= took
     assert row.asked in b"".join(stage.requests[1:])
     assert b"Cookie" not in b"".join(stage.requests)
