@@ -204,7 +204,7 @@ def _scopes(pacing: PacingPolicy, book: AddressBook | None) -> ScopePolicy:
         from polite.domains import registrable_domains
     except ImportError as error:
         raise InvalidOption(
-            "Scopes(domain=...) needs the public suffix list: pip install 'polite[domains]'"
+            "Scopes(domain=...) needs the public suffix list: pip install 'polite-crawl[domains]'"
         ) from error
 
     return BoundScopes(pacing.scopes, domain_of=registrable_domains(), addresses=book)

@@ -32,6 +32,6 @@ async def test_without_the_list_the_error_says_what_to_install(monkeypatch: pyte
     monkeypatch.delitem(sys.modules, "polite.domains", raising=False)
     pacing = polite.PacingPolicy(scopes=polite.Scopes(domain=polite.ScopeLimit()))
 
-    with pytest.raises(polite.InvalidOption, match=r"pip install 'polite\[domains\]'"):
+    with pytest.raises(polite.InvalidOption, match=r"pip install 'polite-crawl\[domains\]'"):
         async with polite.open_gate("TestBot/1.0", pacing=pacing):
             pass

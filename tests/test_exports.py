@@ -3,8 +3,10 @@
 import ast
 import inspect
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -96,3 +98,24 @@ asyncio.run(main())
     printed = run(program)
 
     assert printed == "True\n"
+
+
+def test_every_text_that_names_an_extra_names_the_distribution() -> None:
+    root = INIT.parents[1]
+    texts = [
+        *(root / "polite").rglob("*.py"),
+        *(root / "docs").rglob("*.md"),
+        root / "README.md",
+        root / "CHANGELOG.md",
+    ]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = "|".join(project["optional-dependencies"])
+
+    named = {
+        name
+        for text in texts
+        for name in re.findall(rf"([\w-]+)\[(?:{extras})[\],]", text.read_text(encoding="utf-8"))
+    }
+
+    assert project["name"] == "polite-crawl"
+    assert named == {"polite-crawl"}

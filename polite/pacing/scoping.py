@@ -69,8 +69,8 @@ class OwnScope:
 class Scopes:
     """Each URL takes turns at its origin, by the policy's own delay and concurrency, and at each of these that is given.
 
-    `domain`: its registrable domain by the public suffix list; needs `pip install 'polite[domains]'`. `address`: each IP address
-    that its host has. `crawl`: all URLs there are. `own`: kinds of the user's. Raises InvalidOption.
+    `domain`: its registrable domain by the public suffix list; needs `pip install 'polite-crawl[domains]'`. `address`: each IP
+    address that its host has. `crawl`: all URLs there are. `own`: kinds of the user's. Raises InvalidOption.
     """
 
     domain: ScopeLimit | None = None

@@ -24,7 +24,7 @@ def _where(fetch: argparse.ArgumentParser) -> None:
     fetch.add_argument(
         "--warc",
         metavar="FILE",
-        help="write bodies to a WARC file, whose name ends in .warc.gz (needs polite[warc])",
+        help="write bodies to a WARC file, whose name ends in .warc.gz (needs polite-crawl[warc])",
     )
     fetch.add_argument(
         "--resume",

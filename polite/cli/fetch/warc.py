@@ -157,6 +157,6 @@ def _warcio() -> Any:  # noqa: ANN401 - warcio has no types
         from warcio import warcwriter
     except ImportError as error:
         raise InvalidOption(
-            "--warc needs the package warcio: python -m pip install 'polite[warc]'"
+            "--warc needs the package warcio: python -m pip install 'polite-crawl[warc]'"
         ) from error
     return warcwriter

@@ -199,7 +199,7 @@ def test_a_name_that_readers_would_not_know_is_refused(tmp_path):
 def test_a_missing_package_is_named_with_its_extra(path, monkeypatch):
     monkeypatch.setitem(sys.modules, "warcio", None)
 
-    with pytest.raises(InvalidOption, match=r"python -m pip install 'polite\[warc\]'"):
+    with pytest.raises(InvalidOption, match=r"python -m pip install 'polite-crawl\[warc\]'"):
         Warc(path)
 
 
