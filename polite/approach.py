@@ -9,20 +9,19 @@ from typing import Protocol
 from polite.agenda import Agenda
 from polite.background import start_later
 from polite.errors import GateClosed, Overloaded
-from polite.events import Dropped, Event, PutOff
+from polite.events import Dropped, Event, PutOff, Refused
 from polite.gate import Gate
 from polite.lane import Lane
 from polite.origin import Origin
 from polite.pacing.turn import Turn
 from polite.referee import Referee, SchedulerFailed
 from polite.robots.reason import Reason
-from polite.standings import Standing
+from polite.standings import Grounds, Standing
+from polite.task_rules import TaskRules
 from polite.tasks import Task
 
 log = logging.getLogger("polite")
 
-# After so many tasks checked against new rules, others run.
-_AT_A_TIME = 500
 # Too many wait already, here or in the gate: ask again after so long (seconds).
 _OVERLOADED_S = 5.0
 # What fails without saying for how long is put off so long, and twice as long each time, up to an hour (seconds).
@@ -32,7 +31,7 @@ _FIRST_S, _LONGEST_S = 5.0, 3_600.0
 class Outlet(Protocol):
     """Where tasks go that get no permit."""
 
-    def refused(self, task: Task, standing: Standing) -> None:
+    def refused(self, task: Task, event: Refused) -> None:
         """The rules do not allow it: it is done."""
         ...
 
@@ -86,13 +85,13 @@ class Approach:
         max_robots_tries: int,
     ) -> None:
         self._origins = gate._origins
-        self._verdicts = gate._verdicts
         self._turns = gate._turns
         self._clock = gate._clock
         self._began = gate._clock.wall()
         self._referee = referee
         self._agenda = agenda
         self._outlet = outlet
+        self.rules = TaskRules(gate, referee, outlet.refused)
         self._hall = hall
         self._max_opening = max_opening
         self._max_robots_tries = max_robots_tries
@@ -105,13 +104,14 @@ class Approach:
         """Ask for what the lane needs next: rules, if there is room to ask for them, and a turn."""
         if self._stopped:
             return
-        if self.known(lane.origin, lane) is None:
+        known = self.rules.known(lane.origin)
+        if known is None and not self._settled(lane):
             if self._opening >= self._max_opening:
                 self._unopened.append(lane)
                 return
             self._opening += 1
             lane.opening = True
-        elif self._called_back(lane):
+        elif self._called_back(lane, known):
             return
         lane.begun = False
         lane.runner = runner = start_later(lambda: self._bring(lane))
@@ -119,36 +119,18 @@ class Approach:
 
     def at_once(self, lane: Lane) -> Turn | None:
         """The turn for the task that was chosen, if nothing needs to be waited for: most often so, for its origin was ready."""
-        standing, task = lane.standing, lane.chosen
-        if standing is None or task is None or lane.unchecked or lane.failures:
+        grounds, task = lane.grounds, lane.chosen
+        if grounds is None or task is None or lane.unchecked or lane.failures:
             return None
-        if self.known(lane.origin, lane) is not standing or not self.allows(lane, task):
+        if not self._newest(grounds, self.rules.known(lane.origin)):
+            return None
+        if self.rules.ruling(lane, task, grounds) is not True:
             return None
         lane.asked_for = task.target
         try:
-            return self._turns.take_now(task.target, asked=standing.asked)
+            return self._turns.take_now(task.target, asked=grounds.asked)
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - as in _called_back
             return None
-
-    def allows(self, lane: Lane | None, task: Task, standing: Standing | None = None) -> bool | None:
-        """Whether the rules allow the task, by default those the lane waits with; None if that would hold the loop for long."""
-        if standing is None and lane is not None:
-            standing = lane.standing
-        if standing is None:
-            return None
-        if (
-            lane is not None
-            and lane.cleared
-            and lane.cleared_by is standing.rules
-            and task.number in lane.cleared
-        ):
-            return True
-        return self._verdicts.at_once(standing.rules, task.target.path)
-
-    def schedule(self, lane: Lane, task: Task) -> None:
-        """The task is allowed, and may be chosen when its origin is ready."""
-        lane.scheduled += 1
-        self._referee.add(task)
 
     def unchoose(self, lane: Lane) -> None:
         """What was chosen goes back to the scheduler: it did not go at once."""
@@ -161,24 +143,29 @@ class Approach:
         self._stopped = True
         self._unopened.clear()
 
-    def known(self, origin: Origin, lane: Lane | None) -> Standing | None:
-        """The rules that hold, without waiting. Those a lane waits with are good although the gate has forgotten them."""
-        known = self._origins.current(origin)
-        if known is None and lane is not None and lane.standing is not None:
-            return lane.standing if self._origins.holds(lane.standing.grounds) else None
-        return known
+    def _newest(self, grounds: Grounds, known: Standing | None) -> bool:
+        """Whether those are the grounds of what is known; rules that the gate has forgotten are good while they hold."""
+        return self._origins.holds(grounds) if known is None else known.grounds is grounds
 
-    def _called_back(self, lane: Lane) -> bool:
-        """The short way, where the rules are known and nothing is to be checked: no task waits, the turn calls back."""
-        standing = lane.standing
-        if standing is None or lane.unchecked or lane.failures or lane.chosen is not None:
+    def _settled(self, lane: Lane) -> bool:
+        """Whether the lane needs no rules before its next turn: what it was told holds, and all its tasks are decided."""
+        if lane.unchecked or lane.failures or lane.recheck or lane.grounds is None:
             return False
-        if self.known(lane.origin, lane) is not standing:
+        if lane.chosen is not None and not lane.ruling(lane.chosen):
+            return False
+        return lane.grounds.meaning == lane.meaning and self._origins.holds(lane.grounds)
+
+    def _called_back(self, lane: Lane, known: Standing | None) -> bool:
+        """The short way, where the rules are known and nothing is to be checked: no task waits, the turn calls back."""
+        grounds = lane.grounds
+        if grounds is None or lane.unchecked or lane.failures or lane.recheck or lane.chosen is not None:
+            return False
+        if not self._newest(grounds, known):
             return False
         lane.asked_for = lane.sample
-        back = partial(self._arrived, lane, standing)
+        back = partial(self._arrived, lane, grounds)
         try:
-            call = self._turns.take_later(lane.sample, back, asked=standing.asked, first=lane.renewed)
+            call = self._turns.take_later(lane.sample, back, asked=grounds.asked, first=lane.renewed)
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - the long way meets the same, and says so in a step of its own
             return False
         if call is None:
@@ -186,12 +173,12 @@ class Approach:
         lane.runner = call
         return True
 
-    def _arrived(self, lane: Lane, standing: Standing, turn: Turn, error: Exception | None) -> None:
+    def _arrived(self, lane: Lane, grounds: Grounds, turn: Turn, error: Exception | None) -> None:
         if error is not None:
             self._outlet.fail(error)
             return
         try:
-            if self._usable(lane, standing, turn):
+            if self._usable(lane, grounds, turn):
                 self._hall.granted(lane, turn)
             else:
                 self.start(lane)
@@ -221,11 +208,11 @@ class Approach:
     def _end_unbegun(self, lane: Lane, runner: "asyncio.Task[None]") -> None:
         """A task that is cancelled before its first step runs nothing of itself."""
         if runner.cancelled() and not lane.begun:
-            self._opened(lane)
             self._put_aside(lane, asyncio.CancelledError())
 
     def _put_aside(self, lane: Lane, error: BaseException) -> None:
         """The lane did not come to its turn. What was chosen goes back to the scheduler, which may fail at that."""
+        self._opened(lane)
         try:
             self._answer(lane, error)
         except SchedulerFailed as failure:
@@ -249,47 +236,64 @@ class Approach:
 
     async def _turn(self, lane: Lane) -> Turn | None:
         """Allowed first, then the turn, and allowed still: as Gate._enter has it. None when the lane is put off, or empty."""
-        while True:
-            known = self.known(lane.origin, lane)
-            standing = await self._standing(lane)
-            if (standing is not lane.standing or lane.failures) and out_of_reach(standing):
-                # The same answer, met once more a moment too early, is no second failure.
-                again = standing is lane.standing or (standing is known and _counted(lane, standing))
-                lane.standing = standing
-                lane.failures -= again
-                seconds = max(1.0, standing.fresh_until - self._clock.wall())
-                reason = standing.snapshot.access.reason
-                # What an earlier run met may have been decided by other options: that is tried again.
-                lasts = not reason.may_pass and standing.snapshot.fetched_at >= self._began
-                self._missed(lane, seconds, reason.name, lasts=lasts)
-                return None
-            lane.standing, lane.failures = standing, 0
-            if not await self._check(lane, standing):
-                lane.renewed = True
-                continue
+        while (grounds := await self._cleared(lane)) is not None:
             if not lane.scheduled:
                 self._hall.emptied(lane)
                 return None
             lane.asked_for = lane.sample if lane.chosen is None else lane.chosen.target
-            turn = await self._turns.take(lane.asked_for, asked=standing.asked, first=lane.renewed)
-            if self._usable(lane, standing, turn):
+            turn = await self._turns.take(lane.asked_for, asked=grounds.asked, first=lane.renewed)
+            if self._usable(lane, grounds, turn):
                 return turn
+        return None
 
-    def _usable(self, lane: Lane, standing: Standing, turn: Turn) -> bool:
+    async def _cleared(self, lane: Lane) -> Grounds | None:
+        """Decide about the tasks that are undecided, and return on what grounds; None when the lane is put off.
+
+        The rules, which may be large, are kept for no longer than this takes.
+        """
+        while True:
+            undecided = await self.rules.undecided(lane) if lane.recheck else ()
+            known = self.rules.known(lane.origin)
+            if known is None and self._settled(lane):
+                self._opened(lane)
+                self.rules.refuse_chosen(lane)
+                return lane.grounds
+            standing = await self._standing(lane, known)
+            if (standing.grounds is not lane.grounds or lane.failures) and out_of_reach(standing):
+                self._out_of_reach(lane, standing, known=standing is known)
+                return None
+            lane.grounds, lane.failures = standing.grounds, 0
+            lane.renew(standing.meaning)
+            if await self.rules.check(lane, standing, undecided):
+                return standing.grounds
+            lane.renewed = True
+
+    def _out_of_reach(self, lane: Lane, standing: Standing, *, known: bool) -> None:
+        # The same answer, met once more a moment too early, is no second failure.
+        again = standing.grounds is lane.grounds or (known and _counted(lane, standing))
+        lane.grounds = standing.grounds
+        lane.failures -= again
+        seconds = max(1.0, standing.fresh_until - self._clock.wall())
+        reason = standing.snapshot.access.reason
+        # What an earlier run met may have been decided by other options: that is tried again.
+        lasts = not reason.may_pass and standing.snapshot.fetched_at >= self._began
+        self._missed(lane, seconds, reason.name, lasts=lasts)
+
+    def _usable(self, lane: Lane, grounds: Grounds, turn: Turn) -> bool:
         """Whether the rules still decide now that the turn has come. Otherwise it is given back, once to have them renewed."""
         holds = False
         try:
-            holds = self._origins.holds(standing.grounds, renewed=lane.renewed)
+            holds = self._origins.holds(grounds, renewed=lane.renewed)
         finally:
             lane.renewed = not holds
             if not holds:
                 self._turns.give_back(turn)
         return holds
 
-    async def _standing(self, lane: Lane) -> Standing:
+    async def _standing(self, lane: Lane, known: Standing | None) -> Standing:
         """The rules that hold; when they are there, or cannot be had, the next lane may ask for its own."""
         try:
-            return self.known(lane.origin, lane) or await self._origins.standing(lane.origin)
+            return known or await self._origins.standing(lane.origin)
         finally:
             self._opened(lane)
 
@@ -311,48 +315,6 @@ class Approach:
                 self.start(self._unopened.popleft())
         finally:
             self._passing_on = False
-
-    async def _check(self, lane: Lane, standing: Standing) -> bool:
-        """What was put before the rules were known, and what was chosen by older ones. False: these are not in force any more."""
-        chosen = lane.chosen
-        if chosen is not None:
-            allowed = await self._allowed(lane, chosen, standing)
-            if allowed is None:
-                return False
-            # While a thread decides, it may have gone back to the scheduler.
-            if not allowed and lane.chosen is chosen:
-                lane.chosen = None
-                lane.scheduled -= 1
-                self._outlet.refused(chosen, standing)
-        checked = 0
-        while lane.unchecked:
-            task = lane.unchecked[0]
-            allowed = await self._allowed(lane, task, standing)
-            if allowed is None:
-                return False
-            lane.unchecked.popleft()
-            if allowed:
-                self.schedule(lane, task)
-            else:
-                self._outlet.refused(task, standing)
-            checked += 1
-            if not checked % _AT_A_TIME:
-                await asyncio.sleep(0)
-        return True
-
-    async def _allowed(self, lane: Lane, task: Task, standing: Standing) -> bool | None:
-        """Whether the rules allow the task; a thread decides what would hold the loop for long.
-
-        None if the rules were replaced or expired meanwhile.
-        """
-        allowed = self.allows(lane, task, standing)
-        if allowed is None:
-            allowed = await self._verdicts.allows(standing.rules, task.target.path)
-            if allowed:
-                lane.clear(task, standing.rules)
-            if not self._origins.holds(standing.grounds, renewed=lane.renewed):
-                return None
-        return allowed
 
     # What could not be had.
 
@@ -386,7 +348,7 @@ class Approach:
 
 def _counted(lane: Lane, standing: Standing) -> bool:
     """Whether a lane that was forgotten and came back has this failure among those it counted before."""
-    return lane.standing is None and standing.snapshot.failures <= lane.failures
+    return lane.grounds is None and standing.snapshot.failures <= lane.failures
 
 
 def ended_by(error: BaseException) -> Exception:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 
 from polite.agenda import Agenda
-from polite.events import Dropped, Event, Granted, Retried
+from polite.events import Dropped, Event, Granted, Refused, Retried
 from polite.gate import Gate
 from polite.lanes import Lanes
 from polite.origin import Origin, Target
@@ -14,7 +14,7 @@ from polite.pacing.turn import Turn
 from polite.ports import Scheduler
 from polite.referee import Referee, SchedulerFailed
 from polite.room import Room
-from polite.standings import Standing
+from polite.standings import Grounds
 from polite.stock import End, Limits, Stock
 from polite.task_permit import TaskPermit
 from polite.tasks import Task
@@ -176,7 +176,7 @@ class Desk:
         """How many permits would be taken at once, at most: a worker may have been cancelled in this very step."""
         return 0 if self.paused or self.stopped else len(self._workers)
 
-    def serve(self, task: Task, turn: Turn, standing: Standing) -> bool:
+    def serve(self, task: Task, turn: Turn, grounds: Grounds) -> bool:
         """Give it to the worker that waits longest."""
         while self.seats:
             worker, _ = self._workers.popitem(last=False)
@@ -189,16 +189,17 @@ class Desk:
         self.room.leave()
         self._gate._turns.counters.granted += 1
         self._gate._turns.counters.waited += turn.waited
-        self.stock.given(task, None if standing.asked is None else standing.asked.slowest_s)
-        worker.set_result(TaskPermit(self._gate, task, turn, standing.grounds, self))
+        self.stock.given(task, None if grounds.asked is None else grounds.asked.slowest_s)
+        worker.set_result(TaskPermit(self._gate, task, turn, grounds, self))
         if self._gate._listener is not None:
             self.tell(Granted(task.url, self._now() - task.asked_at))
         return True
 
-    def refused(self, task: Task, standing: Standing) -> None:
+    def refused(self, task: Task, event: Refused) -> None:
         """robots.txt says no."""
         self.counts.refused += 1
-        self._gate._refusal(task.target, standing)
+        self._gate._turns.counters.refused += 1
+        self.tell(event)
         self.room.leave()
         self._finish(task, End.REFUSED)
 

@@ -288,10 +288,9 @@ class Gate:
 
     def _refusal(self, target: Target, standing: Standing) -> Disallowed:
         decision = self._verdicts.decided(standing.rules, target.path)
-        line = None if decision.rule is None else decision.rule.line
         self._counters.refused += 1
         if self._listener is not None:
-            self._listener(Refused(target.url, decision.reason.name, line))
+            self._listener(told(target, decision))
         if decision.reason is not Reason.UNREACHABLE:
             return Disallowed(decision, url=target.url)
         retry_after = max(0.0, standing.snapshot.expires_at - self._clock.wall())
@@ -450,6 +449,12 @@ class _TurnHeld(Exception):
     def __init__(self, permit: Permit) -> None:
         super().__init__(permit.url)
         self.permit = permit
+
+
+def told(target: Target, decision: Decision) -> Refused:
+    """The event of a URL that is disallowed."""
+    line = None if decision.rule is None else decision.rule.line
+    return Refused(target.url, decision.reason.name, line)
 
 
 def _ruling_rate(standing: Standing) -> str:

@@ -18,7 +18,7 @@ from polite.lane import Lane
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
 from polite.referee import Referee, SchedulerFailed
-from polite.standings import Standing
+from polite.standings import Grounds
 from polite.tasks import Task
 
 log = logging.getLogger("polite")
@@ -35,7 +35,7 @@ class Counter(Outlet, Protocol):
         """How many permits would be taken at once, at most."""
         ...
 
-    def serve(self, task: Task, turn: Turn, standing: Standing) -> bool:
+    def serve(self, task: Task, turn: Turn, grounds: Grounds) -> bool:
         """Give the task out. False when nobody is there any more."""
         ...
 
@@ -61,6 +61,7 @@ class Lanes:
         self._approach = Approach(
             gate, referee, agenda, desk, self, max_opening=max_opening, max_robots_tries=max_robots_tries
         )
+        self._rules = self._approach.rules
         self._lanes: dict[Origin, Lane] = {}
         self._woken: list[Lane] = []  # of the last step: it will be seen whether they have their turn at once
         self._holding: list[Lane] = []  # turns given in this step
@@ -87,21 +88,21 @@ class Lanes:
         """The task waits, or (False) is refused by the rules, where they are known. Raises SchedulerFailed."""
         origin = task.origin
         lane = self._lanes.get(origin)
-        standing = self._approach.known(origin, lane)
+        standing = self._rules.known(origin)
         # None: it takes long to find out, or no rules are known; the lane will.
-        allowed = self._approach.allows(None, task, standing)
+        allowed = None if standing is None else self._rules.allows(task, standing)
         if standing is not None and allowed is False and not out_of_reach(standing):
-            self._desk.refused(task, standing)
+            self._desk.refused(task, self._rules.refusal(task, standing))
             return False
         fresh = lane is None
         if lane is None:
             lane = self._lanes[origin] = Lane(origin, task.target)
         lane.sample = task.target
-        if allowed:
+        if allowed and standing is not None:
             if fresh:
-                lane.standing = standing
+                lane.grounds = standing.grounds
             lane.doomed = None
-            self._approach.schedule(lane, task)
+            self._rules.schedule(lane, task, standing)
         else:
             lane.put_unchecked(task)
         if fresh:
@@ -110,22 +111,18 @@ class Lanes:
 
     def refuses(self, task: Task) -> bool:
         """Whether the rules, where they are known, do not allow it: then it is refused."""
-        standing = self._approach.known(task.origin, self._lanes.get(task.origin))
-        if (
-            standing is None
-            or self._approach.allows(None, task, standing) is not False
-            or out_of_reach(standing)
-        ):
+        standing = self._rules.known(task.origin)
+        if standing is None or self._rules.allows(task, standing) is not False or out_of_reach(standing):
             return False
-        self._desk.refused(task, standing)
+        self._desk.refused(task, self._rules.refusal(task, standing))
         return True
 
     def spare(self, origin: Origin) -> bool:
         """Whether rules are known that came from the origin, not from its silence: then its tasks are not given up."""
-        lane = self._lanes.get(origin)
-        standing = self._approach.known(origin, lane)
+        standing = self._rules.known(origin)
         if standing is None or out_of_reach(standing):
             return False
+        lane = self._lanes.get(origin)
         if lane is not None:
             lane.doomed = None
         return True
@@ -236,18 +233,18 @@ class Lanes:
         """The task goes, or will in the next step. How many permits that takes: none when the task is at its end."""
         if lane.doomed is not None:
             self._desk.dropped(task, Dropped(task.url, lane.doomed, task.tries))
-            self._ended(lane)
+            self._ended(lane, task)
             return 0
         lane.chosen = task
-        if lane.turn is not None and lane.standing is not None:
-            allowed = self._approach.allows(lane, task)
-            if allowed is None:
+        if lane.turn is not None and lane.grounds is not None:
+            ruling = self._rules.ruling(lane, task, lane.grounds)
+            if ruling is False:
                 self._look_again(lane, task)
                 return 0
-            if not allowed:
+            if ruling is not True:
                 lane.chosen = None
-                self._desk.refused(task, lane.standing)
-                self._ended(lane)
+                self._desk.refused(task, ruling)
+                self._ended(lane, task)
                 return 0
             if self._fits(lane, task, lane.turn) and self._give(lane, task):
                 return 1
@@ -266,9 +263,9 @@ class Lanes:
         return 1
 
     def _look_again(self, lane: Lane, task: Task) -> None:
-        """The rules were replaced since it was scheduled, and to decide by the new ones takes long: the lane does that first."""
+        """The rules were replaced since it was scheduled, and the new ones were forgotten, or take long: the lane decides first."""
         lane.chosen = None
-        lane.scheduled -= 1
+        lane.remove(task)
         lane.put_unchecked(task)
         self._return_turn(lane)
         self._go_on(lane)
@@ -283,23 +280,21 @@ class Lanes:
     def _give(self, lane: Lane, task: Task) -> bool:
         """Give the task out with the turn that the lane holds."""
         turn = lane.turn
-        if lane.standing is None or turn is None:
+        if lane.grounds is None or turn is None:
             return False
         # A listener that is told of the permit may end the frontier, which gives back what lanes hold.
         lane.turn = None
-        if not self._desk.serve(task, turn, lane.standing):
+        if not self._desk.serve(task, turn, lane.grounds):
             lane.turn = turn
             return False
         lane.chosen = None
-        lane.scheduled -= 1
-        if lane.cleared:
-            lane.cleared.discard(task.number)
+        lane.remove(task)
         self._go_on(lane)
         return True
 
-    def _ended(self, lane: Lane) -> None:
+    def _ended(self, lane: Lane, task: Task) -> None:
         """A task of a ready lane is done without a permit: the next one, while the turn lasts."""
-        lane.scheduled -= 1
+        lane.remove(task)
         if lane.scheduled:
             self._referee.ready(lane.origin)
             return

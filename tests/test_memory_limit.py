@@ -182,6 +182,39 @@ async def test_permits_that_wait_keep_no_rules() -> None:
     assert len(granted) == len(transport.asked) == 6
 
 
+async def test_origins_whose_tasks_wait_in_a_frontier_keep_no_rules() -> None:
+    transport = serving(*range(6))
+    for number in range(6):
+        transport.answer(f"https://host{number}.test/robots.txt", Reply(200, SLOW + b"# %d" % number))
+    granted = []
+
+    async def work(frontier: polite.Frontier) -> None:
+        async for permit in frontier:
+            async with permit:
+                granted.append(permit.url)
+                permit.report(status=200)
+
+    async with opened(transport, max_memory=MIB) as gate, polite.open_frontier(gate) as frontier:
+        with measured() as in_use:
+            await frontier.put_many(
+                f"https://host{number}.test/{name}" for number in range(6) for name in "ab"
+            )
+            worker = asyncio.create_task(work(frontier))
+            await asyncio.sleep(100)
+            waiting = in_use()
+            await asyncio.sleep(250)
+            half = in_use()
+        assert len(granted) == 6
+        await frontier.join()
+        frontier.close()
+        await worker
+
+    # The six files and their rules took 9 MB together.
+    assert max(waiting, half) < 4_000_000
+    assert len(granted) == 12
+    assert len(transport.asked) == 6
+
+
 async def test_rules_that_a_decision_refers_to_count_until_it_is_gone() -> None:
     async with opened(serving(*range(10)), max_memory=4 * MIB) as gate:
         await gate.check(page(0))
