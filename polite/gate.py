@@ -128,7 +128,7 @@ class Gate:
     def memory_used(self) -> int:
         """About how many octets the remembered rules and their files take; `RobotsPolicy.max_memory` is the limit.
 
-        Large rules that were forgotten count while a `Decision` or a waiting task of a frontier refers to them.
+        Large rules that were forgotten count while a `Decision` refers to them.
         """
         return self._origins.memory
 
