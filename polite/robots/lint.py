@@ -89,6 +89,13 @@ def _idle(body: bytes, dialect: Dialect) -> Iterator[Finding]:
         )
 
 
+def _reading(line: Line) -> str:
+    """What polite makes of a line that breaks the grammar."""
+    if line.field in {Field.UNKNOWN, Field.NONE}:
+        return "polite ignores the line, as many crawlers do"
+    return f"polite reads it as {line.field.value.capitalize()}, many crawlers ignore the line"
+
+
 class _Check:
     """Walks through the lines as the parser does, and remembers which group it is in."""
 
@@ -205,13 +212,14 @@ class _Check:
             )
 
     def _unfit(self, character: str) -> str:
+        """What is wrong with a character that stands in a path unescaped, and what polite reads."""
         if self._dialect.excluded_equal_escapes:
-            return f"{character!r} stands in the path as it is; it is read as its escape here, and matches nothing for others"
-        if _EXCLUDED.match(character):
-            return f"{character!r} stands in the path as it is, and in no URL: the rule matches nothing"
-        return (
-            f"{character!r} stands in the path as it is: the rule matches nothing where a URL has its escape"
-        )
+            reading = f"it as %{ord(character):02X}; for other crawlers the rule matches nothing"
+        elif _EXCLUDED.match(character):
+            reading = "it as it is, and no URL has it: the rule matches nothing"
+        else:
+            reading = "it as it is: the rule matches nothing if a URL has its escape"
+        return f"{character!r} is not escaped in the path; polite reads {reading}"
 
     def _group_end(self) -> Iterator[Finding]:
         if self._agents and not self._forbids:
@@ -228,21 +236,11 @@ class _Check:
             # A line without its colon: the field is its first word.
             name = line.value.partition(" ")[0].partition("\t")[0].lower()
             if name in _MEANT:
-                yield Finding(
-                    line.number,
-                    "X7",
-                    f"the colon is missing behind {quoted(name)}",
-                    f"Write {name.capitalize()}: ...",
-                )
+                yield self._colonless(line, name)
             return
         if name in _MEANT and ":" not in line.text.partition("#")[0]:
             # Some crawlers read it all the same (`Dialect.colon_optional`); the others do not.
-            yield Finding(
-                line.number,
-                "X7",
-                f"the colon is missing behind {quoted(name)}",
-                f"Write {name.capitalize()}: ...",
-            )
+            yield self._colonless(line, name)
             return
         if name in _MEANT or name in _OTHERS:
             return
@@ -251,9 +249,17 @@ class _Check:
             yield Finding(
                 line.number,
                 "X7",
-                f"{quoted(line.name)} is no field; many crawlers ignore the line",
+                f"{quoted(line.name)} is not a field; {_reading(line)}",
                 f"Write {meant.capitalize()}:",
             )
+
+    def _colonless(self, line: Line, name: str) -> Finding:
+        return Finding(
+            line.number,
+            "X7",
+            f"the colon is missing after {quoted(name)}; {_reading(line)}",
+            f"Write {name.capitalize()}: ...",
+        )
 
     def _meant(self, name: str) -> str | None:
         """What a spelling was probably meant to be; worked out once for each."""

@@ -44,7 +44,8 @@ class RuleSet:
     `group`: the name under which the crawler was found, "*", or None. `crawl_delay`: seconds, or None.
     `access` and `cause`: what a robots fetch came to, when that alone allows or denies everything.
     `quick_length`: a question about a path of so many octets takes about 0.6 ms at most, whatever rules and path hold; a longer
-    path takes longer in proportion. It is exact after `prepare`, and lower before.
+    path takes longer in proportion. It is exact after `prepare`, and lower before; `sys.maxsize` if no rule's cost grows with the
+    path, and for rule sets without rules.
     """
 
     __slots__ = (

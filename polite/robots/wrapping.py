@@ -29,8 +29,8 @@ def wrapping(body: bytes, dialect: Dialect) -> Iterator[Finding]:
         yield Finding(
             1,
             "D3",
-            "the file is UTF-16 or UTF-32, in which "
-            + ("many crawlers find no rule" if read else "no crawler finds a rule"),
+            "the file is UTF-16 or UTF-32; "
+            + ("polite reads it, many crawlers do not" if read else "polite finds no rule in it"),
             "Save it as UTF-8, without a mark",
         )
     elif body.startswith(_UTF_8_MARK):

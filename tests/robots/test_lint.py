@@ -296,7 +296,7 @@ def test_such_characters_are_found_whether_or_not_they_equal_their_escapes(path:
     (found,) = lint(f"User-agent: *\nDisallow: {path}\n", replace(RFC9309, excluded_equal_escapes=equal))
 
     assert (found.line, found.code) == (2, "D11")
-    assert ("is read as its escape here" in found.message) is equal
+    assert ("polite reads it as %" in found.message) is equal
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_a_file_in_wide_characters_that_is_read_is_looked_at_line_by_line(encodi
     body = "User-agent: *\r\nDisalow: /a\r\nDisallow: /b c\r\n".encode(encoding)
 
     assert codes(lint(body)) == [(1, "D3"), (2, "X7"), (3, "D11")]
-    assert "many crawlers find no rule" in lint(body)[0].message
+    assert "polite reads it" in lint(body)[0].message
     assert codes(lint(body, dialect=GOOGLE)) == [(1, "D3")]
 
 
@@ -344,3 +344,49 @@ def test_lines_of_a_field_that_is_no_mistake_cost_little_more_than_to_read_them(
 
     # Six calls a line more when each was looked at.
     assert steps(lambda: lint(body)) <= reading + 4.5 * 8_000
+
+
+STRICT = replace(
+    RFC9309, excluded_equal_escapes=False, misspellings=(), colon_optional=False, reads_utf16=False
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "default", "strict"),
+    [
+        ("Disalow: /x", "polite reads it as Disallow", "polite ignores the line"),
+        ("Useragent: b", "polite reads it as User-agent", "polite ignores the line"),
+        ("Alow: /x", "polite ignores the line", "polite ignores the line"),
+        ("Disallow /x", "polite reads it as Disallow", "polite ignores the line"),
+        ("Disallow /x /y", "polite ignores the line", "polite ignores the line"),
+        ("Allow /x", "polite ignores the line", "polite ignores the line"),
+        ("Disallow: /a b", "polite reads it as %20", "polite reads it as it is"),
+        ("Disallow: /a|b", "polite reads it as %7C", "polite reads it as it is"),
+    ],
+)
+def test_a_finding_says_what_polite_reads(line: str, default: str, strict: str):
+    for dialect, reading in ((RFC9309, default), (STRICT, strict)):
+        (found,) = (
+            each
+            for each in lint(f"User-agent: a\nDisallow: /a\n{line}\n", dialect)
+            if each.code in {"X7", "D11"}
+        )
+        assert reading in found.message
+
+
+@pytest.mark.parametrize(
+    ("dialect", "encoding", "reading"),
+    [
+        (RFC9309, "utf-16", "polite reads it"),
+        (RFC9309, "utf-16-le", "polite finds no rule in it"),
+        (STRICT, "utf-16", "polite finds no rule in it"),
+    ],
+)
+def test_a_finding_says_whether_polite_reads_wide_characters(dialect: Dialect, encoding: str, reading: str):
+    body = "User-agent: *\nDisallow: /\n".encode(encoding)
+
+    found = lint(body, dialect)[0]
+
+    assert found.code == "D3"
+    assert reading in found.message
+    assert bool(parse(body, dialect=dialect).groups) is (reading == "polite reads it")
