@@ -68,7 +68,7 @@ class Explanation:
         since = self.snapshot.unreachable_since
         days = 0.0 if since is None else (self.now - since) / 86_400
         return (
-            f"failed {self.snapshot.failures} times in {days:.1f} days; {self._copy()}{self._what_failed()}"
+            f"failed {_times(self.snapshot.failures)} in {days:.1f} days; {self._copy()}{self._what_failed()}"
         )
 
     def _copy(self) -> str:
@@ -79,18 +79,18 @@ class Explanation:
         return "the last good copy decides"
 
     def _attempt(self, attempt: Snapshot) -> str:
-        times = "once" if attempt.failures == 1 else f"{attempt.failures} times"
         left = max(0.0, attempt.expires_at - self.now)
-        return (
-            f"asked ahead of time, failed {times}: {attempt.access.reason.value}; not again for {left:.0f} s"
-        )
+        return f"asked ahead of time, failed {_times(attempt.failures)}: {attempt.access.reason.value}; not again for {left:.0f} s"
 
     def _what_failed(self) -> str:
         access = self.snapshot.access
         if not isinstance(access, Unreachable):
             return ""
         detail = f" ({access.detail})" if access.detail else ""
-        return f"{detail}; after {access.elapsed_s:.1f} s on the network; {access.option} changes it"
+        after = f"{detail}; after {access.elapsed_s:.1f} s on the network"
+        # What is blocked names its own option.
+        named = access.reason is Reason.ADDRESS_REFUSED and access.detail
+        return after if named else f"{after}; {access.option} changes it"
 
     def _turn(self) -> str:
         ahead = f", {self.outlook.waiting} waiting ahead" if self.outlook.waiting else ""
@@ -100,6 +100,10 @@ class Explanation:
         until = f", at {_shown(self.now + self.wait_s)}" if self.wait_s >= _LONG_S else ""
         held = f" for {self.held_s:.1f} s already" if (self.held_s or 0.0) >= _SHORT_S else ""
         return f"turn: in {self.wait_s:.1f} s{until}, held by {self.outlook.scope}{held}{because}{ahead}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _shown(wall: float) -> str:

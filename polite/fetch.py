@@ -84,7 +84,11 @@ class RobotsFetcher:
         if access.reason.hostile:
             detail = access.detail if isinstance(access, Unreachable) else ""
             log.warning(
-                "asking %s came to an end at %s: %s (%s)", origin, access.url, access.reason.value, detail
+                "the robots.txt of %s was not fetched: at %s %s (%s)",
+                origin,
+                access.url,
+                access.reason.value,
+                detail,
             )
         return replace(access, elapsed_s=spent)
 

@@ -276,7 +276,7 @@ async def test_explain_tells_of_failures_and_the_copy_that_serves() -> None:
         await asyncio.sleep(86_400)
         text = str(await gate.explain(PAGE))
 
-    assert "failed 1 times" in text
+    assert "failed once in" in text
     assert "the last good copy decides (no such name)" in text
     assert "turn: in 1.0 s" in text
 

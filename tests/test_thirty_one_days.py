@@ -107,7 +107,8 @@ class Watch:
         assert snapshot.unreachable_since == pytest.approx(epoch + self.server.failures[0], abs=0.01)
         assert snapshot.failures == len(self.server.failures)
         days = (explanation.now - snapshot.unreachable_since) / DAY
-        assert f"failed {snapshot.failures} times in {days:.1f} days" in text
+        times = "once" if snapshot.failures == 1 else f"{snapshot.failures} times"
+        assert f"failed {times} in {days:.1f} days" in text
         assert "the server answered 5xx, status 500" in text
         assert f"good for {snapshot.expires_at - explanation.now:.0f} s more" in text
         if snapshot.good is None:

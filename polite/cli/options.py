@@ -14,8 +14,8 @@ DEFAULT_AGENT = f"polite-cli/{__version__}"
 
 # The longer name first: it begins as the other does.
 _OPTIONS = {
-    "allow_private does not permit it; see FetchPolicy.allowed_networks": "no option permits it",
-    "FetchPolicy.allow_private and allowed_networks": "--allow-private",
+    "only FetchPolicy.allowed_networks can permit": "no option permits",
+    "FetchPolicy.allow_private or allowed_networks": "--allow-private",
     "FetchPolicy.allow_private": "--allow-private",
     "FetchPolicy.timeout": "--timeout",
 }

@@ -2,7 +2,7 @@
 
 import errno
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -14,6 +14,8 @@ from polite.url.host import parse_host
 from polite.url.refusal import Refusal
 
 Address = IPv4Address | IPv6Address
+# What a message says of refused hosts (characters).
+_LONGEST_HOSTS = 300
 
 
 def _networks(*texts: str) -> tuple[IPv4Network | IPv6Network, ...]:
@@ -100,10 +102,14 @@ def _serves_nobody(address: Address) -> bool:
     return any(address in network for network in _METADATA)
 
 
+def _denied(address: Address, policy: FetchPolicy) -> bool:
+    return any(form in network for form in (address, *_carried(address)) for network in policy.denied)
+
+
 def permitted(address: Address, policy: FetchPolicy) -> bool:
     """The policy's word on an address: denied networks first, then allowed ones, then whether it is public."""
     carried = _carried(address)
-    if any(form in network for form in (address, *carried) for network in policy.denied):
+    if _denied(address, policy):
         return False
     if any(address in network for network in policy.allowed):
         return True
@@ -114,11 +120,18 @@ def permitted(address: Address, policy: FetchPolicy) -> bool:
     return not _serves_nobody(address) and all(public(inner) for inner in carried)
 
 
-def hint(policy: FetchPolicy) -> str:
-    """Which option permits an address that the policy refuses."""
-    if policy.allow_private:
-        return "allow_private does not permit it; see FetchPolicy.allowed_networks"
-    return "see FetchPolicy.allow_private and allowed_networks"
+def blocked(hosts: Sequence[str], policy: FetchPolicy) -> str:
+    """Say that the policy blocks these addresses, and which option permits them."""
+    names = ", ".join(hosts)[:_LONGEST_HOSTS]
+    are, them = ("is", "it") if len(hosts) == 1 else ("are", "them")
+    addresses = [address for host in hosts if (address := literal(host.partition("%")[0])) is not None]
+    if any(_denied(address, policy) for address in addresses):
+        return f"{names} {are} blocked by FetchPolicy.denied_networks"
+    with_private = replace(policy, allow_private=True)
+    if not all(permitted(address, with_private) for address in addresses):
+        return f"{names} {are} blocked; only FetchPolicy.allowed_networks can permit {them}"
+    options = "FetchPolicy.allow_private or allowed_networks"
+    return f"{names} {are} not public and blocked; use {options} to permit {them}"
 
 
 # A transport asks here afterwards why its connection failed: several refusals at once lose their type on the way up.
@@ -177,19 +190,19 @@ class AddressGuard:
         try:
             address = ip_address(host.partition("%")[0])
         except ValueError:
-            raise self._refusal(host, "it is no IP address") from None
+            raise self._refusal(host, f"{host} is blocked: it is not an IP address") from None
         if not permitted(address, self._for_proxy if _to_proxy.get() else self._policy):
-            raise self._refusal(host, hint(self._policy))
+            raise self._refusal(host, blocked([host], self._policy))
         return socket.socket(family, kind, protocol)
 
     def check(self, host: str) -> None:
         """For a host that somebody else will dial: raises AddressRefused when it is an address that we would not."""
         address = literal(host)
         if address is not None and not permitted(address, self._policy):
-            raise self._refusal(str(address), hint(self._policy))
+            raise self._refusal(str(address), blocked([str(address)], self._policy))
 
     def _refusal(self, host: str, why: str) -> AddressRefused:
         seen = _refused.get()
         if seen is not None:
             seen.append(host)
-        return AddressRefused(f"{host} is not dialled: {why}")
+        return AddressRefused(why)

@@ -13,7 +13,7 @@ from polite.errors import InvalidOption
 from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-from polite.transports.guard import hint, refusals
+from polite.transports.guard import blocked, refusals
 from polite.transports.guarded import GuardedConnector
 from polite.transports.inflate import Inflater
 from polite.transports.reached import reason_of
@@ -189,8 +189,7 @@ def _reply(response: ClientResponse, body: bytes = b"", end: BodyEnd = BodyEnd.C
 def _failure(error: aiohttp.ClientError, refused: list[str], policy: FetchPolicy) -> Failed:
     """RFC 9309, 2.3.1.4: each of these is "unreachable"; the reason says which it was."""
     if refused and isinstance(error, aiohttp.ClientConnectorError):
-        addresses = ", ".join(refused)[:300]
-        return Failed(Reason.ADDRESS_REFUSED, f"{addresses} is not dialled: {hint(policy)}")
+        return Failed(Reason.ADDRESS_REFUSED, blocked(refused, policy))
     return Failed(_reason(error), f"{type(error).__name__}: {error}"[:500])
 
 

@@ -92,5 +92,5 @@ def test_a_private_site_is_explained_with_the_option_that_lets_it_be_asked(capsy
     assert main(["explain", "http://127.0.0.1:9/"]) == 3
 
     out = capsys.readouterr().out
-    assert "; --allow-private changes it\n" in out
+    assert "use --allow-private to permit it" in out
     assert "FetchPolicy" not in out

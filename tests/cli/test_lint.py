@@ -128,6 +128,6 @@ def test_a_private_site_is_told_with_the_option_that_lets_it_be_asked(capsys):
 def test_a_warning_names_options_of_the_command_line(rules):
     main(["lint", rules])
 
-    said = logging.makeLogRecord({"msg": "see FetchPolicy.allow_private and allowed_networks"})
+    said = logging.makeLogRecord({"msg": "use FetchPolicy.allow_private or allowed_networks"})
 
-    assert logging.lastResort.format(said) == "see --allow-private"
+    assert logging.lastResort.format(said) == "use --allow-private"

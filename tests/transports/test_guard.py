@@ -6,7 +6,15 @@ from ipaddress import ip_address
 import pytest
 
 from polite.robots.policy import FetchPolicy
-from polite.transports.guard import AddressGuard, AddressRefused, literal, permitted, public, refusals
+from polite.transports.guard import (
+    AddressGuard,
+    AddressRefused,
+    blocked,
+    literal,
+    permitted,
+    public,
+    refusals,
+)
 
 NOT_PUBLIC = [
     *(
@@ -178,16 +186,34 @@ def test_the_guard_refuses_before_any_socket_exists(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(socket, "socket", no_socket)
 
-    with refusals() as seen, pytest.raises(AddressRefused, match="allow_private"):
+    with refusals() as seen, pytest.raises(AddressRefused, match="allowed_networks"):
         AddressGuard(FetchPolicy())(info("169.254.169.254"))
     assert seen == ["169.254.169.254"]
 
 
 def test_a_refusal_names_the_option_that_would_permit_the_address() -> None:
-    with pytest.raises(AddressRefused, match="see FetchPolicy.allow_private"):
+    with pytest.raises(
+        AddressRefused, match=r"10\.0\.0\.1 is not public and blocked; use FetchPolicy\.allow_private or"
+    ):
         AddressGuard(FetchPolicy())(info("10.0.0.1"))
-    with pytest.raises(AddressRefused, match="allow_private does not permit it; see FetchPolicy.allowed_net"):
+    with pytest.raises(AddressRefused, match="is blocked; only FetchPolicy.allowed_networks can permit it"):
         AddressGuard(FetchPolicy(allow_private=True))(info("169.254.169.254"))
+
+
+def test_a_refusal_names_no_option_that_would_not_help() -> None:
+    with pytest.raises(AddressRefused, match="is blocked; only FetchPolicy.allowed_networks can permit it"):
+        AddressGuard(FetchPolicy())(info("169.254.169.254"))
+    with pytest.raises(AddressRefused, match="is blocked by FetchPolicy.denied_networks"):
+        AddressGuard(FetchPolicy(denied_networks=["10.0.0.0/8"]))(info("10.0.0.1"))
+
+
+def test_several_refused_addresses_are_named_together() -> None:
+    text = blocked(["10.0.0.1", "fe80::1%eth0", "nonsense"], FetchPolicy())
+
+    assert (
+        text
+        == "10.0.0.1, fe80::1%eth0, nonsense are blocked; only FetchPolicy.allowed_networks can permit them"
+    )
 
 
 def test_a_scope_id_does_not_hide_an_address() -> None:
@@ -196,7 +222,7 @@ def test_a_scope_id_does_not_hide_an_address() -> None:
 
 
 def test_what_is_no_address_is_refused() -> None:
-    with pytest.raises(AddressRefused, match="no IP address"):
+    with pytest.raises(AddressRefused, match="not an IP address"):
         AddressGuard(FetchPolicy(allow_private=True))(info("localhost"))
 
 

@@ -11,14 +11,13 @@ from polite.robots.agent import UserAgent
 from polite.robots.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy
 from polite.transports.connector import guarded_connector
-from polite.transports.guard import hint, refusals
+from polite.transports.guard import blocked, refusals
 from polite.transports.http import ask_once
 from polite.transports.inflate import Inflater
 
 # RFC 9110, 15: 1xx announces another response. aiohttp passes those over, but for 101, and hands on what is below.
 _LEAST_FINAL = 200
 
-_LONGEST_HOSTS = 300
 
 Fields = tuple[tuple[str, str], ...]
 
@@ -86,8 +85,7 @@ class Pages:
             except aiohttp.ClientConnectorError as error:
                 if not refused:
                     raise
-                hosts = ", ".join(refused)[:_LONGEST_HOSTS]
-                raise NotDialled(f"{hosts} is not dialled: {hint(self._fetching)}") from error
+                raise NotDialled(blocked(refused, self._fetching)) from error
 
     async def _get(self, permit: Permit) -> Page:
         url = URL(permit.url, encoded=True)
@@ -95,7 +93,7 @@ class Pages:
             permit.report(status=response.status, headers=response.headers)
             if response.status < _LEAST_FINAL:
                 response.close()
-                raise NoFinalAnswer(f"status {response.status} is no final answer")
+                raise NoFinalAnswer(f"status {response.status} is not a final response")
             raw, body, end = await self._read(response)
             # What is not read must not wait in the connection for us.
             if end is BodyEnd.CAPPED:

@@ -111,7 +111,7 @@ def test_rules_that_never_come_leave_everything_unfetched():
 
     found = _crawled(session, Failed(polite.Reason.TIMEOUT))
 
-    assert "robots.txt could not be had" in found["start"]
+    assert "robots.txt is unreachable" in found["start"]
     assert session.asked == []
 
 

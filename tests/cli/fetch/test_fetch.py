@@ -136,14 +136,14 @@ def test_a_page_that_leads_to_a_private_address_is_not_asked_for_again(site, mon
 
     record = site.records["/a"]
     assert (record["outcome"], record["tries"]) == ("failed", 1)
-    assert "127.0.0.1 is not dialled: see --allow-private" in record["reason"]
+    assert "127.0.0.1 is not public and blocked; use --allow-private to permit it" in record["reason"]
 
 
 def test_a_metadata_service_is_dialled_by_no_option(site, caplog):
     assert site.run("http://169.254.169.254/") == 3
 
     assert site.records["http://169.254.169.254/"]["reason"] == "ADDRESS_REFUSED"
-    assert "169.254.169.254 is not dialled: no option permits it" in spoken(caplog.text)
+    assert "169.254.169.254 is blocked; no option permits it" in spoken(caplog.text)
 
 
 async def test_a_name_that_leads_elsewhere_after_its_robots_txt_is_not_followed_there():
@@ -154,7 +154,7 @@ async def test_a_name_that_leads_elsewhere_after_its_robots_txt_is_not_followed_
         ) as gate,
         gate.permit("http://127.0.0.1:9/") as permit,
     ):
-        with pytest.raises(NotDialled, match="127.0.0.1 is not dialled"):
+        with pytest.raises(NotDialled, match="127.0.0.1 is not public and blocked"):
             await pages.get(permit)
 
 
@@ -259,9 +259,9 @@ def test_a_page_that_never_answers_has_failed_after_its_tries_and_no_hidden_ones
 @pytest.mark.parametrize(
     ("head", "says"),
     [
-        (b"099 X", "status 99 is no final answer"),
-        (b"000", "status 0 is no final answer"),
-        (b"101 Switching Protocols", "status 101 is no final answer"),
+        (b"099 X", "status 99 is not a final response"),
+        (b"000", "status 0 is not a final response"),
+        (b"101 Switching Protocols", "status 101 is not a final response"),
     ],
 )
 def test_a_page_whose_status_means_nothing_is_asked_for_again_and_has_failed(head, says, site):
