@@ -176,7 +176,7 @@ async def test_who_tries_to_lead_us_astray_is_in_the_log(caplog: pytest.LogCaptu
     access = await fetcher(transport).fetch(SITE)
 
     assert access.reason.hostile
-    assert "asking https://site.test came to an end" in caplog.text
+    assert "the robots.txt of https://site.test was not fetched" in caplog.text
     assert "file:///etc/passwd" in caplog.text
 
 
