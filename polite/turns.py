@@ -85,7 +85,7 @@ class Turns:
     def _adopt(self) -> None:
         self.anchor = self._rulings.policy.anchor
         self.timed = self._rulings.timed
-        self._ordinary = None if self._rulings.single else self._rulings.general.ordinary
+        self._ordinary = self._rulings.general.ordinary if self._rulings.uniform else None
         self._simple = self._find is None and not self._rulings.concurrent
         # Whether a scope's own delay is the rest after any ordinary answer: then a grant needs to name none.
         self._plain = self._rulings.plain

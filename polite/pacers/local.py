@@ -8,6 +8,9 @@ from polite.pacing.scopes import Concurrency, Provisional, Rest
 from polite.pacing.turnstile import Outlook, Turn, Turnstile
 from polite.ports import Clock, Timer
 
+# Scopes that are told of new limits in one step of the loop.
+_TOLD_AT_ONCE = 1_000
+
 
 class Call:
     """Who is called back when a turn comes, or never will: lighter than a task that waits. `cancel` may be called at any time."""
@@ -68,6 +71,7 @@ class LocalPacer:
         self._waiters: dict[Turn, asyncio.Future[None] | Call] = {}
         self._timer: Timer | None = None
         self._timer_at = 0.0
+        self._telling = False  # scopes of their new limits, in steps
         self._closed = False
 
     async def acquire(
@@ -155,8 +159,26 @@ class LocalPacer:
             self._turnstile.hold(scope, now + pause_s, because, now=now)
 
     def relimit(self, scopes: Iterable[Hashable] | None = None) -> None:
-        """Ask anew how many turns may be open at all scopes, or these, and how long a grant lets them rest."""
-        self._turnstile.relimit(self._now(), scopes)
+        """Ask anew how many turns may be open at all scopes, or these, and how long a grant lets them rest.
+
+        Of many scopes only the first are asked for now, and the others in further steps of the loop. One that is used meanwhile
+        is asked for before. Without a running loop all are asked for now.
+        """
+        concerned = len(self._turnstile) if scopes is None else len(scopes := list(scopes))
+        if concerned > _TOLD_AT_ONCE and (loop := _running()) is not None:
+            self._turnstile.outdate()
+            if not self._telling:
+                self._telling = True
+                loop.call_soon(self._tell_more)
+        else:
+            self._turnstile.relimit(self._now(), scopes)
+            if self._waiters:
+                self._arm()
+
+    def _tell_more(self) -> None:
+        self._telling = not self._closed and self._turnstile.renew(self._now(), _TOLD_AT_ONCE)
+        if self._telling:
+            asyncio.get_running_loop().call_soon(self._tell_more)
         if self._waiters:
             self._arm()
 
@@ -219,3 +241,10 @@ class LocalPacer:
                 continue
             waiter.set_result(None)
         self._arm()
+
+
+def _running() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -14,6 +14,8 @@ too early is set again. So nothing on the heap needs to be searched, deleted or 
 longer than the scopes that are remembered.
 """
 
+from collections.abc import Callable
+
 from polite.pacing.turn import Scope, Turn, TurnState
 from polite.pacing.wakes import Wakes
 
@@ -49,14 +51,17 @@ class Ladder:
         else:
             self._climb(turn, 0, now)
 
-    def next_through(self, now: float) -> Turn | None:
+    def next_through(self, now: float, tell: Callable[[Scope], None] | None = None) -> Turn | None:
         """A turn that has passed all its scopes, which are free for it now.
 
-        Or None. The caller opens it at once.
+        Or None. The caller opens it at once. `tell` is called with each scope before its limit counts.
         """
         while (scope := self._wakes.pop(now)) is not None:
             scope.waking = False
             turn = scope.front
+            if tell is not None:
+                for each in (scope,) if turn is None else turn._path:
+                    tell(each)
             if turn is None or scope.open >= scope.limit:
                 continue
             if scope.ready_at > now:

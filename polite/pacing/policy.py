@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, Self, TypedDict, Unpack
 
 from polite.errors import InvalidOption
 from polite.origin import Origin, Target
+from polite.pacing.overrides import Override, Overrides
 from polite.pacing.scoping import ScopePolicy, Scopes
 
 
@@ -39,8 +40,6 @@ class OriginPacing(TypedDict, total=False):
     circuit_failures: int
     circuit_rest: float
 
-
-Overrides = tuple[tuple[Origin, tuple[tuple[str, float], ...]], ...]
 
 _SECONDS = (
     "min_delay",
@@ -88,36 +87,25 @@ class PacingPolicy:
     circuit_rest: float = 60.0
     max_hold: float = 3_600.0
     max_waiting: int = 1_000_000
-    overrides: Overrides = ()
+    overrides: tuple[Override, ...] = Overrides()
 
     def __post_init__(self) -> None:
-        for name in (*_SECONDS, *_FACTORS):
-            value = getattr(self, name)
-            if type(value) not in (int, float) or not 0 <= value < math.inf:
-                raise InvalidOption(f"PacingPolicy.{name}={value!r}: a finite number of 0 or more is needed")
+        for name in (*_SECONDS, *_FACTORS, *_COUNTS, "obey_visit_time"):
+            _check(name, getattr(self, name))
         if type(self.max_hold) not in (int, float) or not _LEAST_HOLD_S <= self.max_hold < math.inf:
             raise InvalidOption(
                 f"PacingPolicy.max_hold={self.max_hold!r}: a finite number of {_LEAST_HOLD_S} or more is needed"
             )
-        for name, least in _COUNTS.items():
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise InvalidOption(
-                    f"PacingPolicy.{name}={value!r}: a whole number of {least} or more is needed"
-                )
         if not isinstance(self.anchor, Anchor):
             raise InvalidOption(
                 f"PacingPolicy.anchor={self.anchor!r}: one of {[str(a) for a in Anchor]} is needed"
-            )
-        if type(self.obey_visit_time) is not bool:
-            raise InvalidOption(
-                f"PacingPolicy.obey_visit_time={self.obey_visit_time!r}: True or False is needed"
             )
         if not callable(self.scopes) and not isinstance(self.scopes, Scopes):
             raise InvalidOption(
                 f"PacingPolicy.scopes={self.scopes!r}: Scopes(...) or a function of a Target that gives a tuple of scopes is needed"
             )
-        self._check_overrides()
+        if not isinstance(self.overrides, Overrides):
+            object.__setattr__(self, "overrides", _checked(self.overrides))
 
     def for_origin(self, origin: str | Origin, **options: Unpack[OriginPacing]) -> Self:
         """A new policy, the same but for one origin: `policy.for_origin("https://example.com", min_delay=5)`.
@@ -126,44 +114,64 @@ class PacingPolicy:
         follow the policy, also when that is replaced. Raises InvalidURL, InvalidOption.
         """
         origin = origin if isinstance(origin, Origin) else Origin.of(origin)
-        own = dict(self.overrides)
-        own[origin] = tuple((dict(own.get(origin, ())) | _named(origin, options)).items())
-        replace(self, overrides=((origin, own[origin]),))
-        changed = object.__new__(type(self))
-        for field in fields(self):
-            object.__setattr__(changed, field.name, getattr(self, field.name))
-        # Only what is new was checked, above: a policy of many origins is made in as many steps.
-        object.__setattr__(changed, "overrides", tuple(own.items()))
-        return changed
+        before = Overrides.of(self.overrides)
+        own = dict(before.options(origin)) | _named(origin, options)
+        # Only what is new is checked: a policy of many origins is made in as many steps.
+        return self.with_checked(overrides=before.put(origin, tuple(own.items())))
 
     def at(self, origin: Origin) -> Self:
         """The policy that holds at an origin."""
-        own: dict[str, Any] = dict(dict(self.overrides).get(origin, ()))
-        return replace(self, overrides=(), **own) if own else self
+        own = Overrides.of(self.overrides).options(origin)
+        return self.with_checked(**dict(own), overrides=Overrides()) if own else self
 
-    def _check_overrides(self) -> None:
-        try:
-            named = [(origin, _named(origin, dict(own))) for origin, own in self.overrides]
-        except (TypeError, ValueError) as error:
-            if isinstance(error, InvalidOption):
-                raise
+    def with_checked(self, **checked: object) -> Self:
+        """The same with other values, which are known to be good."""
+        changed = object.__new__(type(self))
+        for field in fields(self):
+            value = checked[field.name] if field.name in checked else getattr(self, field.name)
+            object.__setattr__(changed, field.name, value)
+        return changed
+
+
+def _checked(overrides: object) -> Overrides:
+    """Raises InvalidOption."""
+    try:
+        pairs = [(origin, tuple(_named(origin, dict(own)).items())) for origin, own in overrides]  # type: ignore[attr-defined]
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidOption):
+            raise
+        raise InvalidOption(
+            f"PacingPolicy.overrides={overrides!r}: use PacingPolicy.for_origin to make them"
+        ) from error
+    for origin, _ in pairs:
+        if not isinstance(origin, Origin):
             raise InvalidOption(
-                f"PacingPolicy.overrides={self.overrides!r}: use PacingPolicy.for_origin to make them"
-            ) from error
-        for origin, own in named:
-            if not isinstance(origin, Origin):
-                raise InvalidOption(
-                    f"PacingPolicy.overrides: {origin!r} is no Origin; use PacingPolicy.for_origin"
-                )
-            if own:
-                replace(self, overrides=(), **own)
+                f"PacingPolicy.overrides: {origin!r} is no Origin; use PacingPolicy.for_origin"
+            )
+    return Overrides(pairs)
+
+
+def _check(name: str, value: object) -> None:
+    """Raises InvalidOption for a value that a field, of the policy or of an origin, cannot have."""
+    if name == "obey_visit_time":
+        if type(value) is not bool:
+            raise InvalidOption(f"PacingPolicy.{name}={value!r}: True or False is needed")
+    elif name in _COUNTS:
+        if type(value) is not int or value < _COUNTS[name]:
+            raise InvalidOption(
+                f"PacingPolicy.{name}={value!r}: a whole number of {_COUNTS[name]} or more is needed"
+            )
+    elif type(value) not in (int, float) or not 0 <= value < math.inf:  # type: ignore[operator]
+        raise InvalidOption(f"PacingPolicy.{name}={value!r}: a finite number of 0 or more is needed")
 
 
 def _named(origin: object, options: Mapping[str, object]) -> dict[str, Any]:
-    """The options, if each may differ from origin to origin."""
+    """The options, if each may differ from origin to origin. Raises InvalidOption."""
     if unknown := sorted(set(options) - set(OriginPacing.__annotations__)):
         raise InvalidOption(
             f"PacingPolicy.for_origin({str(origin)!r}): {', '.join(map(repr, unknown))} cannot differ from origin to origin; "
             f"these can: {', '.join(OriginPacing.__annotations__)}"
         )
+    for name, value in options.items():
+        _check(name, value)
     return dict(options)

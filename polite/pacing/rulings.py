@@ -5,12 +5,13 @@ import math
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from polite.errors import InvalidOption
 from polite.origin import Origin
 from polite.pacing.circuit import CircuitLimits, Circuits
 from polite.pacing.outcome import Outcome
+from polite.pacing.overrides import Overrides
 from polite.pacing.pause import Circumstances, Pause
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import Concurrency, Rest
@@ -19,6 +20,8 @@ from polite.pacing.throttle import DelayThrottle
 
 log = logging.getLogger("polite")
 
+# Rulings that are kept for origins of their own: making one takes about 20 us.
+_MOST_MADE = 10_000
 # Characters of a throttle's malformed answer that a reason shows.
 _SHOWN = 200
 
@@ -83,11 +86,12 @@ class Rulings:
         self.scopes = scopes or scopes_of(policy)
         self._limit = getattr(self.scopes, "limit", None)
         self.circuits = Circuits()
+        self._rule(policy.with_checked(overrides=Overrides()))
         self._put(policy)
 
     def of(self, origin: Origin) -> Ruling:
         """What holds at an origin."""
-        return self.single.get(origin, self.general)
+        return (self._made.get(origin.text) or self._make(origin)) if self._own else self.general
 
     def concurrency(self, scope: Hashable) -> int:
         """How many turns of a scope may be open at one time, now: one where a circuit is open."""
@@ -96,22 +100,30 @@ class Rulings:
         own = None if self._limit is None else self._limit(scope)
         if own is not None:
             return int(own.concurrency)
-        return self._policy_of(scope).concurrency
+        return int(self._option("concurrency", scope, self.general.policy.concurrency))
 
     def delay(self, scope: Hashable) -> float:
         """How long a scope rests after any request of it (seconds), where the answer says nothing else."""
         if isinstance(scope, OpeningHours):
             return 0.0
         own = None if self._limit is None else self._limit(scope)
-        return self._policy_of(scope).min_delay if own is None else float(own.delay)
+        return (
+            self._option("min_delay", scope, self.general.policy.min_delay)
+            if own is None
+            else float(own.delay)
+        )
 
     def longest_delay_s(self, wall: float) -> float:
-        """The longest rest of any scope after an ordinary answer, at `wall` (Unix time), where the file asks for nothing."""
-        given = Circumstances(None, 0, wall)
-        rests = [ruling.rest(Outcome(200), given).seconds for ruling in (self.general, *self.single.values())]
+        """A bound of the rests of all scopes after an ordinary answer, at `wall` (Unix time), where the file asks for nothing."""
+        general, own = self.general.policy, self._own
+        rest_s = self.general.rest(Outcome(200), Circumstances(None, 0, wall)).seconds
+        if own and self._throttle is None:
+            # The largest of each: a policy may name many origins, and to ask for each would take long.
+            least_s = max(general.min_delay, own.most("min_delay"))
+            rest_s = max(rest_s, least_s * (1.0 + max(general.jitter, own.most("jitter"))))
         named = self.policy.scopes
         limits = named.limits.values() if isinstance(named, Scopes) else ()
-        return max(self.policy.min_delay, *rests, *(limit.delay for limit in limits))
+        return max(general.min_delay, own.most("min_delay"), rest_s, *(limit.delay for limit in limits))
 
     def replace(self, policy: PacingPolicy) -> set[Hashable] | None:
         """From now this policy. The origins whose limits may have changed by it, or None: all. Raises InvalidOption."""
@@ -119,33 +131,53 @@ class Rulings:
             raise InvalidOption(
                 "PacingPolicy.scopes cannot change while the gate is open: a scope's rest would be lost"
             )
-        before, general = self.single, self.policy
+        before, base = self._own, policy.with_checked(overrides=Overrides())
+        alike = base == self.general.policy
+        if not alike:
+            self._rule(base)
         self._put(policy)
-        if replace(general, overrides=()) != replace(policy, overrides=()):
-            return None
-        return set(before) | set(self.single)
+        changed = self._own.changed(before)
+        for origin in changed:
+            self._made.pop(origin.text, None)
+        return set(changed) if alike else None
+
+    def _rule(self, base: PacingPolicy) -> None:
+        self.general = Ruling(base, self._throttle)
+        self._made: dict[str, Ruling] = {}  # of those origins of their own that were asked about lately
 
     def _put(self, policy: PacingPolicy) -> None:
-        self.policy = policy
-        base = replace(policy, overrides=())
-        self.general = Ruling(base, self._throttle)
-        self.single = {
-            origin: Ruling(replace(base, **dict[str, Any](own)), self._throttle)
-            for origin, own in policy.overrides
-        }
-        every = (self.general, *self.single.values())
+        self.policy, base = policy, self.general.policy
+        self._own = own = Overrides.of(policy.overrides)
         self.limits: tuple[Concurrency, Rest] = (self.concurrency, self.delay)
-        if self._limit is None and not self.single and base.concurrency == 1:
+        if self._limit is None and not own and base.concurrency == 1:
             # Nearly every policy: the same for all. Scopes come and go all the time, and nobody needs to be asked.
             self.limits = (1, base.min_delay)
-        self.timed = any(ruling.timed for ruling in every)
-        self.plain = all(ruling.ordinary is not None for ruling in every)
-        self.concurrent = self._limit is not None or any(ruling.policy.concurrency > 1 for ruling in every)
+        # A throttle of the user's is the same for all origins.
+        jitters = self._throttle is None and own.most("jitter") > 0
+        timed = self._throttle is None and own.most("latency_factor") > 0
+        self.timed = self.general.timed or timed
+        self.plain = self.general.ordinary is not None and not jitters and not timed
+        self.concurrent = self._limit is not None or max(base.concurrency, own.most("concurrency")) > 1
 
-    def _policy_of(self, scope: Hashable) -> PacingPolicy:
-        if self.single and isinstance(scope, Origin):
-            return self.of(scope).policy
-        return self.general.policy
+    @property
+    def uniform(self) -> bool:
+        """Whether the same holds at all origins."""
+        return not self._own
+
+    def _make(self, origin: Origin) -> Ruling:
+        own = self._own.options(origin)
+        if not own:
+            return self.general
+        while len(self._made) >= _MOST_MADE:
+            del self._made[next(iter(self._made))]
+        policy = self.general.policy.with_checked(**dict(own))
+        ruling = self._made[origin.text] = Ruling(policy, self._throttle)
+        return ruling
+
+    def _option(self, name: str, scope: Hashable, general: float) -> float:
+        """One option at a scope, without the ruling."""
+        own = self._own.options(scope) if self._own and isinstance(scope, Origin) else ()
+        return next((value for each, value in own if each == name), general)
 
 
 def scopes_of(policy: PacingPolicy) -> ScopePolicy:

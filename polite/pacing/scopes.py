@@ -21,7 +21,7 @@ class KnownScopes:
     `strikes_kept_s` since. One whose rest lies ahead is never forgotten: that would be an order to hurry.
     """
 
-    __slots__ = ("_by_key", "_met", "_ring", "_strikes_kept_s", "concurrency", "provisional_s")
+    __slots__ = ("_by_key", "_met", "_ring", "_strikes_kept_s", "concurrency", "provisional_s", "version")
 
     def __init__(
         self,
@@ -32,6 +32,7 @@ class KnownScopes:
         self._by_key: dict[Hashable, Scope] = {}
         self.concurrency = concurrency
         self.provisional_s = provisional_s
+        self.version = 0  # of these two
         self._strikes_kept_s = strikes_kept_s
         self._ring: deque[Scope] = deque()
         self._met = 0  # new ones since the last sweep
@@ -104,6 +105,6 @@ class KnownScopes:
         return limit, rest
 
     def _meet(self, key: Hashable) -> Scope:
-        scope = self._by_key[key] = Scope(key, *self.limits(key))
+        scope = self._by_key[key] = Scope(key, *self.limits(key), self.version)
         self._met += 1
         return scope

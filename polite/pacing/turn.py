@@ -36,11 +36,13 @@ class Scope:
         "since",
         "stale",
         "strikes",
+        "version",
         "waking",
     )
 
-    def __init__(self, key: Hashable, limit: int, provisional_s: float) -> None:
+    def __init__(self, key: Hashable, limit: int, provisional_s: float, version: int = 0) -> None:
         self.key = key
+        self.version = version  # of the limits that it was told
         self.limit = limit  # turns that may be open at one time
         self.provisional_s = provisional_s  # the rest that a grant arms, or that nobody has settled
         self.asked_s: float | Callable[[], float] = (

@@ -10,6 +10,7 @@ most as many grants of each of its scopes as turns were ahead of it, plus the ur
 times that a narrower scope is made to rest longer meanwhile. A decision is O(scopes x log n).
 """
 
+import logging
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
@@ -18,6 +19,8 @@ from polite.pacing.ladder import Ladder
 from polite.pacing.outlook import Outlook
 from polite.pacing.scopes import Concurrency, KnownScopes, Provisional, Rest
 from polite.pacing.turn import Scope, Turn, TurnState
+
+log = logging.getLogger("polite")
 
 __all__ = ["Outlook", "Turn", "TurnState", "Turnstile"]
 
@@ -42,7 +45,7 @@ class Turnstile:
     not forgiven, `strikes_kept_s` later. Raises InvalidOption.
     """
 
-    __slots__ = ("_asked", "_ladder", "_latest", "_scopes", "max_waiting")
+    __slots__ = ("_asked", "_ladder", "_latest", "_scopes", "_stale", "_untold", "max_waiting")
 
     def __init__(
         self,
@@ -57,6 +60,9 @@ class Turnstile:
         self.max_waiting = _whole("max_waiting", max_waiting)
         self._ladder = Ladder()
         self._asked = 0
+        # Scopes whose limits may have changed, the next one at the end; and whether they changed again since the list was made.
+        self._untold: list[Hashable] | None = None
+        self._stale = False
         self._latest = -math.inf  # the greatest `now` seen: rests are counted from there
 
     def __len__(self) -> int:
@@ -99,6 +105,8 @@ class Turnstile:
             turn.provisional_s = turn._scopes[0].asked_s = (
                 provisional_s if callable(provisional_s) else _pause(provisional_s)
             )
+        if self._untold is not None:
+            self._tell_all(turn)
         for scope in turn._scopes:
             if scope.ready_at > now or scope.open >= scope.limit or scope.front is not None:
                 if self._ladder.waiting >= self.max_waiting:
@@ -113,7 +121,8 @@ class Turnstile:
         granted: list[Turn] = []
         if now > self._latest:
             self._latest = now
-        while (turn := self._ladder.next_through(now)) is not None:
+        tell = None if self._untold is None else self._tell
+        while (turn := self._ladder.next_through(now, tell)) is not None:
             self._open(turn, now)
             granted.append(turn)
         return granted
@@ -170,6 +179,8 @@ class Turnstile:
         if turn._owner is not self or turn.state is _WAITING:
             raise ValueError(f"{turn!r} was not given here, so it cannot be released")
         if turn.state is _OPEN:
+            if self._untold is not None:
+                self._tell_all(turn)
             if not turn.settled:
                 rests = {scope.key: scope.provisional_s for scope in turn._scopes}
                 rests[turn.narrowest] = max(turn._scopes[0].provisional_s, _provisional(turn.provisional_s))
@@ -191,6 +202,8 @@ class Turnstile:
             self._ladder.leave(turn)
             self._scopes.retire(*turn._scopes)
         elif turn.state is _OPEN:
+            if self._untold is not None:
+                self._tell_all(turn)
             self._vacate(turn, _CANCELLED)
 
     def hold(
@@ -227,15 +240,58 @@ class Turnstile:
             self._latest = now
         for key in self._scopes.known() if scopes is None else scopes:
             scope = self._scopes.find(key)
-            if scope is None:
-                continue
-            limit, scope.provisional_s = self._scopes.limits(key)
-            if limit > scope.limit and scope.open:
-                rest_s = max(scope.provisional_s, _provisional(scope.asked_s))
-                scope.rest(self._latest + rest_s, "more may go at one time, one by one", self._latest)
-            scope.limit = limit
-            if scope.awaited:
-                self._ladder.stir(scope)
+            if scope is not None:
+                self._relimit(scope)
+
+    def outdate(self) -> None:
+        """The limits of all scopes may have changed. Each is asked for anew when it is next used, or by `renew`."""
+        self._scopes.version += 1
+        if self._untold is None:
+            self._untold = self._scopes.known()
+        else:
+            self._stale = True
+
+    def renew(self, now: float, most: int) -> bool:
+        """Ask anew for the limits of so many scopes, as `relimit` does. Return whether there are more."""
+        if now > self._latest:
+            self._latest = now
+        untold = self._untold
+        if untold is None:
+            return False
+        for key in untold[-most:]:
+            scope = self._scopes.find(key)
+            if scope is not None:
+                self._tell(scope)
+        del untold[-most:]
+        if not untold:
+            self._untold = self._scopes.known() if self._stale else None
+            self._stale = False
+        return self._untold is not None
+
+    def _tell_all(self, turn: Turn) -> None:
+        """Before its places are taken or become free: how many are open decides whether new limits make a scope rest."""
+        for scope in turn._scopes:
+            self._tell(scope)
+
+    def _tell(self, scope: Scope) -> None:
+        """Ask anew for a scope's limits, unless that was done. If a user's own function fails, one turn at a time is open."""
+        if scope.version == self._scopes.version:
+            return
+        try:
+            self._relimit(scope)
+        except Exception:
+            log.exception("the limits of %s could not be worked out: one request goes at a time", scope.key)
+            scope.limit, scope.version = 1, self._scopes.version
+
+    def _relimit(self, scope: Scope) -> None:
+        limit, scope.provisional_s = self._scopes.limits(scope.key)
+        scope.version = self._scopes.version
+        if limit > scope.limit and scope.open:
+            rest_s = max(scope.provisional_s, _provisional(scope.asked_s))
+            scope.rest(self._latest + rest_s, "more may go at one time, one by one", self._latest)
+        scope.limit = limit
+        if scope.awaited:
+            self._ladder.stir(scope)
 
     def strikes(self, scope: Hashable) -> int:
         """Refusals that are not forgiven; 0 for a scope that is not known or was forgotten."""

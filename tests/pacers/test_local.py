@@ -3,12 +3,14 @@
 import asyncio
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from itertools import pairwise
 
 import pytest
 
 from polite.background import start_later
 from polite.errors import GateClosed, Overloaded
+from polite.pacers import local
 from polite.pacers.local import LocalPacer
 from polite.pacing.turnstile import Turn, TurnState
 from polite.testing import ManualClock
@@ -482,3 +484,58 @@ async def test_who_would_be_called_back_hears_of_the_closing() -> None:
     for ask in (lambda: pacer.acquire_now([A]), lambda: pacer.acquire_later([A], lambda *_: None)):
         with pytest.raises(GateClosed):
             ask()
+
+
+async def test_many_scopes_are_told_of_new_limits_in_steps_and_none_is_forgotten() -> None:
+    asked: list[Hashable] = []
+    limit = 1
+
+    def concurrency(scope: Hashable) -> int:
+        asked.append(scope)
+        return limit
+
+    scopes = [f"h{number}.example" for number in range(2 * local._TOLD_AT_ONCE + 1)]
+    clock = ManualClock(monotonic=0.0)
+    pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=0.0)
+    for scope in scopes:
+        await pacer.acquire((scope,))
+    waiting = [asyncio.create_task(pacer.acquire((scope,))) for scope in scopes]
+    await settle_down()
+    asked.clear()
+
+    limit = 2
+    pacer.relimit()
+    steps = [len(asked)]
+    while steps[-1] < len(scopes):
+        await asyncio.sleep(0)
+        steps.append(len(asked))
+
+    assert max(later - earlier for earlier, later in pairwise(steps)) <= local._TOLD_AT_ONCE
+    assert sorted(map(str, asked)) == sorted(scopes)
+    clock.advance(0.0)
+    await settle_down()
+    assert all(task.done() for task in waiting)
+
+
+async def test_a_pacer_that_is_closed_tells_no_scope_any_more() -> None:
+    pacer = LocalPacer(ManualClock(monotonic=0.0), concurrency=lambda _: 1)
+    for number in range(local._TOLD_AT_ONCE + 1):
+        await pacer.acquire((number,))
+
+    pacer.relimit()
+    await pacer.close()
+    await settle_down()
+
+    assert not pacer._telling
+
+
+def test_without_a_loop_all_are_told_at_once() -> None:
+    asked: list[Hashable] = []
+    pacer = LocalPacer(ManualClock(monotonic=0.0), concurrency=lambda scope: asked.append(scope) or 1)
+    for number in range(local._TOLD_AT_ONCE + 1):
+        assert pacer.acquire_now((number,)) is not None
+    asked.clear()
+
+    pacer.relimit()
+
+    assert len(asked) == local._TOLD_AT_ONCE + 1

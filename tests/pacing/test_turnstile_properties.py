@@ -149,17 +149,20 @@ class Lives(RuleBasedStateMachine):
         scope=st.sampled_from(sorted(LIMITS)),
         limit=st.sampled_from([3, 2, 1]),
         provisional_s=st.sampled_from([0.0, 1.5, 30.0]),
-        all_at_once=st.booleans(),
+        how=st.sampled_from(["all", "one", "in steps"]),
         back_s=behind,
     )
-    def change_limits(
-        self, scope: str, limit: int, provisional_s: float, all_at_once: bool, back_s: float
-    ) -> None:
+    def change_limits(self, scope: str, limit: int, provisional_s: float, how: str, back_s: float) -> None:
         """A policy is replaced: no rest gets shorter, and whoever may go now too goes after a rest."""
         now = self.tell(back_s)
         more = limit > self.limits[scope]
         self.limits[scope], self.provisional_s[scope] = limit, provisional_s
-        self.turnstile.relimit(now, None if all_at_once else [scope])
+        if how == "in steps":
+            self.turnstile.outdate()
+            while self.turnstile.renew(now, 1):
+                pass
+        else:
+            self.turnstile.relimit(now, None if how == "all" else [scope])
         if more and self.places(scope):
             self.ready_at[scope] = max(self.ready_at[scope], self.latest + provisional_s)
         self.hand_out(self.tell(0.0))
