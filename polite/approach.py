@@ -326,13 +326,45 @@ class Approach:
             return
         self.unchoose(lane)
         self._outlet.given_up(lane.origin, because)
-        while lane.unchecked:
+        lane.doomed = because
+        lane.condemned = len(lane.unchecked or ())
+        self._drop_some(lane, because)
+
+    def _drop_some(self, lane: Lane, because: str) -> None:
+        """Drop what waited unchecked when the lane was given up; what was put since is not among it, and asks for rules anew.
+
+        Meanwhile the origin may have answered somebody else: then `doomed` was taken back, and the rest is checked as ever.
+        """
+        dropped = 0
+        while lane.unchecked and lane.condemned and lane.doomed is not None and not self._stopped:
+            if dropped >= _AT_A_TIME:
+                asyncio.get_running_loop().call_soon(self._drop_more, lane, because)
+                return
+            dropped += 1
+            lane.condemned -= 1
             self._drop(lane.unchecked.popleft(), because)
-        if lane.scheduled:
-            lane.doomed = because
+        lane.condemned = 0
+        if self._stopped:
+            return
+        if lane.doomed is not None and lane.scheduled:
             self._hall.doomed(lane)
+        elif lane.waiting:
+            lane.begin_anew()
+            self.start(lane)
         else:
             self._hall.emptied(lane)
+
+    def _drop_more(self, lane: Lane, because: str) -> None:
+        try:
+            self._drop_some(lane, because)
+        except SchedulerFailed as failure:
+            self._outlet.fail(failure)
+        except Exception as failure:
+            log.exception("the frontier failed")
+            self._outlet.fail(failure)
+        except BaseException as error:
+            self._outlet.fail(ended_by(error))
+            raise
 
     def _put_off(self, lane: Lane, seconds: float, because: str) -> None:
         self.unchoose(lane)

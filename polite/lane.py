@@ -23,6 +23,7 @@ class Lane:
         "asked_for",
         "begun",
         "chosen",
+        "condemned",
         "doomed",
         "failures",
         "grounds",
@@ -60,6 +61,7 @@ class Lane:
         self.opening = False  # whether it counts among those that wait for rules
         self.failures = 0  # times in a row that no rules could be had
         self.doomed: str | None = None  # why all its tasks are given up
+        self.condemned = 0  # so many of the first in `unchecked` are among them
 
     def put_unchecked(self, task: Task) -> None:
         """No rules are known that could decide about it."""
@@ -108,6 +110,11 @@ class Lane:
     def _settle(self) -> None:
         if self.allowed is not None and len(self.allowed) == self.scheduled:
             self.allowed = self.refused = None
+
+    def begin_anew(self) -> None:
+        """Tasks wait that were not among those given up: they wait as if the lane were new."""
+        self.doomed = self.grounds = None
+        self.failures = 0
 
     @property
     def waiting(self) -> int:

@@ -298,7 +298,8 @@ class Lanes:
         if lane.scheduled:
             self._referee.ready(lane.origin)
             return
-        lane.doomed = None
+        if lane.doomed is not None:
+            lane.begin_anew()
         lane.failures = 0
         self._return_turn(lane)
         self._go_on(lane)
