@@ -22,6 +22,8 @@ from polite.tasks import Task
 
 log = logging.getLogger("polite")
 
+# After so many tasks dropped, others run.
+_AT_A_TIME = 500
 # Too many wait already, here or in the gate: ask again after so long (seconds).
 _OVERLOADED_S = 5.0
 # What fails without saying for how long is put off so long, and twice as long each time, up to an hour (seconds).
