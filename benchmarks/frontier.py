@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import polite
-from polite.frontier import Frontier
+from polite.frontier.frontier import Frontier
 from polite.schedulers import Priority
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 

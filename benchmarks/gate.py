@@ -15,7 +15,7 @@ import aiohttp
 from yarl import URL
 
 import polite
-from polite.robots.exchange import Reply
+from polite.robots.fetching.exchange import Reply
 from polite.testing import ScriptedTransport
 
 ORIGINS, ROUNDS, BATCH, AT_ONCE = 200, 15, 1_000, 50

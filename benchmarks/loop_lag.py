@@ -8,7 +8,7 @@ import time
 
 import polite
 from benchmarks.decide import WORST, filled, worst_paths
-from polite.robots.exchange import Reply
+from polite.robots.fetching.exchange import Reply
 from polite.testing import ScriptedTransport
 
 _FILES = 24

@@ -17,11 +17,11 @@ import aiosqlite
 import polite
 from benchmarks.corpus import corpus
 from polite.origin import Origin
-from polite.robots.access import Found
-from polite.robots.exchange import Reply
+from polite.robots.fetching.exchange import Reply
+from polite.robots.fetching.result import Found
+from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import BODY_LIMIT, RobotsPolicy
-from polite.robots.snapshot import Snapshot, renewed
-from polite.stores import form
+from polite.stores import rows as form
 from polite.stores.memory import MemoryStore
 from polite.stores.schema import STEPS
 from polite.stores.sqlite import SqliteStore

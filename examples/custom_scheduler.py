@@ -4,9 +4,9 @@ import asyncio
 from heapq import heappop, heappush
 
 import polite
-from polite.frontier import Frontier
-from polite.robots.exchange import Reply
-from polite.tasks import Task
+from polite.frontier.frontier import Frontier
+from polite.robots.fetching.exchange import Reply
+from polite.task import Task
 from polite.testing import ScriptedTransport
 
 RULES = b"User-agent: *\nDisallow: /private/\nCrawl-delay: 0.5\n"

@@ -1,7 +1,7 @@
 """Any octets as X-Robots-Tag fields and a page: no exception, and more that is said never permits more."""
 
 from fuzz.deadline import expect, in_time
-from polite.indexing import Indexing, indexing
+from polite.robots.indexing import Indexing, indexing
 
 WORDS = (
     b"noindex", b"nofollow", b"none", b"all", b"max-snippet:", b"max-image-preview:large",

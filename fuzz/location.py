@@ -5,8 +5,8 @@ import re
 from fuzz.deadline import expect, in_time
 from polite.errors import InvalidURL
 from polite.origin import Origin, Target
-from polite.robots.access import Unavailable, Unreachable
-from polite.robots.exchange import SPOKEN, Exchange, Reply
+from polite.robots.fetching.exchange import SPOKEN, Exchange, Reply
+from polite.robots.fetching.result import Unavailable, Unreachable
 from polite.robots.policy import FetchPolicy
 
 WORDS = (

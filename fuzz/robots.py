@@ -2,7 +2,7 @@
 
 from fuzz.deadline import in_time
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
-from polite.robots.lint import lint
+from polite.robots.lint.lint import lint
 from polite.robots.parse import Robots, parse
 
 DIALECTS = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)

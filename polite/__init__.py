@@ -13,27 +13,27 @@ from polite.errors import (
     StoreFailed,
     shown,
 )
-from polite.explanation import Explanation
-from polite.frontier import Frontier, FrontierClosed
-from polite.gate import Gate, Permit
-from polite.indexing import ImagePreview, Indexing, indexing
+from polite.frontier.checked_scheduler import SchedulerFailed
+from polite.frontier.frontier import Frontier, FrontierClosed
+from polite.frontier.permit import TaskPermit
+from polite.gate.explanation import Explanation
+from polite.gate.gate import Gate, Permit
 from polite.origin import Origin, Target
 from polite.pacing.policy import Anchor, PacingPolicy
-from polite.pacing.scoping import OwnScope, ScopeLimit, Scopes
-from polite.referee import SchedulerFailed
+from polite.pacing.scopes import OwnScope, ScopeLimit, Scopes
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect, dialect
-from polite.robots.explained import Explained, Match, Sensitivity
-from polite.robots.lint import Finding, lint
-from polite.robots.packed import CorruptRobots
+from polite.robots.errors import Disallowed, Unreachable
+from polite.robots.indexing import ImagePreview, Indexing, indexing
+from polite.robots.lint.lint import Finding, lint
 from polite.robots.parse import Robots, parse
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
-from polite.robots.refusal import Disallowed, Unreachable
 from polite.robots.rules import Decision, Rule, RuleSet
+from polite.robots.serialization import CorruptRobots
 from polite.robots.signals import CleanParam, Signals, SignalSet
-from polite.task_permit import TaskPermit
-from polite.tasks import Admission, Task
+from polite.robots.trace import Explained, Match, Sensitivity
+from polite.task import Admission, Task
 from polite.transports.connector import guarded_connector
 from polite.version import __version__
 

@@ -8,19 +8,20 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TypeVar, Unpack
 
-from polite.addresses import AddressBook
 from polite.clock import SystemClock
 from polite.errors import InvalidOption, shown
 from polite.events import Event
-from polite.fetch import RobotsFetcher
-from polite.frontier import Frontier, FrontierOptions
-from polite.gate import Gate
+from polite.frontier.frontier import Frontier, FrontierOptions
+from polite.gate.address_book import AddressBook
+from polite.gate.gate import Gate
+from polite.gate.origin_manager import OriginManager
+from polite.gate.robots_fetcher import RobotsFetcher
+from polite.gate.turns import Turns
 from polite.origin import Origin
-from polite.origins import OriginManager
 from polite.pacers.local import LocalPacer
+from polite.pacing.effective_policy import Rulings
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.rulings import Rulings
-from polite.pacing.scoping import BoundScopes, ScopePolicy, Scopes
+from polite.pacing.scopes import BoundScopes, ScopePolicy, Scopes
 from polite.ports import (
     AddressSource,
     Clock,
@@ -35,7 +36,6 @@ from polite.ports import (
 )
 from polite.robots.agent import UserAgent
 from polite.robots.policy import FetchPolicy, RobotsPolicy
-from polite.turns import Turns
 
 log = logging.getLogger("polite")
 
@@ -201,7 +201,7 @@ def _scopes(pacing: PacingPolicy, book: AddressBook | None) -> ScopePolicy:
         return BoundScopes(pacing.scopes, addresses=book)
     # Imported here: the list is in a package of its own, and only who asks for domains needs it.
     try:
-        from polite.domains import registrable_domains
+        from polite.pacing.public_suffix import registrable_domains
     except ImportError as error:
         raise InvalidOption(
             "Scopes(domain=...) needs the public suffix list: pip install 'polite-crawl[domains]'"
@@ -250,9 +250,9 @@ async def open_frontier(
             frontier.end()
         return
     # Imported here: a crawler that keeps nothing loads no database.
-    from polite.reserve import Reserve
-    from polite.stores.queue import QueueFile
-    from polite.window import WINDOW
+    from polite.frontier.durable.active_origin import WINDOW
+    from polite.frontier.durable.store import Reserve
+    from polite.frontier.sqlite.database import QueueFile
 
     limits, order = frontier._limits, _order(scheduler)
     file = QueueFile(_queue_path(store), order=order, window=WINDOW, max_done=limits.max_done)

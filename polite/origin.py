@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from polite.url.fast_path import plain_origin, plain_path
 from polite.url.parse import DEFAULT_PORTS, MAX_URL, ParsedURL, parse_url
-from polite.url.plain import plain_origin, plain_path
 
 _put = object.__setattr__
 

@@ -8,11 +8,11 @@ from polite.events import Event
 from polite.origin import Origin
 from polite.pacing.outcome import Outcome
 from polite.pacing.pause import Circumstances, Pause
-from polite.pacing.scopes import Concurrency, Provisional, Rest
+from polite.pacing.scope_table import Concurrency, Provisional, Rest
 from polite.pacing.turnstile import Outlook, Turn
-from polite.robots.exchange import Ask, Failed, Reply
-from polite.robots.snapshot import Snapshot
-from polite.tasks import Task
+from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.fetching.snapshot import Snapshot
+from polite.task import Task
 
 
 class Timer(Protocol):
@@ -58,7 +58,7 @@ class RobotsStore(Protocol):
     async def load(self, origin: Origin) -> Snapshot | None: ...
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
-        """Keep `polite.robots.snapshot.merged(kept, snapshot)`, in one step with reading `kept`.
+        """Keep `polite.robots.fetching.snapshot.merged(kept, snapshot)`, in one step with reading `kept`.
 
         Another gate may have saved a younger answer since this one began to ask. The later answer counts, but a failure never
         replaces a good copy: it is kept beside it. A running back-off is never made shorter by another failure.

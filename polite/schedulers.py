@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from typing import Any, Literal
 
 from polite.origin import Origin
-from polite.tasks import Task
+from polite.task import Task
 
 Key = Callable[[Task], Any]
 # The order in which a frontier's file gives an origin's tasks to the scheduler, a few at a time.

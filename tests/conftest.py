@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from polite.testing import VirtualTimeLoop
-from tests import loops
+from tests.project import loops
 
 settings.register_profile(
     "polite", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
@@ -31,7 +31,7 @@ if LOOP not in ("", "eager", "uvloop"):
     raise pytest.UsageError(f"POLITE_TEST_LOOP must be eager or uvloop, got {LOOP!r}")
 # Their code has no event loop, so another loop changes nothing there.
 _WITHOUT_A_LOOP = frozenset(
-    "documents integrations pacing properties rfc9309 robots typing url".split()  # noqa: SIM905
+    "integrations pacing properties robots standards typing url".split()  # noqa: SIM905
 )
 
 

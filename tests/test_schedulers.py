@@ -7,7 +7,7 @@ import pytest
 from polite import schedulers
 from polite.origin import Origin, Target
 from polite.ports import Scheduler
-from polite.tasks import Task
+from polite.task import Task
 
 A, B, C = (Origin.of(f"https://{name}.test") for name in "abc")
 

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
 
 from polite.cli import stdin, urls
-from polite.cli.answer import Answer, as_object, as_text, exit_for, wants_colour
-from polite.cli.exits import Exit
+from polite.cli.exit_codes import Exit
 from polite.cli.file import rules
 from polite.cli.gate import gate
+from polite.cli.url_report import Answer, as_object, as_text, exit_for, wants_colour
 from polite.errors import InvalidURL
 from polite.robots.rules import Decision
 

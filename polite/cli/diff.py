@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from polite.cli import file, stdin, urls
-from polite.cli.answer import as_object
-from polite.cli.exits import Exit
+from polite.cli.exit_codes import Exit
+from polite.cli.url_report import as_object
 from polite.errors import InvalidURL, shown
 from polite.origin import Target
 from polite.robots.agent import UserAgent

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from itertools import islice
 
 from polite.cli import file
-from polite.cli.answer import exit_for
-from polite.cli.exits import Exit
+from polite.cli.exit_codes import Exit
 from polite.cli.gate import gate
 from polite.cli.options import spoken
+from polite.cli.url_report import exit_for
 from polite.errors import shown
-from polite.robots.access import Found
-from polite.robots.explained import Explained
+from polite.robots.fetching.result import Found
 from polite.robots.lines import readable, rows
 from polite.robots.parse import Robots, parse
 from polite.robots.rules import Decision
+from polite.robots.trace import Explained
 
 # Lines of the file that are shown: of more matching rules nobody reads the rest.
 _MOST_SHOWN = 60

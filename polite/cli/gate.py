@@ -4,7 +4,7 @@ import argparse
 from contextlib import AbstractAsyncContextManager
 
 from polite.compose import open_gate
-from polite.gate import Gate
+from polite.gate.gate import Gate
 from polite.robots.policy import BODY_LIMIT, FetchPolicy, RobotsPolicy
 
 

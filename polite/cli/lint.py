@@ -7,13 +7,13 @@ import sys
 from dataclasses import asdict
 
 from polite.cli import file, stdin
-from polite.cli.exits import Exit
+from polite.cli.exit_codes import Exit
 from polite.cli.gate import gate
 from polite.cli.options import spoken
 from polite.cli.sarif import sarif
 from polite.errors import shown
-from polite.robots.access import Found
-from polite.robots.lint import lint as findings_of
+from polite.robots.fetching.result import Found
+from polite.robots.lint.lint import lint as findings_of
 
 
 def lint(options: argparse.Namespace) -> Exit:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from polite.cli.exits import Exit
+from polite.cli.exit_codes import Exit
 from polite.cli.options import spoken
 from polite.cli.parser import parser
 from polite.errors import PoliteError

@@ -3,7 +3,7 @@
 import argparse
 from typing import NoReturn, TypeAlias
 
-from polite.cli.exits import Exit
+from polite.cli.exit_codes import Exit
 from polite.cli.fetch.options import options
 from polite.cli.options import dialects, network, rules, typed, whole
 from polite.robots.agent import UserAgent

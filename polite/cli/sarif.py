@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from urllib.parse import quote
 
 from polite.origin import Origin
-from polite.robots.finding import CODES, Finding
+from polite.robots.lint.finding import CODES, Finding
 from polite.version import __version__
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

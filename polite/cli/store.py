@@ -9,10 +9,10 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
-from polite.cli.exits import Exit
+from polite.cli.exit_codes import Exit
 from polite.errors import InvalidOption
 from polite.origin import Origin
-from polite.stores.inside import Inside
+from polite.stores.inspector import Inside
 
 _TIMES = ("fetched_at", "expires_at", "unreachable_since", "good_at", "back_off_until")
 

@@ -6,7 +6,7 @@ from datetime import time
 from typing import NamedTuple
 
 from polite.integrations import lenient
-from polite.robots import pace
+from polite.robots import pace_fields as pace
 from polite.robots.dialect import GOOGLE, RFC9309, Dialect
 from polite.robots.parse import Robots, parse
 

@@ -9,9 +9,9 @@ from polite.compose import open_gate
 from polite.errors import shown
 from polite.integrations import lenient
 from polite.origin import Target
-from polite.robots.access import Access, Found, Unavailable
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import RFC9309, Dialect
+from polite.robots.fetching.result import Access, Found, Unavailable
 from polite.robots.parse import Robots, parse
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.version import __version__

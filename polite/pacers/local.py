@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from polite.errors import GateClosed, Overloaded
-from polite.pacing.scopes import Concurrency, Provisional, Rest
+from polite.pacing.scope_table import Concurrency, Provisional, Rest
 from polite.pacing.turnstile import Outlook, Turn, Turnstile
 from polite.ports import Clock, Timer
 

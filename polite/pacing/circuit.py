@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from polite.pacing.outcome import Outcome
-from polite.pacing.refusals import growing
+from polite.pacing.refusal_back_off import growing
 
 # A row of failures this old is forgotten, as long as its circuit is not open (seconds).
 _KEPT_S = 3_600.0

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from polite.asked import AskedPace
+from polite.pace import AskedPace
 
 
 @dataclass(frozen=True, slots=True)

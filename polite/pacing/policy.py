@@ -9,7 +9,7 @@ from typing import Any, Self, TypedDict, Unpack
 from polite.errors import InvalidOption
 from polite.origin import Origin, Target
 from polite.pacing.overrides import Override, Overrides
-from polite.pacing.scoping import ScopePolicy, Scopes
+from polite.pacing.scopes import ScopePolicy, Scopes
 
 
 class Anchor(Enum):

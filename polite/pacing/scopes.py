@@ -1,110 +1,145 @@
-"""The scopes that are remembered: met when first named, forgotten when nothing needs them any more."""
+"""Which scopes a URL belongs to beside its origin: registrable domain, addresses, scopes of the user's own, the whole crawl."""
 
-import math
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from polite.errors import InvalidOption
-from polite.pacing.turn import Scope
-
-# For all scopes, or asked for each.
-Concurrency = int | Callable[[Hashable], int]
-Rest = float | Callable[[Hashable], float]
-# The delay that a grant of one request arms, or a function that gives it at the moment of the grant.
-Provisional = float | Callable[[], float]
+from polite.options import checked
+from polite.origin import Target
 
 
-class KnownScopes:
-    """A dict of scopes, and a ring of those that may be idle, looked at in turn: O(1) for each request, on average.
+class ScopePolicy(Protocol):
+    """A URL's scopes, narrowest first, at least one: anything hashable. Pure and fast: it is asked for each request.
 
-    A scope is idle when no turn is open or waits, its rest is over, and it has refused nothing for
-    `strikes_kept_s` since. One whose rest lies ahead is never forgotten: that would be an order to hurry.
+    Where it has a method `limit(scope)` that gives a ScopeLimit, this holds for the scope; None: what the policy says for all.
     """
 
-    __slots__ = ("_by_key", "_met", "_ring", "_strikes_kept_s", "concurrency", "provisional_s", "version")
+    def __call__(self, target: Target, /) -> tuple[Hashable, ...]: ...
+
+
+class ScopeName(NamedTuple):
+    """A scope that is no origin: its kind ("domain", "address", "crawl", or the user's own) and its name."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeLimit:
+    """A scope rests for `delay` seconds after each request, and `concurrency` of its requests may be under way at one time.
+
+    With a concurrency of 1 the rest is counted as the policy's anchor says, with more from the grant. Raises InvalidOption.
+    """
+
+    delay: float = 1.0
+    concurrency: int = 1
+
+    def __post_init__(self) -> None:
+        checked("ScopeLimit.delay", self.delay)
+        if type(self.concurrency) is not int or self.concurrency < 1:
+            raise InvalidOption(
+                f"ScopeLimit.concurrency={self.concurrency!r}: a whole number of 1 or more is needed"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnScope:
+    """A kind of scope of the user's own: `by` gives its name for a URL, or None where the URL belongs to none of the kind.
+
+    `by` must be pure and fast: it is asked for each request. Raises InvalidOption.
+    """
+
+    kind: str
+    by: Callable[[Target], str | None]
+    limit: ScopeLimit = ScopeLimit()
+
+    def __post_init__(self) -> None:
+        if type(self.kind) is not str or self.kind in {"", "domain", "address", "crawl"}:
+            raise InvalidOption(f"OwnScope.kind={self.kind!r}: a name that is not taken is needed")
+        if not callable(self.by):
+            raise InvalidOption(f"OwnScope.by={self.by!r}: a function of a Target is needed")
+        _limit("OwnScope.limit", self.limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scopes:
+    """Each URL takes turns at its origin, by the policy's own delay and concurrency, and at each of these that is given.
+
+    `domain`: its registrable domain by the public suffix list; needs `pip install 'polite-crawl[domains]'`. `address`: each IP
+    address that its host has. `crawl`: all URLs there are. `own`: kinds of the user's. Raises InvalidOption.
+    """
+
+    domain: ScopeLimit | None = None
+    address: ScopeLimit | None = None
+    crawl: ScopeLimit | None = None
+    own: Sequence[OwnScope] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("domain", "address", "crawl"):
+            if getattr(self, name) is not None:
+                _limit(f"Scopes.{name}", getattr(self, name))
+        object.__setattr__(self, "own", _own_scopes(self.own))
+        if len({each.kind for each in self.own}) < len(self.own):
+            raise InvalidOption(f"Scopes.own={self.own!r}: each kind once")
+
+    @property
+    def limits(self) -> dict[str, ScopeLimit]:
+        """By kind."""
+        limits = {"domain": self.domain, "address": self.address, "crawl": self.crawl}
+        limits |= {each.kind: each.limit for each in self.own}
+        return {kind: limit for kind, limit in limits.items() if limit is not None}
+
+
+class Found(Protocol):
+    """What it takes to name some scopes (ports.AddressSource)."""
+
+    def known(self, host: str) -> tuple[str, ...]: ...
+
+
+class BoundScopes:
+    """Scopes, and what it takes to name them: a ScopePolicy. `domain_of`: host to registrable domain."""
 
     def __init__(
         self,
-        concurrency: Concurrency,
-        provisional_s: Rest,
-        strikes_kept_s: float,
+        scopes: Scopes,
+        *,
+        domain_of: Callable[[str], str | None] | None = None,
+        addresses: Found | None = None,
     ) -> None:
-        self._by_key: dict[Hashable, Scope] = {}
-        self.concurrency = concurrency
-        self.provisional_s = provisional_s
-        self.version = 0  # of these two
-        self._strikes_kept_s = strikes_kept_s
-        self._ring: deque[Scope] = deque()
-        self._met = 0  # new ones since the last sweep
+        self._scopes = scopes
+        self._limits = scopes.limits
+        self._domain_of = domain_of if scopes.domain is not None else None
+        self._addresses = addresses if scopes.address is not None else None
+        self._crawl = () if scopes.crawl is None else (ScopeName("crawl", ""),)
 
-    def __len__(self) -> int:
-        return len(self._by_key)
+    def __call__(self, target: Target, /) -> tuple[Hashable, ...]:
+        """Narrowest first: a long rest of one origin stands in nobody else's line."""
+        host = target.origin.host
+        names: list[Hashable] = [target.origin]
+        if self._domain_of is not None and (domain := self._domain_of(host)) is not None:
+            names.append(ScopeName("domain", domain))
+        if self._addresses is not None:
+            names += [ScopeName("address", address) for address in self._addresses.known(host)]
+        for own in self._scopes.own:
+            if (name := own.by(target)) is not None:
+                names.append(ScopeName(own.kind, name))
+        return (*names, *self._crawl)
 
-    def find(self, key: Hashable) -> Scope | None:
-        """The scope, if it is remembered."""
-        return self._by_key.get(key)
+    def limit(self, scope: Hashable) -> ScopeLimit | None:
+        """What holds for a scope, or None for an origin."""
+        return self._limits.get(scope.kind) if isinstance(scope, ScopeName) else None
 
-    def named(self, keys: Sequence[Hashable]) -> tuple[Scope, ...]:
-        """The scopes of these keys, each once, in order.
 
-        New ones are made. Raises ValueError when there are none.
-        """
-        if len(keys) == 1:
-            key = keys[0]
-            return (self._by_key.get(key) or self._meet(key),)
-        if not keys:
-            raise ValueError("a turn needs at least one scope: without one, nothing would hold it back")
-        return tuple([self._by_key.get(key) or self._meet(key) for key in dict.fromkeys(keys)])
+def _own_scopes(value: object) -> tuple[OwnScope, ...]:
+    if isinstance(value, list | tuple) and all(isinstance(each, OwnScope) for each in value):
+        return tuple(value)
+    raise InvalidOption(f"Scopes.own={value!r}: a list or tuple of OwnScope is needed")
 
-    def retire(self, *scopes: Scope) -> None:
-        """These may be idle from now.
 
-        Have them looked at. Whoever names scopes and opens no turn must do this.
-        """
-        for scope in scopes:
-            if not scope.listed and not scope.open and not scope.awaited:
-                scope.listed = True
-                self._ring.append(scope)
-
-    def sweep(self, now: float, requests: int) -> None:
-        """Forget the idle among the next in the ring. To be called once for so many requests.
-
-        Twice as many are looked at as could have come, so that those looked at outrun those that come: what
-        is remembered stays below a small multiple of what is in use.
-        """
-        ring = self._ring
-        for _ in range(min(len(ring), 2 * (requests + self._met))):
-            scope = ring.popleft()
-            if scope.open or scope.awaited:
-                scope.listed = False  # it comes back by retire()
-            elif scope.ready_at + (self._strikes_kept_s if scope.strikes else 0.0) > now:
-                ring.append(scope)
-            else:
-                del self._by_key[scope.key]
-        self._met = 0
-
-    def known(self) -> list[Hashable]:
-        """The keys of all that are remembered."""
-        return list(self._by_key)
-
-    def limits(self, key: Hashable) -> tuple[int, float]:
-        """What holds for a scope now: turns that may be open at one time, and the rest that a grant arms. Raises InvalidOption."""
-        limit, rest = self.concurrency, self.provisional_s
-        if callable(limit):
-            limit = limit(key)
-            if limit < 1:
-                raise InvalidOption(
-                    f"PacingPolicy.concurrency gives {limit!r} for {key!r}: at least 1 is needed"
-                )
-        if callable(rest):
-            rest = rest(key)
-            if not 0 <= rest < math.inf:
-                raise InvalidOption(
-                    f"a rest of {rest!r} s for {key!r}: a finite number of 0 or more is needed"
-                )
-        return limit, rest
-
-    def _meet(self, key: Hashable) -> Scope:
-        scope = self._by_key[key] = Scope(key, *self.limits(key), self.version)
-        self._met += 1
-        return scope
+def _limit(name: str, value: object) -> None:
+    if not isinstance(value, ScopeLimit):
+        raise InvalidOption(f"{name}={value!r}: a ScopeLimit is needed")

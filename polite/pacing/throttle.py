@@ -4,13 +4,13 @@ import random
 from collections.abc import Callable
 from typing import Protocol
 
-from polite.asked import AskedPace
 from polite.errors import InvalidOption
-from polite.pacing.delays import CrawlDelay, Latency, MinDelay, RequestRates
+from polite.options import checked
+from polite.pace import AskedPace
 from polite.pacing.outcome import Outcome
 from polite.pacing.pause import Circumstances, Pause
-from polite.pacing.refusals import REFUSALS, BackOff, RetryAfter
-from polite.pacing.seconds import checked
+from polite.pacing.refusal_back_off import REFUSALS, BackOff, RetryAfter
+from polite.pacing.throttle_parts import CrawlDelay, Latency, MinDelay, RequestRates
 
 __all__ = ["REFUSALS", "Circumstances", "DelayThrottle", "Jittered", "Longest", "Part", "Pause"]
 

@@ -15,10 +15,10 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from polite.errors import InvalidOption, Overloaded
-from polite.pacing.ladder import Ladder
 from polite.pacing.outlook import Outlook
-from polite.pacing.scopes import Concurrency, KnownScopes, Provisional, Rest
+from polite.pacing.scope_table import Concurrency, KnownScopes, Provisional, Rest
 from polite.pacing.turn import Scope, Turn, TurnState
+from polite.pacing.wait_queue import Ladder
 
 log = logging.getLogger("polite")
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import Dialect
-from polite.robots.group import chosen, rules_of
+from polite.robots.groups import chosen, rules_of
 from polite.robots.lines import readable
 from polite.robots.rules import RuleSet
-from polite.robots.section import Sections
+from polite.robots.sections import Sections
 
 
 class Bindings:

@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import NamedTuple, NoReturn, Protocol
 
 from polite.errors import shown
-from polite.robots.access import Access
+from polite.robots.fetching.result import Access
 from polite.robots.lines import readable
 from polite.robots.reason import Reason
 

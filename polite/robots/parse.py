@@ -8,14 +8,14 @@ from polite.robots.agent import UserAgent
 from polite.robots.bindings import Bindings
 from polite.robots.decision import Decision
 from polite.robots.dialect import RFC9309, Dialect
-from polite.robots.explained import Explained, explain
-from polite.robots.group import Group, bind, groups
+from polite.robots.groups import Group, bind, groups
 from polite.robots.lines import Field, fields_of, lines, octets, readable, text
-from polite.robots.packed import pack, unpack
+from polite.robots.normalized_text import to_text
 from polite.robots.rules import RuleSet
-from polite.robots.section import Sections, field_lines
+from polite.robots.sections import Sections, field_lines
+from polite.robots.serialization import pack, unpack
 from polite.robots.signals import CleanParam, Places, Signals, SignalSet, SiteSignals, site_signals
-from polite.robots.text import to_text
+from polite.robots.trace import Explained, explain
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 # A file of more octets may take longer than 5 ms to be read, bound and made ready to be asked (`RuleSet.prepare`), if it

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import RFC9309, Dialect
-from polite.robots.group import chosen, rules_of
-from polite.robots.ranking import Reading
+from polite.robots.groups import chosen, rules_of
+from polite.robots.matching.ranking import Reading
 from polite.robots.rules import RuleSet
-from polite.robots.section import Sections
+from polite.robots.sections import Sections
 
 # Fields that change how paths compare, which groups an agent chooses, and the text that is read: none of them changes
 # where a given text is cut. A field that is missing here costs time and changes no result.

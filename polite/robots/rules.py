@@ -5,16 +5,24 @@ from collections.abc import Sequence
 from sys import maxsize
 
 from polite.errors import InvalidURL
-from polite.robots.access import Access
 from polite.robots.decision import Decision, Rule
 from polite.robots.dialect import RFC9309, Dialect, WildcardConflict
-from polite.robots.index import MOST_MADE, Index
+from polite.robots.fetching.result import Access
 from polite.robots.lines import readable
-from polite.robots.pace import RequestRate, VisitTime, slowest
-from polite.robots.pattern import Matcher, fits, grammar
-from polite.robots.ranking import Match, Ranking, Reading, matching, ranking, reading
+from polite.robots.matching.pattern import Matcher, fits, grammar
+from polite.robots.matching.prefilter import (
+    ALL_ALLOWED,
+    ALL_DENIED,
+    IMPASSABLE,
+    MOST_RULES,
+    UNDECIDED,
+    Screen,
+    screen,
+)
+from polite.robots.matching.ranking import Match, Ranking, Reading, matching, ranking, reading
+from polite.robots.matching.rule_index import MOST_MADE, Index
+from polite.robots.pace_fields import RequestRate, VisitTime, slowest
 from polite.robots.reason import Reason
-from polite.robots.screen import ALL_ALLOWED, ALL_DENIED, IMPASSABLE, MOST_RULES, UNDECIDED, Screen, screen
 
 __all__ = ["Decision", "Rule", "RuleSet"]
 

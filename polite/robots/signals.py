@@ -10,10 +10,10 @@ from typing import NamedTuple
 from polite.robots import preferences
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import Dialect
-from polite.robots.group import chosen
+from polite.robots.groups import chosen
 from polite.robots.lines import WHITE, Field, Line, line_of, readable, rows
-from polite.robots.pattern import grammar
-from polite.robots.section import Sections
+from polite.robots.matching.pattern import grammar
+from polite.robots.sections import Sections
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 _READERS: dict[str, Callable[[str], dict[str, bool]]] = {

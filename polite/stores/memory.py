@@ -5,8 +5,8 @@ from collections import OrderedDict
 from dataclasses import replace
 
 from polite.origin import Origin
+from polite.robots.fetching.snapshot import Snapshot, merged
 from polite.robots.policy import count
-from polite.robots.snapshot import Snapshot, merged
 
 
 class MemoryStore:

@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from polite.stores.connection import WrongFile
+from polite.stores.database import WrongFile
 
 # "poli": by it a file is known as ours, whatever it is called.
 APPLICATION_ID = 0x706F6C69

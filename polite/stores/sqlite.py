@@ -11,12 +11,12 @@ from typing import Literal
 from polite.errors import InvalidOption, Overloaded, StoreFailed
 from polite.origin import Origin
 from polite.ports import Hold
+from polite.robots.fetching.snapshot import Snapshot, merged
 from polite.robots.policy import count, seconds
-from polite.robots.snapshot import Snapshot, merged
-from polite.stores.file import StoreFile
-from polite.stores.outage import Outage, Unwritten, later
-from polite.stores.room import Room
-from polite.stores.worker import Worker
+from polite.stores.batch_worker import Worker
+from polite.stores.eviction import Room
+from polite.stores.fallback import Outage, Unwritten, later
+from polite.stores.robots_database import StoreFile
 
 log = logging.getLogger("polite")
 

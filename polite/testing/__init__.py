@@ -2,7 +2,7 @@
 
 from polite.testing.clock import LoopClock, ManualClock
 from polite.testing.loop import Deadlock, VirtualTimeLoop
-from polite.testing.lying import LyingServer, lying_server
+from polite.testing.scripted_server import LyingServer, lying_server
 from polite.testing.simulation import Page, PageFailed, Report, Simulation, SimulationFailed, Sites
 from polite.testing.transport import ScriptedTransport
 

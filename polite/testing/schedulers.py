@@ -9,10 +9,10 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
+from polite.frontier.checked_scheduler import Referee
 from polite.origin import Target
 from polite.ports import Scheduler
-from polite.referee import Referee
-from polite.tasks import Task
+from polite.task import Task
 
 Make = Callable[[], Scheduler]
 Check = Callable[[Make], None]

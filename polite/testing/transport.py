@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from polite.robots.exchange import Ask, Failed, Reply
+from polite.robots.fetching.exchange import Ask, Failed, Reply
 
 Answer = Reply | Failed | Exception
 

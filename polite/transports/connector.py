@@ -18,7 +18,7 @@ def guarded_connector(policy: FetchPolicy | None = None, **options: object) -> "
     message names the option. Call it where an event loop runs; the session closes it. Raises InvalidOption.
     """
     # Imported here, so that `import polite` loads no HTTP client.
-    connector: aiohttp.TCPConnector = import_module("polite.transports.guarded").GuardedConnector(
+    connector: aiohttp.TCPConnector = import_module("polite.transports.guarded_connector").GuardedConnector(
         policy or FetchPolicy(), **options
     )
     return connector

@@ -5,13 +5,13 @@ import re
 from urllib.parse import unquote_to_bytes
 
 from polite.origin import Target
-from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-from polite.transports.ftp_line import FtpLine, FtpReply, NotFtp, dial
-from polite.transports.guard import AddressGuard, AddressRefused, literal
+from polite.transports.address_guard import AddressGuard, AddressRefused, literal
+from polite.transports.ftp_connection import FtpLine, FtpReply, NotFtp, dial
 from polite.transports.inflate import Inflater
-from polite.transports.reached import reason_of
+from polite.transports.os_errors import reason_of
 from polite.transports.resolver import NameNotResolved, resolver_for
 
 _PORT = 21

@@ -10,15 +10,15 @@ from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 from yarl import URL
 
 from polite.errors import InvalidOption
-from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-from polite.transports.guard import blocked, refusals
-from polite.transports.guarded import GuardedConnector
+from polite.transports.address_guard import blocked, refusals
+from polite.transports.guarded_connector import GuardedConnector
 from polite.transports.inflate import Inflater
-from polite.transports.reached import reason_of
+from polite.transports.os_errors import reason_of
 from polite.transports.resolver import NameNotResolved
-from polite.transports.wire import WatchedResponse
+from polite.transports.strict_response import WatchedResponse
 
 # X509_V_ERR_...: what OpenSSL found wrong with a certificate (x509_vfy.h).
 _CERTIFICATE_REASONS = {

@@ -2,7 +2,7 @@
 
 import zlib
 
-from polite.robots.exchange import BodyEnd
+from polite.robots.fetching.exchange import BodyEnd
 
 # An honest server sends one gzip member; a few are allowed (RFC 1952, 2.2), thousands are an attack on our time.
 _MOST_MEMBERS = 16

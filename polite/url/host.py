@@ -2,10 +2,10 @@
 
 import re
 
+from polite.url.errors import Refusal
 from polite.url.idn import domain_to_ascii
 from polite.url.ip import ends_in_number, parse_ipv4, parse_ipv6
 from polite.url.percent import decode, encode_opaque_host
-from polite.url.refusal import Refusal
 
 _FORBIDDEN_IN_HOST = re.compile(r"[\x00\t\n\r #/:<>?@\[\\\]^|]").search
 _FORBIDDEN_IN_DOMAIN = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]").search

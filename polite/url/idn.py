@@ -7,8 +7,8 @@ from functools import lru_cache
 from idna import IDNAError, check_bidi, valid_contextj
 from idna.uts46data import uts46_replacements, uts46_starts, uts46_statuses
 
+from polite.url.errors import Refusal
 from polite.url.punycode import decode_label, encode_label
-from polite.url.refusal import Refusal
 
 # In characters. A name in DNS has at most 253 octets (RFC 1035, 2.3.4); the standard sets no limit, but each
 # character here costs a search in a table.

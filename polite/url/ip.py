@@ -2,7 +2,7 @@
 
 import re
 
-from polite.url.refusal import Refusal
+from polite.url.errors import Refusal
 
 # The last label decides: digits, or 0x with any hexadecimal digits or none; one trailing dot may follow.
 _ENDS_IN_NUMBER = re.compile(r"(?:^|\.)(?:[0-9]++|0x[0-9a-f]*+)\.?\Z").search

@@ -4,10 +4,10 @@ import re
 from typing import NamedTuple
 
 from polite.errors import InvalidURL
+from polite.url.errors import Refusal
 from polite.url.host import parse_host
 from polite.url.path import normalise_path
 from polite.url.percent import encode_fragment, encode_query, encode_special_query, encode_userinfo
-from polite.url.refusal import Refusal
 
 # In characters, before and after. Servers refuse request lines far shorter; a megabyte of URL is an attack.
 MAX_URL = 65_536

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import chain
 
-from polite.url.refusal import Refusal
+from polite.url.errors import Refusal
 
 # The parameters that RFC 3492, section 5, fixes for names.
 _BASE, _TMIN, _TMAX, _SKEW, _DAMP, _BIAS, _FIRST = 36, 1, 26, 38, 700, 72, 0x80

@@ -9,10 +9,10 @@ import pytest
 from polite.errors import InvalidOption
 from polite.origin import Origin
 from polite.ports import RobotsStore
-from polite.robots.access import Found, Unavailable, Unreachable
+from polite.robots.fetching.result import Found, Unavailable, Unreachable
+from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
-from polite.robots.snapshot import Snapshot, renewed
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 

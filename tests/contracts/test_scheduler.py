@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from polite import schedulers
+from polite.frontier.checked_scheduler import SchedulerFailed
 from polite.origin import Origin
 from polite.ports import Scheduler
-from polite.referee import SchedulerFailed
-from polite.tasks import Task
+from polite.task import Task
 from polite.testing.schedulers import SCHEDULER_CONTRACT, Check
 
 MAKERS = [

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import trustme
 
 from polite.testing import LyingServer, lying_server
-from polite.testing.lying import Lie
+from polite.testing.scripted_server import Lie
 from tests.faults.names import A, telling
 
 RULES = b"User-agent: *\nDisallow: /private\n"

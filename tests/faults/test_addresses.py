@@ -10,11 +10,11 @@ import aiohttp
 import pytest
 
 import polite
-from polite.robots.access import Unreachable
+from polite.robots.fetching.result import Unreachable
 from polite.robots.reason import Reason
 from polite.testing import lying_server
+from polite.transports.address_guard import public
 from polite.transports.connector import guarded_connector
-from polite.transports.guard import public
 from polite.transports.resolver import Resolver
 from tests.faults.names import AAAA, A, telling
 from tests.faults.stage import answered, ok
@@ -114,7 +114,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         sockets.append(arguments)
         return socket.socket(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("polite.transports.guard.socket", SimpleNamespace(socket=make))
+    monkeypatch.setattr("polite.transports.address_guard.socket", SimpleNamespace(socket=make))
     return sockets
 
 

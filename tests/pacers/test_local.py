@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from polite.background import start_later
 from polite.errors import GateClosed, Overloaded
+from polite.gate.background import start_later
 from polite.pacers import local
 from polite.pacers.local import LocalPacer
 from polite.pacing.turnstile import Turn, TurnState

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from polite.origin import Origin
+from polite.pacing.effective_policy import Rulings
 from polite.pacing.outcome import Outcome
 from polite.pacing.pause import Circumstances, Pause
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.rulings import Rulings
 
 GIVEN = Circumstances(None, 0, 0.0)
 WELL = Outcome(200)

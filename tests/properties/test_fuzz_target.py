@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 import fuzz.deadline
 from fuzz.robots import DIALECTS, SEEDS, WORDS, one_input
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309
-from polite.robots.packed import pack
 from polite.robots.parse import Robots
+from polite.robots.serialization import pack
 
 pieces = st.one_of(
     st.sampled_from(WORDS), st.sampled_from([b" /a", b"a-b", b"/", b"\n", b":", b"5"]), st.binary(max_size=4)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 import fuzz.deadline
 from fuzz import freshness, ftp, indexing, inflate, location, preferences, retry_after
 from fuzz.targets import TARGETS
-from polite.indexing import Indexing
 from polite.pacing.throttle import Pause
-from polite.robots.access import Unreachable
-from polite.robots.exchange import BodyEnd, Reply
+from polite.robots.fetching.exchange import BodyEnd, Reply
+from polite.robots.fetching.result import Unreachable
+from polite.robots.indexing import Indexing
 from polite.robots.reason import Reason
 from polite.transports.inflate import Inflater
 

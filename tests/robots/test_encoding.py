@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from polite.robots.dialect import GOOGLE, RFC9309
 from polite.robots.encoding import counted, wide_encoding
-from polite.robots.lint import lint
+from polite.robots.lint.lint import lint
 from polite.robots.parse import Robots, parse
 
 WIDE = ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]

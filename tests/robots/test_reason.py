@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 
 import polite
-from polite.robots.access import Unreachable
+from polite.robots.fetching.result import Unreachable
 from polite.robots.reason import Reason
 
 POLICIES = {policy.__name__: policy for policy in (polite.RobotsPolicy, polite.FetchPolicy)}

@@ -11,7 +11,7 @@ from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC
 from polite.robots.lines import text
 from polite.robots.parse import parse
 from polite.robots.rereading import Rereading
-from tests.robots.test_steps import steps
+from tests.robots.matching.test_steps import steps
 
 NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
 FIELDS = [field.name for field in fields(Dialect) if field.name != "name"]

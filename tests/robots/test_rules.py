@@ -5,8 +5,8 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from polite.errors import InvalidURL
-from polite.robots.access import Unavailable, Unreachable
 from polite.robots.dialect import GOOGLE
+from polite.robots.fetching.result import Unavailable, Unreachable
 from polite.robots.parse import parse
 from polite.robots.reason import Reason
 from polite.robots.rules import Rule, RuleSet

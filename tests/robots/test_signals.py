@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309
 from polite.robots.parse import parse
 from polite.robots.signals import CleanParam, Signals
-from tests.robots.test_steps import steps
+from tests.robots.matching.test_steps import steps
 
 # The example of draft-ietf-aipref-attach, 3.5, in our words.
 DRAFT = """\

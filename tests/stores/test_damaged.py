@@ -9,14 +9,14 @@ import pytest
 
 from polite.errors import StoreFailed
 from polite.ports import Hold
-from polite.robots.access import Found, Unavailable, Unreachable
+from polite.robots.fetching.result import Found, Unavailable, Unreachable
+from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
-from polite.robots.snapshot import Snapshot, renewed
-from polite.stores import file as store_file
-from polite.stores.file import StoreFile
-from polite.stores.inside import Inside
-from polite.stores.room import Room
+from polite.stores import robots_database as store_file
+from polite.stores.eviction import Room
+from polite.stores.inspector import Inside
+from polite.stores.robots_database import StoreFile
 
 POLICY = RobotsPolicy()
 PAGE = 4096

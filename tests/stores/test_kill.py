@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_killed_five_times_nothing_acknowledged_is_lost():
-    command = [sys.executable, "-m", "tests.soak", "kill", "5"]
+    command = [sys.executable, "-m", "tests.system.soak", "kill", "5"]
 
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, cwd=ROOT)
 

@@ -8,7 +8,7 @@ import pytest
 import polite
 from polite.pacing.policy import PacingPolicy
 from polite.ports import Hold
-from polite.robots.exchange import Reply
+from polite.robots.fetching.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 
 pytestmark = pytest.mark.virtual_time

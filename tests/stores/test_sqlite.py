@@ -15,12 +15,13 @@ import pytest
 from polite.errors import InvalidOption, Overloaded, StoreFailed
 from polite.origin import Origin
 from polite.ports import Hold, HoldStore, RobotsStore
-from polite.robots.access import Found, Unreachable
+from polite.robots.fetching.result import Found, Unreachable
+from polite.robots.fetching.snapshot import renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
-from polite.robots.snapshot import renewed
-from polite.stores import outage, worker
-from polite.stores.file import StoreFile
+from polite.stores import batch_worker as worker
+from polite.stores import fallback as outage
+from polite.stores.robots_database import StoreFile
 from polite.stores.sqlite import SqliteStore
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -405,8 +406,8 @@ def test_a_file_that_may_not_grow_is_an_error_too(path):
 import asyncio, os, resource, sys
 from polite.errors import StoreFailed
 from polite.origin import Origin
-from polite.robots.access import Found
-from polite.robots.snapshot import Snapshot
+from polite.robots.fetching.result import Found
+from polite.robots.fetching.snapshot import Snapshot
 from polite.stores.sqlite import SqliteStore
 
 async def main():

@@ -9,11 +9,11 @@ import pytest
 
 import polite
 from polite.origin import Target
-from polite.robots.exchange import Ask, Failed, Reply
+from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.reason import Reason
 from polite.testing import lying_server
 from polite.transports.connector import guarded_connector
-from polite.transports.guarded import GuardedConnector, ProxyRefused
+from polite.transports.guarded_connector import GuardedConnector, ProxyRefused
 from polite.transports.http import HttpTransport
 
 HOME = {"allowed_networks": ["127.0.0.0/8"]}

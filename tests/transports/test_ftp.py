@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import polite
 from polite.origin import Origin, Target
-from polite.robots.access import Found, Unavailable
-from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.fetching.result import Found, Unavailable
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.testing import LyingServer, lying_server
-from polite.testing.lying import Lie
+from polite.testing.scripted_server import Lie
 from polite.transports.ftp import FtpTransport
-from polite.transports.ftp_line import LONGEST_LINE, MOST_LINES, NotFtp, read_reply
+from polite.transports.ftp_connection import LONGEST_LINE, MOST_LINES, NotFtp, read_reply
 from tests.faults.ftp import ftp
 from tests.faults.names import AAAA, A, telling
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import pytest
 import trustme
 
-from polite.cli.demo.names import nameserver
+from polite.cli.demo.dns_server import nameserver
 from polite.origin import Target
-from polite.robots.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.transports.http import HttpTransport

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import assert_type
 
 import polite
-from polite.counters import Counters
 from polite.events import (
     Closed,
     Event,
@@ -19,13 +18,14 @@ from polite.events import (
     Slowed,
     Waited,
 )
-from polite.pacing.delays import MinDelay
+from polite.gate.counters import Counters
 from polite.pacing.outcome import Outcome
 from polite.pacing.pause import Circumstances
 from polite.pacing.throttle import DelayThrottle, Longest, Pause
+from polite.pacing.throttle_parts import MinDelay
 from polite.ports import Clock, Listener, RobotsStore, Throttle, Timer, Transport
-from polite.robots.exchange import Ask, Failed, Reply
-from polite.robots.snapshot import Snapshot
+from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.fetching.snapshot import Snapshot
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ManualClock, ScriptedTransport, VirtualTimeLoop

@@ -2,8 +2,8 @@
 
 import pytest
 
+from polite.url.errors import Refusal
 from polite.url.host import parse_host
-from polite.url.refusal import Refusal
 
 
 @pytest.mark.parametrize(

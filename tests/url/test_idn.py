@@ -4,8 +4,8 @@ import unicodedata
 
 import pytest
 
+from polite.url.errors import Refusal
 from polite.url.idn import MAX_IDN, domain_to_ascii
-from polite.url.refusal import Refusal
 
 
 @pytest.mark.parametrize(

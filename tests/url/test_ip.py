@@ -2,8 +2,8 @@
 
 import pytest
 
+from polite.url.errors import Refusal
 from polite.url.ip import ends_in_number, parse_ipv4, parse_ipv6
-from polite.url.refusal import Refusal
 
 
 @pytest.mark.parametrize("host", ["1", "a.1", "1.2.3.4.", "0x", "a.0x", "a.0xff", "09", "1.2.3.08."])

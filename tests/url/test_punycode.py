@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polite.url.errors import Refusal
 from polite.url.punycode import decode_label, encode_label
-from polite.url.refusal import Refusal
 
 _SAMPLES = [
     ("ليهمابتكلموشعربي؟", "egbpdaj6bu4bxfgehfvwxn"),

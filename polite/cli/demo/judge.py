@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from polite.cli.demo.hit import ROBOTS, Hit
-from polite.cli.demo.world import BUSY_REST_S, HOSTS, MIN_DELAY_S, RETRY_AFTER_S, Host
+from polite.cli.demo.request_log import ROBOTS, Hit
+from polite.cli.demo.sites import BUSY_REST_S, HOSTS, MIN_DELAY_S, RETRY_AFTER_S, Host
 
 
 @dataclass(frozen=True, slots=True)

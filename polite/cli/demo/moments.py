@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from polite.cli.demo.hit import Hit
-from polite.cli.timeline.moment import Kind, Moment
-from polite.cli.timeline.picture import draw
+from polite.cli.demo.request_log import Hit
+from polite.cli.timeline.log_entry import Kind, Moment
+from polite.cli.timeline.svg import draw
 from polite.events import Event, PutOff, Refused, Slowed
 from polite.origin import Origin
 

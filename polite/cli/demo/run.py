@@ -10,15 +10,15 @@ from pathlib import Path
 import aiohttp
 
 from polite.cli.demo.crawler import WAITING, crawl
-from polite.cli.demo.hit import Hit
+from polite.cli.demo.dns_server import nameserver
 from polite.cli.demo.judge import Verdict, judge
 from polite.cli.demo.moments import Scribe, write
-from polite.cli.demo.names import nameserver
 from polite.cli.demo.progress import Progress, Stage
+from polite.cli.demo.request_log import Hit
 from polite.cli.demo.server import Web, playing
+from polite.cli.demo.sites import AGENT, BUSY_REST_S, HOSTS, MIN_DELAY_S
 from polite.cli.demo.table import print_table, rows
 from polite.cli.demo.tally import Tally
-from polite.cli.demo.world import AGENT, BUSY_REST_S, HOSTS, MIN_DELAY_S
 from polite.compose import open_gate
 from polite.events import Event
 from polite.origin import Origin

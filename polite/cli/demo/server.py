@@ -13,8 +13,8 @@ from typing import cast
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from polite.cli.demo.hit import HOP, ROBOTS, Hit
-from polite.cli.demo.world import HOSTS, RETRY_AFTER_S, Host, Quirk
+from polite.cli.demo.request_log import HOP, ROBOTS, Hit
+from polite.cli.demo.sites import HOSTS, RETRY_AFTER_S, Host, Quirk
 
 _SLOW_S = 0.5
 # So many times a free port is looked for that is free on all addresses.

@@ -7,25 +7,25 @@ from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 
-from polite.cli.exits import Exit
-from polite.cli.fetch.apart import Named, apart
+from polite.cli.exit_codes import Exit
 from polite.cli.fetch.crawl import Archive, Crawl
+from polite.cli.fetch.event_log import Journal
+from polite.cli.fetch.event_log import reopen as reopen_log
 from polite.cli.fetch.folder import BODIES, Folder
 from polite.cli.fetch.interrupt import Interrupt, interrupts
-from polite.cli.fetch.journal import Journal
-from polite.cli.fetch.journal import reopen as reopen_log
-from polite.cli.fetch.ledger import MOST, Ledger
 from polite.cli.fetch.left import left
-from polite.cli.fetch.notes import Notes
+from polite.cli.fetch.origin_stats import MOST, Ledger
+from polite.cli.fetch.output_paths import Named, apart
 from polite.cli.fetch.page import Pages
 from polite.cli.fetch.record import Records, is_begun, reopen
 from polite.cli.fetch.run import Run
+from polite.cli.fetch.run_log import Notes
 from polite.cli.fetch.warc import Warc
 from polite.clock import SystemClock
 from polite.compose import open_frontier, open_gate
 from polite.errors import InvalidOption
-from polite.frontier import Frontier
-from polite.gate import Gate
+from polite.frontier.frontier import Frontier
+from polite.gate.gate import Gate
 from polite.pacing.policy import PacingPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 

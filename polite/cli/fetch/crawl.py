@@ -6,17 +6,17 @@ from typing import Protocol
 
 import aiohttp
 
-from polite.cli.fetch.notes import Notes
 from polite.cli.fetch.page import NotDialled, Page, Pages
 from polite.cli.fetch.record import Record
+from polite.cli.fetch.run_log import Notes
 from polite.cli.options import spoken
 from polite.cli.urls import valid
 from polite.errors import InvalidURL, Overloaded
-from polite.frontier import Frontier
-from polite.gate import Gate
+from polite.frontier.frontier import Frontier
+from polite.frontier.permit import TaskPermit
+from polite.gate.gate import Gate
 from polite.origin import Target
-from polite.task_permit import TaskPermit
-from polite.tasks import Admission, Task
+from polite.task import Admission, Task
 
 # URLs that are put at one time: a file takes many in hardly more time than one.
 _PUT_AT_ONCE = 500

@@ -5,7 +5,7 @@ import contextlib
 import signal
 from collections.abc import AsyncIterator
 
-from polite.cli.exits import Exit
+from polite.cli.exit_codes import Exit
 
 # Containers and service managers send SIGTERM where a person presses ^C.
 _STATUSES = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}

@@ -6,12 +6,12 @@ from typing import Self
 import aiohttp
 from yarl import URL
 
-from polite.gate import Permit
+from polite.gate.gate import Permit
 from polite.robots.agent import UserAgent
-from polite.robots.exchange import BodyEnd, as_sent
+from polite.robots.fetching.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy
+from polite.transports.address_guard import blocked, refusals
 from polite.transports.connector import guarded_connector
-from polite.transports.guard import blocked, refusals
 from polite.transports.http import ask_once
 from polite.transports.inflate import Inflater
 

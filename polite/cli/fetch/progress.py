@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TextIO
 
-from polite.cli.fetch.ledger import Entry
+from polite.cli.fetch.origin_stats import Entry
 from polite.cli.terminal import console
 from polite.errors import shown
 

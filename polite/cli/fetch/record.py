@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from polite.cli.exits import Exit
+from polite.cli.exit_codes import Exit
 from polite.cli.fetch.page import Page
 from polite.errors import InvalidOption
-from polite.robots.exchange import BodyEnd
+from polite.robots.fetching.exchange import BodyEnd
 
 Record = dict[str, object]
 

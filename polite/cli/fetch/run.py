@@ -6,12 +6,12 @@ import sys
 from contextlib import aclosing
 
 from polite.cli import urls
-from polite.cli.exits import Exit
+from polite.cli.exit_codes import Exit
 from polite.cli.fetch.crawl import Crawl
 from polite.cli.fetch.interrupt import Interrupt
-from polite.cli.fetch.notes import Notes
 from polite.cli.fetch.progress import ROWS, Progress, Stage, line
-from polite.frontier import Frontier
+from polite.cli.fetch.run_log import Notes
+from polite.frontier.frontier import Frontier
 
 # Beyond so many origins it takes some milliseconds to find those that take longest.
 _MANY = 5_000

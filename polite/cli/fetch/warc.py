@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from polite.cli.fetch.page import Page
 from polite.errors import InvalidOption
 from polite.origin import Target
-from polite.robots.exchange import BodyEnd
+from polite.robots.fetching.exchange import BodyEnd
 from polite.version import __version__
 
 if TYPE_CHECKING:

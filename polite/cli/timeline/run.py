@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from polite.cli.exits import Exit
-from polite.cli.timeline.moment import Log
-from polite.cli.timeline.picture import draw
+from polite.cli.exit_codes import Exit
+from polite.cli.timeline.log_entry import Log
+from polite.cli.timeline.svg import draw
 
 
 def timeline(options: argparse.Namespace) -> Exit:

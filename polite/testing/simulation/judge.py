@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from polite.pacing.policy import Anchor, PacingPolicy
-from polite.pacing.scoping import ScopeLimit, Scopes
+from polite.pacing.scopes import ScopeLimit, Scopes
 from polite.robots.policy import RobotsPolicy
 from polite.testing.simulation.plan import Plan, RobotsAnswer, several_at_a_time
 from polite.testing.simulation.trace import Trace

@@ -12,11 +12,11 @@ from polite import schedulers
 from polite.compose import open_frontier, open_gate
 from polite.errors import Overloaded, PermitMisused, StoreFailed
 from polite.events import Dropped, Event, Granted, PutOff, Reclaimed, Refused, Skipped
-from polite.frontier import Frontier, FrontierClosed
-from polite.gate import Gate, Permit
+from polite.frontier.frontier import Frontier, FrontierClosed
+from polite.gate.gate import Gate, Permit
 from polite.pacing.policy import Anchor
 from polite.ports import RobotsStore, Scheduler
-from polite.robots.refusal import Disallowed, Unreachable
+from polite.robots.errors import Disallowed, Unreachable
 from polite.testing.simulation.judge import Judge, Request
 from polite.testing.simulation.ledger import Due, Ledger
 from polite.testing.simulation.loop import SimulatedClock, SimulationLoop

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from polite.pacing.policy import Anchor, PacingPolicy
-from polite.pacing.scoping import ScopeLimit, Scopes
+from polite.pacing.scopes import ScopeLimit, Scopes
 from polite.robots.policy import RobotsPolicy
 
 # The folders of each site. Rules deny some of them, or "*", which is all.

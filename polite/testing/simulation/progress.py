@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.scoping import Scopes
+from polite.pacing.scopes import Scopes
 from polite.testing.simulation.plan import Plan, RobotsAnswer, Site, several_at_a_time
 from polite.testing.simulation.trace import Trace
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from polite.errors import StoreFailed
 from polite.events import Event
+from polite.pacing.effective_policy import throttle_of
 from polite.pacing.outcome import Outcome
 from polite.pacing.pause import Circumstances, Pause
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.reported import Headers
-from polite.pacing.rulings import throttle_of
+from polite.pacing.reported_outcome import Headers
 
 
 class Sabotaged(Exception):

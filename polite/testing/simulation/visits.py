@@ -6,9 +6,9 @@ from functools import partial
 from random import Random
 from typing import TypeVar
 
-from polite.gate import Permit
-from polite.pacing.reported import Headers
-from polite.task_permit import TaskPermit
+from polite.frontier.permit import TaskPermit
+from polite.gate.gate import Permit
+from polite.pacing.reported_outcome import Headers
 from polite.testing.simulation.judge import Judge, Request
 from polite.testing.simulation.ledger import Ledger
 from polite.testing.simulation.plan import Plan

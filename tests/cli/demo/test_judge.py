@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from polite.cli.demo.hit import Hit
 from polite.cli.demo.judge import judge
-from polite.cli.demo.world import BUSY_REST_S, HOSTS, RETRY_AFTER_S, Quirk
+from polite.cli.demo.request_log import Hit
+from polite.cli.demo.sites import BUSY_REST_S, HOSTS, RETRY_AFTER_S, Quirk
 
 _WAY = {
     Quirk.MISSING: [404],

@@ -1,8 +1,8 @@
 """The demo's crawl as a picture."""
 
-from polite.cli.demo.hit import Hit
 from polite.cli.demo.moments import Scribe, write
-from polite.cli.timeline.moment import Kind, Moment
+from polite.cli.demo.request_log import Hit
+from polite.cli.timeline.log_entry import Kind, Moment
 from polite.events import Granted, PutOff, Refused, Slowed
 
 

@@ -4,7 +4,7 @@ import asyncio
 import re
 
 from polite.cli.demo import run
-from polite.cli.demo.world import HOSTS
+from polite.cli.demo.sites import HOSTS
 from polite.cli.main import main
 
 

@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from polite.cli.demo.judge import Verdict
+from polite.cli.demo.sites import HOSTS
 from polite.cli.demo.table import HEADINGS, print_table, rows
 from polite.cli.demo.tally import Tally
-from polite.cli.demo.world import HOSTS
 
 ROW = ("groups.test", "1x found (200)", "7", "line 8", "0.301 s", "0.3 s", "several groups")
 

@@ -21,10 +21,10 @@ from polite.cli.fetch.record import Records
 from polite.cli.options import spoken
 from polite.compose import open_gate
 from polite.errors import Overloaded
-from polite.frontier import Frontier
+from polite.frontier.frontier import Frontier
 from polite.pacing.policy import PacingPolicy
 from polite.robots.agent import UserAgent
-from polite.robots.exchange import Reply
+from polite.robots.fetching.exchange import Reply
 from polite.robots.policy import FetchPolicy
 from polite.testing import ScriptedTransport
 from polite.transports.http import HttpTransport

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from polite.cli.exits import Exit
+from polite.cli.exit_codes import Exit
 from polite.cli.fetch.interrupt import interrupts
 
 

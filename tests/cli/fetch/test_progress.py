@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from polite.cli.fetch.ledger import Entry
+from polite.cli.fetch.origin_stats import Entry
 from polite.cli.fetch.progress import Progress, Stage, clock, line, state
 
 COUNTS = {"fetched": 30, "refused": 2, "invalid": 0, "failed": 1, "given up": 0}

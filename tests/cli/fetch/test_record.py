@@ -9,7 +9,7 @@ from polite.cli.fetch.folder import Folder
 from polite.cli.fetch.page import Page
 from polite.cli.fetch.record import of_page, reopen
 from polite.errors import InvalidOption
-from polite.robots.exchange import BodyEnd
+from polite.robots.fetching.exchange import BodyEnd
 
 
 def _page(body, *fields, end=BodyEnd.COMPLETE):

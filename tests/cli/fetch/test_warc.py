@@ -10,7 +10,7 @@ from warcio.archiveiterator import ArchiveIterator
 from polite.cli.fetch.page import Page
 from polite.cli.fetch.warc import Warc, mend
 from polite.errors import InvalidOption
-from polite.robots.exchange import BodyEnd
+from polite.robots.fetching.exchange import BodyEnd
 
 LAST = b"\x1f\x8b"
 

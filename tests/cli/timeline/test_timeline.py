@@ -6,10 +6,10 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from polite.cli.main import main
-from polite.cli.timeline import moment as moment_module
-from polite.cli.timeline import picture as picture_module
-from polite.cli.timeline.moment import Kind, Log, Moment
-from polite.cli.timeline.picture import draw
+from polite.cli.timeline import log_entry as moment_module
+from polite.cli.timeline import svg as picture_module
+from polite.cli.timeline.log_entry import Kind, Log, Moment
+from polite.cli.timeline.svg import draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 A = "http://a.test"

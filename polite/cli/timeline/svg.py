@@ -1,0 +1,189 @@
+"""Moments as an SVG picture: a row for each origin, seconds from left to right, each kind with a mark of its own."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from xml.sax.saxutils import escape
+
+from polite.cli.timeline.log_entry import Kind, Moment
+from polite.errors import shown
+
+# Pixels: names stand left of the plot, the legend and the axis above it.
+_NAMES, _PLOT, _EDGE = 260, 900, 20
+_TOP, _ROW = 96, 18
+# Marks nearer than this are one: however long a run was, a row has no more of a kind than fit side by side.
+_GRAIN = 0.5
+# Origins that are counted; of a log with more, those met later are left out.
+_COUNTED = 1_000_000
+_LONGEST_NAME = 40
+_MOST_STEPS = 10
+# What each kind is drawn with, from a point on the row's middle.
+_SHAPES = {
+    Kind.RESTED: "",
+    Kind.PAGE: "m0-5v10",
+    Kind.PROBLEM: "m0-7v14",
+    Kind.UNANSWERED: "m-2.5-2.5l5 5m0-5l-5 5",
+    Kind.ROBOTS: "m0-4.5l4 4.5l-4 4.5l-4-4.5z",
+    Kind.REFUSED: "m0-8.5l3.5 6h-7z",
+}
+_STYLE = """\
+text{font:12px sans-serif;fill:#222}
+.note,.axis text{fill:#555}
+.axis path{stroke:#ddd;fill:none}
+.begin{stroke:#555;stroke-dasharray:4 3}
+path{fill:none;stroke-width:1.2}
+.page{stroke:#0072b2}
+.problem{stroke:#cc79a7;stroke-width:2}
+.unanswered{stroke:#222}
+.robots{fill:#009e73}
+.refused{fill:#d55e00}
+.rested{stroke:#f0c64a;stroke-width:12}"""
+
+
+@dataclass(slots=True)
+class _Row:
+    """One origin: when it was met, and its marks; `columns` in grains, those of RESTED in pairs of beginning and end."""
+
+    first: float
+    counts: Counter[Kind] = field(default_factory=Counter)
+    columns: dict[Kind, set[int]] = field(default_factory=dict)
+
+
+def draw(
+    moments: Callable[[], Iterable[Moment]], starts: Sequence[float], *, rows: int, title: str
+) -> Iterator[str]:
+    """The picture, line by line; `moments` is asked twice for the same ones, `starts` read after the first time.
+
+    At most `rows` origins are drawn, those with the most moments, as they were met; the others are counted below.
+    """
+    census, end, left_out = _census(moments())
+    drawn = sorted(census, key=lambda name: (-census[name].counts.total(), census[name].first, name))[:rows]
+    drawn.sort(key=lambda name: (census[name].first, name))
+    scale = _PLOT / end if end else 1.0
+    _mark({name: census[name] for name in drawn}, moments(), scale)
+    height = _TOP + _ROW * len(drawn) + 50
+    width = _NAMES + _PLOT + _EDGE
+    yield f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+    yield f"<title>{_text(title)}</title>"
+    yield f"<style>{_STYLE}</style>"
+    yield f'<rect width="{width}" height="{height}" fill="#fff"/>'
+    yield f'<text x="{_EDGE}" y="24" style="font-size:15px">{_text(title)}</text>'
+    yield from _legend(sum((row.counts for row in census.values()), Counter[Kind]()))
+    yield from _axis(end, scale, _TOP + _ROW * len(drawn))
+    for start in starts[1:]:
+        yield f'<path class="begin" d="M{_number(_NAMES + start * scale)} {_TOP - 6}V{_TOP + _ROW * len(drawn)}"/>'
+    for number, name in enumerate(drawn):
+        yield from _row(name, census[name], _TOP + _ROW * number + _ROW // 2)
+    if more := len(census) - len(drawn) + left_out:
+        at = _TOP + _ROW * len(drawn) + 38
+        yield f'<text class="note" x="{_EDGE}" y="{at}">{more} origins more, with fewer marks, are not drawn</text>'
+    yield "</svg>"
+
+
+def _census(moments: Iterable[Moment]) -> tuple[dict[str, _Row], float, int]:
+    """All origins, when the last moment was, and how many origins there was no room for."""
+    census: dict[str, _Row] = {}
+    end, left_out = 0.0, 0
+    for moment in moments:
+        end = max(end, moment.t)
+        row = census.get(moment.origin)
+        if row is None:
+            if len(census) >= _COUNTED:
+                left_out = 1
+                continue
+            row = census[moment.origin] = _Row(moment.t)
+        row.first = min(row.first, moment.t)
+        row.counts[moment.kind] += 1
+    return census, end, left_out
+
+
+def _mark(rows: dict[str, _Row], moments: Iterable[Moment], scale: float) -> None:
+    for moment in moments:
+        row = rows.get(moment.origin)
+        if row is None:
+            continue
+        columns = row.columns.setdefault(moment.kind, set())
+        first = _column(moment.t, scale)
+        if moment.kind is Kind.RESTED:
+            columns.update(range(first, _column(moment.t + moment.for_s, scale) + 1))
+        else:
+            columns.add(first)
+
+
+def _column(t: float, scale: float) -> int:
+    return round(min(t * scale, _PLOT) / _GRAIN)
+
+
+def _legend(counts: Counter[Kind]) -> Iterator[str]:
+    x = _EDGE
+    for kind in Kind:
+        shape = _SHAPES[kind] or "m-5 0h10"
+        words = f"{kind.value} ({counts[kind]})"
+        yield f'<path class="{_class(kind)}" d="M{x + 6} 46{shape}"/>'
+        yield f'<text x="{x + 18}" y="50">{words}</text>'
+        x += 30 + 6 * len(words)
+
+
+def _axis(end: float, scale: float, bottom: int) -> Iterator[str]:
+    yield '<g class="axis">'
+    step = _step(end)
+    for number in range(math.floor(end / step + 1e-9) + 1 if end else 1):
+        at = number * step
+        x = _number(_NAMES + at * scale)
+        yield f'<path d="M{x} {_TOP - 6}V{bottom}"/><text x="{x}" y="{_TOP - 12}" text-anchor="middle">{at:g} s</text>'
+    yield "</g>"
+
+
+def _step(end: float) -> float:
+    """1, 2 or 5 of some power of ten, so that there are few."""
+    if not end:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(end / _MOST_STEPS))
+    return next(power * factor for factor in (1, 2, 5, 10) if end / (power * factor) <= _MOST_STEPS)
+
+
+def _row(name: str, row: _Row, y: int) -> Iterator[str]:
+    short = shown(name)
+    label = short if len(short) <= _LONGEST_NAME else f"{short[: _LONGEST_NAME - 3]}..."
+    told = ", ".join(f"{row.counts[kind]} {kind.value}" for kind in Kind if row.counts[kind])
+    yield f"<g><title>{_text(f'{short}: {told}')}</title>"
+    yield f'<text x="{_NAMES - 12}" y="{y + 4}" text-anchor="end">{_text(label)}</text>'
+    for kind in Kind:
+        if columns := sorted(row.columns.get(kind, ())):
+            yield f'<path class="{_class(kind)}" d="{_path(kind, columns, y)}"/>'
+    yield "</g>"
+
+
+def _path(kind: Kind, columns: Sequence[int], y: int) -> str:
+    if kind is not Kind.RESTED:
+        return "".join(f"M{_number(_NAMES + column * _GRAIN)} {y}{_SHAPES[kind]}" for column in columns)
+    return "".join(
+        f"M{_number(_NAMES + first * _GRAIN)} {y}H{_number(_NAMES + (last + 1) * _GRAIN)}"
+        for first, last in _stretches(columns)
+    )
+
+
+def _stretches(columns: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Columns side by side, as one."""
+    first = last = columns[0]
+    for column in columns[1:]:
+        if column > last + 1:
+            yield first, last
+            first = column
+        last = column
+    yield first, last
+
+
+def _class(kind: Kind) -> str:
+    return kind.name.lower()
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 1):g}"
+
+
+def _text(value: str) -> str:
+    """Escaped, and without what no XML may contain."""
+    clean = "".join(c if c.isprintable() else "?" for c in value)
+    return escape(clean).encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -1,0 +1,322 @@
+"""Brings origins to their turns, one request per origin in the pacer, and lets the scheduler choose once the turn is there.
+
+Each origin with tasks has a lane. A lane asks for the origin's rules, then for a turn; only then is its origin ready, and the
+scheduler, asked with all others that are ready at that moment, names the task. When nobody is there to fetch, the turn goes
+back at once, and the origin stays ready: it holds nothing. A task chosen of such an origin asks for its turn again, which is
+given at once nearly always; when it is not, the task goes back to the scheduler, and the next is chosen.
+"""
+
+import asyncio
+import logging
+from typing import Protocol
+
+from polite.events import Dropped
+from polite.frontier.checked_scheduler import Referee, SchedulerFailed
+from polite.frontier.origin_queue import Lane
+from polite.frontier.timer_queue import Agenda
+from polite.frontier.turn_seeker import Approach, Outlet, ended_by, out_of_reach
+from polite.gate.gate import Gate
+from polite.gate.origin_rules import Grounds
+from polite.origin import Origin, Target
+from polite.pacing.turn import Turn
+from polite.task import Task
+
+log = logging.getLogger("polite")
+
+# After so many tasks that end without a permit (refused, dropped), others run.
+_AT_A_TIME = 500
+
+
+class Counter(Outlet, Protocol):
+    """Where tasks leave the lanes."""
+
+    @property
+    def seats(self) -> int:
+        """How many permits would be taken at once, at most."""
+        ...
+
+    def serve(self, task: Task, turn: Turn, grounds: Grounds) -> bool:
+        """Give the task out. False when nobody is there any more."""
+        ...
+
+
+class Lanes:
+    """The tasks that may go as soon as their origin's turn comes. After `stop` nothing moves, and `tasks` has all that waits."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        referee: Referee,
+        agenda: Agenda,
+        desk: Counter,
+        *,
+        max_opening: int,
+        max_robots_tries: int,
+    ) -> None:
+        self._turns = gate._turns
+        self._clock = gate._clock
+        self._referee = referee
+        self._agenda = agenda
+        self._desk = desk
+        self._approach = Approach(
+            gate, referee, agenda, desk, self, max_opening=max_opening, max_robots_tries=max_robots_tries
+        )
+        self._rules = self._approach.rules
+        self._lanes: dict[Origin, Lane] = {}
+        self._woken: list[Lane] = []  # of the last step: it will be seen whether they have their turn at once
+        self._holding: list[Lane] = []  # turns given in this step
+        self._stirred = False
+
+    @property
+    def tasks(self) -> list[Task]:
+        """All that waits."""
+        tasks = self._referee.tasks
+        for lane in self._lanes.values():
+            tasks.extend(lane.unchecked or ())
+            if lane.chosen is not None:
+                tasks.append(lane.chosen)
+        return tasks
+
+    def shared(self, target: Target) -> Target:
+        """The same with the origin that all tasks of its lane share: smaller, and compared by `is`."""
+        lane = self._lanes.get(target.origin)
+        if lane is None or lane.origin is target.origin:
+            return target
+        return Target(lane.origin, target.path)
+
+    def add(self, task: Task) -> bool:
+        """The task waits, or (False) is refused by the rules, where they are known. Raises SchedulerFailed."""
+        origin = task.origin
+        lane = self._lanes.get(origin)
+        standing = self._rules.known(origin)
+        # None: it takes long to find out, or no rules are known; the lane will.
+        allowed = None if standing is None else self._rules.allows(task, standing)
+        if standing is not None and allowed is False and not out_of_reach(standing):
+            self._desk.refused(task, self._rules.refusal(task, standing))
+            return False
+        fresh = lane is None
+        if lane is None:
+            lane = self._lanes[origin] = Lane(origin, task.target)
+        lane.sample = task.target
+        if allowed and standing is not None:
+            if fresh:
+                lane.grounds = standing.grounds
+            lane.doomed = None
+            self._rules.schedule(lane, task, standing)
+        else:
+            lane.put_unchecked(task)
+        if fresh:
+            self._approach.start(lane)
+        return True
+
+    def refuses(self, task: Task) -> bool:
+        """Whether the rules, where they are known, do not allow it: then it is refused."""
+        standing = self._rules.known(task.origin)
+        if standing is None or self._rules.allows(task, standing) is not False or out_of_reach(standing):
+            return False
+        self._desk.refused(task, self._rules.refusal(task, standing))
+        return True
+
+    def spare(self, origin: Origin) -> bool:
+        """Whether rules are known that came from the origin, not from its silence: then its tasks are not given up."""
+        standing = self._rules.known(origin)
+        if standing is None or out_of_reach(standing):
+            return False
+        lane = self._lanes.get(origin)
+        if lane is not None:
+            lane.doomed = None
+        return True
+
+    def recall(self, origin: Origin, failures: int) -> None:
+        """The origin's rules could not be had so often in a row before its lane was forgotten."""
+        lane = self._lanes.get(origin)
+        if lane is not None:
+            lane.failures = failures
+
+    def stir(self) -> None:
+        """Something may go now: look at it when all that happens at this moment has happened."""
+        if not self._stirred and (self._referee or self._woken):
+            self._stirred = True
+            asyncio.get_running_loop().call_soon(self._dispatch)
+
+    def stop(self) -> None:
+        """Ask for nothing any more, and hold nothing."""
+        self._approach.stop()
+        self._woken.clear()
+        self._return_held()
+        for lane in self._lanes.values():
+            if lane.runner is not None:
+                lane.runner.cancel()
+
+    def granted(self, lane: Lane, turn: Turn) -> None:
+        """The lane has its turn (approach.Hall). Raises SchedulerFailed; the turn is given back then."""
+        lane.turn = turn
+        try:
+            if lane.chosen is not None and self._give(lane, lane.chosen):
+                return
+            self._approach.unchoose(lane)
+            if self._desk.seats:
+                self._holding.append(lane)
+                self._ready(lane)
+                return
+        except BaseException:
+            self._return_turn(lane)
+            raise
+        # No worker is idle: a turn that is not used must not stand in another request's way.
+        self._return_turn(lane)
+        self._ready_when_rested(lane)
+
+    def doomed(self, lane: Lane) -> None:
+        """Its tasks are at the scheduler, which gives them out one by one, to be dropped (approach.Hall)."""
+        self._ready(lane)
+
+    def emptied(self, lane: Lane) -> None:
+        """Forget the lane (approach.Hall)."""
+        del self._lanes[lane.origin]
+
+    def _ready_when_rested(self, lane: Lane) -> None:
+        """With a concurrency above 1 the grant itself makes the origin rest, used or not."""
+        ready_at = self._turns.outlook(lane.asked_for or lane.sample).ready_at
+        if ready_at > self._clock.monotonic():
+            self._agenda.at(ready_at, lambda: self._rested(lane))
+        else:
+            self._ready(lane)
+
+    def _rested(self, lane: Lane) -> None:
+        try:
+            self._ready(lane)
+        except SchedulerFailed as error:
+            self._desk.fail(error)
+
+    def _ready(self, lane: Lane) -> None:
+        self._referee.ready(lane.origin)
+        self.stir()
+
+    def _dispatch(self) -> None:
+        """Match those who came for permits with the origins whose turn has come."""
+        cut_short = False
+        try:
+            cut_short = self._match()
+        except SchedulerFailed as error:
+            self._desk.fail(error)
+        except Exception as error:
+            log.exception("the frontier failed")
+            self._desk.fail(error)
+        except BaseException as error:
+            self._desk.fail(ended_by(error))
+            raise
+        finally:
+            if not cut_short:
+                self._return_held()
+            self._stirred = False
+        if self._woken or cut_short:
+            # They run before this is called: whoever has no turn by then waits for one.
+            self.stir()
+
+    def _match(self) -> bool:
+        """Whether it was cut short, so that other tasks of the loop run: it goes on in the next step, with the turns it holds."""
+        woken, self._woken = self._woken, []
+        for lane in woken:
+            self._approach.unchoose(lane)
+        seats = self._desk.seats
+        ended = 0
+        while seats and self._referee:
+            if ended >= _AT_A_TIME:
+                return True
+            task = self._referee.next()
+            taken = self._seat(self._lanes[task.origin], task)
+            seats -= taken
+            ended += not taken
+        return False
+
+    def _seat(self, lane: Lane, task: Task) -> int:
+        """The task goes, or will in the next step. How many permits that takes: none when the task is at its end."""
+        if lane.doomed is not None:
+            self._desk.dropped(task, Dropped(task.url, lane.doomed, task.tries))
+            self._ended(lane, task)
+            return 0
+        lane.chosen = task
+        if lane.turn is not None and lane.grounds is not None:
+            ruling = self._rules.ruling(lane, task, lane.grounds)
+            if ruling is False:
+                self._look_again(lane, task)
+                return 0
+            if ruling is not True:
+                lane.chosen = None
+                self._desk.refused(task, ruling)
+                self._ended(lane, task)
+                return 0
+            if self._fits(lane, task, lane.turn) and self._give(lane, task):
+                return 1
+            self._return_turn(lane)
+        at_once = self._approach.at_once(lane)
+        if at_once is not None:
+            lane.turn = at_once
+            self._holding.append(lane)
+            if not self._give(lane, task):
+                self._return_turn(lane)
+                self._approach.unchoose(lane)
+                self._ready_when_rested(lane)
+            return 1
+        self._woken.append(lane)
+        self._approach.start(lane)
+        return 1
+
+    def _look_again(self, lane: Lane, task: Task) -> None:
+        """The rules were replaced since it was scheduled, and the new ones were forgotten, or take long: the lane decides first."""
+        lane.chosen = None
+        lane.remove(task)
+        lane.put_unchecked(task)
+        self._return_turn(lane)
+        self._go_on(lane)
+
+    def _fits(self, lane: Lane, task: Task, turn: Turn) -> bool:
+        """Whether the turn is one at the task's own scopes: those may differ from URL to URL."""
+        return (
+            task.target is lane.asked_for
+            or tuple(dict.fromkeys(self._turns._scopes(task.target))) == turn.scopes
+        )
+
+    def _give(self, lane: Lane, task: Task) -> bool:
+        """Give the task out with the turn that the lane holds."""
+        turn = lane.turn
+        if lane.grounds is None or turn is None:
+            return False
+        # A listener that is told of the permit may end the frontier, which gives back what lanes hold.
+        lane.turn = None
+        if not self._desk.serve(task, turn, lane.grounds):
+            lane.turn = turn
+            return False
+        lane.chosen = None
+        lane.remove(task)
+        self._go_on(lane)
+        return True
+
+    def _ended(self, lane: Lane, task: Task) -> None:
+        """A task of a ready lane is done without a permit: the next one, while the turn lasts."""
+        lane.remove(task)
+        if lane.scheduled:
+            self._referee.ready(lane.origin)
+            return
+        if lane.doomed is not None:
+            lane.begin_anew()
+        lane.failures = 0
+        self._return_turn(lane)
+        self._go_on(lane)
+
+    def _go_on(self, lane: Lane) -> None:
+        if lane.waiting:
+            self._approach.start(lane)
+        else:
+            del self._lanes[lane.origin]
+
+    def _return_held(self) -> None:
+        """Turns that found no task or no taker in their step."""
+        holding, self._holding = self._holding, []
+        for lane in holding:
+            self._return_turn(lane)
+
+    def _return_turn(self, lane: Lane) -> None:
+        turn, lane.turn = lane.turn, None
+        if turn is not None:
+            self._turns.give_back(turn)

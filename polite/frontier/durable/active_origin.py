@@ -1,0 +1,38 @@
+"""A window: the part of an origin's tasks in a frontier's file that waits in memory, in the order that the scheduler names."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from polite.origin import Origin
+from polite.task import Task
+
+# Tasks of an origin that come into memory at one time, and how few are left when more are asked for.
+WINDOW, LOW = 32, 8
+# What is put later and goes first joins them, up to so many.
+MOST = 256
+
+# Where a task stands among those of its origin: the scheduler's key, then the task's number.
+Place = tuple[float, int]
+
+
+@dataclass(slots=True, eq=False)
+class Window:
+    """It is there as long as its origin has a place in memory; what it does is done to it by Windows."""
+
+    origin: Origin
+    origin_id: int
+    crawl_delay: float | None
+    here: set[int] = field(default_factory=set)  # numbers
+    more: bool = False  # there may be others in the file
+    edge: Place = (math.inf, 0)  # the last of those that came with the last load
+    loading: bool = False
+    doomed: str | None = None  # why all are to be dropped
+
+
+KEYS: dict[str, Callable[[Task], float]] = {
+    "fifo": lambda _: 0.0,
+    "priority": lambda task: -task.priority,
+    "depth": lambda task: task.depth,
+    "deadline": lambda task: math.inf if task.deadline is None else task.deadline,
+}

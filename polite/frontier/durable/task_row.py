@@ -1,0 +1,81 @@
+"""A task as a row of a frontier's file: its payload is JSON there, and must come back as it was."""
+
+import json
+
+from polite.errors import InvalidOption
+from polite.frontier.durable.batch import Put, Row
+from polite.frontier.task_store import Draft
+from polite.origin import Origin, Target
+from polite.task import Task
+
+# A payload as JSON: octets, and lists and dicts within one another. SQLite refuses a row of 1,000,000,000 octets, and with it a
+# whole batch; and what is nested as deep as one Python can write, another cannot read, or the same one further down its stack.
+PAYLOAD_LIMIT, DEEPEST = 16 * 1024 * 1024, 100
+
+
+def as_json(payload: object, target: Target) -> str | None:
+    """A payload as JSON. Raises InvalidOption for what would not come back as it is."""
+    if payload is None:
+        return None
+    try:
+        text = json.dumps(payload)
+        if len(text) > PAYLOAD_LIMIT:
+            why = f"it is {len(text)} octets of JSON, and {PAYLOAD_LIMIT} is the limit"
+        elif _deeper(text, payload):
+            why = f"lists and dicts are nested deeper than the limit of {DEEPEST}"
+        elif json.loads(text) == payload:
+            return text
+        else:
+            why = "it would come back as another value"
+    except (TypeError, ValueError, RecursionError) as error:
+        why = str(error)
+    raise InvalidOption(
+        f"payload of type {type(payload).__name__}: a frontier in a file needs what JSON can hold "
+        f"(None, bool, int, float, str, and lists and dicts of these): {why}",
+        url=target.url,
+    )
+
+
+def _deeper(text: str, payload: object) -> bool:
+    """Whether the payload is nested deeper than DEEPEST; `text` is its JSON, by which most are known not to be."""
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return False
+    level = [payload]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, list | dict)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return any(isinstance(each, list | dict) for each in level)
+
+
+def row_of(number: int, draft: Draft, put: Put) -> Row:
+    """The row that came of a Put."""
+    return (
+        number,
+        put.path,
+        draft.priority,
+        draft.depth,
+        draft.deadline,
+        draft.not_before,
+        0,
+        put.payload,
+    )
+
+
+def task_of(origin: Origin, row: Row, asked_at: float) -> Task:
+    """The task of a row; `asked_at` is monotonic seconds."""
+    number, path, priority, depth, deadline, not_before, tries, payload = row
+    return Task(
+        target=Target(origin, path),
+        number=number,
+        priority=priority,
+        depth=int(depth) if depth == int(depth) else depth,  # type: ignore[arg-type]
+        deadline=deadline,
+        not_before=not_before,
+        tries=tries,
+        asked_at=asked_at,
+        payload=None if payload is None else json.loads(payload),
+    )

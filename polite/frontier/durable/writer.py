@@ -1,0 +1,170 @@
+"""The batches of a frontier's file: one is written by a thread of its own, while what comes meanwhile makes the next.
+
+So many puts cost one transaction. Only what was written is acknowledged.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from polite.frontier.durable.active_origin import Window
+from polite.frontier.durable.batch import Answers, Batch
+from polite.frontier.durable.file_clock import FileClock
+from polite.frontier.sqlite.database import QueueFile
+from polite.frontier.task_store import Draft
+from polite.origin import Target
+from polite.task import Admission, Task
+
+log = logging.getLogger("polite")
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True)
+class Asked:
+    """Who waits for which answer of a batch, in the batch's order."""
+
+    puts: list[tuple["asyncio.Future[Admission]", Target, Draft]] = field(default_factory=list)
+    kept: list["asyncio.Future[None]"] = field(default_factory=list)
+    met: list["asyncio.Future[bool]"] = field(default_factory=list)
+    loads: list[Window] = field(default_factory=list)
+    came_back: list[Task] = field(default_factory=list)  # and were not brought into memory
+
+    def fail(self, error: Exception) -> None:
+        """Everyone gets the error."""
+        futures: list[asyncio.Future[Any]] = [*(future for future, *_ in self.puts), *self.kept, *self.met]
+        for future in futures:
+            if not future.done():
+                future.set_exception(error)
+                # Nobody may ask any more: that is no fault of theirs.
+                future.exception()
+
+
+class Customer(Protocol):
+    """For whom batches are written."""
+
+    def fill(self) -> None:
+        """A batch is about to be written: add what else can be asked for with it."""
+        ...
+
+    def deliver(self, batch: Batch, asked: Asked, answers: Answers) -> None:
+        """It was written."""
+        ...
+
+    @property
+    def wants(self) -> bool:
+        """Whether there is something to fill a batch with."""
+        ...
+
+    def fail(self, failure: Exception) -> None:
+        """It was not written, or what came of it could not be delivered."""
+        ...
+
+
+class Batches:
+    """What is to be written goes into `batch`, and who waits for it into `asked`; then `stir` must be called."""
+
+    def __init__(self, file: QueueFile, clock: FileClock, customer: Customer) -> None:
+        self._file = file
+        self._clock = clock
+        self._customer = customer
+        self._thread = ThreadPoolExecutor(1, "polite frontier")
+        self.batch, self.asked = Batch(), Asked()
+        self.gone: set[int] = set()  # numbers that a batch which is under way may find where they are no more
+        self.closed = False
+        self._busy: asyncio.Future[Answers] | None = None
+        self._stirred = False
+        self._failed = False  # the file: nothing more can be written
+        self._over = False  # the file is being given back, or is
+        self._given_back: asyncio.Future[None] | None = None
+
+    async def close(self) -> None:
+        """Write what is not written yet, and give the file back. May be called twice.
+
+        A cancellation is raised when that is done, not before: the file's lock, its thread and the last batch would be left.
+        """
+        self.closed = True
+        if self._given_back is None:
+            self._given_back = asyncio.get_running_loop().create_future()
+            self._end(self._given_back)
+        cancelled: asyncio.CancelledError | None = None
+        while not self._given_back.done():
+            try:
+                # No task does the work, because a loop that ends cancels every task, and `wait` cancels no future.
+                await asyncio.wait([self._given_back])
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        self._given_back.result()
+
+    def _end(self, given_back: "asyncio.Future[None]") -> None:
+        """The next step of `close`: write, or, when nothing is left to write, give the file back."""
+        if self._busy is None and self.batch and not self._failed:
+            self._flush()
+        if self._busy is None:
+            self._over = True
+            closing = asyncio.get_running_loop().run_in_executor(self._thread, self._file.close)
+            closing.add_done_callback(partial(self._ended, given_back))
+
+    def _ended(self, given_back: "asyncio.Future[None]", closing: "asyncio.Future[None]") -> None:
+        self._thread.shutdown(wait=False)
+        error = closing.exception()
+        if error is None:
+            given_back.set_result(None)
+        else:
+            given_back.set_exception(error)
+
+    async def run(self, work: Callable[[], _T]) -> _T:
+        """In the thread of the file."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def stir(self) -> None:
+        """There is something to write or to ask: at the end of this step, or when the batch that is under way is written."""
+        if not self._stirred and self._busy is None and not self.closed:
+            self._stirred = True
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._stirred = False
+        if self._busy is not None or self._failed or self._over:
+            return
+        self._customer.fill()
+        batch, asked = self.batch, self.asked
+        if not batch:
+            return
+        self.batch, self.asked = Batch(), Asked()
+        self.gone.clear()
+        batch.now = self._clock.now()
+        self._busy = asyncio.get_running_loop().run_in_executor(
+            self._thread, partial(self._file.apply, batch)
+        )
+        self._busy.add_done_callback(partial(self._written, batch, asked))
+
+    def _written(self, batch: Batch, asked: Asked, written: "asyncio.Future[Answers]") -> None:
+        self._busy = None
+        self._deliver(batch, asked, written)
+        if self._given_back is not None:
+            self._end(self._given_back)
+        elif self.batch or self._customer.wants:
+            self.stir()
+
+    def _deliver(self, batch: Batch, asked: Asked, written: "asyncio.Future[Answers]") -> None:
+        error = written.exception()
+        if error is not None:
+            self._failed = True
+            failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
+            self._customer.fail(failure)
+            asked.fail(failure)
+            self.asked.fail(failure)
+            return
+        try:
+            self._customer.deliver(batch, asked, written.result())
+        except Exception as defect:
+            log.exception("the frontier failed")
+            self._customer.fail(defect)
+            asked.fail(defect)

@@ -1,0 +1,322 @@
+"""The queue of a crawl: tasks are put in any order, and permits come out, each allowed and in its turn."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Self, TypedDict, Unpack
+
+from polite.errors import GateClosed, InvalidOption, InvalidURL, PermitMisused, PoliteError, shown
+from polite.events import Dropped
+from polite.frontier.permit import TaskPermit
+from polite.frontier.task_store import Draft, Limits, MemoryStock, Stock
+from polite.frontier.workers import Desk
+from polite.gate.gate import Gate
+from polite.origin import Target
+from polite.ports import Scheduler
+from polite.schedulers import Fifo
+from polite.task import Admission, Task
+
+# `put_many` lets others run after so many, and waits until they are kept.
+_AT_A_TIME = 500
+
+_MOST_WHOLE = 2**63
+
+
+class FrontierClosed(PoliteError):
+    """A URL was put into a frontier that takes no more: it was closed, or drained."""
+
+
+class FrontierOptions(TypedDict, total=False):
+    """The options of Frontier that are numbers."""
+
+    max_waiting: int
+    max_done: int
+    max_tries: int
+    max_robots_tries: int
+    max_opening: int
+    max_active: int
+
+
+class PutOptions(TypedDict, total=False):
+    """The options of `Frontier.put`."""
+
+    priority: float
+    depth: int
+    not_before: float | None
+    deadline: float | None
+    payload: object
+    again: bool
+    wait: bool
+
+
+class Frontier:
+    """`await put(url)`, then `async for permit in frontier:`, in as many tasks as you like; one event loop.
+
+    `scheduler` decides which of the tasks goes whose origins' turns have come: a ports.Scheduler, by default `schedulers.Fifo()`.
+    `max_waiting`: tasks that may wait; beyond it `put` waits for room. `max_done`: URLs that are remembered as done, so that none
+    is fetched twice. `max_tries`: how often a task is given out before it is dropped. `max_robots_tries`: how often in a row an
+    origin's robots.txt may be out of reach before its tasks are dropped; once is enough if waiting cannot help (`Reason.may_pass`).
+    `max_opening`: origins asked for robots.txt at one time.
+    `max_active`: origins whose tasks are in memory at one time, where a file keeps the others (`polite.open_frontier`).
+    Closing the gate ends it with GateClosed. Raises InvalidOption.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        *,
+        scheduler: Scheduler | None = None,
+        max_waiting: int = 1_000_000,
+        max_done: int = 10_000_000,
+        max_tries: int = 3,
+        max_robots_tries: int = 10,
+        max_opening: int = 1_000,
+        max_active: int = 10_000,
+    ) -> None:
+        if scheduler is not None and (
+            isinstance(scheduler, type)
+            or not all(callable(getattr(scheduler, each, None)) for each in ("add", "ready", "next"))
+        ):
+            raise InvalidOption(
+                f"scheduler={scheduler!r}: a Scheduler of polite.ports is needed, such as schedulers.Fifo()"
+            )
+        self._gate = gate
+        limits = Limits(
+            max_waiting=max_waiting,
+            max_done=max_done,
+            max_tries=max_tries,
+            max_robots_tries=max_robots_tries,
+            max_opening=max_opening,
+            max_active=max_active,
+        )
+        self._limits = limits
+        self._desk = Desk(gate, Fifo() if scheduler is None else scheduler, limits)
+        self._stock: Stock = MemoryStock(gate._clock, self._desk, limits)
+        self._desk.stock = self._stock
+        gate._guests.add(self)
+        if gate._closed:
+            self.gate_closed()
+
+    # Plain counters, always on.
+
+    @property
+    def waiting(self) -> int:
+        """Tasks that wait: for rules, for their turn, for their time."""
+        return self._desk.room.taken
+
+    @property
+    def out(self) -> int:
+        """Tasks that were given out, and whose block was not left yet."""
+        return len(self._desk.out)
+
+    @property
+    def done(self) -> int:
+        """Tasks whose block was left, and which do not come back."""
+        return self._desk.counts.done
+
+    @property
+    def refused(self) -> int:
+        """Tasks that robots.txt did not allow: each with a Refused event."""
+        return self._desk.counts.refused
+
+    @property
+    def dropped(self) -> int:
+        """Tasks that were given up: each with a Dropped event."""
+        return self._desk.counts.dropped
+
+    # Putting.
+
+    async def put(
+        self,
+        url: str,
+        *,
+        priority: float = 0,
+        depth: int = 0,
+        not_before: float | None = None,
+        deadline: float | None = None,
+        payload: object = None,
+        again: bool = False,
+        wait: bool = True,
+    ) -> Admission:
+        """A URL that is to be fetched; the answer says whether it waits now (see Task for the options' meaning).
+
+        `again`: although it was done before. When `max_waiting` tasks wait, it waits for room, or, with `wait=False`, raises
+        Overloaded; a crawler whose only workers wait here for room would wait for ever. Raises InvalidURL, InvalidOption,
+        FrontierClosed, GateClosed, SchedulerFailed.
+        """
+        draft = _draft(priority, depth, not_before, deadline, payload)
+        offered = await self._offered(url, draft, again=again, wait=wait)
+        if isinstance(offered, Admission):
+            return offered
+        admission = await offered
+        self._desk.raise_failure()
+        return admission
+
+    async def put_many(self, urls: Iterable[str], **options: Unpack[PutOptions]) -> list[Admission]:
+        """Put them one after the other, with the options of `put`, and say what came of each.
+
+        What is no URL is told as a Dropped event, and hinders none of the others. Raises what `put` raises else; those before are
+        in by then, and would be duplicates the next time.
+        """
+        if isinstance(urls, str):
+            raise InvalidOption(f"put_many({shown(urls)!r}): a sequence of URLs is needed; put takes one")
+        if unknown := options.keys() - PutOptions.__annotations__.keys():
+            raise TypeError(f"put_many: {', '.join(sorted(unknown))}: no such option; it has those of put")
+        again, wait = options.get("again", False), options.get("wait", True)
+        draft = _draft(**options)
+        admissions: list[Admission] = []
+        offers: list[Admission | Awaitable[Admission]] = []
+        try:
+            for url in urls:
+                try:
+                    offers.append(await self._offered(url, draft, again=again, wait=wait))
+                except InvalidURL as error:
+                    self._desk.tell(Dropped(shown(url), str(error), 0))
+                    offers.append(Admission.INVALID)
+                if len(offers) == _AT_A_TIME:
+                    batch, offers = offers, []
+                    admissions += await _answered(batch)
+                    await asyncio.sleep(0)
+                elif self._gate._verdicts.busy:
+                    await asyncio.sleep(0)
+        except Exception:
+            # Whatever cut it short, `urls` itself too: those before are in, and counted as they should be when this is raised.
+            await _answered(offers)
+            raise
+        admissions += await _answered(offers)
+        self._desk.raise_failure()
+        return admissions
+
+    def close(self) -> None:
+        """No more is put; the iteration ends when all that was put is done. May be called twice."""
+        self._desk.closed = True
+        self._desk.room.shut(_no_more())
+        self._desk.end_if_over()
+
+    # Taking.
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> TaskPermit:
+        """The next permit: allowed, and its turn is there. Raises SchedulerFailed, GateClosed.
+
+        A worker that is cancelled here loses nothing: what was about to be given to it goes to another.
+        """
+        permit = await self._desk.wait()
+        if permit is None:
+            self._desk.raise_failure()
+            raise StopAsyncIteration
+        return permit
+
+    def pause(self) -> None:
+        """Give out nothing until `resume`; what is out may be finished, and robots.txt is asked for still."""
+        self._desk.paused = True
+
+    def resume(self) -> None:
+        """Give out again."""
+        self._desk.paused = False
+        self._desk.stir()
+
+    async def join(self) -> None:
+        """Wait until all that was put is done, refused or dropped, or the frontier is drained.
+
+        Raises SchedulerFailed, GateClosed; PermitMisused inside a permit's block, whose task would never be done.
+        """
+        self._refuse_inside("join")
+        await self._desk.nothing_left.wait()
+        self._desk.raise_failure()
+
+    def _refuse_inside(self, what: str) -> None:
+        for inside in self._gate._open.of(asyncio.current_task()):
+            if isinstance(inside, TaskPermit) and inside.is_of(self._desk):
+                raise PermitMisused(
+                    f"{what} inside the permit for {inside.url}: leave that block first", url=inside.url
+                )
+
+    async def drain(self) -> list[Task]:
+        """End early: take no more, give out no more, wait for what is out, and give back what waits, as it was put.
+
+        What a file keeps stays there, and the list is empty. The iterations end. May be called twice, and after a failure. Raises
+        PermitMisused inside a permit's block, which it would wait for.
+        """
+        self._refuse_inside("drain")
+        self._desk.stop(_no_more())
+        await self._desk.nothing_out.wait()
+        return [] if self._stock.lasts else self._desk.left
+
+    def end(self) -> None:
+        """Give out nothing more, at once; who waits is sent home. What is out may be finished. May be called twice."""
+        self._desk.stop(_no_more())
+
+    def keep_in(self, stock: Stock) -> None:
+        """For `polite.open_frontier`, before anybody puts anything: keep it there."""
+        self._stock = self._desk.stock = stock
+
+    def gate_closed(self) -> None:
+        """The gate closes, and with it the frontier (gate.Guest)."""
+        if not self._desk.over:
+            self._desk.fail(
+                GateClosed(f"the gate was closed while {self.waiting} tasks of the frontier waited")
+            )
+
+    async def _offered(
+        self, url: str, draft: Draft, *, again: bool, wait: bool
+    ) -> Admission | Awaitable[Admission]:
+        """The place comes first: who waits for one can be cancelled."""
+        target = Target.of(url)
+        self._require_open(target)
+        try:
+            entered = await self._stock.enter(target, again=again, wait=wait)
+        except BaseException:
+            self._desk.end_if_over()
+            raise
+        if entered:
+            offered = self._stock.offer(target, draft, again=again)
+            self._desk.raise_failure()
+            return offered
+        self._desk.end_if_over()
+        self._require_open(target)
+        return Admission.DUPLICATE
+
+    def _require_open(self, target: Target) -> None:
+        self._desk.raise_failure()
+        if self._desk.closed:
+            raise FrontierClosed(f"the frontier is closed: {target.url} is not put", url=target.url)
+        self._gate._require_open(target)
+
+
+def _no_more() -> FrontierClosed:
+    return FrontierClosed("the frontier was closed: no more is put")
+
+
+async def _answered(offers: Sequence[Admission | Awaitable[Admission]]) -> list[Admission]:
+    return [offer if isinstance(offer, Admission) else await offer for offer in offers]
+
+
+def _draft(
+    priority: float = 0,
+    depth: int = 0,
+    not_before: float | None = None,
+    deadline: float | None = None,
+    payload: object = None,
+    **_: object,
+) -> Draft:
+    for name, value in (("priority", priority), ("depth", depth)):
+        _finite(name, value)
+    for name, when in (("not_before", not_before), ("deadline", deadline)):
+        if when is not None:
+            _finite(name, when)
+            if float(when) != when:
+                # A file keeps times as floats.
+                raise InvalidOption(f"{name}={when!r}: Unix time as a float can hold it is needed")
+    return Draft(priority, depth, not_before, deadline, payload)
+
+
+def _finite(name: str, value: float) -> None:
+    if type(value) not in (int, float) or not -math.inf < value < math.inf:
+        raise InvalidOption(f"{name}={shown(repr(value))}: a finite number is needed")
+    # What a file can hold, in memory too: a larger integer would lose its last digits there, and with them the order. The order
+    # by priority needs its negative as well, which -2**63 does not have.
+    if type(value) is int and not -_MOST_WHOLE < value < _MOST_WHOLE:
+        raise InvalidOption(f"{name}={shown(repr(value))}: an integer from -2**63 + 1 to 2**63 - 1 is needed")

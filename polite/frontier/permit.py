@@ -1,0 +1,134 @@
+"""The right to fetch a frontier's task, now: a permit that carries its task and can send it back."""
+
+import asyncio
+import contextlib
+import math
+from types import TracebackType
+from typing import Protocol, Self
+
+from polite.errors import InvalidOption, PermitMisused
+from polite.gate.gate import Gate, Permit
+from polite.gate.origin_rules import Grounds
+from polite.pacing.turn import Turn
+from polite.robots.errors import Disallowed, Unreachable
+from polite.task import Task
+
+
+class Owner(Protocol):
+    """Who is told how a permit ended."""
+
+    def settled(self, task: Task, *, again_in: float | None) -> None:
+        """The block was left. `again_in`: the task is to come back, after so many seconds."""
+        ...
+
+    def unused(self, task: Task, turn: Turn) -> None:
+        """The permit was never entered, or not let in: nothing was asked."""
+        ...
+
+    def turned_away(self, task: Task) -> None:
+        """The permit was entered late, and robots.txt disallows the task by now."""
+        ...
+
+    def may_retry(self, task: Task) -> bool:
+        """Whether the task has tries left after this one."""
+        ...
+
+
+class TaskPermit(Permit):
+    """Given out by a Frontier: `async with permit:` fetch `permit.url` inside and report; `permit.task` is what was put.
+
+    A block left by an exception (a cancellation too) sends its task back, as `retry` does. A permit that is dropped without being
+    entered gives turn and task back. One that is entered late, when its rules were replaced or are old, or its turn was taken back
+    (`PacingPolicy.max_hold`), waits for a turn anew. Entering raises Disallowed then if the rules say so by now, and the task is
+    refused; whatever else it raises (Unreachable, GateClosed, Overloaded), the task waits again.
+    """
+
+    __slots__ = ("_again_in", "_granted", "_loop", "_owner", "_task")
+
+    def __init__(self, gate: Gate, task: Task, turn: Turn, grounds: Grounds, owner: Owner) -> None:
+        super().__init__(gate, task.target)
+        self._granted: Turn | None = turn
+        self._grounds = grounds
+        self._task = task
+        self._owner = owner
+        self._again_in: float | None = None
+        self._loop = asyncio.get_running_loop()
+        holds = gate._holds
+        holds[turn] = task.target
+        if holds.unwatched:
+            holds.watch()
+
+    def is_of(self, owner: Owner) -> bool:
+        """Whether that one gave it out."""
+        return self._owner is owner
+
+    @property
+    def task(self) -> Task:
+        """What was put: url, priority, depth, payload, and how often it was tried before."""
+        return self._task
+
+    def retry(self, *, after: float = 0.0) -> bool:
+        """The task shall come back: not before `after` seconds from the block's end, and in its origin's turn as ever.
+
+        False when it has no tries left: then it is dropped, with an event. Raises PermitMisused outside the block, InvalidOption.
+        """
+        if self._turn is None:
+            raise PermitMisused(f"retry outside the permit's block: {self.url}", url=self.url)
+        if type(after) not in (int, float) or not 0 <= after < math.inf:
+            raise InvalidOption(
+                f"after={after!r}: a finite number of seconds, 0 or more, is needed", url=self.url
+            )
+        self._again_in = after
+        return self._owner.may_retry(self._task)
+
+    async def __aenter__(self) -> Self:
+        turn, self._granted = self._granted, None
+        if turn is None:
+            raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
+        # A `gate.permit` for the same origin inside this block would wait for itself: the gate knows by this.
+        self._asker = asyncio.current_task(self._loop)
+        if self._grounds is not None and self._gate._in_force(turn, self._grounds):
+            self._hold(turn, self._grounds)
+        else:
+            await self._enter_late(turn)
+        return self
+
+    async def _enter_late(self, turn: Turn) -> None:
+        """Look at the rules again, and take a turn anew."""
+        if self._gate._holds.pop(turn, None) is not None:
+            because = "its permit was entered late: the rules were replaced, or became too old"
+            self._gate._turns.skip(turn, self._target, because)
+        try:
+            if self._asker is not None and self._asker in self._gate._open:
+                self._refuse_to_wait_for_itself(self._asker)
+            await self._gate._enter(self, renewed=True)
+        except BaseException as error:
+            if isinstance(error, Disallowed) and not isinstance(error, Unreachable):
+                self._owner.turned_away(self._task)
+            else:
+                self._owner.unused(self._task, turn)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._turn is None:
+            raise PermitMisused(f"left without being entered, or twice: {self.url}", url=self.url)
+        try:
+            await super().__aexit__(kind, error, trace)
+        finally:
+            if error is not None and self._again_in is None:
+                self._again_in = 0.0
+            self._owner.settled(self._task, again_in=self._again_in)
+
+    def unused(self) -> None:
+        """It will not be entered: turn and task go back, for the next who comes."""
+        turn, self._granted = self._granted, None
+        if turn is not None:
+            self._owner.unused(self._task, turn)
+
+    def __del__(self) -> None:
+        if self._granted is not None:
+            # Perhaps in another thread, and in the middle of anything: only noted here. A loop that is closed has no next.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._owner.unused, self._task, self._granted)

@@ -1,0 +1,110 @@
+"""Places in memory for the origins of a frontier's file: who comes in, with which tasks, and who leaves."""
+
+import sqlite3
+
+from polite.frontier.durable.batch import Leave, Picked, Row
+from polite.frontier.sqlite.rows import ORIGIN, TASK, change_origin, origin_text, sound_origin, sound_tasks
+from polite.frontier.sqlite.schema import Order
+from polite.stores.database import Damaged
+
+_WAITED = f"SELECT id, {ORIGIN} FROM origins WHERE since <= ? ORDER BY since LIMIT ?"  # noqa: S608 - the words are ours
+_BEST = f"SELECT id, {ORIGIN} FROM origins WHERE best IS NOT NULL ORDER BY best LIMIT ?"  # noqa: S608 - and these
+_NEXT_WAITED = "SELECT id FROM origins WHERE since <= ? ORDER BY since LIMIT 1"
+_NEXT_BEST = "SELECT id FROM origins WHERE best IS NOT NULL ORDER BY best LIMIT 1"
+_OUTLOOK = """
+    SELECT (SELECT id FROM origins WHERE since <= :now ORDER BY since LIMIT 1),
+           (SELECT id FROM origins WHERE best IS NOT NULL ORDER BY best LIMIT 1),
+           (SELECT since FROM origins WHERE since > :now ORDER BY since LIMIT 1),
+           (SELECT later FROM tasks WHERE place = 2 ORDER BY later LIMIT 1)
+"""
+_LEAVE = "UPDATE origins SET active = 0, since = ?, best = ? WHERE id = ?"
+
+# Each is answered by an index, and the first nearly always.
+_LEFT = (
+    "SELECT 1 FROM origins WHERE active = 1 LIMIT 1",
+    "SELECT 1 FROM origins WHERE since IS NOT NULL LIMIT 1",
+    "SELECT 1 FROM tasks WHERE place = 1 LIMIT 1",
+    "SELECT 1 FROM tasks WHERE place = 2 LIMIT 1",
+)
+
+
+class Places:
+    """Every method may raise sqlite3.Error and Damaged. `window`: tasks of an origin that come into memory with it."""
+
+    def __init__(self, order: Order, window: int) -> None:
+        self._order = order
+        self._window = window
+        key = order.key or "0"
+        # The words in these are ours.
+        self._heads = (
+            f"SELECT {TASK}, sum FROM tasks WHERE origin = ? AND place = 0 ORDER BY {order.by} LIMIT ?"  # noqa: S608
+        )
+        head = f"SELECT {key} FROM tasks WHERE origin = origins.id AND place = 0 ORDER BY {order.by} LIMIT 1"  # noqa: S608
+        self._head = f"SELECT failures, ({head}) FROM origins WHERE id = ?"  # noqa: S608
+        best = "NULL" if order.key is None else f"({head})"
+        self.all_leave = f"UPDATE origins SET active = 0, since = 0, best = {best} WHERE active = 1"  # noqa: S608
+
+    def load(self, connection: sqlite3.Connection, origin: int, count: int) -> list[Row]:
+        """The first tasks of an origin that may go."""
+        return self._load(connection, origin, origin_text(connection, origin), count)
+
+    def _load(self, connection: sqlite3.Connection, origin: int, text: str, count: int) -> list[Row]:
+        return sound_tasks(text, connection.execute(self._heads, (origin, count)).fetchall())
+
+    def leave(self, connection: sqlite3.Connection, leave: Leave, now: float) -> None:
+        """The origin stands in line again, if it has something to do."""
+        found = connection.execute(self._head, (leave.origin_id,)).fetchone()
+        if found is None:
+            raise Damaged(f"row {leave.origin_id} of origins is gone, and was in memory")
+        failures, best = found
+        since = None if best is None else now
+        if leave.until is not None and since is not None:
+            since, best = leave.until, None
+        connection.execute(_LEAVE, (since, best, leave.origin_id))
+        # Failures that were damaged, and are right by chance, are noticed when the origin comes in again.
+        if failures != leave.failures:
+            change_origin(connection, leave.origin_id, failures=leave.failures)
+
+    def pick(self, connection: sqlite3.Connection, count: int, now: float) -> list[Picked]:
+        """Those that waited longest; where the order looks at more, half of the places are for those with the best tasks."""
+        if not count:
+            return []
+        longest = count if self._order.key is None else (count + 1) // 2
+        waited = connection.execute(_WAITED, (now, longest)).fetchall()
+        chosen = {found[0]: found[1:] for found in waited}
+        if self._order.key is not None:
+            for found in connection.execute(_BEST, (count,)).fetchall():
+                if len(chosen) >= count:
+                    break
+                chosen.setdefault(found[0], found[1:])
+        picked = []
+        for origin, found in chosen.items():
+            text, failures, crawl_delay = sound_origin(origin, found)
+            rows = self._load(connection, origin, text, self._window)
+            active = 1 if rows else 0
+            connection.execute(
+                "UPDATE origins SET since = NULL, best = NULL, active = ? WHERE id = ?", (active, origin)
+            )
+            if rows:
+                picked.append(Picked(origin, text, failures, crawl_delay, rows))
+        if chosen and self._next(connection, now) in chosen:
+            # An index that holds an entry which its table has not would be asked for ever.
+            raise Damaged("an index of origins does not match its table")
+        return picked
+
+    def outlook(self, connection: sqlite3.Connection, now: float) -> tuple[bool, float | None]:
+        """Whether `pick` would find an origin, and when the next origin or task may come (Unix time)."""
+        waited, best, since, later = connection.execute(_OUTLOOK, {"now": now}).fetchone()
+        in_line = waited is not None or (best is not None and self._order.key is not None)
+        times = [float(time) for time in (since, later) if time is not None]
+        return in_line, min(times, default=None)
+
+    def none_left(self, connection: sqlite3.Connection) -> bool:
+        """Whether no origin has anything to do, and no task is out or waits for its time."""
+        return all(connection.execute(query).fetchone() is None for query in _LEFT)
+
+    def _next(self, connection: sqlite3.Connection, now: float) -> int | None:
+        found = connection.execute(_NEXT_WAITED, (now,)).fetchone()
+        if found is None and self._order.key is not None:
+            found = connection.execute(_NEXT_BEST).fetchone()
+        return None if found is None else int(found[0])

@@ -1,0 +1,291 @@
+"""The file of a frontier: what waits, what is out, and the URLs that were met; one connection of one thread."""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+
+from polite.errors import StoreFailed
+from polite.frontier.durable.batch import Answers, Batch, Found, Put
+from polite.frontier.sqlite.activation import Places
+from polite.frontier.sqlite.rows import TASK, change_origin, new_row, origin_sum, row_sum, sound_task
+from polite.frontier.sqlite.schema import HERE, LATER, ORDERS, OUT, make
+from polite.frontier.sqlite.totals import State
+from polite.frontier.sqlite.waiting_origins import Line
+from polite.stores.checksum import checksum
+from polite.stores.database import Damaged, Database
+from polite.stores.lock import FileLock
+
+# The columns of a Row follow one another: see queue_row.TASK.
+_PUT = f"INSERT INTO tasks (origin, place, later, {TASK}, sum) VALUES (?, ?, ?, {'?, ' * 8}?)"  # noqa: S608 - the words are ours
+_GIVE = "UPDATE tasks SET place = 1 WHERE number = ?"
+_TASK = f"SELECT text, {TASK}, tasks.sum FROM tasks JOIN origins ON origins.id = tasks.origin WHERE "  # noqa: S608
+# The part of the file that is kept in memory (KiB), and what goes from the log into the file at one time (pages).
+_CACHE_KIB = 64 * 1024
+_LOG_PAGES = 10_000
+# Who has the file has it for long: there is not much to wait for (seconds).
+BUSY_TIMEOUT_S = 1.0
+_LOCKED = "another frontier, of this process or another, has it open; each needs a file of its own"
+# Tasks whose time has come that are looked at in one batch; those beyond come with the next.
+_DUE_AT_ONCE = 2_000
+# Origins whose row's number is remembered: each is some 100 octets.
+_KNOWN_ORIGINS = 100_000
+
+# As the SQL expressions of `Order.key` say.
+_KEYS: dict[str, Callable[[Put], float]] = {
+    "fifo": lambda _: 0.0,
+    "priority": lambda put: -put.priority,
+    "depth": lambda put: put.depth,
+    "deadline": lambda put: float("inf") if put.deadline is None else put.deadline,
+}
+
+
+class QueueFile:
+    """To be used by one thread. Every method raises StoreFailed; then nothing of the batch was written.
+
+    The file is locked from `open` to `close`, by a lock on a file of its own too (polite.stores.lock). `order` is one of
+    `queue_schema.ORDERS`; `window`: tasks of an origin that come into memory with it.
+    """
+
+    def __init__(self, path: Path, *, order: str, window: int, max_done: int) -> None:
+        self.path = path
+        self._order = ORDERS[order]
+        self._places = Places(self._order, window)
+        self._key_of = _KEYS[order]
+        self._max_done = max_done
+        self._ids: dict[str, tuple[int, int]] = {}  # by text: the row's number, and the checksum of the text
+        self._state = State()
+        self._lock = FileLock(path)
+        self._database = Database(
+            path,
+            self._prepare,
+            mode="rwc",
+            set_aside=False,
+            busy_timeout=BUSY_TIMEOUT_S,
+            full="the disk is full: nothing more is given out; what was acknowledged is in the file",
+            locked=_LOCKED,
+        )
+        key = self._order.key or "0"
+        # The words in these are ours.
+        self._unused = f"UPDATE tasks SET place = 0 WHERE number = ? RETURNING origin, {key}"  # noqa: S608
+        self._back = f"UPDATE tasks SET place = ?, later = ?, tries = ?, sum = ? WHERE number = ? RETURNING origin, {key}"  # noqa: S608
+        self._due = (
+            f"SELECT number, origin, {key} FROM tasks WHERE place = 2 AND later <= ? ORDER BY later LIMIT ?"  # noqa: S608
+        )
+
+    def open(self, max_tries: int) -> Found:
+        """Take the file. What was out when it was last used comes back, and that try counts."""
+        self._take()
+        with self._words():
+            self._database.set_foreign_log_aside(self._lock.noted())
+        with self._database.connected() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM origins").fetchone()
+            self._state = State.read(connection)
+            given_up = self._recover(connection, max_tries)
+            self._state.write(connection)
+            connection.execute("COMMIT")
+        with self._words():
+            self._lock.note(self._database.identities)
+        state = self._state
+        return Found(int(last), state.time, state.waiting, state.done, state.refused, state.dropped, given_up)
+
+    def apply(self, batch: Batch) -> Answers:
+        """Write it all, then read."""
+        before = self._state.copy()
+        try:
+            with self._database.connected() as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                changes = connection.total_changes
+                answers = self._applied(connection, batch)
+                if connection.total_changes != changes or self._state != before:
+                    self._state.time = float(batch.now)
+                    self._state.write(connection)
+                self._database.require_in_place()
+                connection.execute("COMMIT")
+        except BaseException:
+            # What was undone in the file is undone here.
+            self._state = before
+            self._ids.clear()
+            raise
+        return answers
+
+    def close(self) -> None:
+        """Give the file back. Raises StoreFailed if it was removed or replaced since the last batch."""
+        try:
+            self._database.require_in_place()
+        finally:
+            self._database.close()
+            self._lock.release()
+
+    def _take(self) -> None:
+        """SQLite's own lock is not enough: a process that opens and closes the file by hand drops it."""
+        try:
+            if self._lock.acquire(BUSY_TIMEOUT_S):
+                return
+        except OSError as error:
+            raise StoreFailed(
+                f"{self.path}: its lock cannot be made: is there such a folder, and may we write there? ({error})"
+            ) from error
+        raise StoreFailed(f"{self.path}: {_LOCKED}")
+
+    @contextmanager
+    def _words(self) -> Iterator[None]:
+        """What the system says about the files beside it, as StoreFailed."""
+        try:
+            yield
+        except OSError as error:
+            raise StoreFailed(f"{self.path}: its lock or its log cannot be used ({error})") from error
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        self._database.write_ahead(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+        make(connection, self._order)
+
+    def _recover(self, connection: sqlite3.Connection, max_tries: int) -> list[tuple[str, int]]:
+        """After whatever end the last use had: what was out comes back or is given up, and nobody is in memory."""
+        given_up = []
+        lost = connection.execute(f"{_TASK} place = 1").fetchmany(self._state.waiting + 1)
+        if len(lost) > self._state.waiting:
+            # An index that leads back into itself has no end.
+            raise Damaged("more tasks are out than wait")
+        for found in lost:
+            text, row = found[0], sound_task(found[0], found[1:])
+            number, path, tries = row[0], row[1], row[6] + 1
+            if tries >= max_tries:
+                self._end(connection, [(number, path)])
+                self._state.dropped += 1
+                given_up.append((text + path, tries))
+            else:
+                for origin, _ in self._bring_back(connection, number, tries, None):
+                    connection.execute("UPDATE origins SET since = ifnull(since, 0) WHERE id = ?", (origin,))
+        connection.execute(self._places.all_leave)
+        return given_up
+
+    def _applied(self, connection: sqlite3.Connection, batch: Batch) -> Answers:
+        state, line = self._state, Line()
+        for number, tries, later in batch.backs:
+            rows = self._bring_back(connection, number, tries, later)
+            if later is None:
+                line.join(rows)
+        connection.executemany(_GIVE, [(number,) for number, place in batch.marks.items() if place == OUT])
+        for number, place in batch.marks.items():
+            if place == HERE:
+                line.join(connection.execute(self._unused, (number,)))
+        for crawl_delay, origin in batch.crawl_delays:
+            change_origin(connection, origin, crawl_delay=crawl_delay)
+        self._end(connection, batch.ended)
+        state.count(batch.counts)
+        self._forget(connection)
+        puts = [self._put(connection, put, line) for put in batch.puts]
+        due = self._call(connection, batch.now, line)
+        line.write(connection, batch.now)
+        for leave in batch.leaves:
+            self._places.leave(connection, leave, batch.now)
+        picked = self._places.pick(connection, batch.pick, batch.now)
+        in_line, next_at = self._places.outlook(connection, batch.now)
+        if state.waiting and not (picked or in_line) and self._places.none_left(connection):
+            raise Damaged(f"{state.waiting} tasks should wait, and none is found")
+        return Answers(
+            puts,
+            [self._met(connection, asked) for asked in batch.met],
+            [self._places.load(connection, *load) for load in batch.loads],
+            picked,
+            in_line,
+            next_at,
+            due,
+        )
+
+    def _bring_back(
+        self, connection: sqlite3.Connection, number: int, tries: int, later: float | None
+    ) -> list[tuple[int, float]]:
+        """A task that was given out waits again; its origin and key."""
+        found = connection.execute(f"{_TASK} number = ?", (number,)).fetchone()
+        if found is None:
+            raise Damaged(f"row {number} of tasks is gone, and was given out")
+        text = found[0]
+        row = sound_task(text, found[1:])
+        place = HERE if later is None else LATER
+        summed = row_sum(text, (*row[:6], tries, *row[7:]))
+        return connection.execute(self._back, (place, later, tries, summed, number)).fetchall()
+
+    def _put(self, connection: sqlite3.Connection, put: Put, line: Line) -> int | None:
+        state = self._state
+        origin, text_sum = self._ids.get(put.origin) or self._id(connection, put.origin)
+        key = (origin, _digest(put.path))
+        if not connection.execute("INSERT OR IGNORE INTO seen (origin, digest) VALUES (?, ?)", key).rowcount:
+            again = "UPDATE seen SET done = NULL WHERE origin = ? AND digest = ? AND done IS NOT NULL"
+            if not put.again or not connection.execute(again, key).rowcount:
+                return None
+            state.remembered -= 1
+        state.number += 1
+        state.waiting += 1
+        row = new_row(state.number, put)
+        place = HERE if put.later is None else LATER
+        connection.execute(_PUT, (origin, place, put.later, *row, checksum(row, text_sum)))
+        if put.later is None:
+            line.add(origin, self._key_of(put))
+        return state.number
+
+    def _id(self, connection: sqlite3.Connection, text: str) -> tuple[int, int]:
+        found = connection.execute("SELECT id FROM origins WHERE text = ?", (text,)).fetchone()
+        if found is None:
+            new = "INSERT INTO origins (text, sum) VALUES (?, ?)"
+            cursor = connection.execute(new, (text, origin_sum(text, 0, None)))
+            origin = int(cursor.lastrowid or 0)
+        else:
+            origin = int(found[0])
+        if len(self._ids) >= _KNOWN_ORIGINS:
+            self._ids.clear()
+        known = self._ids[text] = origin, checksum(text)
+        return known
+
+    def _met(self, connection: sqlite3.Connection, asked: tuple[str, str, bool]) -> bool:
+        text, path, again = asked
+        row = connection.execute(
+            "SELECT done FROM seen WHERE origin = ? AND digest = ?",
+            (self._id(connection, text)[0], _digest(path)),
+        ).fetchone()
+        return row is not None and (row[0] is None or not again)
+
+    def _end(self, connection: sqlite3.Connection, ended: Iterable[tuple[int, str]]) -> None:
+        state = self._state
+        for number, path in ended:
+            rows = connection.execute("DELETE FROM tasks WHERE number = ? RETURNING origin", (number,))
+            for (origin,) in rows.fetchall():
+                state.sequence += 1
+                state.remembered += 1
+                state.waiting -= 1
+                connection.execute(
+                    "UPDATE seen SET done = ? WHERE origin = ? AND digest = ?",
+                    (state.sequence, origin, _digest(path)),
+                )
+
+    def _call(self, connection: sqlite3.Connection, now: float, line: Line) -> list[int]:
+        """Tasks whose time has come may go; the origins they are of that are in memory."""
+        due = connection.execute(self._due, (now, _DUE_AT_ONCE)).fetchall()
+        for number, origin, key in due:
+            connection.execute("UPDATE tasks SET place = 0 WHERE number = ?", (number,))
+            line.add(origin, key)
+        left = connection.execute(self._due, (now, 1)).fetchall() if due else []
+        if any(number == left[0][0] for number, *_ in due if left):
+            # As in Places.pick: they would be due for ever.
+            raise Damaged("the index of tasks with a time does not match its table")
+        return list(dict.fromkeys(origin for _, origin, _ in due))
+
+    def _forget(self, connection: sqlite3.Connection) -> None:
+        """Of the URLs that are done, those done longest ago, where there are too many."""
+        surplus = self._state.remembered - self._max_done
+        if surplus > 0:
+            oldest = "SELECT origin, digest FROM seen WHERE done IS NOT NULL ORDER BY done LIMIT ?"
+            rows = connection.execute(oldest, (surplus,)).fetchall()
+            connection.executemany("DELETE FROM seen WHERE origin = ? AND digest = ?", rows)
+            self._state.remembered -= len(rows)
+
+
+def _digest(path: str) -> bytes:
+    return blake2b(path.encode(), digest_size=16).digest()

@@ -1,0 +1,88 @@
+"""Rows of a frontier's file with their checksums: a row that was damaged is noticed before anything of it is used."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from polite.frontier.durable.batch import Put, Row
+from polite.stores.checksum import as_number, as_real, checksum
+from polite.stores.database import Damaged
+
+# The columns of a Row, in its order.
+TASK = "number, path, priority, depth, deadline, not_before, tries, payload"
+# The columns that the checksum of an origin's row covers, and the checksum.
+ORIGIN = "text, failures, crawl_delay, sum"
+
+
+def new_row(number: int, put: Put) -> Row:
+    """Return the Row of a task that is put, with each value as its column gives it back."""
+    return (
+        number,
+        put.path,
+        # Nearly every task has integers, and no times.
+        put.priority if type(put.priority) is int else as_number(put.priority),
+        put.depth if type(put.depth) is int else as_number(put.depth),
+        None if put.deadline is None else as_real(put.deadline),
+        None if put.not_before is None else as_real(put.not_before),
+        0,
+        put.payload,
+    )
+
+
+def row_sum(origin: object, row: tuple[object, ...]) -> int:
+    """Return the checksum of a Row. It covers the text of its origin too, and with it the whole URL."""
+    return checksum(row, checksum(origin))
+
+
+def task_sum(origin: object, *row: object) -> int:
+    """The same, of columns given one by one."""
+    return row_sum(origin, row)
+
+
+def origin_sum(text: object, failures: object, crawl_delay: object) -> int:
+    """Return the checksum of an origin's row. Its place in line is not covered: damage there costs time only."""
+    return checksum((text, failures, crawl_delay))
+
+
+def sound_task(origin: str, found: tuple[Any, ...]) -> Row:
+    """Return the Row of what was found in the columns `TASK, sum`. Raises Damaged."""
+    row = found[:-1]
+    if row_sum(origin, row) != found[-1]:
+        raise Damaged(f"row {row[0]} of tasks does not match its checksum")
+    return row
+
+
+def sound_tasks(origin: str, found: Sequence[tuple[Any, ...]]) -> list[Row]:
+    """The same, of several tasks of an origin."""
+    start = checksum(origin)
+    rows = [each[:-1] for each in found]
+    for row, each in zip(rows, found, strict=True):
+        if checksum(row, start) != each[-1]:
+            raise Damaged(f"row {row[0]} of tasks does not match its checksum")
+    return rows
+
+
+def origin_text(connection: sqlite3.Connection, origin: int) -> str:
+    """Return an origin's text. A task's checksum covers it. Raises Damaged."""
+    found = connection.execute("SELECT text FROM origins WHERE id = ?", (origin,)).fetchone()
+    if found is None:
+        raise Damaged(f"row {origin} of origins is gone, and was asked for")
+    return found[0]  # type: ignore[no-any-return]
+
+
+def change_origin(connection: sqlite3.Connection, origin: int, **changed: float | None) -> None:
+    """Write an origin's `failures` or `crawl_delay`. Raises Damaged."""
+    found = connection.execute(f"SELECT {ORIGIN} FROM origins WHERE id = ?", (origin,)).fetchone()  # noqa: S608 - the words are ours
+    text, failures, crawl_delay = sound_origin(origin, found)
+    values = changed.get("failures", failures), as_real(changed.get("crawl_delay", crawl_delay))
+    connection.execute(
+        "UPDATE origins SET failures = ?, crawl_delay = ?, sum = ? WHERE id = ?",
+        (*values, origin_sum(text, *values), origin),
+    )
+
+
+def sound_origin(origin: int, found: tuple[Any, ...] | None) -> tuple[str, int, float | None]:
+    """Return the text, failures and crawl delay of what was found in the columns ORIGIN. Raises Damaged."""
+    if found is None or checksum(found[:-1]) != found[-1]:
+        raise Damaged(f"row {origin} of origins does not match its checksum")
+    return found[:-1]

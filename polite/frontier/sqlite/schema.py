@@ -1,0 +1,143 @@
+"""The tables of a frontier's file, and in which order it finds an origin's tasks."""
+
+import sqlite3
+from dataclasses import dataclass
+
+from polite.frontier.sqlite.rows import TASK, origin_sum, task_sum
+from polite.frontier.sqlite.totals import State
+from polite.stores.database import WrongFile
+
+# "polq": by it a file is known as a frontier's, whatever it is called.
+APPLICATION_ID = 0x706F6C71
+_ROBOTS_ID = 0x706F6C69
+VERSION = 2
+
+# Where a task is: it may go; it was given out; or it waits for its time, which is `later` (Unix time).
+HERE, OUT, LATER = 0, 1, 2
+
+# `origins.since`: from when (Unix time) the origin stands in line for a place in memory; NULL when it has one (`active`), or
+# nothing to do. `best`: the key of its first task, while it stands in line and may come at once.
+# `seen.digest`: 16 octets of the path, so that two URLs are never taken for one. `done`: which was done first; NULL while held.
+# `frontier.time`: of the last batch that changed something. Each `sum` is a checksum: see polite.frontier.sqlite.rows and totals.
+_TABLES = """
+    CREATE TABLE origins (
+        id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE, since REAL, best REAL, active INTEGER NOT NULL DEFAULT 0,
+        failures INTEGER NOT NULL DEFAULT 0, crawl_delay REAL, sum INTEGER NOT NULL
+    );
+    CREATE INDEX in_line ON origins (since) WHERE since IS NOT NULL;
+    CREATE INDEX best_first ON origins (best) WHERE best IS NOT NULL;
+    CREATE INDEX in_memory ON origins (id) WHERE active = 1;
+    CREATE TABLE tasks (
+        number INTEGER PRIMARY KEY, origin INTEGER NOT NULL, path TEXT NOT NULL, place INTEGER NOT NULL, later REAL,
+        priority NUMERIC NOT NULL, depth NUMERIC NOT NULL, deadline REAL, not_before REAL, tries INTEGER NOT NULL, payload TEXT,
+        sum INTEGER NOT NULL
+    );
+    CREATE INDEX given_out ON tasks (number) WHERE place = 1;
+    CREATE INDEX for_later ON tasks (later) WHERE place = 2;
+    CREATE TABLE seen (
+        origin INTEGER NOT NULL, digest BLOB NOT NULL, done INTEGER, PRIMARY KEY (origin, digest)
+    ) WITHOUT ROWID;
+    CREATE INDEX done_first ON seen (done) WHERE done IS NOT NULL;
+    CREATE TABLE frontier (
+        ordered TEXT NOT NULL, number INTEGER NOT NULL, sequence INTEGER NOT NULL, remembered INTEGER NOT NULL,
+        waiting INTEGER NOT NULL, done INTEGER NOT NULL, refused INTEGER NOT NULL, dropped INTEGER NOT NULL,
+        time REAL NOT NULL, sum INTEGER NOT NULL
+    )
+"""
+
+# What version 1 did not have.
+_ADDED = """
+    ALTER TABLE origins ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE tasks ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE frontier ADD COLUMN time REAL NOT NULL DEFAULT 0;
+    ALTER TABLE frontier ADD COLUMN sum INTEGER NOT NULL DEFAULT 0
+"""
+
+_MARKS = """
+    SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
+           (SELECT count(*) FROM sqlite_master)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The order of an origin's tasks in the file: the least `key` first, equal ones as they were put."""
+
+    name: str
+    key: str | None  # an SQL expression; None: only as they were put
+
+    @property
+    def by(self) -> str:
+        """For ORDER BY."""
+        return "number" if self.key is None else f"{self.key}, number"
+
+    @property
+    def indexed(self) -> str:
+        """The columns of the index that answers it."""
+        return "origin" if self.key is None else f"origin, {self.key}"
+
+
+ORDERS = {
+    order.name: order
+    for order in (
+        Order("fifo", None),
+        Order("priority", "-priority"),
+        Order("depth", "depth"),
+        Order("deadline", "ifnull(deadline, 9e999)"),
+    )
+}
+
+
+def check(connection: sqlite3.Connection) -> int:
+    """Return the version of the file's tables; 0 for an empty file. Raises WrongFile for what is not ours to write to."""
+    version, application, tables = connection.execute(_MARKS).fetchone()
+    if application == _ROBOTS_ID:
+        raise WrongFile(
+            "keeps robots.txt for a gate (open_gate(store=...)): "
+            "a frontier needs a file of its own, name another in open_frontier(store=...)"
+        )
+    if application != APPLICATION_ID and (application or version or tables):
+        raise WrongFile("is the database of another program: name another file")
+    if version > VERSION:
+        raise WrongFile(
+            f"was written by a newer polite (frontier schema {version}, this one knows {VERSION}): "
+            "use that one, or name another file"
+        )
+    return int(version)
+
+
+def make(connection: sqlite3.Connection, order: Order) -> None:
+    """Make what is missing: the tables, their checksums, and the index of this order. All or nothing.
+
+    Raises WrongFile, Damaged, sqlite3.Error.
+    """
+    check(connection)
+    connection.execute("BEGIN IMMEDIATE")
+    version = check(connection)
+    if version < VERSION:
+        for statement in (_ADDED if version else _TABLES).split(";"):
+            connection.execute(statement)
+        if version:
+            _sum_up(connection)
+        else:
+            connection.execute("INSERT INTO frontier VALUES ('', 0, 0, 0, 0, 0, 0, 0, 0, 0)")
+            State().write(connection)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    if connection.execute("SELECT ordered FROM frontier").fetchone() != (order.name,):
+        connection.execute("DROP INDEX IF EXISTS heads")
+        connection.execute(f"CREATE INDEX heads ON tasks ({order.indexed}) WHERE place = 0")
+        connection.execute("UPDATE frontier SET ordered = ?", (order.name,))
+        connection.execute("UPDATE origins SET best = NULL WHERE best IS NOT NULL")
+    connection.execute("COMMIT")
+
+
+def _sum_up(connection: sqlite3.Connection) -> None:
+    """Give the rows of a file of version 1 their checksums."""
+    connection.create_function("polite_task_sum", -1, task_sum, deterministic=True)
+    connection.create_function("polite_origin_sum", 3, origin_sum, deterministic=True)
+    connection.execute("UPDATE origins SET sum = polite_origin_sum(text, failures, crawl_delay)")
+    connection.execute(
+        f"UPDATE tasks SET sum = polite_task_sum((SELECT text FROM origins WHERE id = origin), {TASK})"  # noqa: S608
+    )
+    State.unsummed(connection).write(connection)

@@ -1,0 +1,398 @@
+"""How a lane comes to its turn: its origin's rules first, then a turn, and allowed still; or it is put off, or given up."""
+
+import asyncio
+import logging
+from collections import deque
+from functools import partial
+from typing import Protocol
+
+from polite.errors import GateClosed, Overloaded
+from polite.events import Dropped, Event, PutOff, Refused
+from polite.frontier.checked_scheduler import Referee, SchedulerFailed
+from polite.frontier.origin_queue import Lane
+from polite.frontier.task_rules import TaskRules
+from polite.frontier.timer_queue import Agenda
+from polite.gate.background import start_later
+from polite.gate.gate import Gate
+from polite.gate.origin_rules import Grounds, Standing
+from polite.origin import Origin
+from polite.pacing.turn import Turn
+from polite.robots.reason import Reason
+from polite.task import Task
+
+log = logging.getLogger("polite")
+
+# After so many tasks dropped, others run.
+_AT_A_TIME = 500
+# Too many wait already, here or in the gate: ask again after so long (seconds).
+_OVERLOADED_S = 5.0
+# What fails without saying for how long is put off so long, and twice as long each time, up to an hour (seconds).
+_FIRST_S, _LONGEST_S = 5.0, 3_600.0
+
+
+class Outlet(Protocol):
+    """Where tasks go that get no permit."""
+
+    def refused(self, task: Task, event: Refused) -> None:
+        """The rules do not allow it: it is done."""
+        ...
+
+    def dropped(self, task: Task, event: Dropped) -> None:
+        """It is given up."""
+        ...
+
+    def put_off(self, origin: Origin, seconds: float, failures: int) -> bool:
+        """No rules could be had, for the `failures`th time in a row. True: the lane's tasks were taken back until then."""
+        ...
+
+    def given_up(self, origin: Origin, because: str) -> None:
+        """All tasks of the origin are to be dropped, those that the lane does not have too."""
+        ...
+
+    def tell(self, event: Event) -> None: ...
+
+    def fail(self, error: Exception) -> None:
+        """Nothing more can be given out."""
+        ...
+
+
+class Hall(Protocol):
+    """Where lanes arrive."""
+
+    def granted(self, lane: Lane, turn: Turn) -> None:
+        """The lane has its turn."""
+        ...
+
+    def doomed(self, lane: Lane) -> None:
+        """All tasks of the lane that are at the scheduler are to be dropped (`lane.doomed` says why)."""
+        ...
+
+    def emptied(self, lane: Lane) -> None:
+        """The lane has no tasks any more."""
+        ...
+
+
+class Approach:
+    """One request for each lane: never more of an origin wait in the pacer, however many tasks it has."""
+
+    def __init__(
+        self,
+        gate: Gate,
+        referee: Referee,
+        agenda: Agenda,
+        outlet: Outlet,
+        hall: Hall,
+        *,
+        max_opening: int,
+        max_robots_tries: int,
+    ) -> None:
+        self._origins = gate._origins
+        self._turns = gate._turns
+        self._clock = gate._clock
+        self._began = gate._clock.wall()
+        self._referee = referee
+        self._agenda = agenda
+        self._outlet = outlet
+        self.rules = TaskRules(gate, referee, outlet.refused)
+        self._hall = hall
+        self._max_opening = max_opening
+        self._max_robots_tries = max_robots_tries
+        self._opening = 0  # lanes that wait for their origin's rules
+        self._unopened: deque[Lane] = deque()  # and those for which there is no room among them
+        self._passing_on = False
+        self._stopped = False
+
+    def start(self, lane: Lane) -> None:
+        """Ask for what the lane needs next: rules, if there is room to ask for them, and a turn."""
+        if self._stopped:
+            return
+        known = self.rules.known(lane.origin)
+        if known is None and not self._settled(lane):
+            if self._opening >= self._max_opening:
+                self._unopened.append(lane)
+                return
+            self._opening += 1
+            lane.opening = True
+        elif self._called_back(lane, known):
+            return
+        lane.begun = False
+        lane.runner = runner = start_later(lambda: self._bring(lane))
+        runner.add_done_callback(lambda runner: self._end_unbegun(lane, runner))
+
+    def at_once(self, lane: Lane) -> Turn | None:
+        """The turn for the task that was chosen, if nothing needs to be waited for: most often so, for its origin was ready."""
+        grounds, task = lane.grounds, lane.chosen
+        if grounds is None or task is None or lane.unchecked or lane.failures:
+            return None
+        if not self._newest(grounds, self.rules.known(lane.origin)):
+            return None
+        if self.rules.ruling(lane, task, grounds) is not True:
+            return None
+        lane.asked_for = task.target
+        try:
+            return self._turns.take_now(task.target, asked=grounds.asked)
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - as in _called_back
+            return None
+
+    def unchoose(self, lane: Lane) -> None:
+        """What was chosen goes back to the scheduler: it did not go at once."""
+        task, lane.chosen = lane.chosen, None
+        if task is not None:
+            self._referee.add(task)
+
+    def stop(self) -> None:
+        """Start no more. Those under way are their lanes' runners."""
+        self._stopped = True
+        self._unopened.clear()
+
+    def _newest(self, grounds: Grounds, known: Standing | None) -> bool:
+        """Whether those are the grounds of what is known; rules that the gate has forgotten are good while they hold."""
+        return self._origins.holds(grounds) if known is None else known.grounds is grounds
+
+    def _settled(self, lane: Lane) -> bool:
+        """Whether the lane needs no rules before its next turn: what it was told holds, and all its tasks are decided."""
+        if lane.unchecked or lane.failures or lane.recheck or lane.grounds is None:
+            return False
+        if lane.chosen is not None and not lane.ruling(lane.chosen):
+            return False
+        return lane.grounds.meaning == lane.meaning and self._origins.holds(lane.grounds)
+
+    def _called_back(self, lane: Lane, known: Standing | None) -> bool:
+        """The short way, where the rules are known and nothing is to be checked: no task waits, the turn calls back."""
+        grounds = lane.grounds
+        if grounds is None or lane.unchecked or lane.failures or lane.recheck or lane.chosen is not None:
+            return False
+        if not self._newest(grounds, known):
+            return False
+        lane.asked_for = lane.sample
+        back = partial(self._arrived, lane, grounds)
+        try:
+            call = self._turns.take_later(lane.sample, back, asked=grounds.asked, first=lane.renewed)
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - the long way meets the same, and says so in a step of its own
+            return False
+        if call is None:
+            return False
+        lane.runner = call
+        return True
+
+    def _arrived(self, lane: Lane, grounds: Grounds, turn: Turn, error: Exception | None) -> None:
+        if error is not None:
+            self._outlet.fail(error)
+            return
+        try:
+            if self._usable(lane, grounds, turn):
+                self._hall.granted(lane, turn)
+            else:
+                self.start(lane)
+        except SchedulerFailed as failure:
+            self._outlet.fail(failure)
+        except Exception as failure:
+            log.exception("the frontier failed")
+            self._outlet.fail(failure)
+
+    async def _bring(self, lane: Lane) -> None:
+        lane.begun = True
+        try:
+            turn = await self._turn(lane)
+            if turn is not None:
+                self._hall.granted(lane, turn)
+        except asyncio.CancelledError as error:
+            self._put_aside(lane, error)
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the lane must not stand still for it
+            self._put_aside(lane, error)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self._outlet.fail(ended_by(error))
+            raise
+
+    def _end_unbegun(self, lane: Lane, runner: "asyncio.Task[None]") -> None:
+        """A task that is cancelled before its first step runs nothing of itself."""
+        if runner.cancelled() and not lane.begun:
+            self._put_aside(lane, asyncio.CancelledError())
+
+    def _put_aside(self, lane: Lane, error: BaseException) -> None:
+        """The lane did not come to its turn. What was chosen goes back to the scheduler, which may fail at that."""
+        self._opened(lane)
+        try:
+            self._answer(lane, error)
+        except SchedulerFailed as failure:
+            self._outlet.fail(failure)
+
+    def _answer(self, lane: Lane, error: BaseException) -> None:
+        match error:
+            case asyncio.CancelledError():
+                # By somebody who cancelled every task that he found: the lane must not stand still for that.
+                if not self._stopped:
+                    self._put_off(lane, _FIRST_S, "cancelled from outside")
+            case GateClosed() | SchedulerFailed():
+                self._outlet.fail(error)
+            case Overloaded():
+                self._put_off(lane, _OVERLOADED_S, str(error))
+            case _:
+                # A store that fails, a scope that cannot be worked out: denied for now, as anything that is not understood.
+                log.error("no turn could be asked for at %s", lane.origin, exc_info=error)
+                seconds = min(_FIRST_S * 2.0 ** min(lane.failures, 20), _LONGEST_S)
+                self._missed(lane, seconds, type(error).__name__, lasts=False)
+
+    async def _turn(self, lane: Lane) -> Turn | None:
+        """Allowed first, then the turn, and allowed still: as Gate._enter has it. None when the lane is put off, or empty."""
+        while (grounds := await self._cleared(lane)) is not None:
+            if not lane.scheduled:
+                self._hall.emptied(lane)
+                return None
+            lane.asked_for = lane.sample if lane.chosen is None else lane.chosen.target
+            turn = await self._turns.take(lane.asked_for, asked=grounds.asked, first=lane.renewed)
+            if self._usable(lane, grounds, turn):
+                return turn
+        return None
+
+    async def _cleared(self, lane: Lane) -> Grounds | None:
+        """Decide about the tasks that are undecided, and return on what grounds; None when the lane is put off.
+
+        The rules, which may be large, are kept for no longer than this takes.
+        """
+        while True:
+            undecided = await self.rules.undecided(lane) if lane.recheck else ()
+            known = self.rules.known(lane.origin)
+            if known is None and self._settled(lane):
+                self._opened(lane)
+                self.rules.refuse_chosen(lane)
+                return lane.grounds
+            standing = await self._standing(lane, known)
+            if (standing.grounds is not lane.grounds or lane.failures) and out_of_reach(standing):
+                self._out_of_reach(lane, standing, known=standing is known)
+                return None
+            lane.grounds, lane.failures = standing.grounds, 0
+            lane.renew(standing.meaning)
+            if await self.rules.check(lane, standing, undecided):
+                return standing.grounds
+            lane.renewed = True
+
+    def _out_of_reach(self, lane: Lane, standing: Standing, *, known: bool) -> None:
+        # The same answer, met once more a moment too early, is no second failure.
+        again = standing.grounds is lane.grounds or (known and _counted(lane, standing))
+        lane.grounds = standing.grounds
+        lane.failures -= again
+        seconds = max(1.0, standing.fresh_until - self._clock.wall())
+        reason = standing.snapshot.access.reason
+        # What an earlier run met may have been decided by other options: that is tried again.
+        lasts = not reason.may_pass and standing.snapshot.fetched_at >= self._began
+        self._missed(lane, seconds, reason.name, lasts=lasts)
+
+    def _usable(self, lane: Lane, grounds: Grounds, turn: Turn) -> bool:
+        """Whether the rules still decide now that the turn has come. Otherwise it is given back, once to have them renewed."""
+        holds = False
+        try:
+            holds = self._origins.holds(grounds, renewed=lane.renewed)
+        finally:
+            lane.renewed = not holds
+            if not holds:
+                self._turns.give_back(turn)
+        return holds
+
+    async def _standing(self, lane: Lane, known: Standing | None) -> Standing:
+        """The rules that hold; when they are there, or cannot be had, the next lane may ask for its own."""
+        try:
+            return known or await self._origins.standing(lane.origin)
+        finally:
+            self._opened(lane)
+
+    def _opened(self, lane: Lane) -> None:
+        """It waits for rules no longer: the next one may."""
+        if lane.opening:
+            lane.opening = False
+            self._opening -= 1
+            self._open_more()
+
+    def _open_more(self) -> None:
+        """Start lanes until all slots are taken: one whose rules are known by now takes none, and ends no chain."""
+        if self._passing_on:
+            # A task that runs its first step at once (eager tasks) may end its opening within the loop below, which goes on.
+            return
+        self._passing_on = True
+        try:
+            while self._unopened and self._opening < self._max_opening:
+                self.start(self._unopened.popleft())
+        finally:
+            self._passing_on = False
+
+    # What could not be had.
+
+    def _missed(self, lane: Lane, seconds: float, because: str, *, lasts: bool) -> None:
+        """Once more without rules: later, or, when it was the last time or waiting does not help, never."""
+        lane.failures += 1
+        if lane.failures < self._max_robots_tries and not lasts:
+            self._put_off(lane, seconds, because)
+            return
+        self.unchoose(lane)
+        self._outlet.given_up(lane.origin, because)
+        lane.doomed = because
+        lane.condemned = len(lane.unchecked or ())
+        self._drop_some(lane, because)
+
+    def _drop_some(self, lane: Lane, because: str) -> None:
+        """Drop what waited unchecked when the lane was given up; what was put since is not among it, and asks for rules anew.
+
+        Meanwhile the origin may have answered somebody else: then `doomed` was taken back, and the rest is checked as ever.
+        """
+        dropped = 0
+        while lane.unchecked and lane.condemned and lane.doomed is not None and not self._stopped:
+            if dropped >= _AT_A_TIME:
+                asyncio.get_running_loop().call_soon(self._drop_more, lane, because)
+                return
+            dropped += 1
+            lane.condemned -= 1
+            self._drop(lane.unchecked.popleft(), because)
+        lane.condemned = 0
+        if self._stopped:
+            return
+        if lane.doomed is not None and lane.scheduled:
+            self._hall.doomed(lane)
+        elif lane.waiting:
+            lane.begin_anew()
+            self.start(lane)
+        else:
+            self._hall.emptied(lane)
+
+    def _drop_more(self, lane: Lane, because: str) -> None:
+        try:
+            self._drop_some(lane, because)
+        except SchedulerFailed as failure:
+            self._outlet.fail(failure)
+        except Exception as failure:
+            log.exception("the frontier failed")
+            self._outlet.fail(failure)
+        except BaseException as error:
+            self._outlet.fail(ended_by(error))
+            raise
+
+    def _put_off(self, lane: Lane, seconds: float, because: str) -> None:
+        self.unchoose(lane)
+        self._outlet.tell(PutOff(str(lane.origin), lane.waiting, seconds, because))
+        if not lane.scheduled and self._outlet.put_off(lane.origin, seconds, lane.failures):
+            self._hall.emptied(lane)
+        else:
+            self._agenda.at(self._clock.monotonic() + seconds, lambda: self.start(lane))
+
+    def _drop(self, task: Task, because: str) -> None:
+        self._outlet.dropped(task, Dropped(task.url, because, task.tries))
+
+
+def _counted(lane: Lane, standing: Standing) -> bool:
+    """Whether a lane that was forgotten and came back has this failure among those it counted before."""
+    return lane.grounds is None and standing.snapshot.failures <= lane.failures
+
+
+def ended_by(error: BaseException) -> Exception:
+    """What a frontier fails with when something of the user's raised what is no Exception, as pytest.fail does."""
+    failure = RuntimeError(f"the frontier was ended by {error!r}")
+    failure.__cause__ = error
+    return failure
+
+
+def out_of_reach(standing: Standing) -> bool:
+    """Whether all is denied because robots.txt could not be had, which may pass."""
+    rules = standing.rules
+    return not rules.allows("/") and rules.decide("/").reason is Reason.UNREACHABLE

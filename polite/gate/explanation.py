@@ -1,0 +1,110 @@
+"""Everything that decided about one URL, as values and as text for people."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from polite.origin import Target
+from polite.pacing.throttle import Pause
+from polite.pacing.turnstile import Outlook
+from polite.robots.fetching.result import Found, Unreachable
+from polite.robots.fetching.snapshot import Snapshot
+from polite.robots.reason import Reason
+from polite.robots.rules import Decision
+
+# A wait of so many seconds ends at a time that is worth naming.
+_LONG_S = 600.0
+# What has just begun is not worth a word.
+_SHORT_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """`decision`: may it be fetched, and by which rule. `snapshot`: the robots.txt behind it, with its age.
+
+    `pause`: how long the origin rests after an ordinary answer, and why. `outlook`: the scope that holds the URL back now, if any;
+    `wait_s`: seconds until its turn could come, when nobody is ahead; `held_s`: for how long that scope has held it back already,
+    or None. `now`: wall seconds of the explanation. `request_rate`: the file's slowest, where that and no Crawl-delay asks most.
+    `attempt`: a refresh ahead of time that failed.
+    """
+
+    target: Target
+    decision: Decision
+    snapshot: Snapshot
+    pause: Pause
+    outlook: Outlook
+    wait_s: float
+    now: float
+    request_rate: str = ""
+    attempt: Snapshot | None = None
+    held_s: float | None = None
+
+    def __str__(self) -> str:
+        return "\n".join((self.target.url, *(f"  {line}" for line in self._lines())))
+
+    def _lines(self) -> list[str]:
+        lines = [str(self.decision), self._robots()]
+        if self.snapshot.failures:
+            lines.append(self._failures())
+        if self.attempt is not None:
+            lines.append(self._attempt(self.attempt))
+        lines += [
+            f"delay: {self.pause.seconds:g} s between requests ({self.pause.because})",
+            self._turn(),
+        ]
+        return lines
+
+    def _robots(self) -> str:
+        access = self.snapshot.access
+        status = "" if access.status is None else f", status {access.status}"
+        hops = f", {access.hops} redirects" if access.hops else ""
+        if not isinstance(access, Found) and access.probes:
+            hops += f", and {access.probes} other pages asked for"
+        age = self.now - self.snapshot.fetched_at
+        left = self.snapshot.expires_at - self.now
+        inferred = f"; {access.reason.option} inferred it" if access.reason is Reason.INFERRED_MISSING else ""
+        return f"robots.txt: {access.reason.value}{status}{hops}{inferred}; asked {age:.0f} s ago, good for {left:.0f} s more"
+
+    def _failures(self) -> str:
+        since = self.snapshot.unreachable_since
+        days = 0.0 if since is None else (self.now - since) / 86_400
+        return (
+            f"failed {_times(self.snapshot.failures)} in {days:.1f} days; {self._copy()}{self._what_failed()}"
+        )
+
+    def _copy(self) -> str:
+        if self.snapshot.good is None:
+            return "there is no earlier copy"
+        if self.decision.reason is Reason.UNREACHABLE:
+            return "the last good copy does not count (RobotsPolicy.keep_stale)"
+        return "the last good copy decides"
+
+    def _attempt(self, attempt: Snapshot) -> str:
+        left = max(0.0, attempt.expires_at - self.now)
+        return f"asked ahead of time, failed {_times(attempt.failures)}: {attempt.access.reason.value}; not again for {left:.0f} s"
+
+    def _what_failed(self) -> str:
+        access = self.snapshot.access
+        if not isinstance(access, Unreachable):
+            return ""
+        detail = f" ({access.detail})" if access.detail else ""
+        after = f"{detail}; after {access.elapsed_s:.1f} s on the network"
+        # What is blocked names its own option.
+        named = access.reason is Reason.ADDRESS_REFUSED and access.detail
+        return after if named else f"{after}; {access.option} changes it"
+
+    def _turn(self) -> str:
+        ahead = f", {self.outlook.waiting} waiting ahead" if self.outlook.waiting else ""
+        if self.outlook.scope is None:
+            return f"turn: now{ahead}"
+        because = f" ({self.outlook.because})" if self.outlook.because else ""
+        until = f", at {_shown(self.now + self.wait_s)}" if self.wait_s >= _LONG_S else ""
+        held = f" for {self.held_s:.1f} s already" if (self.held_s or 0.0) >= _SHORT_S else ""
+        return f"turn: in {self.wait_s:.1f} s{until}, held by {self.outlook.scope}{held}{because}{ahead}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def _shown(wall: float) -> str:
+    return f"{datetime.fromtimestamp(wall, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,364 @@
+"""What is remembered of origins: the rules that hold for each, in bounded memory that never forgets a running back-off."""
+
+import math
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+from weakref import WeakValueDictionary, ref
+
+from polite.errors import Overloaded
+from polite.origin import Origin
+from polite.pace import AskedPace
+from polite.robots.fetching.result import Found
+from polite.robots.fetching.snapshot import Snapshot
+from polite.robots.reason import Reason
+from polite.robots.rules import RuleSet
+
+# The two clocks drift apart a little, and floats are coarse: less is no step of the wall clock.
+CLOCK_TOLERANCE_S = 1.0
+# What an origin takes beside its rules and its file.
+_OCTETS = 2_000
+# Rules of fewer octets are not looked for after they were forgotten.
+# Back-offs that one question looks at, to find those that are over.
+_SWEPT = 1_000
+_LARGE = 16_384
+
+
+@dataclass(slots=True, weakref_slot=True, eq=False)
+class Lineage:
+    """The newest meaning of an origin's robots.txt, the pace that it asks for, and its lifetime (wall seconds).
+
+    All standings of an origin share one, so that a request that waits learns of newer rules after the origin was evicted.
+    """
+
+    meaning: Hashable = None
+    fresh_from: float = -math.inf
+    fresh_until: float = -math.inf
+    asked: AskedPace | None = None
+
+    def follow(self, standing: "Standing") -> None:
+        """The standing is the newest one."""
+        self.meaning, self.asked = standing.meaning, standing.asked
+        self.fresh_from, self.fresh_until = standing.fresh_from, standing.fresh_until
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grounds:
+    """What a request that was allowed keeps while it waits: which rules allowed it, and not the rules, which may be large."""
+
+    meaning: Hashable
+    lineage: Lineage
+    asked: AskedPace | None
+
+    def replaced(self) -> bool:
+        """Whether the origin's newest rules are others."""
+        return self.lineage.meaning != self.meaning
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What holds for an origin between `fresh_from` and `fresh_until` (wall seconds): the rules that bind our agent.
+
+    `snapshot`: what they come from. `asked`: what the file asks about pace, or None when it asks nothing.
+    `refresh_at` (wall seconds): from then on a question has the origin asked again ahead of time; `attempt` is what that
+    came to, when it failed. `skew`: the monotonic clock less the wall clock; by it, a wall clock that was set since is noticed.
+    `meaning`: equal for equal rules of one origin, also when the file was read twice.
+    """
+
+    rules: RuleSet
+    snapshot: Snapshot
+    asked: AskedPace | None
+    fresh_from: float
+    fresh_until: float
+    refresh_at: float
+    skew: float
+    meaning: Hashable = None
+    attempt: Snapshot | None = None
+    lineage: Lineage = field(default_factory=Lineage, repr=False, compare=False)
+    grounds: Grounds = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Made once: each permit takes it.
+        object.__setattr__(self, "grounds", Grounds(self.meaning, self.lineage, self.asked))
+
+    @classmethod
+    def of(cls, rules: RuleSet, snapshot: Snapshot, *, ahead: float, skew: float) -> "Standing":
+        """The standing of a snapshot and what was read from it; `ahead`: the part of its lifetime for refreshing it."""
+        since, until = snapshot.fresh_between
+        # A failure is asked about again when its back-off is over, and not before.
+        refresh_at = until if snapshot.failures else until - ahead * (until - snapshot.fetched_at)
+        return cls(rules, snapshot, _asked(rules), since, until, refresh_at, skew, _meaning(rules, snapshot))
+
+    @property
+    def latest(self) -> Snapshot:
+        """What the origin came to when it was asked last, ahead of time or not."""
+        return self.attempt or self.snapshot
+
+    def read_from(self, access: Found) -> bool:
+        """Whether its rules are those of such a file."""
+        good = self.snapshot.good
+        return self.rules.access is None and isinstance(good, Found) and good.body == access.body
+
+    def fresh(self, now: float) -> bool:
+        """Whether it holds now (wall seconds)."""
+        return self.fresh_from < now < self.fresh_until
+
+    @property
+    def octets(self) -> int:
+        """About what it takes in memory, its rules and the files that they come from included."""
+        bodies = {}
+        for snapshot in (self.snapshot, self.attempt):
+            for access in () if snapshot is None else (snapshot.access, snapshot.good):
+                if isinstance(access, Found):
+                    bodies[id(access.body)] = len(access.body)
+        return _OCTETS + self.rules.memory + sum(bodies.values())
+
+    def bare(self) -> "Standing":
+        """Only its back-off, to save memory. It is not fresh, so that the store is asked for the rest when it is needed."""
+        failure = replace(self.latest, good=None, good_at=None, good_until=None)
+        access = failure.access
+        denied = RuleSet.deny_all(Reason.UNREACHABLE, access=access, dialect=self.rules.dialect)
+        return replace(
+            self, rules=denied, snapshot=failure, attempt=None, fresh_until=-math.inf, refresh_at=-math.inf
+        )
+
+    def lasting(self, until: float) -> "Standing":
+        """The same, good until `until` (wall seconds) at least, and not refreshed before.
+
+        After a refresh ahead of time that failed, only the next refresh waits: the copy lasts no longer than before.
+        """
+        if until <= min(self.refresh_at, self.fresh_until):
+            return self
+        if self.attempt is not None:
+            return replace(self, refresh_at=min(until, self.fresh_until))
+        return replace(
+            self,
+            fresh_from=min(self.fresh_from, 2 * self.snapshot.fetched_at - until),
+            fresh_until=max(self.fresh_until, until),
+            refresh_at=max(self.refresh_at, until),
+        )
+
+    def attempted(self, attempt: Snapshot) -> "Standing":
+        """The same, after a refresh ahead of time that failed: it holds for as long, and the next try is the failure's."""
+        return replace(self, attempt=attempt, refresh_at=min(attempt.expires_at, self.fresh_until))
+
+    def back_off_left_s(self, monotonic: float) -> float:
+        """Seconds for which a failed server may not be asked, by the clock that nobody sets; 0 or less for none."""
+        latest = self.latest
+        return latest.expires_at + self.skew - monotonic if latest.failures else 0.0
+
+    def dated(self, skew: float) -> "Standing":
+        """The same, in dates of the wall clock as it is now: whether somebody has set it is told by `skew`."""
+        step = self.skew - skew
+        if abs(step) < CLOCK_TOLERANCE_S:
+            return self
+        return replace(
+            self,
+            snapshot=self.snapshot.moved(step),
+            fresh_from=self.fresh_from + step,
+            # Of a copy that is good either clock says when it is old; of a failure the one that nobody sets.
+            fresh_until=self.fresh_until + (step if self.snapshot.failures else min(step, 0.0)),
+            refresh_at=self.refresh_at + step,
+            skew=skew,
+            attempt=None if self.attempt is None else self.attempt.moved(step),
+        )
+
+
+def _asked(rules: RuleSet) -> AskedPace | None:
+    """T3: Crawl-delay, Request-rates and Visit-time of the groups that bind our agent."""
+    if rules.crawl_delay is None and not rules.request_rates and rules.visit_time is None:
+        return None
+    return AskedPace(rules.crawl_delay, rules.request_rates, rules.visit_time)
+
+
+def _meaning(rules: RuleSet, snapshot: Snapshot) -> Hashable:
+    """What the rules were made of: the file's octets, or the kind of answer that allows or denies all."""
+    if rules.access is not None:
+        return type(rules.access).__name__
+    file = snapshot.good if isinstance(snapshot.good, Found) else snapshot.access
+    return hash(file.body) if isinstance(file, Found) else None
+
+
+class Standings:
+    """At most `limit` origins, in about `max_memory` octets; the least recently used is forgotten first.
+
+    An origin whose server failed, and which must not be asked again yet, is set aside instead. If memory is short, only its
+    back-off stays, without rules. If back-offs alone reach a limit, new origins are refused. `now` is monotonic here, so that a
+    clock that is set ends no back-off.
+
+    Rules that were forgotten while something else refers to them (a decision that the crawler keeps, a thread that decides) count
+    until they are freed, but leave at least half of the memory to the others.
+    """
+
+    def __init__(self, limit: int, max_memory: int = 1 << 28) -> None:
+        self._limit = limit
+        self._max_memory = max_memory
+        self._octets = 0
+        self._in_use = _InUse()
+        # By text: a str knows its hash, an Origin must be asked for it, and this is looked into for each page.
+        self._known: OrderedDict[str, Standing] = OrderedDict()
+        self._backing_off: OrderedDict[str, Standing] = OrderedDict()
+        self._held = 0  # octets of those
+        self._with_rules: dict[str, None] = {}  # those that back off and are still whole, the oldest first
+        self._earliest_retry = math.inf
+        # Of evicted origins, as long as a standing of theirs is in use.
+        self._evicted: WeakValueDictionary[str, Lineage] = WeakValueDictionary()
+
+    def __len__(self) -> int:
+        return len(self._known) + len(self._backing_off)
+
+    @property
+    def memory(self) -> int:
+        """About how many octets are in use."""
+        return self._octets + self._in_use.octets
+
+    def get(self, origin: Origin) -> Standing | None:
+        """What was last known, fresh or not; the origin counts as asked for."""
+        key = origin.text
+        standing = self._known.get(key)
+        if standing is None:
+            return self._backing_off.get(key)
+        self._known.move_to_end(key)
+        return standing
+
+    def pace(self, origin: Origin) -> AskedPace | None:
+        """What the origin's last file asked about pace. Of an evicted origin it is known while a request waits with its rules."""
+        known = self.get(origin)
+        if known is not None:
+            return known.asked
+        lineage = self._evicted.get(origin.text)
+        return None if lineage is None else lineage.asked
+
+    def put(self, origin: Origin, standing: Standing, now: float) -> Standing:
+        """Remember it, in place of what was known, and return it with the origin's lineage."""
+        key = origin.text
+        before = self._known.pop(key, None)
+        if before is not None:
+            self._subtract(before)
+        else:
+            before = self._dropped(key)
+        lineage = self._evicted.pop(key, None) if before is None else before.lineage
+        if lineage is not None and lineage is not standing.lineage:
+            standing = replace(standing, lineage=lineage)
+        standing.lineage.follow(standing)
+        self._known[key] = standing
+        self._octets += standing.octets
+        self._in_use.remove(standing.rules)
+        room = self._max_memory - min(self._in_use.octets, self._max_memory // 2)
+        # The newest stays, however large: it would be fetched again for each page.
+        while len(self._known) > self._limit or (self._octets > room and len(self._known) > 1):
+            self._evict(now, room)
+        while self._octets > room and self._with_rules:
+            self._strip(next(iter(self._with_rules)))
+        return standing
+
+    def admit(self, origin: Origin, now: float) -> None:
+        """Raise Overloaded for a new origin while back-offs fill the memory: rather that than forget one of them."""
+        if not self._full or self._known.get(origin.text) or self._backing_off.get(origin.text):
+            return
+        if now >= self._earliest_retry:
+            self._sweep(now)
+        if self._full:
+            option = f"max_origins={self._limit}"
+            if len(self._backing_off) < self._limit:
+                option = f"max_memory={self._max_memory}"
+            raise Overloaded(
+                f"{origin}: {len(self._backing_off)} other origins failed and may not be asked again yet; "
+                f"RobotsPolicy.{option} is the limit",
+                url=str(origin),
+            )
+
+    @property
+    def _full(self) -> bool:
+        """Whether there are as many back-offs as may be: what else takes memory can go."""
+        return len(self._backing_off) >= self._limit or self._held > self._max_memory
+
+    def _sweep(self, now: float) -> None:
+        """Forget back-offs that are over, among the next in the ring: a question looks at so many at most."""
+        left_s = math.inf
+        for _ in range(min(_SWEPT, len(self._backing_off))):
+            key, standing = next(iter(self._backing_off.items()))
+            left = standing.back_off_left_s(now)
+            if left <= 0:
+                self._evicted[key] = standing.lineage
+                self._dropped(key)
+            else:
+                self._backing_off.move_to_end(key)
+                left_s = min(left_s, left)
+        # With more than were looked at, the next question looks at the next.
+        self._earliest_retry = now + left_s if len(self._backing_off) <= _SWEPT else now
+
+    def _evict(self, now: float, room: float) -> None:
+        """Forget the least recently used, or set it aside while it backs off."""
+        key, forgotten = self._known.popitem(last=False)
+        left_s = forgotten.back_off_left_s(now)
+        if left_s > 0:
+            self._backing_off[key] = forgotten
+            self._held += forgotten.octets
+            self._with_rules[key] = None
+            self._earliest_retry = min(self._earliest_retry, now + left_s)
+            if self._octets > room:
+                self._strip(key)
+        else:
+            self._subtract(forgotten)
+            self._evicted[key] = forgotten.lineage
+
+    def _strip(self, key: str) -> None:
+        """Keep only the back-off of an origin that is set aside."""
+        del self._with_rules[key]
+        whole = self._backing_off[key]
+        bare = self._backing_off[key] = whole.bare()
+        self._octets += bare.octets
+        self._held += bare.octets - whole.octets
+        self._subtract(whole)
+
+    def _dropped(self, key: str) -> Standing | None:
+        """What was set aside, and is not any more."""
+        dropped = self._backing_off.pop(key, None)
+        if dropped is not None:
+            self._held -= dropped.octets
+            self._subtract(dropped)
+            self._with_rules.pop(key, None)
+        return dropped
+
+    def _subtract(self, standing: Standing) -> None:
+        """It is remembered no more."""
+        self._octets -= standing.octets
+        self._in_use.add(standing.rules)
+
+
+class _InUse:
+    """Large rules that were forgotten and are referred to by others still. They are not kept by this."""
+
+    def __init__(self) -> None:
+        self._sizes = 0
+        self._by_id: dict[int, tuple[ref[RuleSet], int]] = {}
+        # An object may be freed in any thread, and only this operation of the callback must be atomic.
+        self._freed: deque[int] = deque()
+
+    @property
+    def octets(self) -> int:
+        """About what they take."""
+        while self._freed:
+            self._sizes -= self._freed.popleft()
+        return self._sizes
+
+    def add(self, rules: RuleSet) -> None:
+        """The rules are remembered no more."""
+        key, size = id(rules), rules.memory
+        if size < _LARGE or key in self._by_id:
+            return
+        by_id, freed = self._by_id, self._freed
+
+        def gone(_: object) -> None:
+            if by_id.pop(key, None) is not None:
+                freed.append(size)
+
+        self._by_id[key] = (ref(rules, gone), size)
+        self._sizes += size
+
+    def remove(self, rules: RuleSet) -> None:
+        """The rules are remembered again, or still."""
+        found = self._by_id.pop(id(rules), None)
+        if found is not None:
+            self._sizes -= found[1]

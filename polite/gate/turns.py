@@ -1,0 +1,338 @@
+"""A turn at an origin: its scopes, the pacer that gives it, and the throttle that says how long the origin rests."""
+
+import math
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import replace
+from typing import Protocol
+
+from polite.events import Closed, Opened, Skipped, Slowed
+from polite.gate.counters import Counters
+from polite.gate.standstill import Standstill
+from polite.origin import Origin, Target
+from polite.pace import AskedPace
+from polite.pacing.circuit import is_answer, is_failure
+from polite.pacing.effective_policy import OpeningHours, Rulings
+from polite.pacing.outcome import Outcome
+from polite.pacing.pause import Circumstances, Pause
+from polite.pacing.policy import PacingPolicy
+from polite.pacing.refusal_back_off import REFUSALS
+from polite.pacing.turnstile import Outlook, Turn
+from polite.ports import Clock, Listener, Pacer
+
+# A rest of so many seconds is worth a write, where it is longer than what the origin rests for anyway.
+LONG_REST_S = 10.0
+# While a site is closed the wall clock is looked at again after so long (seconds): somebody may have set it, or the machine slept.
+_LOOK_AGAIN_S = 900.0
+# A host whose addresses change each time that its turn comes goes after so many turns given back.
+_MOST_MOVES = 3
+# A hold this short at least, so that rounding cannot make it none.
+_MOMENT_S = 0.001
+
+
+class Cancellable(Protocol):
+    """What may be cancelled, at any time: a task, or a call that was asked for."""
+
+    def cancel(self) -> object: ...
+
+
+class Turns:
+    """Pages and robots.txt take their turns here alike, so that both count as hits.
+
+    `keep_rest(origin, seconds, because)` is told of each long back-off as it begins, so that it may outlive the process.
+    `find(host)` learns what the scopes of a host's URLs take to name, and says whether that took a wait.
+    """
+
+    def __init__(
+        self,
+        pacer: Pacer,
+        rulings: Rulings,
+        clock: Clock,
+        listener: Listener,
+        *,
+        keep_rest: Callable[[Origin, float, str], None] | None = None,
+        find: Callable[[str], Awaitable[bool]] | None = None,
+    ) -> None:
+        self._pacer = pacer
+        self._acquire_later: Callable[..., Cancellable] | None = getattr(pacer, "acquire_later", None)
+        self._acquire_now: Callable[..., Turn | None] | None = getattr(pacer, "acquire_now", None)
+        self._rulings = rulings
+        self._clock = clock
+        self._listener = listener
+        self._keep_rest = keep_rest
+        self._find = find
+        self._scopes = rulings.scopes
+        self._failing = rulings.circuits.rows
+        self.counters = Counters()
+        self._adopt()
+
+    @property
+    def pacing(self) -> PacingPolicy:
+        """The policy that rules now."""
+        return self._rulings.policy
+
+    @property
+    def longest_delay_s(self) -> float:
+        """The longest rest of any scope after an ordinary answer, where the file asks for nothing (seconds)."""
+        return self._rulings.longest_delay_s(self._clock.wall())
+
+    def repace(self, policy: PacingPolicy) -> None:
+        """From now this policy; rests that run already stay. Raises InvalidOption where it cannot be while turns are given."""
+        changed = self._rulings.replace(policy)
+        self._adopt()
+        self._pacer.limit(*self._rulings.limits, policy.max_waiting)
+        self._pacer.relimit(changed)
+
+    def _adopt(self) -> None:
+        self.anchor = self._rulings.policy.anchor
+        self.timed = self._rulings.timed
+        self._ordinary = self._rulings.general.ordinary if self._rulings.uniform else None
+        self._simple = self._find is None and not self._rulings.concurrent
+        # Whether a scope's own delay is the rest after any ordinary answer: then a grant needs to name none.
+        self._plain = self._rulings.plain
+
+    def take(
+        self,
+        target: Target,
+        *,
+        asked: AskedPace | None = None,
+        urgent: bool = False,
+        first: bool = False,
+        in_line: bool = False,
+    ) -> Awaitable[Turn]:
+        """Wait for the turn of a URL. Urgent ones (robots.txt, which others wait for) go before those that wait.
+
+        While the site is closed (Visit-time) only urgent ones go: the file itself says when it opens. `in_line`: an urgent one
+        that overtakes nobody. `first`: a page that gave its turn back to have the rules renewed; it goes before other pages.
+        """
+        if self._simple and self._plain and asked is None and not urgent:
+            return self._pacer.acquire(self._scopes(target), urgent=first)
+        return self._take(target, asked, urgent=urgent, first=first or (urgent and not in_line))
+
+    async def meet(self, target: Target) -> bool:
+        """Learn what it takes to name the URL's scopes. Whether that took a wait."""
+        return self._find is not None and await self._find(target.origin.host)
+
+    def take_now(self, target: Target, *, asked: AskedPace | None = None) -> Turn | None:
+        """The turn of a URL where it is free this moment; None where it is not, or that cannot be said without waiting."""
+        if self._acquire_now is None or not self._at_once(asked):
+            return None
+        return self._acquire_now(self._scopes(target), provisional_s=self._provisional_s(target, asked))
+
+    def take_later(
+        self,
+        target: Target,
+        back: Callable[[Turn, Exception | None], None],
+        *,
+        asked: AskedPace | None,
+        first: bool = False,
+    ) -> Cancellable | None:
+        """The same as `take` for who is called back (see LocalPacer.acquire_later); None where only `take` can do that."""
+        if self._acquire_later is None or not self._at_once(asked):
+            return None
+        provisional_s = self._provisional_s(target, asked)
+        return self._acquire_later(self._scopes(target), back, urgent=first, provisional_s=provisional_s)
+
+    def _at_once(self, asked: AskedPace | None) -> bool:
+        """Whether nothing but the pacer decides when a turn comes: no opening hours, and no scope that has to be learned."""
+        return self._simple and (asked is None or asked.visit_time is None)
+
+    def settle(
+        self,
+        turn: Turn,
+        target: Target,
+        outcome: Outcome,
+        asked: AskedPace | None,
+        *,
+        most_s: float = math.inf,
+    ) -> Pause:
+        """Count the rest from now. May be called again when more is known: it only ever lengthens.
+
+        The narrowest scope rests as the answer and the file ask. What they ask is that origin's word: a broader scope, which
+        other origins share, rests for its own delay. `most_s` bounds a back-off for which no Retry-After asked,
+        and a circuit's rest.
+        """
+        status, ordinary = outcome.status, self._ordinary
+        if (
+            ordinary is not None
+            and asked is None
+            and status is not None
+            and status < 429
+            and outcome.retry_after_s is None
+            and not self._failing
+            and not turn.broader
+        ):
+            # Nearly every answer: nothing to work out.
+            self._pacer.settle(turn, ordinary.seconds, because=ordinary.because)
+            return ordinary
+        well = status is not None and status < 500
+        ruling = self._rulings.of(target.origin)
+        strikes = self._pacer.strikes(turn.narrowest) if status in REFUSALS else 0
+        pause = ruling.rest(outcome, Circumstances(asked, strikes, self._clock.wall()))
+        if pause.seconds > most_s and outcome.retry_after_s is None:
+            seconds = max(most_s, self.pause(target.origin, asked).seconds)
+            pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
+        if not well or self._failing:
+            pause = self._circuit(turn, target, outcome, pause, most_s)
+        rests: float | dict[Hashable, float] = pause.seconds
+        if turn.broader:
+            rests = {turn.narrowest: pause.seconds} | {key: self._rulings.delay(key) for key in turn.broader}
+        self._pacer.settle(turn, rests, strike=pause.strike, forgive=well, because=pause.because)
+        if pause.seconds >= LONG_REST_S and self._keep_rest:
+            self._keep_long(target.origin, pause, asked)
+        if pause.strike:
+            self.counters.slowed += 1
+            self._listener(Slowed(str(target.origin), status or 0, pause.seconds, pause.because))
+        return pause
+
+    def limits(self, target: Target) -> list[tuple[Hashable, int]]:
+        """The URL's scopes, and how many requests of each may be under way at one time."""
+        return [(scope, self._rulings.concurrency(scope)) for scope in self._scopes(target)]
+
+    def release(self, turn: Turn) -> None:
+        """The request is over, and its place is free."""
+        self._pacer.release(turn)
+
+    def give_back(self, turn: Turn) -> None:
+        """The turn was not used: nobody was asked, so nobody rests."""
+        self._pacer.give_back(turn)
+
+    def skip(self, turn: Turn, target: Target, because: str) -> None:
+        """The same, of a URL that was to be asked for, and with an event."""
+        self._pacer.give_back(turn)
+        self.counters.skipped += 1
+        self._listener(Skipped(target.url, because))
+
+    def hold(self, target: Target, seconds: float, because: str) -> None:
+        """The URL's narrowest scope rests for so long from now, at least."""
+        self._pacer.hold(self._scopes(target)[:1], seconds, because)
+
+    def delayed(self, target: Target, asked: AskedPace | None) -> None:
+        """The request of a turn is sent only now: its scopes rest from now, at least."""
+        scopes = self._scopes(target)
+        self._pacer.hold(scopes[:1], self.pause(target.origin, asked).seconds, "a request was just sent")
+        for scope in scopes[1:]:
+            self._pacer.hold((scope,), self._rulings.delay(scope), "a request was just sent")
+
+    def standstill(self, target: Target, because: str) -> Standstill:
+        """Return a block in which the URL's narrowest scope gives no turn, however many may be open there."""
+        return Standstill(self._clock, lambda seconds: self.hold(target, seconds, because))
+
+    def outlook(self, target: Target, asked: AskedPace | None = None) -> Outlook:
+        """When this URL's turn could come, as far as is known now."""
+        outlook = self._explained(self._pacer.outlook(self._scopes(target)))
+        closed_s = self._closed_s(target, asked)
+        opens_at = self._clock.monotonic() + closed_s
+        if not closed_s or asked is None or opens_at < outlook.ready_at:
+            return outlook
+        door = OpeningHours(target.origin)
+        since = self._clock.monotonic() - asked.closed_for_s(self._clock.wall())
+        waiting = self._pacer.outlook((door,)).waiting
+        return Outlook(opens_at, door, waiting, 0, _closed(asked), since)
+
+    def pause(self, origin: Origin, asked: AskedPace | None) -> Pause:
+        """How long an origin rests after an ordinary answer, and what that comes from."""
+        given = Circumstances(asked, 0, self._clock.wall())
+        return self._rulings.of(origin).rest(Outcome(200), given)
+
+    async def close(self) -> None:
+        """Everyone who waits gets GateClosed. May be called twice."""
+        await self._pacer.close()
+
+    async def _take(self, target: Target, asked: AskedPace | None, *, urgent: bool, first: bool) -> Turn:
+        waited = await self.meet(target)
+        moves = 0
+        while True:
+            if not urgent and self._closed_s(target, asked):
+                await self._opening(target, asked)
+                waited = True
+            provisional_s = self._provisional_s(target, asked)
+            turn = await self._pacer.acquire(self._scopes(target), urgent=first, provisional_s=provisional_s)
+            turn.waited = turn.waited or waited
+            if turn.waited and moves < _MOST_MOVES and await self._moved(turn, target):
+                moves += 1
+                waited = first = True
+                self._pacer.give_back(turn)
+                continue
+            if urgent:
+                self.counters.robots += 1
+                return turn
+            if not self._closed_s(target, asked):
+                return turn
+            self.skip(turn, target, "the site closed while it waited")
+
+    async def _moved(self, turn: Turn, target: Target) -> bool:
+        """Whether the turn is not the one to go by: the host has other addresses by now, or asking for them took time."""
+        if self._find is None:
+            return False
+        try:
+            return await self.meet(target) or tuple(dict.fromkeys(self._scopes(target))) != turn.scopes
+        except BaseException:
+            self._pacer.give_back(turn)
+            raise
+
+    async def _opening(self, target: Target, asked: AskedPace | None) -> None:
+        """Wait until the site is open, at a scope of its own: nobody else stands in that line."""
+        door = (OpeningHours(target.origin),)
+        first = False
+        while asked is not None and (closed_s := self._closed_s(target, asked)):
+            self._pacer.hold(door, max(_MOMENT_S, min(closed_s, _LOOK_AGAIN_S)), _closed(asked))
+            # Who has looked at the clock in vain stays the first in line.
+            self._pacer.give_back(await self._pacer.acquire(door, urgent=first))
+            first = True
+
+    def _provisional_s(self, target: Target, asked: AskedPace | None) -> Callable[[], float] | None:
+        """What tells the rest that a grant arms where more than one turn may be open; None where that is the scope's own delay.
+
+        It is named although one turn alone may be open now, and worked out when the turn is granted: the policy may change while
+        the request waits, and the hours of a Request-rate may begin.
+        """
+        if asked is None and self._plain and not self._rulings.concurrent:
+            return None
+        return lambda: self.pause(target.origin, asked).seconds
+
+    def _closed_s(self, target: Target, asked: AskedPace | None) -> float:
+        """Seconds until the site is open (Visit-time)."""
+        if asked is None or asked.visit_time is None:
+            return 0.0
+        obeyed = self._rulings.of(target.origin).policy.obey_visit_time
+        return asked.opens_in_s(self._clock.wall()) if obeyed else 0.0
+
+    def _circuit(self, turn: Turn, target: Target, outcome: Outcome, pause: Pause, most_s: float) -> Pause:
+        """What the outcome does to the origin's circuit, and the longer rest that may come of it."""
+        circuits, scope = self._rulings.circuits, turn.narrowest
+        if turn.settled:
+            return pause
+        if is_answer(outcome) and circuits.answered(scope, turn.granted_at):
+            self._pacer.relimit((scope,))
+            self.counters.closed += 1
+            self._listener(Closed(str(target.origin), outcome.status or 0))
+        if not is_failure(outcome):
+            return pause
+        limits = self._rulings.of(target.origin).circuit
+        rest_s = circuits.failed(scope, turn.granted_at, self._clock.monotonic(), limits)
+        if rest_s is None:
+            return pause
+        rest_s = min(rest_s, most_s)
+        self._pacer.relimit((scope,))
+        self.counters.opened += 1
+        failures = circuits.failures(scope)
+        last = "no answer" if outcome.status is None else f"status {outcome.status}"
+        because = f"{failures} failures in a row, the last: {last}; circuit open for {rest_s:g} s, then one request alone"
+        self._listener(Opened(str(target.origin), failures, rest_s, because))
+        return pause if pause.seconds >= rest_s else Pause(rest_s, because, pause.strike)
+
+    def _explained(self, outlook: Outlook) -> Outlook:
+        """What a broader scope rests for is nobody's answer, but its own delay."""
+        if outlook.scope is None or outlook.because or outlook.ready_at <= self._clock.monotonic():
+            return outlook
+        return replace(
+            outlook, because=f"rests for {self._rulings.delay(outlook.scope):g} s after each request"
+        )
+
+    def _keep_long(self, origin: Origin, pause: Pause, asked: AskedPace | None) -> None:
+        if self._keep_rest is not None and pause.seconds > self.pause(origin, asked).seconds:
+            self._keep_rest(origin, pause.seconds, pause.because)
+
+
+def _closed(asked: AskedPace) -> str:
+    return f"Visit-time {asked.visit_time}: the site is closed"

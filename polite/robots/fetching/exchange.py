@@ -1,0 +1,233 @@
+"""One robots.txt fetch as a state machine: no sockets, no clock; each answer gives the next question or the end."""
+
+import re
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+from polite.errors import InvalidURL, shown
+from polite.origin import Origin, Target
+from polite.robots.fetching.cache_control import max_age_s
+from polite.robots.fetching.result import Access, Found, Unavailable, Unreachable
+from polite.robots.policy import BODY_LIMIT, FetchPolicy, RobotsPolicy
+from polite.robots.reason import Reason
+
+# What is spoken unless the user registers more (L7, L8, L9).
+SPOKEN = frozenset({"http", "https", "ftp"})
+# What a redirect can name that is no server: this machine's files, scripts, and what only the browser knows.
+_UNSAFE = re.compile(r"[\x00-\x20]*(?:file|javascript|data|blob|about|view-source):", re.IGNORECASE)
+_SURROGATE = re.compile("[\udc80-\udcff]")
+_WHOLE_RANGE = re.compile(r"\s*bytes\s+0-(\d{1,18})/(\d{1,18})\s*", re.ASCII | re.IGNORECASE)
+
+
+class BodyEnd(Enum):
+    """How a body ended. Only the first two may be parsed: a body cut short has fewer rules, so it would allow more."""
+
+    COMPLETE = auto()
+    CAPPED = auto()
+    CUT_SHORT = auto()
+    CORRUPT = auto()
+    UNKNOWN_CODING = auto()
+
+
+# A Disallow with something to forbid; and what is left at the end of a character or an escape that was cut.
+_DISALLOW = re.compile(rb"[ \t]*disallow[ \t]*:[ \t]*[^ \t#]", re.IGNORECASE)
+_LOOSE_OCTETS = re.compile(rb"(?:%[0-9A-Fa-f]?|[\xc2-\xf4][\x80-\xbf]{0,2})\Z")
+_OPEN_SCHEMES = frozenset({"http", "ftp"})
+
+_BROKEN = {
+    BodyEnd.CUT_SHORT: Reason.BODY_CUT_SHORT,
+    BodyEnd.CORRUPT: Reason.BODY_CORRUPT,
+    BodyEnd.UNKNOWN_CODING: Reason.CODING_UNKNOWN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One hop: an unconditional GET of `target.url` (L7), of whose decoded body `max_bytes` octets are wanted (H9)."""
+
+    target: Target
+    max_bytes: int = BODY_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A server's answer to one hop. Header fields are as sent, or None."""
+
+    status: int
+    body: bytes = b""
+    end: BodyEnd = BodyEnd.COMPLETE
+    location: str | None = None
+    retry_after: str | None = None
+    cache_control: str | None = None
+    age: str | None = None
+    content_range: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """No answer, or none that can be read; `detail` is for people, `reason` for programs, `status` the protocol's code for it."""
+
+    reason: Reason
+    detail: str = ""
+    status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A fetch under way: the hop to make now, and the URLs asked so far. `next` takes it one step further.
+
+    `asked_again`: this hop's first answer spoke of the request, not of the file, so it is made once more.
+    """
+
+    ask: Ask
+    visited: tuple[str, ...]
+    robots: RobotsPolicy
+    fetching: FetchPolicy
+    schemes: frozenset[str]
+    asked_again: bool = False
+    downgraded: bool = False
+
+    @classmethod
+    def begin(
+        cls,
+        origin: Origin,
+        robots: RobotsPolicy | None = None,
+        fetching: FetchPolicy | None = None,
+        *,
+        schemes: frozenset[str] = SPOKEN,
+    ) -> "Exchange | Unreachable":
+        """The first hop of asking `origin` for its file (L1), or the end when nothing speaks its scheme."""
+        if origin.scheme not in schemes:
+            detail = f"no transport for {origin.scheme}:"
+            return Unreachable(Reason.SCHEME_UNKNOWN, origin.robots_url, detail=detail)
+        target = Target.of(origin.robots_url)
+        fetching = fetching or FetchPolicy()
+        ask = Ask(target, fetching.max_bytes)
+        return cls(ask, (target.url,), robots or RobotsPolicy(), fetching, schemes)
+
+    @property
+    def hops(self) -> int:
+        """Redirects followed so far."""
+        return len(self.visited) - 1
+
+    def next(self, answer: Reply | Failed, *, retry_after_s: float | None = None) -> "Exchange | Access":
+        """RFC 9309, 2.3.1: where an answer leads. Whatever is not foreseen there is unreachable."""
+        if isinstance(answer, Failed):
+            return self._no_answer(answer.reason, answer.status, answer.detail)
+        match answer.status // 100:
+            case 2:
+                return self._success(answer)
+            case 3 if answer.status != 304:
+                return self._redirect(answer)
+            case 4:
+                return self._client_error(answer, retry_after_s)
+            case 5:
+                return self._unreachable(Reason.SERVER_ERROR, answer.status, retry_after_s=retry_after_s)
+            case _:
+                return self._no_answer(Reason.ODD_STATUS, answer.status)
+
+    def _success(self, reply: Reply) -> Access:
+        """2.3.1.1, H1: what came is parsed, whatever its media type, once it is known to be all there."""
+        if reply.end in _BROKEN:
+            return self._unreachable(_BROKEN[reply.end], reply.status)
+        if reply.status == 206 and not _is_whole(reply.content_range):
+            return self._no_answer(Reason.ODD_STATUS, 206, "a part of the file, though all was asked for")
+        capped = reply.end is BodyEnd.CAPPED
+        return Found(
+            _without_a_loose_end(reply.body) if capped else reply.body,
+            reply.status,
+            self.ask.target.url,
+            self.hops,
+            capped=capped,
+            max_age_s=max_age_s(reply.cache_control, reply.age),
+            downgraded=self.downgraded,
+        )
+
+    def _client_error(self, reply: Reply, retry_after_s: float | None) -> "Exchange | Access":
+        """2.3.1.3, H4: no restriction, but for what says nothing about the file."""
+        status = reply.status
+        if status == 407:
+            # The proxy speaks here, not the site.
+            return self._no_answer(Reason.PROXY_FAILED, status)
+        if status in self.robots.retry_once_statuses and not self.asked_again:
+            return replace(self, asked_again=True)
+        if status in self.robots.denied_statuses | self.robots.dialect.denied_statuses:
+            return self._unreachable(Reason.CLIENT_ERROR, status, retry_after_s=retry_after_s)
+        return self._unavailable(Reason.CLIENT_ERROR, status, max_age_s(reply.cache_control, reply.age))
+
+    def _redirect(self, reply: Reply) -> "Exchange | Access":
+        """2.3.1.2, H2: five hops at least; a loop or a sixth is a 404; the rules bind the origin first asked."""
+        if not reply.location:
+            return self._dead_end(Reason.REDIRECT_WITHOUT_TARGET, reply.status)
+        location = as_sent(reply.location)
+        if _UNSAFE.match(location.replace("\t", "")):
+            return self._unreachable(Reason.REDIRECT_UNSAFE, reply.status, detail=shown(location))
+        try:
+            target = self.ask.target.join(location)
+        except InvalidURL as error:
+            return self._dead_end(Reason.REDIRECT_INVALID, reply.status, str(error))
+        scheme = target.origin.scheme
+        if scheme not in self.schemes:
+            return self._dead_end(Reason.REDIRECT_SCHEME, reply.status, f"no transport for {scheme}:")
+        downgrade = self.ask.target.origin.scheme == "https" and scheme in _OPEN_SCHEMES
+        if downgrade and not self.fetching.allow_downgrade:
+            return self._unreachable(Reason.REDIRECT_DOWNGRADE, reply.status, detail=target.url)
+        if target.url in self.visited:
+            return self._unavailable(Reason.REDIRECT_LOOP, reply.status)
+        if self.hops >= self.fetching.max_redirects:
+            return self._unavailable(Reason.TOO_MANY_REDIRECTS, reply.status)
+        return replace(
+            self,
+            ask=replace(self.ask, target=target),
+            visited=(*self.visited, target.url),
+            asked_again=False,
+            downgraded=self.downgraded or downgrade,
+        )
+
+    def _dead_end(self, reason: Reason, status: int, detail: str = "") -> Access:
+        """A redirect that leads nowhere: the RFC is silent; we take it for a broken answer, a 404 only when asked to."""
+        if self.robots.deny_bad_redirects:
+            return self._unreachable(reason, status, detail=detail)
+        return self._unavailable(reason, status)
+
+    def _no_answer(self, reason: Reason, status: int | None, detail: str = "") -> Access:
+        """What says nothing about the file is unreachable, unless the policy says of its status that it means none."""
+        if status in self.robots.allowed_statuses:
+            return self._unavailable(reason, status)
+        return self._unreachable(reason, status, detail=detail)
+
+    def _unavailable(self, reason: Reason, status: int | None, max_age: float | None = None) -> Unavailable:
+        return Unavailable(reason, self.ask.target.url, status, self.hops, max_age_s=max_age)
+
+    def _unreachable(
+        self,
+        reason: Reason,
+        status: int | None = None,
+        *,
+        detail: str = "",
+        retry_after_s: float | None = None,
+    ) -> Unreachable:
+        url = self.ask.target.url
+        return Unreachable(reason, url, status, detail, self.hops, retry_after_s=retry_after_s)
+
+
+def as_sent(location: str) -> str:
+    """A Location with the octets that the server sent: those that are no UTF-8 come as lone surrogates, and are percent-encoded."""
+    return _SURROGATE.sub(lambda octet: f"%{ord(octet[0]) - 0xDC00:02X}", location)
+
+
+def _is_whole(content_range: str | None) -> bool:
+    """Whether a Content-Range names all octets of the file (RFC 9110, 14.4)."""
+    match = _WHOLE_RANGE.fullmatch(content_range or "")
+    return match is not None and int(match[1]) + 1 == int(match[2])
+
+
+def _without_a_loose_end(body: bytes) -> bytes:
+    """A line that the cap has cut is dropped, but for a Disallow: of that the rest is shorter, so it forbids more.
+
+    A cut Allow would allow more, a cut Crawl-delay ask for less, a cut User-agent name somebody else.
+    """
+    start = max(body.rfind(b"\n"), body.rfind(b"\r")) + 1
+    if start == len(body) or not _DISALLOW.match(body, start):
+        return body[:start]
+    return body[: -len(loose[0])] if (loose := _LOOSE_OCTETS.search(body, len(body) - 4)) else body

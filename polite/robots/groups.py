@@ -1,0 +1,112 @@
+"""Group: the user-agent lines and rules that belong together, and which groups bind a crawler."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from polite.robots import pace_fields as pace
+from polite.robots.agent import UserAgent, names_agent, names_everyone
+from polite.robots.decision import Rule, RuleLine, as_rule
+from polite.robots.dialect import Dialect
+from polite.robots.lines import Field, readable
+from polite.robots.rules import RuleSet
+from polite.robots.sections import Below, Sections
+
+# So many bound rules are made ready at once: the first question would take longer than a question may.
+_MANY_RULES = 2_500
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group of the file. `agents`: the values of its user-agent lines as written, `lines`: their numbers, 1-based.
+
+    `rule_lines` and `paces` (Crawl-delay, Request-rate and Visit-time, as field and value) are as read.
+    """
+
+    agents: tuple[str, ...]
+    lines: tuple[int, ...]
+    rule_lines: tuple[RuleLine, ...]
+    paces: tuple[tuple[Field, str], ...] = ()
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The group's rules, in the order of the file."""
+        return tuple(map(as_rule, self.rule_lines))
+
+    def names(self, name: str) -> bool:
+        """Whether one of its lines names this crawler (lower-case)."""
+        return any(names_agent(agent, name) for agent in self.agents)
+
+    def names_everyone(self) -> bool:
+        return any(map(names_everyone, self.agents))
+
+
+def groups(sections: Sections) -> Iterator[Group]:
+    """All groups, in the order of the file."""
+    return _read(sections, list(sections.groups(range(len(sections.agents)))))
+
+
+def bound_groups(sections: Sections, agent: UserAgent, dialect: Dialect) -> list[Group]:
+    """The groups that bind an agent. Reads no others."""
+    return list(_read(sections, chosen(sections, agent, dialect)[1]))
+
+
+def _read(sections: Sections, bound: Sequence[range]) -> Iterator[Group]:
+    numbers = sections.numbers()
+    for group, below in zip(bound, sections.each_below(bound), strict=True):
+        yield Group(
+            tuple(readable(sections.agents[place].value) for place in group),
+            tuple(numbers[group.start : group.stop]),
+            tuple(
+                (mark & 1 == 1, path, mark >> 1) for path, mark in zip(below.paths, below.marks, strict=True)
+            ),
+            tuple(below.paces),
+        )
+
+
+def bind(sections: Sections, agent: UserAgent, dialect: Dialect) -> RuleSet:
+    """The rules of the groups with the most specific of the agent's names; else those of `*`; else none (A1, A4)."""
+    name, bound = chosen(sections, agent, dialect)
+    rules = rules_of(sections, bound, name, dialect)
+    return rules.prepare() if len(rules) > _MANY_RULES else rules
+
+
+def chosen(sections: Sections, agent: UserAgent, dialect: Dialect) -> tuple[str | None, list[range]]:
+    """The name under which an agent is found, "*" or None; and its groups, each as the places of its user-agent lines."""
+    name, places = _chosen(sections, agent.names(dialect))
+    bound = list(sections.groups(places))
+    # Several groups of one name hold together, or the first alone does (G5).
+    return name, bound if dialect.combines_groups else bound[:1]
+
+
+def rules_of(sections: Sections, bound: Iterable[range], name: str | None, dialect: Dialect) -> RuleSet:
+    """The rules of these groups together, not made ready yet."""
+    below = sections.below(bound)
+    asked = bool(below.paces)  # in nearly every group nothing is
+    return RuleSet(
+        below.paths,
+        below.marks,
+        group=name,
+        dialect=dialect,
+        crawl_delay=pace.crawl_delay(_values(below, Field.CRAWL_DELAY)) if asked else None,
+        request_rates=pace.request_rates(_values(below, Field.REQUEST_RATE)) if asked else (),
+        visit_time=pace.visit_time(_values(below, Field.VISIT_TIME)) if asked else None,
+    )
+
+
+def _chosen(sections: Sections, names: Sequence[str]) -> tuple[str | None, list[int]]:
+    """The name that is found, or "*", or None; and the places of the user-agent lines that bear it."""
+    starts = tuple(names)
+    near = [
+        (place, line.value)
+        for place, line in enumerate(sections.agents)
+        if line.value.lower().startswith(starts)
+    ]
+    for name in names if near else ():
+        if places := [place for place, value in near if names_agent(value, name)]:
+            return name, places
+    everyone = [place for place, line in enumerate(sections.agents) if names_everyone(line.value)]
+    return "*" if everyone else None, everyone
+
+
+def _values(below: Below, field: Field) -> list[str]:
+    return [value for each, value in below.paces if each is field]

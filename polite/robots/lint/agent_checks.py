@@ -1,0 +1,66 @@
+"""What is wrong with the names of crawlers in a file."""
+
+import re
+from collections.abc import Iterator
+
+from polite.robots.agent import names_everyone
+from polite.robots.dialect import Dialect
+from polite.robots.lines import Line
+from polite.robots.lint.finding import Finding, quoted
+
+_NAME = re.compile(r"[A-Za-z0-9_-]*")
+_LETTERED_NAME = re.compile(r"[A-Za-z_-]*")
+
+
+class Names:
+    """Remembers which groups have named whom."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._first: dict[str, int] = {}
+
+    def line(self, line: Line, group: int) -> Iterator[Finding]:
+        """X1, D8 and D9 of one user-agent line, in the group whose first line this is."""
+        name = "*" if names_everyone(line.value) else _start(_NAME, line.value)
+        heard = _start(_LETTERED_NAME, name) if self._dialect.lettered_names_only and name != "*" else name
+        if line.value.startswith("/"):
+            yield Finding(
+                line.number,
+                "X1",
+                f"a path, {quoted(line.value)}, where the name of a crawler belongs",
+                "The record is inverted: User-agent names the crawler, Disallow the path",
+            )
+        elif name != "*" and (not name.strip("0123456789_-") or name == "mozilla"):
+            # Every browser calls itself Mozilla, so that crawlers are found by another name, or by none.
+            yield Finding(
+                line.number,
+                "D9",
+                f"no crawler is found by the name {quoted(line.value)}",
+                "Write the name alone, such as User-agent: ExampleBot, or * for all",
+            )
+        elif heard != name:
+            yield Finding(
+                line.number,
+                "D9",
+                f"in this dialect names end before a digit: {quoted(line.value)} is read as {quoted(heard)}",
+                "Nothing can be written here that names this crawler alone",
+            )
+        if name:
+            yield from self._again(line, name, group)
+
+    def _again(self, line: Line, name: str, group: int) -> Iterator[Finding]:
+        first = self._first.setdefault(name, group)
+        if first != group:
+            both = "the two hold together" if self._dialect.combines_groups else "the first alone counts"
+            yield Finding(
+                line.number,
+                "D8",
+                f"a second group for {quoted(name)}: the first is at line {first}, and {both}",
+                "Write one group for each crawler",
+            )
+
+
+def _start(pattern: re.Pattern[str], value: str) -> str:
+    """The name that a value starts with, in lower case."""
+    found = pattern.match(value)
+    return found[0].lower() if found else ""

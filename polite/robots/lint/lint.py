@@ -1,0 +1,271 @@
+"""What a site owner gets wrong, each with its code, its line and a hint."""
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from polite.robots.dialect import RFC9309, Dialect
+from polite.robots.encoding import wide_encoding
+from polite.robots.groups import groups
+from polite.robots.lines import Field, Line, lines, octets, text
+from polite.robots.lint.agent_checks import Names
+from polite.robots.lint.file_checks import wide, wrapping
+from polite.robots.lint.finding import CODES, Code, Finding, quoted
+from polite.robots.lint.shadowed_rules import idle_rules
+from polite.robots.pace_fields import crawl_delay
+from polite.robots.sections import Sections
+
+__all__ = ["CODES", "Code", "Finding", "lint"]
+
+# A hostile file has a mistake in every line; nobody reads beyond so many.
+_MOST_FINDINGS = 1_000
+# Looking for what a field was meant to be takes a while; for so many different spellings it is done.
+_MOST_SPELLINGS = 500
+_LONGEST_FIELD = 32
+_ALIKE = 0.75
+
+_MEANT = ("user-agent", "disallow", "allow", "sitemap", "crawl-delay")
+# Written together, apart or with the hyphen lost: as far from the name as an honest other field is.
+_WRITTEN_OTHERWISE = {
+    "useragent": "user-agent",
+    "user agent": "user-agent",
+    "site-map": "sitemap",
+    "crawldelay": "crawl-delay",
+}
+# Fields of other conventions: not known here, and no mistake.
+_OTHERS = {
+    "host",
+    "clean-param",
+    "request-rate",
+    "visit-time",
+    "noindex",
+    "content-signal",
+    "content-usage",
+    "license",
+}
+
+
+# What URL parsers escape in a path and in a query, so that no URL has it (WHATWG URL, query percent-encode set); and what RFC 3986
+# excludes besides, which some parsers leave as it is.
+_EXCLUDED = re.compile(r'[\x00-\x20"<>\x7f]')
+_DISPUTED = re.compile(r"[\\^`{|}]")
+_ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
+
+
+def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
+    """The mistakes of a robots.txt in the order of its lines, 1,000 at most. Never raises on content.
+
+    The codes are the keys of CODES.
+    """
+    if not isinstance(body, bytes | str):
+        raise TypeError(f"a robots.txt is bytes or str, not {type(body).__name__}")
+    if not isinstance(dialect, Dialect):
+        raise TypeError(f"dialect={dialect!r}: a Dialect is needed, see polite.dialect(name)")
+    octet_body = octets(body) if isinstance(body, str) else body
+    findings = list(wrapping(octet_body, dialect))
+    if wide(octet_body) and not (dialect.reads_utf16 and wide_encoding(octet_body)):
+        return findings
+    check = _Check(dialect)
+    for line in lines(octet_body, dialect):
+        if check.is_silent(line):
+            continue
+        findings += check.line(line)
+        if len(findings) >= _MOST_FINDINGS:
+            return sorted(findings[:_MOST_FINDINGS])
+    findings += check.end()
+    findings += _idle(octet_body, dialect)
+    return sorted(findings)[:_MOST_FINDINGS]
+
+
+def _idle(body: bytes, dialect: Dialect) -> Iterator[Finding]:
+    for rule, winner in idle_rules(groups(Sections(text(body, dialect), dialect)), dialect):
+        again = rule.pattern == winner.pattern and rule.allows == winner.allows
+        because = "is written twice" if again else "never decides, since another wins wherever it matches"
+        yield Finding(
+            rule.line,
+            "D7",
+            f"{rule} {because}: {winner}",
+            "Leave it out, or make it longer than the rule that wins",
+        )
+
+
+def _reading(line: Line) -> str:
+    """What polite makes of a line that breaks the grammar."""
+    if line.field in {Field.UNKNOWN, Field.NONE}:
+        return "polite ignores the line, as many crawlers do"
+    return f"polite reads it as {line.field.value.capitalize()}, many crawlers ignore the line"
+
+
+class _Check:
+    """Walks through the lines as the parser does, and remembers which group it is in."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._agents: list[Line] = []
+        self._forbids = False
+        self._in_rules = False
+        self._inverted = False
+        self._pace: Line | None = None
+        self._names = Names(dialect)
+        self._spellings: dict[str, str | None] = {}
+
+    def is_silent(self, line: Line) -> bool:
+        """Whether it is known that lines of this field have no mistake, and change nothing for others."""
+        return line.field is Field.UNKNOWN and self._spellings.get(line.name, line.name) is None
+
+    def line(self, line: Line) -> Iterator[Finding]:
+        """The mistakes of one line, and of the group that ends with it."""
+        name = line.name.lower()
+        yield from self._mistyped(line, name)
+        match line.field:
+            case Field.USER_AGENT:
+                yield from self._agent(line)
+            case Field.ALLOW | Field.DISALLOW:
+                yield from self._rule(line)
+            case Field.CRAWL_DELAY | Field.REQUEST_RATE | Field.VISIT_TIME:
+                yield from self._paced(line)
+            case Field.SITEMAP if not _ABSOLUTE.match(line.value):
+                yield Finding(
+                    line.number,
+                    "D6",
+                    f"the Sitemap {quoted(line.value)} is no absolute URL, and is ignored",
+                    "Write it with its scheme and host: Sitemap: https://example.com/sitemap.xml",
+                )
+            case Field.UNKNOWN if name == "allow":
+                # A crawler of this convention passes it over, but for the group it is the first of the rules.
+                self._in_rules = bool(self._agents)
+                yield Finding(
+                    line.number,
+                    "X5",
+                    "Allow does not exist in this convention, and is ignored",
+                    "List what may not be fetched, with Disallow",
+                )
+            case _:
+                pass
+
+    def end(self) -> Iterator[Finding]:
+        """What is wrong with the last group."""
+        yield from self._group_end()
+
+    def _agent(self, line: Line) -> Iterator[Finding]:
+        if self._in_rules:
+            yield from self._group_end()
+            self._agents, self._in_rules, self._forbids, self._inverted = [], False, False, False
+        elif self._pace is not None:
+            yield Finding(
+                self._pace.number,
+                "D10",
+                f"{self._pace.field.value.capitalize()} stands between User-agent lines: for some crawlers the group ends there, "
+                "for others it goes on below the next name",
+                "Put all names of the group first, and at least one Disallow line at its end",
+            )
+        self._pace = None
+        self._agents.append(line)
+        self._inverted = self._inverted or line.value.startswith("/")
+        yield from self._names.line(line, self._agents[0].number)
+
+    def _paced(self, line: Line) -> Iterator[Finding]:
+        if self._agents and not self._in_rules:
+            self._pace = line
+        if line.field is Field.CRAWL_DELAY and crawl_delay((line.value,)) is None:
+            yield Finding(
+                line.number,
+                "D1",
+                f"Crawl-delay {quoted(line.value)} is no number of seconds, and is ignored",
+                "Write a number that is not negative, such as Crawl-delay: 2.5",
+            )
+
+    def _rule(self, line: Line) -> Iterator[Finding]:
+        self._forbids = self._forbids or line.field is Field.DISALLOW
+        self._in_rules = True
+        field = line.field.value.capitalize()
+        if not self._agents:
+            yield Finding(
+                line.number,
+                "X6",
+                f"{field} before any User-agent line binds nobody, and is ignored",
+                "Put User-agent: * above it",
+            )
+        if len([part for part in line.value.split() if part[0] in "/*"]) > 1:
+            yield Finding(
+                line.number,
+                "X2",
+                f"several paths in one line: {quoted(line.value)} is taken as one",
+                f"Write a {field} line for each path",
+            )
+        elif raw := _EXCLUDED.search(line.value) or _DISPUTED.search(line.value):
+            yield Finding(line.number, "D11", self._unfit(raw[0]), f"Write %{ord(raw[0]):02X} in its place")
+        supplied = self._dialect.supplies_slash or self._inverted
+        if line.value[:1] not in ("", "/", "*") and not supplied:
+            yield Finding(
+                line.number,
+                "D5",
+                f"the path {quoted(line.value)} does not start with a slash, and matches nothing",
+                "Write the path from the root of the site, such as /folder/",
+            )
+        if not self._dialect.has_wildcards and ("*" in line.value or line.value.endswith("$")):
+            yield Finding(
+                line.number,
+                "X4",
+                f"{quoted(line.value)} has a wildcard, which this convention takes as an ordinary character",
+                "Write the start of the path, without * and $",
+            )
+
+    def _unfit(self, character: str) -> str:
+        """What is wrong with a character that stands in a path unescaped, and what polite reads."""
+        if self._dialect.excluded_equal_escapes:
+            reading = f"it as %{ord(character):02X}; for other crawlers the rule matches nothing"
+        elif _EXCLUDED.match(character):
+            reading = "it as it is, and no URL has it: the rule matches nothing"
+        else:
+            reading = "it as it is: the rule matches nothing if a URL has its escape"
+        return f"{character!r} is not escaped in the path; polite reads {reading}"
+
+    def _group_end(self) -> Iterator[Finding]:
+        if self._agents and not self._forbids:
+            first = self._agents[0]
+            yield Finding(
+                first.number,
+                "X3",
+                f"the group of {quoted(first.value)} has no Disallow line",
+                "Write Disallow: with an empty path when all may be fetched",
+            )
+
+    def _mistyped(self, line: Line, name: str) -> Iterator[Finding]:
+        if line.field is Field.NONE:
+            # A line without its colon: the field is its first word.
+            name = line.value.partition(" ")[0].partition("\t")[0].lower()
+            if name in _MEANT:
+                yield self._colonless(line, name)
+            return
+        if name in _MEANT and ":" not in line.text.partition("#")[0]:
+            # Some crawlers read it all the same (`Dialect.colon_optional`); the others do not.
+            yield self._colonless(line, name)
+            return
+        if name in _MEANT or name in _OTHERS:
+            return
+        meant = self._meant(name)
+        if meant is not None:
+            yield Finding(
+                line.number,
+                "X7",
+                f"{quoted(line.name)} is not a field; {_reading(line)}",
+                f"Write {meant.capitalize()}:",
+            )
+
+    def _colonless(self, line: Line, name: str) -> Finding:
+        return Finding(
+            line.number,
+            "X7",
+            f"the colon is missing after {quoted(name)}; {_reading(line)}",
+            f"Write {name.capitalize()}: ...",
+        )
+
+    def _meant(self, name: str) -> str | None:
+        """What a spelling was probably meant to be; worked out once for each."""
+        if name not in self._spellings:
+            if len(self._spellings) >= _MOST_SPELLINGS or len(name) > _LONGEST_FIELD:
+                return None
+            alike = get_close_matches(name, _MEANT, n=1, cutoff=_ALIKE)
+            self._spellings[name] = _WRITTEN_OTHERWISE.get(name) or (alike[0] if alike else None)
+        return self._spellings[name]

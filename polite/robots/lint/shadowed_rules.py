@@ -1,0 +1,71 @@
+"""Idle rules: those that never decide, since for each path that they match another rule of their group wins."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from polite.robots.decision import Rule, RuleLine, as_rule
+from polite.robots.dialect import Dialect
+from polite.robots.groups import Group
+from polite.robots.parse import parse
+
+# Beyond these nobody looks: a hostile file must not make the search long.
+_MOST_RULES = 1_000
+_MOST_QUESTIONS = 5_000
+_LONGEST_PATH = 300
+# Characters compared: each example with each rule that has a wildcard. About 0.2 s.
+_MOST_COMPARED = 20_000_000
+# Stands for any run of characters. What matches it matches all of them, since only a `*` can: no rule holds the end of a line.
+_ANYTHING = "\n"
+_NOT_ASCII = re.compile("[\x80-\xff]")
+
+
+def idle_rules(groups: Iterable[Group], dialect: Dialect) -> Iterator[tuple[Rule, Rule]]:
+    """Yield each idle rule, and the rule that wins instead.
+
+    Skips groups of more than 1,000 rules, and groups whose wildcard rules would take longer than a search may.
+    """
+    questions = compared = 0
+    for group in groups:
+        if len(group.rule_lines) > _MOST_RULES:
+            continue
+        questions += len(group.rule_lines)
+        if questions > _MOST_QUESTIONS:
+            return
+        work = _comparisons(group)
+        if compared + work <= _MOST_COMPARED:
+            compared += work
+            yield from _in_group(group, dialect)
+
+
+def _comparisons(group: Group) -> int:
+    paths = [path for _, path, _ in group.rule_lines if len(path) <= _LONGEST_PATH]
+    return sum(map(len, paths)) * sum("*" in path for _, path, _ in group.rule_lines)
+
+
+def _in_group(group: Group, dialect: Dialect) -> Iterator[tuple[Rule, Rule]]:
+    alone = "user-agent:*\n" + "".join(
+        f"{'allow' if allows else 'disallow'}:{path}\n" for allows, path, _ in group.rule_lines
+    )
+    rules = parse(alone.encode("latin-1"), dialect).rules_for("anybody")
+    for place, line in enumerate(group.rule_lines):
+        example = _example(line, dialect)
+        winner = None if example is None else rules.decide(example).rule
+        # Line 1 is the name.
+        if winner is not None and winner.line != place + 2:
+            yield as_rule(line), as_rule(group.rule_lines[winner.line - 2])
+
+
+def _example(line: RuleLine, dialect: Dialect) -> str | None:
+    """A path that stands for all paths which the rule matches; None where there is none or it is not looked for."""
+    allows, path, _ = line
+    if not path or len(path) > _LONGEST_PATH:
+        return None
+    if allows and dialect.index_is_folder and "index.htm" in path:
+        return None  # it stands for a second path too
+    anchored = dialect.has_wildcards and path.endswith("$")
+    path = path.removesuffix("$") if anchored else path + _ANYTHING
+    if dialect.has_wildcards:
+        path = path.replace("*", _ANYTHING)
+    if path.startswith(_ANYTHING) or (dialect.supplies_slash and not path.startswith("/")):
+        path = "/" + path
+    return _NOT_ASCII.sub(lambda octet: f"%{ord(octet[0]):02X}", path) if path.startswith("/") else None

@@ -1,0 +1,144 @@
+"""Index: which rule of many is the strongest that matches a path, found without trying them one by one."""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+from polite.robots.matching.keyword_index import FEW, STEPS_OF_A_RULE, Thicket
+from polite.robots.matching.pattern import Grammar
+
+_NOWHERE = -1
+# Rules of thickets of few that are kept once made: one takes up to 1.5 kB, and a hostile file has a head for each of its rules.
+MOST_MADE = 1_000
+# The ranks of one head's rules with wildcards; most heads have one, which needs no list.
+_Ranks = int | list[int]
+
+
+class Index:
+    """The rules of one set by their literal heads (docs/explanation/matching.md).
+
+    The heads are sorted, so a path's longest head stands right before the path, or is an ancestor of what does: of the heads
+    that start a text, each starts the next longer one, its child. The root is empty and starts all. With each head goes the
+    strongest rank among the literal rules at it and at its ancestors, and the nearest of these that has wildcard rules.
+    """
+
+    __slots__ = (
+        "_grammar",
+        "_heads",
+        "_parents",
+        "_ranks",
+        "_texts",
+        "_thickets",
+        "_unmade",
+        "_wild",
+        "none",
+        "steps",
+    )
+
+    def __init__(self, texts: Sequence[str], grammar: Grammar) -> None:
+        """`texts`: normal forms, the strongest rule's first; its place is its rank. `none`: the rank of no rule.
+
+        `steps`: what each octet of a path takes at most, in octets compared, whatever it holds.
+        """
+        self.none = len(texts)
+        self._texts = texts
+        self._grammar = grammar
+        # A thicket of few rules is only their ranks until it is needed: a file may have a head for each rule.
+        self._thickets: dict[int, Thicket | _Ranks] = {}
+        self._unmade = MOST_MADE
+        literal, wild, tails = self._by_head()
+        self._grow(literal, wild)
+        for at, ranks in self._thickets.items():
+            if isinstance(ranks, list) and len(ranks) > FEW:
+                self._thickets[at] = Thicket(self._heads[at], ranks, texts, grammar, tails)
+        self.steps = sum(map(_steps, self._thickets.values()))
+
+    def strongest(self, path: str, *, any_will_do: bool = False) -> int:
+        """The rank of the strongest rule that matches a path in normal form, or `none`; or of any that does."""
+        heads = self._heads
+        at = bisect_right(heads, path) - 1
+        while not path.startswith(heads[at]):
+            at = self._parents[at]
+        rank = self._ranks[at]
+        if not self._wild or (any_will_do and rank != self.none):
+            return rank
+        at = self._wild[at]
+        while at >= 0:
+            thicket = self._thickets[at]
+            if not isinstance(thicket, Thicket):
+                ranks = (thicket,) if isinstance(thicket, int) else thicket
+                thicket = Thicket(heads[at], ranks, self._texts, self._grammar)
+                if self._unmade > 0:
+                    self._unmade -= len(ranks)
+                    self._thickets[at] = thicket
+            if thicket.best < rank:
+                rank = thicket.strongest(path, rank)
+            at = self._wild[self._parents[at]] if at else _NOWHERE
+        return rank
+
+    def _by_head(self) -> tuple[dict[str, int], dict[str, _Ranks], list[str]]:
+        """By head the strongest literal rule, and all rules with wildcards; and what each rule has behind its first `*`."""
+        literal: dict[str, int] = {}
+        wild: dict[str, _Ranks] = {}
+        tails: list[str] = []
+        grammar, has_wildcards = self._grammar, self._grammar.has_wildcards
+        escapes = grammar.plain_specials and "%2" in "".join(self._texts)
+        star = "*" if has_wildcards else "\n"  # which stands in no rule
+        for rank, text in enumerate(self._texts):
+            head, wildcard, tail = text.partition(star)
+            tails.append(tail)
+            if not wildcard and has_wildcards and head[-1:] == "$":
+                head, wildcard = head[:-1], "$"
+            elif tail == "" or tail == "$":
+                wildcard = ""  # behind it comes anything
+            if escapes and "%2" in head:
+                head = grammar.plain(head)
+            if not wildcard:
+                literal.setdefault(head, rank)
+                continue
+            kept = wild.get(head)
+            if kept is None:
+                wild[head] = rank
+            elif isinstance(kept, int):
+                wild[head] = [kept, rank]
+            else:
+                kept.append(rank)
+        return literal, wild, tails
+
+    def _grow(self, literal: Mapping[str, int], wild: Mapping[str, _Ranks]) -> None:
+        """Hand down to each head what its ancestors know; a parent stands before its children."""
+        # The garbage collector visits what a list holds, again and again, and the loop waits for it; of a tuple of texts
+        # it learns once that there is nothing to see.
+        self._heads = heads = tuple(sorted(dict.fromkeys(("", *literal, *wild))))
+        none, thickets = self.none, self._thickets
+        # The root has no parent but itself.
+        parents, ranks, wilds = [0], [literal.get("", none)], [_NOWHERE]
+        if "" in wild:
+            wilds[0], thickets[0] = 0, wild[""]
+        ancestors = [0]
+        parent, start = 0, ""
+        for at, head in enumerate(heads[1:], 1):
+            while not head.startswith(start):
+                ancestors.pop()
+                parent = ancestors[-1]
+                start = heads[parent]
+            parents.append(parent)
+            rank, upper = literal.get(head, none), ranks[parent]
+            ranks.append(min(upper, rank))
+            if head in wild:
+                wilds.append(at)
+                thickets[at] = wild[head]
+            else:
+                wilds.append(wilds[parent])
+            ancestors.append(at)
+            parent, start = at, head
+        self._parents = array("i", parents)
+        self._ranks = array("i", ranks)
+        self._wild = array("i", wilds if wild else ())
+
+
+def _steps(kept: Thicket | _Ranks) -> int:
+    """What the rules of one head take for each octet of a path, at most."""
+    if isinstance(kept, Thicket):
+        return kept.steps
+    return STEPS_OF_A_RULE * (1 if isinstance(kept, int) else len(kept))

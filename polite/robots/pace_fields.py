@@ -1,0 +1,69 @@
+"""What a group asks about pace: Crawl-delay, Request-rate and Visit-time, which no standard defines and many files hold."""
+
+import re
+from collections.abc import Iterable
+
+from polite.pace import RequestRate, VisitTime
+
+__all__ = ["RequestRate", "VisitTime", "crawl_delay", "request_rates", "slowest", "visit_time"]
+
+_NUMBER = re.compile(r"(?:\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(?:[eE][+-]?\d{1,2})?", re.ASCII)
+_TIMES = re.compile(r"(\d\d):?(\d\d)\s*-\s*(\d\d):?(\d\d)", re.ASCII)
+_RATE = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})\s*([smh]?)(?:\s+(.{1,20}))?", re.ASCII | re.IGNORECASE)
+_UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3_600}
+_DAY_MIN = 24 * 60
+# Longer than any honest value, and short enough that no pattern above has anything to go back over.
+_LONGEST = 64
+# All of them are looked at for each request.
+_MOST_RATES = 24
+
+
+def crawl_delay(values: Iterable[str]) -> float | None:
+    """Seconds; of several the largest. What is no finite number of at least zero is ignored."""
+    # The pattern bounds the digits and the exponent, so what passes is never infinite.
+    numbers = (float(value) for value in values if len(value) <= _LONGEST and _NUMBER.fullmatch(value))
+    return max(numbers, default=None)
+
+
+def request_rates(values: Iterable[str]) -> tuple[RequestRate, ...]:
+    """`1/5`, `1/10s`, `30/1m`, perhaps with `0600-0845` behind, each once. The rest is ignored.
+
+    Of more than a few the slowest counts, at any hour: a file that has so many is no timetable.
+    """
+    rates = dict.fromkeys(rate for rate in map(_request_rate, values) if rate is not None)
+    if len(rates) > _MOST_RATES and (rate := slowest(rates)) is not None:
+        return (RequestRate(rate.requests, rate.seconds),)
+    return tuple(rates)
+
+
+def slowest(rates: Iterable[RequestRate]) -> RequestRate | None:
+    """The one with the longest gap, whatever its window."""
+    return max(rates, key=lambda rate: rate.delay_s, default=None)
+
+
+def visit_time(values: Iterable[str]) -> VisitTime | None:
+    """`0600-0845` or `06:00-08:45`, in UTC; of several the shortest. The rest is ignored."""
+    times = [time for time in map(_visit_time, values) if time is not None]
+    return min(times, key=lambda time: time.length_min, default=None)
+
+
+def _request_rate(value: str) -> RequestRate | None:
+    match = _RATE.fullmatch(value) if len(value) <= _LONGEST else None
+    if match is None:
+        return None
+    requests, units = int(match[1]), int(match[2])
+    window = _visit_time(match[4]) if match[4] else None
+    if not requests or not units or (match[4] and window is None):
+        return None
+    return RequestRate(requests, float(units * _UNIT_S[match[3].lower()]), window)
+
+
+def _visit_time(value: str) -> VisitTime | None:
+    match = _TIMES.fullmatch(value) if len(value) <= _LONGEST else None
+    if match is None:
+        return None
+    hours_minutes = [int(part) for part in match.groups()]
+    if max(hours_minutes[1], hours_minutes[3]) > 59:
+        return None
+    start, end = (60 * hour + minute for hour, minute in (hours_minutes[:2], hours_minutes[2:]))
+    return VisitTime(start, end) if max(start, end) <= _DAY_MIN else None

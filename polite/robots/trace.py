@@ -1,0 +1,143 @@
+"""Explained: everything in a file that decided about one path for one agent, as values and as text for people."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from polite.errors import shown
+from polite.robots.agent import UserAgent
+from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
+from polite.robots.groups import Group, bind, bound_groups
+from polite.robots.lines import line_of, rows
+from polite.robots.matching.pattern import grammar
+from polite.robots.rereading import Rereading
+from polite.robots.rules import Decision, Rule
+
+_NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
+# Fields that no verdict about a path depends on: a name, the fetch, and what is only called undefined.
+_ELSEWHERE = {"name", "denied_statuses", "forgives_unreachable", "wildcard_conflict"}
+
+# Of more rules nobody reads the rest.
+_MOST_TOLD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A rule that matches the path, and where its path stands: `column` is 1-based, in characters of the line.
+
+    `octets`: the length of its path in normal form, by which the longest is found (P1).
+    """
+
+    rule: Rule
+    column: int
+    octets: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """A field of the dialect that the verdict depends on: with `value` instead, as in `dialects`, it is the opposite."""
+
+    field: str
+    value: Any
+    dialects: tuple[str, ...]
+
+    def __str__(self) -> str:
+        names = " and ".join(self.dialects)
+        return f"{self.field}={shown(str(self.value))} (as in {names}) would turn the verdict round"
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Why a path may be fetched or not.
+
+    `names`: what the file was searched for, most specific first; `group`: the name that was found, "*", or None; `groups`: all that
+    bind the agent. `matches`: the rules that match, best first. `conflict`: the opposed rule, where the dialect's document leaves
+    the order of the two undefined. `sensitive_to`: the fields of the dialect that would each turn the verdict round alone.
+    """
+
+    agent: UserAgent
+    decision: Decision
+    names: tuple[str, ...]
+    group: str | None
+    groups: tuple[Group, ...]
+    matches: tuple[Match, ...]
+    conflict: Rule | None
+    sensitive_to: tuple[Sensitivity, ...]
+
+    @property
+    def winner(self) -> Match | None:
+        """The match that decided, with its line and column; None when no rule did."""
+        return next((match for match in self.matches if match.rule == self.decision.rule), None)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> list[str]:
+        lines = [str(self.decision), f"group: {self._group()}"]
+        for match in self.matches[:_MOST_TOLD]:
+            role = "decides" if match == self.winner else "overruled"
+            lines.append(f"{role}: {match.rule}, column {match.column}, {match.octets} octets")
+        if len(self.matches) > _MOST_TOLD:
+            lines.append(f"overruled: {len(self.matches) - _MOST_TOLD} more")
+        if self.conflict is not None:
+            lines.append(f"undefined: the document gives no order between it and {self.conflict}")
+        return [*lines, *(f"dialect: {each}" for each in self.sensitive_to)]
+
+    def _group(self) -> str:
+        searched = ", ".join(self.names) or "no name that this dialect can find"
+        if self.group is None:
+            return f"none; searched for {searched} and *"
+        numbers = ", ".join(str(number) for group in self.groups for number in group.lines)
+        where = f"{'line' if ',' not in numbers else 'lines'} {numbers}"
+        if self.group == "*":
+            return f"* ({where}), since none is for {searched}"
+        before = self.names[: self.names.index(self.group)]
+        return f"{self.group} ({where})" + (f", since none is for {', '.join(before)}" if before else "")
+
+
+def explain(
+    body: bytes, agent: UserAgent, path: str, dialect: Dialect, text: Callable[[Dialect], str]
+) -> Explained:
+    """`text`: gives what counts of `body` in a dialect. The file is read anew only where a dialect may read it otherwise."""
+    reread = Rereading(text, agent)
+    sections = reread.sections(dialect)
+    rules = bind(sections, agent, dialect)
+    decision = rules.decide(path)
+    matching = rules.matching(path)
+    if decision.rule is not None:
+        matching = decision.rule, *(rule for rule in matching if rule != decision.rule)
+    opposed = next((rule for rule in matching if rule.allows != decision.allowed), None)
+    return Explained(
+        agent,
+        decision,
+        agent.names(dialect),
+        rules.group,
+        tuple(bound_groups(sections, agent, dialect)),
+        _matches(body, matching, dialect),
+        opposed if decision.undefined else None,
+        _sensitive_to(dialect, lambda other: reread.allows(other, path) != decision.allowed),
+    )
+
+
+def _matches(body: bytes, matching: Sequence[Rule], dialect: Dialect) -> tuple[Match, ...]:
+    texts = rows(body, dialect) if matching else []
+    paths = grammar(dialect)
+    found: list[Match] = []
+    for rule in matching:
+        line = line_of(rule.line, texts[rule.line - 1], dialect)
+        found.append(Match(rule, line.column, paths.pattern(line.value).octets))
+    return tuple(found)
+
+
+def _sensitive_to(dialect: Dialect, turns: Callable[[Dialect], bool]) -> tuple[Sensitivity, ...]:
+    """Each field, one at a time, with each value that a named dialect has for it."""
+    found: list[Sensitivity] = []
+    for field in (field.name for field in fields(Dialect) if field.name not in _ELSEWHERE):
+        values: dict[Any, list[str]] = {}
+        for other in _NAMED:
+            values.setdefault(getattr(other, field), []).append(other.name)
+        values.pop(getattr(dialect, field), None)
+        for value, names in values.items():
+            if turns(replace(dialect, **{field: value})):
+                found.append(Sensitivity(field, value, tuple(names)))
+    return tuple(found)

@@ -1,0 +1,208 @@
+"""The addresses that are never dialled unless the user says so, checked on the real address of each connection."""
+
+import errno
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import replace
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any
+
+from polite.robots.policy import FetchPolicy
+from polite.url.errors import Refusal
+from polite.url.host import parse_host
+
+Address = IPv4Address | IPv6Address
+# What a message says of refused hosts (characters).
+_LONGEST_HOSTS = 300
+
+
+def _networks(*texts: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(map(ip_network, texts))
+
+
+# `is_global` counts these as public, though they are not, or lead to addresses that are not (RFC 6890 and its registries).
+_NEVER_PUBLIC = _networks(
+    "192.0.0.0/24",  # IETF protocol assignments
+    "192.88.99.0/24",  # 6to4 relays, deprecated (RFC 7526)
+    "100.64.0.0/10",  # shared address space behind carrier NAT
+    "fec0::/10",  # site-local, deprecated
+    "3fff::/20",  # documentation (RFC 9637)
+    "100::/64",  # discard only
+    "5f00::/16",  # segment routing
+)
+# What a cloud tells its own machines, credentials among it. The usual place is link-local, 169.254.169.254; these are not.
+_METADATA = _networks(
+    "100.100.100.200",  # Alibaba Cloud
+    "168.63.129.16",  # Azure's WireServer, which has a public address
+    "192.0.0.192",  # Oracle Cloud
+    "fd00:42::/64",  # Scaleway: ::42
+    "fd00:a9fe:a9fe::/64",  # Akamai (Linode): ::1
+    "fd00:ec2::/64",  # AWS: ::254, and others for its containers
+    "fd20:ce::/64",  # Google Cloud: ::254
+)
+# A translator of this network leads to IPv4 addresses, private ones too; where they stand in it, only its owner knows (RFC 8215).
+_LOCAL_NAT64 = ip_network("64:ff9b:1::/48")
+_NAT64 = ip_network("64:ff9b::/96")
+_COMPATIBLE = ip_network("::/96")
+# RFC 5214, 6.1: the upper half of an interface identifier that holds an IPv4 address; the second says that it is a global one.
+_ISATAP = frozenset({0x0000_5EFE, 0x0200_5EFE})
+
+
+class AddressRefused(OSError):
+    """An address that the policy does not let us dial; aiohttp shows its `strerror`, and keeps it as `os_error`."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(errno.EACCES, detail)
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+def _wrapped(address: Address) -> tuple[IPv4Address, ...]:
+    """The IPv4 addresses for which an IPv6 address is only another form: mapped, compatible, NAT64 (RFC 6052), 6to4, Teredo."""
+    if isinstance(address, IPv4Address):
+        return ()
+    if address.teredo:
+        return address.teredo  # the server and the client: packets go to either
+    if inner := address.ipv4_mapped or address.sixtofour:
+        return (inner,)
+    if address in _NAT64 or (address in _COMPATIBLE and int(address) > 1):
+        return (_lowest(address),)
+    return ()
+
+
+def _carried(address: Address) -> tuple[IPv4Address, ...]:
+    """All IPv4 addresses inside an IPv6 one: those that it wraps, and that of ISATAP, under a prefix with a meaning of its own."""
+    if isinstance(address, IPv6Address) and (int(address) >> 32) & 0xFFFF_FFFF in _ISATAP:
+        return (*_wrapped(address), _lowest(address))
+    return _wrapped(address)
+
+
+def _lowest(address: IPv6Address) -> IPv4Address:
+    return IPv4Address(int(address) & 0xFFFF_FFFF)
+
+
+def public(address: Address) -> bool:
+    """Whether an address may be someone's public server: global, unicast, and carrying no other that is not."""
+    if not all(public(inner) for inner in _carried(address)):
+        return False
+    if _wrapped(address):
+        return True
+    if not address.is_global or address.is_multicast or address.is_reserved or address.is_unspecified:
+        return False
+    return not (_serves_nobody(address) or any(address in network for network in _NEVER_PUBLIC))
+
+
+def _serves_nobody(address: Address) -> bool:
+    """Whether no server that a crawler is meant for can be there, in a private network either."""
+    if address.is_link_local or address.is_multicast or address.is_unspecified or address in _LOCAL_NAT64:
+        return True
+    return any(address in network for network in _METADATA)
+
+
+def _denied(address: Address, policy: FetchPolicy) -> bool:
+    return any(form in network for form in (address, *_carried(address)) for network in policy.denied)
+
+
+def permitted(address: Address, policy: FetchPolicy) -> bool:
+    """The policy's word on an address: denied networks first, then allowed ones, then whether it is public."""
+    carried = _carried(address)
+    if _denied(address, policy):
+        return False
+    if any(address in network for network in policy.allowed):
+        return True
+    if not policy.allow_private:
+        return public(address)
+    # A private network has servers of its own, at their own addresses. A redirect to a metadata service, or to a private address
+    # in the form of another, must not be followed by saying "private" alone.
+    return not _serves_nobody(address) and all(public(inner) for inner in carried)
+
+
+def blocked(hosts: Sequence[str], policy: FetchPolicy) -> str:
+    """Say that the policy blocks these addresses, and which option permits them."""
+    names = ", ".join(hosts)[:_LONGEST_HOSTS]
+    are, them = ("is", "it") if len(hosts) == 1 else ("are", "them")
+    addresses = [address for host in hosts if (address := literal(host.partition("%")[0])) is not None]
+    if any(_denied(address, policy) for address in addresses):
+        return f"{names} {are} blocked by FetchPolicy.denied_networks"
+    with_private = replace(policy, allow_private=True)
+    if not all(permitted(address, with_private) for address in addresses):
+        return f"{names} {are} blocked; only FetchPolicy.allowed_networks can permit {them}"
+    options = "FetchPolicy.allow_private or allowed_networks"
+    return f"{names} {are} not public and blocked; use {options} to permit {them}"
+
+
+# A transport asks here afterwards why its connection failed: several refusals at once lose their type on the way up.
+_refused: ContextVar[list[str] | None] = ContextVar("refused", default=None)
+
+
+@contextmanager
+def refusals() -> Iterator[list[str]]:
+    """Collects the addresses that were refused inside the block."""
+    seen: list[str] = []
+    token = _refused.set(seen)
+    try:
+        yield seen
+    finally:
+        _refused.reset(token)
+
+
+# Set while the connection is one to the proxy that the policy names: its address was chosen by the user.
+_to_proxy: ContextVar[bool] = ContextVar("to_proxy", default=False)
+
+
+@contextmanager
+def dialling_the_proxy() -> Iterator[None]:
+    """Inside the block private addresses may be dialled: it is the policy's own proxy; a denied network still is not."""
+    token = _to_proxy.set(True)
+    try:
+        yield
+    finally:
+        _to_proxy.reset(token)
+
+
+def literal(host: str) -> Address | None:
+    """The address that a host stands for when it is one, in whatever spelling, brackets or not; None for a name."""
+    with suppress(ValueError):
+        return ip_address(host.strip("[]").partition("%25")[0])
+    try:
+        return ip_address(parse_host(host, special=True))
+    except (Refusal, ValueError):
+        return None
+
+
+class AddressGuard:
+    """A socket factory for aiohttp's connector: it sees each real address just before the connection is made.
+
+    A resolver never sees IP literals and can be answered differently later (DNS rebinding); here there is no such gap.
+    """
+
+    def __init__(self, policy: FetchPolicy) -> None:
+        self._policy = policy
+        self._for_proxy = replace(policy, allow_private=True)
+
+    def __call__(self, addr_info: tuple[Any, ...]) -> socket.socket:
+        """Raises AddressRefused before any socket exists."""
+        family, kind, protocol, _, sockaddr = addr_info
+        host = str(sockaddr[0])
+        try:
+            address = ip_address(host.partition("%")[0])
+        except ValueError:
+            raise self._refusal(host, f"{host} is blocked: it is not an IP address") from None
+        if not permitted(address, self._for_proxy if _to_proxy.get() else self._policy):
+            raise self._refusal(host, blocked([host], self._policy))
+        return socket.socket(family, kind, protocol)
+
+    def check(self, host: str) -> None:
+        """For a host that somebody else will dial: raises AddressRefused when it is an address that we would not."""
+        address = literal(host)
+        if address is not None and not permitted(address, self._policy):
+            raise self._refusal(str(address), blocked([str(address)], self._policy))
+
+    def _refusal(self, host: str, why: str) -> AddressRefused:
+        seen = _refused.get()
+        if seen is not None:
+            seen.append(host)
+        return AddressRefused(why)

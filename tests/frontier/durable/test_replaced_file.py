@@ -1,0 +1,221 @@
+"""A frontier's file that is removed, replaced or moved while it is in use: it is noticed, and no other file is harmed."""
+
+import multiprocessing
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from polite.errors import StoreFailed
+from polite.frontier.durable.batch import Batch, Put
+from polite.frontier.sqlite.database import QueueFile
+from polite.stores.lock import FileLock
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "queue.sqlite"
+
+
+def queue(path: Path) -> QueueFile:
+    return QueueFile(path, order="fifo", window=32, max_done=100)
+
+
+def puts(first: int, count: int) -> Batch:
+    return Batch(
+        puts=[
+            Put("https://a.test", f"/{n}", 0, 0, None, None, None, False, None)
+            for n in range(first, first + count)
+        ]
+    )
+
+
+def closed(path: Path, count: int) -> None:
+    """A sound file with so many tasks."""
+    file = queue(path)
+    file.open(3)
+    file.apply(puts(0, count))
+    file.close()
+
+
+def waiting(path: Path) -> int:
+    file = queue(path)
+    try:
+        return file.open(3).waiting
+    finally:
+        file.close()
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def replaced(path: Path) -> None:
+    other = path.with_name("other.sqlite")
+    closed(other, 70)
+    other.replace(path)
+
+
+def moved(path: Path) -> None:
+    path.rename(path.with_name("moved.sqlite"))
+
+
+AFTERWARDS = [(removed, 0), (replaced, 70), (moved, 0)]
+
+
+@pytest.mark.parametrize(("happening", "left"), AFTERWARDS)
+def test_it_is_noticed_by_the_next_batch(path: Path, happening: Callable[[Path], None], left: int) -> None:
+    file = queue(path)
+    file.open(3)
+    file.apply(puts(0, 500))
+    happening(path)
+
+    with pytest.raises(StoreFailed, match="while it was in use"):
+        file.apply(puts(500, 500))
+    file.close()
+
+    assert not path.with_name("queue.sqlite-wal").exists()
+    assert waiting(path) == left
+
+
+@pytest.mark.parametrize(("happening", "left"), AFTERWARDS)
+def test_it_is_noticed_as_the_file_closes_and_the_lock_is_given_back(
+    path: Path, happening: Callable[[Path], None], left: int
+) -> None:
+    file = queue(path)
+    file.open(3)
+    file.apply(puts(0, 500))
+    happening(path)
+
+    with pytest.raises(StoreFailed, match="while it was in use"):
+        file.close()
+
+    assert waiting(path) == left
+
+
+def test_a_file_that_was_moved_takes_with_it_what_was_acknowledged(path: Path) -> None:
+    file = queue(path)
+    file.open(3)
+    file.apply(puts(0, 500))
+    moved(path)
+    with pytest.raises(StoreFailed):
+        file.close()
+
+    assert waiting(path.with_name("moved.sqlite")) == 500
+
+
+def test_a_batch_that_notices_it_is_not_written(path: Path) -> None:
+    file = queue(path)
+    file.open(3)
+    file.apply(puts(0, 5))
+    moved(path)
+    with pytest.raises(StoreFailed):
+        file.apply(puts(5, 5))
+    file.close()
+
+    assert waiting(path.with_name("moved.sqlite")) == 5
+
+
+# After a crash: the log is there still, and so is the lock's file.
+
+
+def crashed(path: Path) -> None:
+    """The files as a process leaves them that is killed after 300 puts."""
+    away = path.with_name("away")
+    away.mkdir()
+    file = queue(away / path.name)
+    file.open(3)
+    file.apply(puts(0, 300))
+    _end_child(file)
+    for suffix in ("", "-wal", "-lock"):
+        (away / f"{path.name}{suffix}").rename(f"{path}{suffix}")
+    # It is the same disk: nothing was copied, so the identities are those that were noted.
+
+
+def _end_child(file: QueueFile) -> None:
+    """Drop the locks as the end of the process does, without the checkpoint of a close: by a copy of the log and the file."""
+    copies = {}
+    for suffix in ("", "-wal", "-lock"):
+        one = Path(f"{file.path}{suffix}")
+        copies[one] = one.read_bytes()
+    file.close()
+    for one, content in copies.items():
+        one.write_bytes(content)
+    # What was noted before is of files that close removed.
+    lock = FileLock(file.path)
+    assert lock.acquire(1)
+    lock.note(file._database.identities)
+    os.close(lock._descriptor or 0)
+    lock._descriptor = None
+
+
+def test_after_a_crash_the_log_is_read(path: Path) -> None:
+    crashed(path)
+
+    assert waiting(path) == 300
+
+
+def test_after_a_crash_the_log_does_not_destroy_another_file_put_there(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    crashed(path)
+    other = path.with_name("other.sqlite")
+    closed(other, 4_000)
+    other.replace(path)
+
+    assert waiting(path) == 4_000
+    assert "belongs to another file" in caplog.text
+    connection: Any = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    connection.close()
+
+
+def test_after_a_crash_the_log_of_a_file_that_is_gone_is_kept(path: Path) -> None:
+    crashed(path)
+    log = path.with_name("queue.sqlite-wal").read_bytes()
+    path.unlink()
+
+    assert waiting(path) == 0
+    assert [each.read_bytes() for each in path.parent.glob("*.foreign-*-wal")] == [log]
+
+
+def test_files_that_are_copied_together_after_a_crash_belong_together(path: Path) -> None:
+    crashed(path)
+    for suffix in ("", "-wal", "-lock"):
+        shutil.copy(f"{path}{suffix}", path.with_name(f"copy.sqlite{suffix}"))
+
+    assert waiting(path.with_name("copy.sqlite")) == 300
+
+
+# Forked children.
+
+
+def _wait(done: Any) -> None:
+    done.wait(60)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_does_not_hold_the_lock(path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    done = context.Event()
+    lock = FileLock(path)
+    assert lock.acquire(1)
+    child = context.Process(target=_wait, args=(done,))
+    child.start()
+    try:
+        assert not FileLock(path).acquire(0.05)  # the child's copy is closed, and the lock is held still
+        os.close(lock._descriptor or 0)  # as the end of this process would
+        lock._descriptor = None
+        after = FileLock(path)
+
+        assert after.acquire(5)
+
+        after.release()
+    finally:
+        done.set()
+        child.join()

@@ -1,0 +1,311 @@
+"""A frontier in a file whose commits take time: whatever happens while a batch is under way, nothing hangs or goes twice."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import polite
+from polite import schedulers
+from polite.robots.fetching.exchange import Reply
+from polite.testing import LoopClock, ScriptedTransport
+from tests.frontier.durable.slow_commits import OverlappingLoop, crawl
+
+A, B, C = "https://a.test", "https://b.test", "https://c.test"
+RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
+SLOW = Reply(200, b"User-agent: *\nCrawl-delay: 30\nDisallow: /private\n")
+DAY = 86_400.0
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "queue.sqlite"
+
+
+@contextmanager
+def slow_file(seconds: float = 0.02) -> Iterator[asyncio.Runner]:
+    """A loop in which each commit takes so long."""
+    with asyncio.Runner(loop_factory=lambda: OverlappingLoop(lambda: seconds)) as runner:
+        yield runner
+
+
+def opened(
+    path: Path, *, clock: Any = None, robots: Any = RULES, min_delay: float = 1.0, **options: Any
+) -> Any:
+    class Both:
+        async def __aenter__(self) -> Any:
+            script = {f"{site}/robots.txt": robots for site in (A, B, C)}
+            self.gate = polite.open_gate(
+                "TestBot/1.0",
+                transports={"https": ScriptedTransport(script)},
+                clock=clock or LoopClock(),
+                pacing=polite.PacingPolicy(min_delay=min_delay),
+            )
+            self.frontier = polite.open_frontier(await self.gate.__aenter__(), store=path, **options)
+            return await self.frontier.__aenter__()
+
+        async def __aexit__(self, *error: object) -> None:
+            await self.frontier.__aexit__(*error)
+            await self.gate.__aexit__(*error)
+
+    return Both()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_random_crawl_ends_and_gives_each_task_out_as_often_as_it_should(seed: int, path: Path) -> None:
+    crawl(seed, path)
+
+
+# Wake-ups that came while a batch was under way.
+
+
+@pytest.mark.parametrize("after", [0.0, 0.99, 1.0, 1.01])
+@pytest.mark.parametrize("which", [1, 2, 3])
+@pytest.mark.parametrize("takes", [0.0, 0.02, 0.5])
+def test_one_of_three_tasks_of_an_origin_that_comes_back_is_given_out_again(
+    path: Path, after: float, which: int, takes: float
+) -> None:
+    async def go() -> list[str]:
+        given = []
+        async with opened(path) as frontier:
+            await frontier.put_many([f"{A}/1", f"{A}/2", f"{A}/3"])
+            frontier.close()
+            async with asyncio.timeout(1_000):
+                async for permit in frontier:
+                    given.append(permit.url)
+                    async with permit:
+                        if len(given) == which:
+                            permit.retry(after=after)
+        return given
+
+    with slow_file(takes) as runner:
+        assert len(runner.run(go())) == 4
+
+
+def test_a_time_that_comes_as_the_origins_last_task_leaves_is_noticed(path: Path) -> None:
+    async def go(due_in: float) -> None:
+        clock = LoopClock()
+        async with opened(path, clock=clock, min_delay=0.0) as frontier:
+            await frontier.put(f"{A}/now")
+            await frontier.put(f"{A}/later", not_before=clock.wall() + due_in, again=True)
+            frontier.close()
+            async with asyncio.timeout(1_000):
+                async for permit in frontier:
+                    async with permit:
+                        pass
+
+    for step in range(1, 60):
+        with slow_file() as runner:
+            runner.run(go(step * 0.005))
+        path.unlink()
+
+
+def test_an_origin_with_many_tasks_ends_though_more_origins_wait_than_may_be_in_memory(path: Path) -> None:
+    async def go() -> int:
+        given = 0
+        async with opened(path, max_active=1, min_delay=0.0) as frontier:
+            await frontier.put_many(f"{(A, B, C)[n % 3]}/{n}" for n in range(300))
+            frontier.close()
+            async with asyncio.timeout(10_000):
+                async for permit in frontier:
+                    async with permit:
+                        given += 1
+                        if not permit.task.tries and given % 7 == 0:
+                            permit.retry(after=0.03)
+        return given
+
+    with slow_file() as runner:
+        assert runner.run(go()) >= 300
+
+
+# Windows that are forgotten while rows come in.
+
+
+@pytest.mark.parametrize("scheduler", [schedulers.Fifo, schedulers.Priority, schedulers.RoundRobin])
+def test_a_row_that_is_refused_as_it_comes_in_brings_none_of_the_others_in_twice(
+    path: Path, scheduler: Any
+) -> None:
+    async def go() -> list[str]:
+        clock, given = LoopClock(), []
+        async with opened(path, clock=clock, scheduler=scheduler(), robots=SLOW) as frontier:
+            await frontier.put(f"{A}/first")
+            due = clock.wall() + 100.0
+            await frontier.put(f"{A}/private", not_before=due)
+            await frontier.put(f"{A}/public", not_before=due)
+            await frontier.put(f"{A}/public/too", not_before=due)
+            await frontier.put(f"{B}/1", not_before=due + 5.0)
+            frontier.close()
+            async with asyncio.timeout(1_000):
+                async for permit in frontier:
+                    async with permit:
+                        given.append(permit.url)
+            assert frontier.refused == 1
+        return given
+
+    with slow_file() as runner:
+        assert runner.run(go()) == [f"{A}/first", f"{A}/public", f"{A}/public/too", f"{B}/1"]
+
+
+# A wall clock that is set back.
+
+
+def test_a_wall_clock_set_back_a_day_silences_no_origin_that_waits_for_a_place_in_memory(path: Path) -> None:
+    async def go() -> float:
+        clock = LoopClock()
+        async with opened(path, clock=clock, max_active=1) as frontier:
+            await frontier.put_many(f"{site}/{n}" for n in range(40) for site in (A, B, C))
+            frontier.close()
+            steps = 0
+            async with asyncio.timeout(10 * DAY):
+                async for permit in frontier:
+                    async with permit:
+                        steps += 1
+                        if steps == 5:
+                            clock.set_wall(clock.wall() - DAY)
+        return asyncio.get_running_loop().time()
+
+    with slow_file() as runner:
+        assert runner.run(go()) < 600.0
+
+
+def test_a_wall_clock_set_back_while_a_retry_waits_makes_it_no_later(path: Path) -> None:
+    async def go() -> float:
+        clock = LoopClock()
+        async with opened(path, clock=clock) as frontier:
+            await frontier.put(f"{A}/1")
+            async with await anext(frontier) as permit:
+                permit.retry(after=30.0)
+            clock.set_wall(clock.wall() - DAY)
+            await anext(frontier)
+        return asyncio.get_running_loop().time()
+
+    with slow_file() as runner:
+        assert runner.run(go()) < 60.0
+
+
+def test_a_wall_clock_set_back_between_two_runs_silences_no_origin(path: Path) -> None:
+    async def run(clock: LoopClock, most: int) -> float:
+        began = asyncio.get_running_loop().time()
+        async with opened(path, clock=clock, max_active=1) as frontier:
+            if not frontier.waiting:
+                await frontier.put_many([*(f"{A}/{n}" for n in range(50)), f"{B}/1", f"{C}/1"])
+            for _ in range(most):
+                async with await anext(frontier):
+                    pass
+        return asyncio.get_running_loop().time() - began
+
+    async def go() -> float:
+        clock = LoopClock()
+        await run(clock, 40)
+        clock.set_wall(clock.wall() - DAY)
+        return await run(clock, 12)
+
+    with slow_file() as runner:
+        assert runner.run(go()) < 600.0
+
+
+# What comes back while its origin comes in.
+
+
+@pytest.mark.parametrize("comes_back_by", ["retry", "being dropped"])
+@pytest.mark.parametrize("scheduler", [schedulers.Priority, schedulers.Fifo])
+def test_a_task_that_comes_back_while_a_batch_picks_its_origin_keeps_its_place_in_the_order(
+    path: Path, scheduler: Any, comes_back_by: str
+) -> None:
+    async def go() -> list[str]:
+        given: list[str] = []
+        async with opened(path, scheduler=scheduler()) as frontier:
+            await frontier.put(f"{A}/first", priority=100)
+            permit = await anext(frontier)
+            if comes_back_by == "retry":
+                await permit.__aenter__()
+            await asyncio.sleep(2)  # its origin has left memory
+            putting = asyncio.create_task(frontier.put_many([f"{A}/{n}" for n in range(5)]))
+            await asyncio.sleep(0.01)
+            if comes_back_by == "retry":
+                permit.retry()
+                await permit.__aexit__(None, None, None)
+            else:
+                permit.unused()
+            await putting
+            while len(given) < 40 and frontier.waiting:
+                async with await anext(frontier) as each:
+                    given.append(each.url)
+                await frontier.put(f"{A}/more{len(given)}")
+        return given
+
+    with slow_file(0.5) as runner:
+        given = runner.run(go())
+
+    assert f"{A}/first" in given[:3]
+
+
+# Cancelled while the file closes.
+
+
+@pytest.mark.parametrize("cancelled_after", [0.0, 0.01, 0.02, 0.03, 0.05, 0.07])
+def test_a_frontier_cancelled_while_its_file_closes_writes_the_last_batch_and_gives_the_file_back(
+    path: Path, cancelled_after: float
+) -> None:
+    left = asyncio.Event()
+
+    async def crawl_once() -> None:
+        async with opened(path) as frontier:
+            await frontier.put_many([f"{A}/1", f"{A}/2"])
+            async with await anext(frontier):
+                pass
+            left.set()
+
+    async def go() -> tuple[int, int]:
+        crawling = asyncio.create_task(crawl_once())
+        await left.wait()
+        await asyncio.sleep(cancelled_after)
+        for _ in range(5):
+            crawling.cancel()
+            await asyncio.sleep(0.001)
+        await asyncio.wait([crawling])
+        async with opened(path) as frontier:
+            return frontier.done, frontier.waiting
+
+    with slow_file() as runner:
+        assert runner.run(go()) == (1, 1)
+
+
+def test_a_loop_that_cancels_every_task_still_gives_the_file_back(path: Path) -> None:
+    async def crawl_for_ever() -> None:
+        async with opened(path) as frontier:
+            await frontier.put_many([f"{A}/1", f"{A}/2"])
+            async with await anext(frontier):
+                pass
+            await asyncio.Event().wait()
+
+    async def go() -> None:
+        crawling = asyncio.create_task(crawl_for_ever())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(crawling), 30)
+
+    async def again() -> tuple[int, int]:
+        async with opened(path) as frontier:
+            return frontier.done, frontier.waiting
+
+    with slow_file() as runner:
+        runner.run(go())
+    with slow_file() as runner:
+        assert runner.run(again()) == (1, 1)
+
+
+def test_a_frontier_cancelled_while_its_file_opens_gives_it_back(path: Path) -> None:
+    async def go() -> int:
+        for _ in range(3):
+            opening = asyncio.create_task(opened(path).__aenter__())
+            await asyncio.sleep(0.01)
+            opening.cancel()
+            await asyncio.wait([opening])
+        async with opened(path) as frontier:
+            return int(frontier.waiting)
+
+    with slow_file() as runner:
+        assert runner.run(go()) == 0

@@ -1,0 +1,172 @@
+"""An origin whose rules cannot be had is given up in steps: others run in between, and nothing is lost or dropped by mistake."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+import polite
+from polite.events import Dropped, Event
+from polite.frontier import turn_seeker as approach
+from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.fetching.result import Found
+from polite.robots.fetching.snapshot import renewed
+from polite.robots.reason import Reason
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+SITE = "https://site.test"
+ROBOTS = f"{SITE}/robots.txt"
+MANY = 3 * approach._AT_A_TIME + 7
+GONE = Failed(Reason.DNS_NXDOMAIN)
+
+
+class Steps:
+    """Counts the steps of the loop, and calls back once, when so many tasks were dropped."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.dropped: Counter[int] = Counter()
+        self.urls: list[str] = []
+        self.then: Callable[[], None] | None = None
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Dropped):
+            self.dropped[self.number] += 1
+            self.urls.append(event.url)
+            if self.then is not None:
+                then, self.then = self.then, None
+                asyncio.get_running_loop().call_soon(then)
+
+    async def count(self) -> None:
+        while True:
+            self.number += 1
+            await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def given_up(
+    steps: Steps, transport: ScriptedTransport | None = None, *, tries: int = 1
+) -> AsyncIterator[tuple[polite.Frontier, polite.Gate, ScriptedTransport]]:
+    """A frontier in which many tasks wait for one robots.txt that will not come."""
+    transport = transport or ScriptedTransport({ROBOTS: GONE})
+    transport.hold()
+    async with (
+        polite.open_gate(
+            "TestBot/1.0",
+            transports={"https": transport},
+            clock=LoopClock(),
+            listener=steps,
+            pacing=polite.PacingPolicy(min_delay=0.0),
+        ) as gate,
+        polite.open_frontier(gate, max_robots_tries=tries) as frontier,
+    ):
+        await frontier.put_many([f"{SITE}/{number}" for number in range(MANY)])
+        transport.let_go()
+        yield frontier, gate, transport
+
+
+async def test_no_step_drops_more_than_a_few_hundred() -> None:
+    steps = Steps()
+
+    async with given_up(steps) as (frontier, _, _):
+        counting = asyncio.create_task(steps.count())
+        await frontier.join()
+        counting.cancel()
+
+    assert frontier.dropped == len(set(steps.urls)) == MANY
+    assert max(steps.dropped.values()) <= approach._AT_A_TIME
+    assert len(steps.dropped) >= 4
+
+
+async def test_drained_in_between_all_that_was_not_dropped_is_given_back() -> None:
+    steps = Steps()
+    reached = asyncio.Event()
+
+    async with given_up(steps) as (frontier, _, _):
+        steps.then = reached.set
+        await reached.wait()
+        left = [task.url for task in await frontier.drain()]
+        await asyncio.sleep(1)
+
+        assert 0 < len(left) < MANY
+        assert sorted(left + steps.urls) == sorted(f"{SITE}/{number}" for number in range(MANY))
+        assert frontier.dropped == len(steps.urls)
+
+
+async def test_the_gate_closed_in_between_ends_it() -> None:
+    steps = Steps()
+    reached = asyncio.Event()
+
+    async with given_up(steps) as (frontier, gate, _):
+        steps.then = reached.set
+        await reached.wait()
+        await gate.close()
+        dropped = len(steps.urls)
+        await asyncio.sleep(1)
+
+        assert len(steps.urls) == dropped < MANY
+        with pytest.raises(polite.GateClosed):
+            await frontier.join()
+
+
+async def test_what_is_put_in_between_is_not_dropped_with_them_and_asks_anew() -> None:
+    steps = Steps()
+    reached = asyncio.Event()
+    fetched: list[str] = []
+    broken = Failed(Reason.BODY_CORRUPT)
+    transport = ScriptedTransport({ROBOTS: [broken, broken, Reply(200, b"")]})
+
+    async with given_up(steps, transport, tries=2) as (frontier, _, _):
+        steps.then = reached.set
+        await reached.wait()
+        assert len(steps.urls) < MANY
+        admitted = await frontier.put(f"{SITE}/late")
+        frontier.close()
+        async for permit in frontier:
+            async with permit:
+                fetched.append(permit.url)
+
+    assert admitted is polite.Admission.WAITING
+    assert fetched == [f"{SITE}/late"]
+    assert (frontier.dropped, frontier.refused) == (MANY, 0)
+
+
+async def test_rules_that_come_in_between_spare_the_rest() -> None:
+    steps = Steps()
+    reached = asyncio.Event()
+    fetched: list[str] = []
+
+    async with given_up(steps, ScriptedTransport({ROBOTS: Failed(Reason.BODY_CORRUPT)})) as (
+        frontier,
+        gate,
+        _,
+    ):
+        steps.then = reached.set
+        await reached.wait()
+        await learn_that_all_is_allowed(gate)
+        await frontier.put(f"{SITE}/late")
+        frontier.close()
+        async for permit in frontier:
+            async with permit:
+                fetched.append(permit.url)
+
+    assert 0 < frontier.dropped < MANY
+    assert sorted(fetched + steps.urls) == sorted(
+        [f"{SITE}/{number}" for number in range(MANY)] + [f"{SITE}/late"]
+    )
+
+
+async def learn_that_all_is_allowed(gate: polite.Gate) -> None:
+    """As a refresh that another request asked for would, at this very moment."""
+    origins, origin = gate._origins, polite.Origin.of(SITE)
+    answer = Found(b"", 200, ROBOTS, 0)
+    origins._put(
+        origin,
+        await origins._standing_of(
+            origin, renewed(None, answer, origins._policy, gate._clock.wall(), jitter=0.0)
+        ),
+    )

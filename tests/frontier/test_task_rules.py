@@ -1,0 +1,223 @@
+"""Tasks of a frontier wait while the gate forgets the rules that allowed them: none goes wrong, and robots.txt is asked seldom."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+import polite
+from polite.robots.fetching.exchange import Ask, Reply
+from polite.schedulers import Fifo, Priority
+from polite.stores.memory import MemoryStore
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+MIB = 1 << 20
+# About 2 MB once they have been asked: of two such files the gate remembers one.
+LARGE = "User-agent: *\n" + "".join(f"Disallow: /{n}*x{n}\n" for n in range(5_000))
+SITE, OTHER = "https://a.test", "https://b.test"
+Visit = Callable[[polite.TaskPermit], Awaitable[object]]
+
+
+class Web(ScriptedTransport):
+    """Serves `rules` for each origin, LARGE by default, and counts how often they were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.rules: dict[str, str] = {}
+        self.lifetime: int | None = None
+        self.asked: Counter[str] = Counter()
+        self.pages: list[str] = []
+
+    async def get(self, ask: Ask) -> Reply:
+        origin = str(ask.target.origin)
+        self.asked[origin] += 1
+        body = self.rules.get(origin, LARGE)
+        lifetime = None if self.lifetime is None else f"max-age={self.lifetime}"
+        return Reply(200, body.encode(), cache_control=lifetime)
+
+
+@asynccontextmanager
+async def opened(
+    web: Web, *, store: MemoryStore | None = None, robots: dict[str, Any] | None = None, **options: Any
+) -> AsyncIterator[tuple[polite.Gate, polite.Frontier]]:
+    policy = polite.RobotsPolicy(**{"max_memory": MIB, **(robots or {})})
+    async with (
+        polite.open_gate(
+            "TestBot/1.0", transports={"https": web}, clock=LoopClock(), robots=policy, store=store
+        ) as gate,
+        polite.open_frontier(gate, **options) as frontier,
+    ):
+        yield gate, frontier
+
+
+async def crawl(web: Web, frontier: polite.Frontier, visit: Visit | None = None) -> None:
+    """Fetch all there is."""
+
+    async def work() -> None:
+        async for permit in frontier:
+            async with permit:
+                web.pages.append(permit.url)
+                permit.report(status=200)
+                if visit is not None:
+                    await visit(permit)
+
+    async with asyncio.timeout(1_000_000):
+        workers = [asyncio.create_task(work()) for _ in range(3)]
+        await frontier.join()
+        frontier.close()
+        await asyncio.gather(*workers)
+
+
+def urls(*origins: str, pages: int) -> list[str]:
+    return [f"{origin}/{number}" for number in range(pages) for origin in origins]
+
+
+async def test_tasks_that_were_allowed_need_no_rules_again_when_the_gate_forgets_them() -> None:
+    web = Web()
+
+    async with opened(web) as (_, frontier):
+        await frontier.put_many(urls(SITE, OTHER, pages=20))
+        await crawl(web, frontier)
+
+    assert sorted(web.pages) == sorted(urls(SITE, OTHER, pages=20))
+    assert web.asked == {SITE: 1, OTHER: 1}
+
+
+@pytest.mark.parametrize("max_opening", [1, 1_000])
+async def test_two_origins_that_take_the_memory_from_each_other_make_progress(max_opening: int) -> None:
+    web = Web()
+
+    async def link(permit: polite.TaskPermit) -> None:
+        site, _, number = permit.url.rpartition("/")
+        if number.isdigit() and int(number) < 30:
+            await frontier.put_many([f"{site}/{int(number) + 1}", f"{site}/{number}-{number}x{number}"])
+
+    async with opened(web, max_opening=max_opening) as (_, frontier):
+        await frontier.put_many(urls(SITE, OTHER, pages=1))
+        await crawl(web, frontier, link)
+
+        assert frontier.refused == 2 * 30
+
+    assert sorted(web.pages) == sorted(urls(SITE, OTHER, pages=31))
+    assert max(web.asked.values()) <= 31
+
+
+async def test_a_store_gives_forgotten_rules_back_and_nothing_is_fetched_again() -> None:
+    web = Web()
+
+    async def link(permit: polite.TaskPermit) -> None:
+        site, _, number = permit.url.rpartition("/")
+        if int(number) < 20:
+            await frontier.put(f"{site}/{int(number) + 1}")
+
+    async with opened(web, store=MemoryStore()) as (_, frontier):
+        await frontier.put_many(urls(SITE, OTHER, pages=1))
+        await crawl(web, frontier, link)
+
+    assert len(web.pages) == 42
+    assert web.asked == {SITE: 1, OTHER: 1}
+
+
+@pytest.mark.parametrize("forgets", [True, False])
+@pytest.mark.parametrize("scheduler", [Fifo, Priority])
+async def test_rules_that_replace_others_decide_about_all_tasks_that_wait(
+    scheduler: Callable[[], Any], forgets: bool
+) -> None:
+    web = Web()
+    web.lifetime = 1_000
+
+    async def change(permit: polite.TaskPermit) -> None:
+        if len(web.pages) == 100:
+            web.rules = dict.fromkeys((SITE, OTHER), f"{LARGE}Disallow: /*7\n")
+
+    robots = {} if forgets else {"max_memory": 64 * MIB}
+    async with opened(web, scheduler=scheduler(), robots=robots) as (_, frontier):
+        await frontier.put_many(urls(SITE, OTHER, pages=2_000))
+        await crawl(web, frontier, change)
+        refused = frontier.refused
+
+    # Those rules are asked for within a lifetime of the change.
+    late = [url for url in web.pages[100 + 2 * 1_100 :] if "7" in url]
+    assert not late
+    assert len(web.pages) + refused == 4_000
+    assert refused > 200
+    # Once in a lifetime, and once more to decide about what waits.
+    assert max(web.asked.values()) <= 4
+
+
+async def test_all_tasks_of_an_origin_that_is_closed_meanwhile_are_refused_at_once() -> None:
+    web = Web()
+    web.lifetime = 300
+
+    async def close_site(permit: polite.TaskPermit) -> None:
+        web.rules[SITE] = f"{LARGE}Disallow: /\n"
+
+    async with opened(web) as (_, frontier):
+        await frontier.put_many(urls(SITE, OTHER, pages=1_000))
+        await crawl(web, frontier, close_site)
+        refused = frontier.refused
+
+    kept = sum(url.startswith(SITE) for url in web.pages)
+    assert 200 < kept <= 302
+    assert refused == 1_000 - kept
+    assert web.asked[SITE] <= 4
+
+
+async def test_rules_that_are_other_ones_each_time_are_asked_for_twice_in_a_lifetime_at_most() -> None:
+    web = Web()
+    web.lifetime = 300
+
+    async def change(permit: polite.TaskPermit) -> None:
+        web.rules = dict.fromkeys((SITE, OTHER), f"{LARGE}# {len(web.pages)}\n")
+
+    async with opened(web) as (_, frontier):
+        await frontier.put_many(urls(SITE, OTHER, pages=1_000))
+        await crawl(web, frontier, change)
+
+    assert len(web.pages) == 2_000
+    assert max(web.asked.values()) <= 2 * (1_000 // 300 + 2)
+
+
+async def test_a_long_url_is_decided_again_by_rules_that_replaced_others_and_were_forgotten() -> None:
+    web = Web()
+    web.lifetime = 300
+    long = [f"{SITE}/{number}/{'1x' * 900}" for number in range(340)]
+    hard = "".join(f"Disallow: /*{a}*{b}*0\n" for a in "abcdefghijklmnopqrst" for b in range(200))
+    web.rules[SITE] = f"User-agent: *\n{hard}"
+
+    async def change(permit: polite.TaskPermit) -> None:
+        web.rules[SITE] = f"User-agent: *\n{hard}Disallow: /3\n"
+
+    async with opened(web) as (_, frontier):
+        await frontier.put_many([*long, *urls(OTHER, pages=340)])
+        await crawl(web, frontier, change)
+        refused = frontier.refused
+
+    assert refused > 5
+    assert not [url for url in web.pages[620:] if url.startswith(f"{SITE}/3")]
+    assert len(web.pages) + refused == 680
+    assert web.asked[SITE] <= 4
+
+
+async def test_a_task_chosen_while_its_origin_rests_waits_for_its_turn_without_rules() -> None:
+    web = Web()
+
+    async with opened(web) as (gate, frontier):
+        await frontier.put_many(urls(SITE, pages=3))
+        async with await anext(frontier) as first:
+            first.report(status=200)
+        # The origin's turn comes, and no worker does: it goes to another.
+        await asyncio.sleep(5)
+        async with gate.permit(f"{SITE}/between") as permit:
+            permit.report(status=200)
+        await gate.check(f"{OTHER}/")
+        asked = web.asked[SITE]
+        async with await anext(frontier) as second:
+            second.report(status=200)
+
+    assert web.asked[SITE] == asked

@@ -1,0 +1,171 @@
+"""The addresses of hosts: asked for once, remembered for a while, refreshed, bounded."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from polite.gate.address_book import UNKNOWN, AddressBook
+from polite.testing import ManualClock
+
+HOST = "site.test"
+
+
+class Source:
+    """Answers what it is told to."""
+
+    def __init__(self, *found: str, ttl_s: float = 300.0) -> None:
+        self.found: Sequence[str] | Exception = found
+        self.ttl_s = ttl_s
+        self.asked: list[str] = []
+        self.closed = 0
+        self.open = asyncio.Event()
+        self.open.set()
+
+    async def addresses(self, host: str) -> tuple[Sequence[str], float]:
+        self.asked.append(host)
+        await self.open.wait()
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found, self.ttl_s
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+async def test_a_host_is_asked_for_once_however_many_wait() -> None:
+    source = Source("192.0.2.1")
+    book = AddressBook(source, ManualClock())
+    assert book.known(HOST) == ()
+
+    assert await asyncio.gather(*(book.find(HOST) for _ in range(10))) == [True] * 10
+
+    assert source.asked == [HOST]
+    assert book.known(HOST) == ("192.0.2.1",)
+    assert not await book.find(HOST)
+
+
+@pytest.mark.parametrize(("ttl_s", "good_s"), [(0.0, 60.0), (300.0, 300.0), (1e9, 3_600.0)])
+async def test_an_answer_is_good_for_as_long_as_it_says_within_limits(ttl_s: float, good_s: float) -> None:
+    source, clock = Source("192.0.2.1", ttl_s=ttl_s), ManualClock()
+    book = AddressBook(source, clock)
+    await book.find(HOST)
+
+    clock.advance(good_s - 1.0)
+    assert not await book.find(HOST)
+    source.found = ("192.0.2.9",)
+    clock.advance(1.0)
+    assert await book.find(HOST)
+
+    assert book.known(HOST) == ("192.0.2.9",)
+
+
+async def test_all_addresses_count_each_in_one_spelling_and_in_order() -> None:
+    source = Source("2001:DB8:0::1", "192.0.2.10", "::ffff:192.0.2.10", "192.0.2.2", "fe80::1%eth0")
+    book = AddressBook(source, ManualClock())
+
+    await book.find(HOST)
+
+    assert book.known(HOST) == ("192.0.2.10", "192.0.2.2", "2001:db8::1", "fe80::1")
+
+
+async def test_of_very_many_addresses_the_same_few_count() -> None:
+    book = AddressBook(Source(*(f"192.0.2.{n}" for n in range(255))), ManualClock())
+
+    await book.find(HOST)
+
+    assert len(book.known(HOST)) == 8
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("192.0.2.1", "192.0.2.1"), ("[2001:db8::1]", "2001:db8::1"), ("[::ffff:c000:201]", "192.0.2.1")],
+)
+async def test_a_host_that_is_an_address_is_not_asked_for(host: str, address: str) -> None:
+    source = Source()
+    book = AddressBook(source, ManualClock())
+
+    assert not await book.find(host)
+    assert book.known(host) == (address,)
+    assert source.asked == []
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("no such name"), ZeroDivisionError("a resolver of somebody's own")]
+)
+async def test_hosts_without_an_address_share_one_scope_and_are_asked_for_again(error: Exception) -> None:
+    source, clock = Source(), ManualClock()
+    source.found = error
+    book = AddressBook(source, clock)
+
+    assert await book.find(HOST)
+    assert book.known(HOST) == UNKNOWN
+    assert not await book.find(HOST)
+    source.found = ("192.0.2.1",)
+    clock.advance(60.0)
+    await book.find(HOST)
+
+    assert book.known(HOST) == ("192.0.2.1",)
+
+
+async def test_an_answer_that_is_no_address_is_none() -> None:
+    book = AddressBook(Source("nowhere"), ManualClock())
+
+    await book.find(HOST)
+
+    assert book.known(HOST) == UNKNOWN
+
+
+async def test_a_name_that_fails_for_a_while_has_the_addresses_that_it_had() -> None:
+    source, clock = Source("192.0.2.1"), ManualClock()
+    book = AddressBook(source, clock)
+    await book.find(HOST)
+
+    source.found = OSError("no answer")
+    clock.advance(300.0)
+    await book.find(HOST)
+
+    assert book.known(HOST) == ("192.0.2.1",)
+
+
+async def test_the_host_asked_for_longest_ago_is_forgotten_first() -> None:
+    book = AddressBook(Source("192.0.2.1"), ManualClock(), most_hosts=2)
+
+    for host in ("a.test", "b.test", "c.test"):
+        await book.find(host)
+
+    assert [bool(book.known(host)) for host in ("a.test", "b.test", "c.test")] == [False, True, True]
+
+
+async def test_who_gives_up_leaves_the_others_undisturbed() -> None:
+    source = Source("192.0.2.1")
+    source.open.clear()
+    book = AddressBook(source, ManualClock())
+    first, second = (asyncio.create_task(book.find(HOST)) for _ in range(2))
+    await asyncio.sleep(0)
+
+    first.cancel()
+    await asyncio.sleep(0)
+    source.open.set()
+
+    assert await second
+    assert book.known(HOST) == ("192.0.2.1",)
+
+
+async def test_closing_ends_the_questions_and_the_source() -> None:
+    source = Source("192.0.2.1")
+    source.open.clear()
+    book = AddressBook(source, ManualClock())
+    waiting = asyncio.create_task(book.find(HOST))
+    await asyncio.sleep(0)
+
+    await book.close()
+    await book.close()
+
+    assert await waiting
+    assert source.closed == 2
+    # A question that was cancelled leaves its host with those whose address is not known.
+    assert book.known(HOST) == UNKNOWN
+    source.open.set()
+    assert await book.find(HOST)
+    assert book.known(HOST) == ("192.0.2.1",)

@@ -1,0 +1,86 @@
+"""A delay that changes while requests wait with more than one allowed at one time: each grant keeps the delay of its own moment."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import polite
+from polite.robots.fetching.exchange import Reply
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+SITE = "https://site.test"
+DAY = 86_400.0
+
+
+async def grants(
+    gate: polite.Gate, count: int, change: Callable[[], Any] = lambda: None, at: float = 0.0
+) -> list[float]:
+    """When `count` pages go that ask at one time and take longer than the whole crawl; `change` is called meanwhile."""
+    granted: list[float] = []
+
+    async def page(number: int) -> None:
+        async with gate.permit(f"{SITE}/{number}") as permit:
+            granted.append(asyncio.get_running_loop().time())
+            await asyncio.sleep(3_000)
+            permit.report(status=200)
+
+    pages = [asyncio.create_task(page(number)) for number in range(count)]
+    await asyncio.sleep(at)
+    change()
+    await asyncio.gather(*pages)
+    return granted
+
+
+def opened(robots: bytes, **pacing: Any) -> Any:
+    transport = ScriptedTransport({f"{SITE}/robots.txt": Reply(200, robots)})
+    return polite.open_gate(
+        "TestBot/1.0",
+        transports={"https": transport},
+        clock=LoopClock(),
+        pacing=polite.PacingPolicy(concurrency=20, **pacing),
+    )
+
+
+async def test_permits_that_wait_keep_the_crawl_delay_that_a_new_policy_allows() -> None:
+    async with opened(b"User-agent: *\nCrawl-delay: 30\n", max_crawl_delay=5) as gate:
+
+        def change() -> None:
+            gate.pacing = replace(gate.pacing, max_crawl_delay=300)
+
+        granted = await grants(gate, 8, change, at=12.0)
+
+    # What runs already stays as it is: 5, 10, 15.
+    assert all(later - earlier >= 30.0 for earlier, later in pairwise(granted[2:]))
+
+
+async def test_permits_that_wait_keep_a_request_rate_whose_hours_begin() -> None:
+    robots = b"User-agent: *\nRequest-rate: 1/60 0010-2350\n"
+    async with opened(robots, min_delay=5.0) as gate:
+        now = LoopClock().wall()
+        await asyncio.sleep(DAY - now % DAY + 570)
+        begins = asyncio.get_running_loop().time() + 30
+
+        granted = await grants(gate, 12)
+
+    after = [at for at in granted if at >= begins]
+    assert len(after) > 3
+    assert all(later - earlier >= 60.0 for earlier, later in pairwise(after))
+
+
+async def test_many_that_may_go_at_once_keep_a_rate_that_began_while_they_waited() -> None:
+    robots = b"User-agent: *\nRequest-rate: 1/60 0010-2350\n"
+    async with opened(robots, min_delay=0.0) as gate:
+        now = LoopClock().wall()
+        await asyncio.sleep(DAY - now % DAY + 590)
+        async with gate.permit(f"{SITE}/") as permit:
+            permit.report(status=429, headers={"Retry-After": "20"})
+
+        granted = await grants(gate, 3)
+
+    assert all(later - earlier >= 60.0 for earlier, later in pairwise(granted))

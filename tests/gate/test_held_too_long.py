@@ -1,0 +1,295 @@
+"""PacingPolicy.max_hold: a permit that is held too long gives its turn back, and is looked at again when it is entered late."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import polite
+from polite.events import Event, Reclaimed
+from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+HOUR = 3_600.0
+DAY = 24 * HOUR
+SITE = "https://site.test"
+PAGE = f"{SITE}/page"
+
+
+class Server(ScriptedTransport):
+    """Answers robots.txt with `body`, or `status`, as they are at the time."""
+
+    def __init__(self, *, cache_control: str | None = None) -> None:
+        super().__init__({})
+        self.body = b"User-agent: *\n"
+        self.cache_control = cache_control
+        self.status = 200
+        self.robots: list[float] = []
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        self.robots.append(now())
+        return Reply(self.status, self.body, cache_control=self.cache_control)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@asynccontextmanager
+async def opened(
+    server: Server | None = None, robots: polite.RobotsPolicy | None = None, **options: Any
+) -> AsyncIterator[tuple[polite.Gate, polite.Frontier, list[Event]]]:
+    events: list[Event] = []
+    async with (
+        polite.open_gate(
+            "TestBot/1.0",
+            transports={"https": server or Server()},
+            clock=LoopClock(),
+            listener=events.append,
+            robots=robots,
+            pacing=polite.PacingPolicy(**options),
+        ) as gate,
+        polite.open_frontier(gate) as frontier,
+    ):
+        yield gate, frontier, events
+
+
+def reclaimed(events: list[Event]) -> list[Reclaimed]:
+    return [event for event in events if isinstance(event, Reclaimed)]
+
+
+async def test_a_permit_that_nobody_enters_gives_its_turn_back_with_an_event() -> None:
+    async with opened() as (gate, frontier, events):
+        await frontier.put(PAGE)
+        permit = await anext(frontier)
+        given = now()
+        async with gate.permit(f"{SITE}/other") as other:
+            waited = now() - given
+            other.report(status=200)
+
+        assert waited == pytest.approx(HOUR)
+        assert reclaimed(events) == [Reclaimed(PAGE, pytest.approx(HOUR))]
+        assert gate.counters.reclaimed == 1
+        assert permit.task.url == PAGE
+
+
+async def test_entered_after_that_it_takes_a_turn_anew_and_its_task_is_done() -> None:
+    async with opened() as (gate, frontier, _):
+        await frontier.put(PAGE)
+        permit = await anext(frontier)
+        await asyncio.sleep(DAY)
+        async with gate.permit(f"{SITE}/other") as other:
+            other.report(status=200)
+            reported = now()
+        async with permit:
+            assert now() == pytest.approx(reported + 1.0)
+            permit.report(status=200)
+        async with asyncio.timeout(HOUR):
+            await frontier.join()
+
+        assert (frontier.done, frontier.out) == (1, 0)
+
+
+@pytest.mark.parametrize("held_s", [600.0, DAY + 600.0])
+async def test_entered_late_it_looks_at_the_rules_again(held_s: float) -> None:
+    server = Server(cache_control="no-cache")
+    async with opened(server) as (_, frontier, _events):
+        await frontier.put(PAGE)
+        permit = await anext(frontier)
+        server.body = b"User-agent: *\nDisallow: /\n"
+        await asyncio.sleep(held_s)
+        with pytest.raises(polite.Disallowed):
+            async with permit:
+                pytest.fail("the rules do not allow it any more")
+        async with asyncio.timeout(HOUR):
+            await frontier.join()
+
+        assert (frontier.refused, frontier.done, frontier.out) == (1, 0, 0)
+        assert len(server.robots) == 2
+
+
+async def test_rules_that_a_refresh_replaced_while_it_was_held_decide_nothing_more() -> None:
+    server = Server(cache_control="max-age=300")
+    async with opened(server, concurrency=2) as (gate, frontier, _):
+        await gate.check(PAGE)
+        await asyncio.sleep(260)
+        await frontier.put(PAGE)
+        permit = await anext(frontier)
+        server.body = b"User-agent: *\nDisallow: /\n"
+        await asyncio.sleep(15)
+        await gate.check(PAGE)
+        await asyncio.sleep(5)
+        with pytest.raises(polite.Disallowed):
+            await permit.__aenter__()
+
+        assert (frontier.refused, frontier.out, gate.counters.skipped) == (1, 0, 1)
+
+
+async def test_entered_in_time_it_takes_no_second_turn() -> None:
+    async with opened() as (gate, frontier, _):
+        await frontier.put(PAGE)
+        permit = await anext(frontier)
+        await asyncio.sleep(HOUR / 2)
+        entered = now()
+        async with permit:
+            assert now() == entered
+            permit.report(status=200)
+
+        assert (gate.counters.granted, gate.counters.skipped) == (1, 0)
+
+
+async def test_entered_late_while_robots_txt_cannot_be_had_its_task_waits_again() -> None:
+    server = Server(cache_control="no-cache")
+    robots = polite.RobotsPolicy(keep_stale=False)
+    async with opened(server, robots=robots) as (_, frontier, _events):
+        await frontier.put(PAGE)
+        permit = await anext(frontier)
+        server.status = 500
+        await asyncio.sleep(DAY)
+        with pytest.raises(polite.Unreachable):
+            await permit.__aenter__()
+        server.status = 200
+        async with asyncio.timeout(HOUR), await anext(frontier) as again:
+            again.report(status=200)
+        await frontier.join()
+
+        assert (again.url, frontier.done) == (PAGE, 1)
+
+
+async def test_cancelled_while_it_waits_for_a_new_turn_its_task_waits_again() -> None:
+    async with opened() as (gate, frontier, _):
+        await frontier.put(PAGE)
+        permit = await anext(frontier)
+        await asyncio.sleep(2 * HOUR)
+        async with gate.permit(f"{SITE}/other") as other:
+            entering = asyncio.create_task(permit.__aenter__())
+            await asyncio.sleep(1)
+            entering.cancel()
+            other.report(status=200)
+        with pytest.raises(asyncio.CancelledError):
+            await entering
+        async with asyncio.timeout(HOUR), await anext(frontier) as again:
+            again.report(status=200)
+
+        assert again.url == PAGE
+
+
+async def test_a_permit_dropped_after_its_turn_was_taken_back_sends_its_task_back() -> None:
+    async with opened() as (gate, frontier, _):
+        await frontier.put(PAGE)
+        permit = await anext(frontier)
+        await asyncio.sleep(2 * HOUR)
+        del permit
+        gc.collect()
+        async with asyncio.timeout(HOUR), await anext(frontier) as again:
+            again.report(status=200)
+        await frontier.join()
+
+        assert (again.task.tries, gate.counters.skipped, gate.counters.reclaimed) == (0, 0, 1)
+
+
+async def test_a_permit_dropped_at_once_is_still_noticed_at_once() -> None:
+    async with opened() as (_, frontier, events):
+        await frontier.put(PAGE)
+        permit = await anext(frontier)
+        del permit
+        gc.collect()
+        async with asyncio.timeout(10), await anext(frontier) as again:
+            again.report(status=200)
+
+        assert reclaimed(events) == []
+
+
+@pytest.mark.parametrize("anchor", polite.Anchor)
+async def test_a_block_that_is_not_left_gives_its_turn_back_and_a_late_report_still_counts(
+    anchor: polite.Anchor,
+) -> None:
+    async with opened(max_hold=100.0, anchor=anchor) as (gate, _, events):
+        async with gate.permit(PAGE) as permit:
+            entered = now()
+
+            async def visit() -> float:
+                async with gate.permit(f"{SITE}/other") as other:
+                    other.report(status=200)
+                    return now()
+
+            # Something may have been sent: the origin rests from the end of the hold.
+            assert await asyncio.create_task(visit()) == entered + 101.0
+            # The task holds no turn any more, so it waits for no turn of its own.
+            await visit()
+            permit.report(status=429, headers={"Retry-After": "600"})
+            reported = now()
+            assert await visit() == reported + 600.0
+            with pytest.raises(polite.PermitMisused):
+                permit.report(status=200)
+
+        assert reclaimed(events) == [Reclaimed(PAGE, 100.0)]
+        assert gate.counters.slowed == 1
+
+
+async def test_a_report_before_the_limit_is_settled_although_the_anchor_is_the_end() -> None:
+    async with opened(max_hold=100.0, anchor=polite.Anchor.END) as (gate, _, _events):
+        held = gate.permit(PAGE)
+        await held.__aenter__()
+        entered = now()
+        held.report(status=503, headers={"Retry-After": "600"})
+
+        async def visit() -> float:
+            async with gate.permit(f"{SITE}/other") as other:
+                other.report(status=200)
+                return now()
+
+        assert await asyncio.create_task(visit()) == entered + 700.0
+        await held.__aexit__(None, None, None)
+        assert gate.counters.slowed == 1
+
+
+async def test_retry_after_the_limit_sends_the_task_back() -> None:
+    async with opened(max_hold=100.0) as (_, frontier, events):
+        await frontier.put(PAGE)
+        async with await anext(frontier) as permit:
+            await asyncio.sleep(200)
+            assert permit.retry()
+        async with await anext(frontier) as again:
+            again.report(status=200)
+        await frontier.join()
+
+        assert (again.task.tries, frontier.done, len(reclaimed(events))) == (1, 1, 1)
+
+
+async def test_a_limit_that_is_lowered_counts_for_what_is_held_already() -> None:
+    async with opened() as (gate, frontier, events):
+        await frontier.put(PAGE)
+        permit = await anext(frontier)
+        await asyncio.sleep(50)
+        gate.pacing = replace(gate.pacing, max_hold=60.0)
+        await asyncio.sleep(11)
+
+        assert reclaimed(events) == [Reclaimed(PAGE, pytest.approx(60.0))]
+        assert permit.url == PAGE
+
+
+async def test_permits_that_are_left_in_time_leave_nothing_behind() -> None:
+    async with opened() as (gate, _, events):
+        for _ in range(5):
+            async with gate.permit(PAGE) as permit:
+                permit.report(status=200)
+        await asyncio.sleep(2 * HOUR)
+
+        assert (len(gate._holds), gate._holds._timer, reclaimed(events)) == (0, None, [])
+    async with opened() as (gate, _, events), gate.permit(PAGE):
+        await gate.close()
+
+        assert gate._holds._timer is None
+
+
+@pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan"), "long", True, None])
+def test_a_limit_that_is_none_is_refused(value: Any) -> None:
+    with pytest.raises(polite.InvalidOption, match=r"PacingPolicy\.max_hold"):
+        polite.PacingPolicy(max_hold=value)

@@ -1,0 +1,185 @@
+"""Long URLs and hostile rules: what would hold the event loop for long is decided in a thread, with the same answers."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import polite
+from polite.gate.long_answers import Verdicts
+from polite.robots.fetching.exchange import Reply
+from polite.robots.matching.rule_index import Index
+from polite.robots.parse import parse
+from polite.robots.rules import RuleSet
+from polite.task import Admission
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+SITE = "https://a.test"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+# Rules that nothing tells apart, and a path that holds what they look for, but for the last.
+BODY = "User-agent: *\nDisallow: /secret\n" + "".join(
+    f"Disallow: /*{'*'.join(letters)}*0\n" for letters in product(LETTERS, LETTERS, "abcdef")
+)
+LONG = 200 * LETTERS[::-1]
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Steps that each question took at most which was answered on the loop's own thread."""
+    steps: list[int] = []
+    here = threading.get_ident()
+    strongest = Index.strongest
+
+    def watched(self: Index, path: str, **options: bool) -> int:
+        if threading.get_ident() == here:
+            thickets = self._thickets.values()
+            walked = sum(
+                getattr(getattr(each, "_loom", None), "_starts", 0).bit_length() for each in thickets
+            )
+            steps.append(len(path) * walked // 3)
+        return strongest(self, path, **options)
+
+    monkeypatch.setattr(Index, "strongest", watched)
+    return steps
+
+
+# 50 ms, in octets compared.
+BOUND = 140_000_000
+
+
+@asynccontextmanager
+async def opened(body: str = BODY, store: str | None = None) -> AsyncIterator[tuple[Any, Any]]:
+    transport = ScriptedTransport({f"{SITE}/robots.txt": Reply(200, body.encode())})
+    spoken = {"http": transport, "https": transport}
+    pacing = polite.PacingPolicy(min_delay=0.0)
+    async with (
+        polite.open_gate("TestBot/1.0", transports=spoken, clock=LoopClock(), pacing=pacing) as gate,
+        polite.open_frontier(gate, store=store) as queue,
+    ):
+        yield gate, queue
+
+
+@pytest.mark.parametrize("path", [f"/{LONG}", f"/secret/{LONG}"])
+async def test_a_gate_decides_about_a_long_url_in_a_thread(path: str, held: list[int]):
+    expected = parse(BODY).rules_for("TestBot/1.0").decide(path)
+    held.clear()
+
+    async with opened() as (gate, _):
+        decision = await gate.check(SITE + path)
+        explained = await gate.explain(SITE + path)
+        permit = gate.permit(SITE + path)
+        if expected:
+            async with permit:
+                pass
+        else:
+            with pytest.raises(polite.Disallowed) as refused:
+                await permit.__aenter__()
+            assert refused.value.decision == expected
+
+    assert decision == explained.decision == expected
+    assert max(held, default=0) < 30_000_000
+
+
+@pytest.mark.parametrize("kept", ["in memory", "in a file"])
+async def test_a_frontier_decides_about_many_long_urls_without_holding_the_loop(
+    kept: str, tmp_path: Path, held: list[int]
+):
+    urls = [f"{SITE}/{'secret/' * (n % 3 == 0)}{LONG}/{'x' * n}" for n in range(60)]
+    fetched = []
+    passes: list[int] = []
+
+    async def watch() -> None:
+        while True:
+            held.clear()
+            await asyncio.sleep(0)
+            passes.append(sum(held))
+
+    async with opened(store=None if kept == "in memory" else str(tmp_path / "queue.sqlite")) as (gate, queue):
+        await gate.check(SITE)
+        # No virtual time passes while a task is always ready: the delay since the file was read must be over before.
+        await asyncio.sleep(1.0)
+        watching = asyncio.get_running_loop().create_task(watch())
+
+        put = await queue.put_many(urls)
+        queue.close()
+        async for permit in queue:
+            async with permit:
+                fetched.append(permit.url)
+        watching.cancel()
+        refused = queue.refused
+
+    assert sorted(fetched) == sorted(url for url in urls if "secret" not in url)
+    assert refused == 20
+    assert set(put) <= {Admission.WAITING, Admission.REFUSED}
+    assert max(passes) < BOUND
+
+
+def hostile() -> RuleSet:
+    return parse(BODY).rules_for("TestBot/1.0").prepare()
+
+
+async def test_what_is_decided_at_once_has_a_budget_for_each_pass_of_the_loop():
+    rules, verdicts = hostile(), Verdicts()
+    path = "/" + "z" * (rules.quick_length - 1)
+
+    at_once = [verdicts.at_once(rules, path) for _ in range(100)]
+
+    assert at_once[:48] == [True] * 48
+    assert set(at_once[48:]) == {None}
+    assert verdicts.busy
+    await asyncio.sleep(0)
+    assert verdicts.at_once(rules, path)
+    assert not verdicts.busy
+
+
+async def test_one_question_that_takes_long_is_never_decided_at_once():
+    rules, verdicts = hostile(), Verdicts()
+
+    assert verdicts.at_once(rules, "/" + "z" * 16 * rules.quick_length) is None
+    assert await verdicts.allows(rules, "/" + "z" * 16 * rules.quick_length)
+
+
+async def test_a_decision_that_took_long_is_there_when_its_refusal_is_told(monkeypatch: pytest.MonkeyPatch):
+    rules, verdicts = hostile(), Verdicts()
+    path = "/secret/" + LONG
+    assert not await verdicts.allows(rules, path)
+    monkeypatch.setattr(Index, "strongest", None)
+
+    assert not verdicts.decided(rules, path)
+
+
+async def test_only_one_thread_computes_at_a_time_and_a_cancelled_question_frees_it():
+    rules, verdicts = hostile(), Verdicts()
+    loop = asyncio.get_running_loop()
+    asking = [loop.create_task(verdicts.decide(rules, f"/{LONG}{n}")) for n in range(20)]
+    await asyncio.sleep(0)
+    for each in asking[::2]:
+        each.cancel()
+
+    answers = await asyncio.gather(*asking, return_exceptions=True)
+
+    assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [True, False] * 10
+    assert len(verdicts._decided) == 8
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["Disallow: /a", "Disallow: /*?b=\nAllow: /c", "\n".join(f"Disallow: /{n}/*x" for n in range(200))],
+)
+def test_ordinary_rules_are_quick_for_ordinary_urls(body: str):
+    rules = parse(f"User-agent: *\n{body}").rules_for("TestBot/1.0")
+
+    before = rules.quick_length
+    rules.allows("/a")
+    after = rules.quick_length
+
+    assert before >= 100
+    assert rules.prepare().quick_length >= 1_000
+    assert before <= after

@@ -1,0 +1,266 @@
+"""`RobotsPolicy.max_memory`: rules that are too much for it go, a running back-off never does, and a gauge says what is used."""
+
+import asyncio
+import gc
+import tracemalloc
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
+
+import pytest
+
+import polite
+from polite.errors import InvalidOption, Overloaded
+from polite.gate.origin_rules import Standing
+from polite.robots.fetching.exchange import Reply
+from polite.stores.memory import MemoryStore
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+MIB = 1 << 20
+# About 2 MB once it has been asked.
+HOSTILE = Reply(200, b"User-agent: *\n" + b"".join(b"Disallow: /%d*x%d\n" % (n, n) for n in range(5_000)))
+
+
+def page(number: int) -> str:
+    return f"https://host{number}.test/1xx1"
+
+
+def serving(*numbers: int, answer: Reply = HOSTILE) -> ScriptedTransport:
+    return ScriptedTransport({f"https://host{number}.test/robots.txt": answer for number in numbers})
+
+
+@asynccontextmanager
+async def opened(
+    transport: ScriptedTransport, store: MemoryStore | None = None, **robots: Any
+) -> AsyncIterator[polite.Gate]:
+    async with polite.open_gate(
+        "TestBot/1.0",
+        transports={"https": transport},
+        clock=LoopClock(),
+        store=store,
+        robots=polite.RobotsPolicy(**{"max_memory": 8 * MIB, **robots}),
+    ) as gate:
+        yield gate
+
+
+async def test_rules_beyond_the_limit_go_and_the_least_recently_used_go_first() -> None:
+    transport = serving(*range(20))
+
+    async with opened(transport) as gate:
+        for number in range(20):
+            assert not await gate.check(page(number))
+            assert gate.memory_used <= 8 * MIB
+        known = gate.memory_used
+        for number in (19, 18):
+            await gate.check(page(number))
+        asked = len(transport.asked)
+        await gate.check(page(0))
+
+    assert known > 4 * MIB
+    assert (asked, len(transport.asked)) == (20, 21)
+
+
+async def test_rules_that_went_are_loaded_from_the_store_and_not_fetched_again() -> None:
+    transport = serving(*range(20))
+
+    async with opened(transport, MemoryStore()) as gate:
+        for _ in range(3):
+            for number in range(20):
+                assert not await gate.check(page(number))
+                assert gate.memory_used <= 8 * MIB
+
+    assert len(transport.asked) == 20
+
+
+async def test_rules_that_are_larger_than_the_limit_are_kept_while_they_are_asked() -> None:
+    transport = serving(0)
+
+    async with opened(transport, max_memory=MIB) as gate:
+        for _ in range(5):
+            assert not await gate.check(page(0))
+
+    assert len(transport.asked) == 1
+
+
+@pytest.mark.parametrize("store", [None, MemoryStore()], ids=["no store", "a store"])
+async def test_a_running_back_off_stays_when_its_rules_go(store: MemoryStore | None) -> None:
+    transport = serving(*range(1, 20))
+    down = "https://host0.test/robots.txt"
+    transport.answer(down, HOSTILE)
+
+    async with opened(transport, store, default_ttl=300.0, refresh_ahead=0) as gate:
+        await gate.check(page(0))
+        transport.answer(down, Reply(503, retry_after="86000"))
+
+        await asyncio.sleep(301)
+        await gate.check(page(0))
+        asked = transport.asked.count(down)
+        for number in range(1, 20):
+            await gate.check(page(number))
+            assert gate.memory_used <= 8 * MIB
+        decision = await gate.check(page(0))
+
+    assert asked == transport.asked.count(down) == 2
+    assert not decision.allowed
+    assert decision.reason is (polite.Reason.UNREACHABLE if store is None else polite.Reason.RULE)
+
+
+async def test_back_offs_that_fill_the_memory_refuse_new_origins_until_some_are_over() -> None:
+
+    transport = serving(*range(1_000), answer=Reply(500, retry_after="600"))
+
+    async with opened(transport, max_memory=MIB) as gate:
+        with pytest.raises(Overloaded, match="max_memory"):
+            for number in range(1_000):
+                await gate.check(page(number))
+        await asyncio.sleep(1_000)
+
+        assert not await gate.check(page(999))
+
+
+async def test_what_is_forgotten_leaves_nothing_in_the_gauge() -> None:
+    transport = serving(*range(50), answer=Reply(404))
+
+    async with opened(transport, max_origins=10) as gate:
+        await gate.check(page(0))
+        one = gate.memory_used
+        for number in range(50):
+            await gate.check(page(number))
+
+        assert gate.memory_used == 10 * one
+
+
+@pytest.mark.parametrize("octets", [0, 1_000, 1e9, "256 MiB"])
+def test_a_limit_that_is_none_is_refused(octets: Any) -> None:
+    with pytest.raises(InvalidOption, match=r"RobotsPolicy\.max_memory"):
+        polite.RobotsPolicy(max_memory=octets)
+
+
+# Too large for a MiB, and so slow that all pages wait for their turns together.
+SLOW = b"User-agent: *\nCrawl-delay: 300\n" + b"".join(b"Disallow: /a%d*b%d\n" % (n, n) for n in range(6_000))
+
+
+@contextmanager
+def measured() -> Iterator[Callable[[], int]]:
+    """Gives the octets that were allocated since, and are in use."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+
+        def in_use() -> int:
+            gc.collect()
+            return tracemalloc.get_traced_memory()[0]
+
+        yield in_use
+    finally:
+        tracemalloc.stop()
+
+
+async def test_permits_that_wait_keep_no_rules() -> None:
+    transport = serving(*range(6))
+    for number in range(6):
+        transport.answer(f"https://host{number}.test/robots.txt", Reply(200, SLOW + b"# %d" % number))
+    granted = []
+
+    async def visit(number: int) -> None:
+        async with gate.permit(f"https://host{number}.test/1") as permit:
+            granted.append(number)
+            permit.report(status=200)
+
+    async with opened(transport, max_memory=MIB) as gate:
+        with measured() as in_use:
+            visits = [asyncio.create_task(visit(number)) for number in range(6)]
+            await asyncio.sleep(100)
+            used = in_use()
+        assert not granted
+        await asyncio.gather(*visits)
+
+    # The six files and their rules took 9 MB together.
+    assert used < 4_000_000
+    assert len(granted) == len(transport.asked) == 6
+
+
+async def test_origins_whose_tasks_wait_in_a_frontier_keep_no_rules() -> None:
+    transport = serving(*range(6))
+    for number in range(6):
+        transport.answer(f"https://host{number}.test/robots.txt", Reply(200, SLOW + b"# %d" % number))
+    granted = []
+
+    async def work(frontier: polite.Frontier) -> None:
+        async for permit in frontier:
+            async with permit:
+                granted.append(permit.url)
+                permit.report(status=200)
+
+    async with opened(transport, max_memory=MIB) as gate, polite.open_frontier(gate) as frontier:
+        with measured() as in_use:
+            await frontier.put_many(
+                f"https://host{number}.test/{name}" for number in range(6) for name in "ab"
+            )
+            worker = asyncio.create_task(work(frontier))
+            await asyncio.sleep(100)
+            waiting = in_use()
+            await asyncio.sleep(250)
+            half = in_use()
+        assert len(granted) == 6
+        await frontier.join()
+        frontier.close()
+        await worker
+
+    # The six files and their rules took 9 MB together.
+    assert max(waiting, half) < 4_000_000
+    assert len(granted) == 12
+    assert len(transport.asked) == 6
+
+
+async def test_rules_that_a_decision_refers_to_count_until_it_is_gone() -> None:
+    async with opened(serving(*range(10)), max_memory=4 * MIB) as gate:
+        await gate.check(page(0))
+        one = gate.memory_used
+        kept = [await gate.check(page(number)) for number in range(10)]
+        with_kept = gate.memory_used
+        kept.clear()
+        await gate.check("https://other.test/")
+
+        assert with_kept >= 8 * one
+        assert gate.memory_used <= 4 * MIB
+
+
+async def test_one_large_file_beside_a_back_off_keeps_no_new_origin_out() -> None:
+    transport = serving(0)
+    transport.answer("https://down.test/robots.txt", Reply(503, retry_after="86000"))
+
+    async with opened(transport, max_memory=MIB) as gate:
+        await gate.check("https://down.test/")
+        await gate.check(page(0))
+        decisions = [await gate.check(f"https://new{number}.test/") for number in range(3)]
+
+    assert all(decisions)
+
+
+async def test_a_question_looks_at_few_of_many_back_offs(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[object] = []
+    real = Standing.back_off_left_s
+    monkeypatch.setattr(Standing, "back_off_left_s", lambda self, now: looked.append(self) or real(self, now))
+    dead = {f"https://dead{n}.test/robots.txt": Reply(503, retry_after=str(1_000 + n)) for n in range(3_000)}
+
+    async with opened(ScriptedTransport(dead), max_origins=2_500) as gate:
+        for number in range(2_500):
+            await gate.check(f"https://dead{number}.test/")
+        await asyncio.sleep(1_000)
+        most = []
+        for number in range(2_500, 3_000):
+            await asyncio.sleep(1.0)
+            looked.clear()
+            with suppress(Overloaded):
+                await gate.check(f"https://dead{number}.test/")
+            most.append(len(looked))
+        # Of those that are over, each question finds some: new origins are let in again.
+        await asyncio.sleep(4_000)
+        for number in range(3):
+            assert await gate.check(f"https://live{number}.test/")
+
+    # Each is set aside once, when there is no room any more; after that few are looked at.
+    assert sum(count > 1_100 for count in most) <= 1

@@ -1,0 +1,224 @@
+"""A task that waits for a turn it holds is told so, in whatever order its permits are left; and what is left is freed."""
+
+import asyncio
+import gc
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+import polite
+from polite.gate.gate import Permit
+from polite.robots.fetching.exchange import Reply
+from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
+
+pytestmark = pytest.mark.virtual_time
+
+
+@asynccontextmanager
+async def opened(**options: Any) -> AsyncIterator[polite.Gate]:
+    transport = ScriptedTransport({"https://h0.test/robots.txt": Reply(404)})
+    async with polite.open_gate(
+        "TestBot/1.0", transports={"https": transport}, clock=LoopClock(), **options
+    ) as gate:
+        yield gate
+
+
+def host(number: int) -> str:
+    return f"https://h{number}.test/page"
+
+
+async def entered(gate: polite.Gate, number: int) -> Permit:
+    return await gate.permit(host(number)).__aenter__()
+
+
+async def leave(permit: Permit) -> None:
+    await permit.__aexit__(None, None, None)
+
+
+async def test_a_permit_left_before_an_inner_one_hides_none_of_the_others() -> None:
+    async with opened() as gate, asyncio.timeout(10_000):
+        first, second = await entered(gate, 0), await entered(gate, 1)
+        await leave(first)
+        with pytest.raises(polite.PermitMisused, match=r"h1\.test.*leave that block first"):
+            await entered(gate, 1)
+        await leave(await entered(gate, 0))
+        await leave(second)
+        await leave(await entered(gate, 1))
+
+        assert len(gate._open) == 0
+
+
+async def test_a_permit_refused_for_an_open_one_may_be_entered_when_that_was_left() -> None:
+    async with opened() as gate, asyncio.timeout(10_000):
+        first = await entered(gate, 0)
+        second = gate.permit(host(0))
+        with pytest.raises(polite.PermitMisused):
+            await second.__aenter__()
+        await leave(first)
+        await leave(await second.__aenter__())
+
+
+async def test_permits_left_by_other_tasks_are_freed() -> None:
+    async with opened() as gate, asyncio.timeout(10_000):
+        permits = [await entered(gate, number) for number in range(20)]
+
+        for permit in permits:
+            await asyncio.create_task(leave(permit))
+        # Its turns are free, and the task that entered them may ask again.
+        again = [await entered(gate, number) for number in range(20)]
+        for permit in reversed(again):
+            await asyncio.create_task(leave(permit))
+
+        assert len(gate._open) == 0
+
+
+def alive() -> int:
+    gc.collect()
+    return sum(isinstance(each, Permit) for each in gc.get_objects())
+
+
+async def test_ten_thousand_overlapping_permits_of_one_task_take_constant_memory() -> None:
+    async with opened(robots=polite.RobotsPolicy(max_origins=100)) as gate, asyncio.timeout(10**7):
+        open_permits: deque[Permit] = deque()
+        # Other tests may have left some alive: a failure that is kept has its frames.
+        before, peaks = alive(), []
+        for number in range(10_000):
+            open_permits.append(await entered(gate, number % 1_000))
+            if len(open_permits) > 4:
+                await asyncio.create_task(leave(open_permits.popleft()))
+            if number in (2_000, 9_999):
+                peaks.append(alive() - before)
+        held = list(gate._open.of(asyncio.current_task()))
+        while open_permits:
+            await leave(open_permits.popleft())
+
+    assert len(held) == 4
+    assert 0 < peaks[1] <= peaks[0] <= 10
+
+
+async def test_one_task_may_hold_thousands_of_permits_at_one_time() -> None:
+    async with opened() as gate, asyncio.timeout(10**7):
+        permits = [await entered(gate, number) for number in range(3_000)]
+        with pytest.raises(polite.PermitMisused, match=r"h1500\.test"):
+            await entered(gate, 1_500)
+        for permit in permits[::2] + permits[1::2]:
+            await leave(permit)
+
+        assert len(gate._open) == 0
+
+
+@pytest.mark.parametrize("what", ["join", "drain"])
+async def test_the_end_is_not_waited_for_inside_any_permit_of_the_frontier(what: str) -> None:
+    async with opened() as gate, polite.open_frontier(gate) as frontier, asyncio.timeout(10_000):
+        await frontier.put(host(0))
+        async with await anext(frontier), gate.permit(host(1)):
+            with pytest.raises(polite.PermitMisused, match=rf"{what} inside the permit for https://h0\.test"):
+                await getattr(frontier, what)()
+        await frontier.join()
+
+
+async def test_a_shared_scope_of_one_request_at_a_time_is_waited_for_no_less() -> None:
+    def scopes(target: polite.Target) -> tuple[object, ...]:
+        return (target.origin, "all")
+
+    async with opened(pacing=polite.PacingPolicy(scopes=scopes)) as gate, asyncio.timeout(10_000):
+        first = await entered(gate, 0)
+        with pytest.raises(polite.PermitMisused, match="leave that block first"):
+            await entered(gate, 1)
+        await leave(first)
+
+
+def test_a_gate_that_another_loop_uses_knows_the_tasks_of_that_loop() -> None:
+    async def misused(gate: polite.Gate) -> None:
+        async with gate.permit(host(0)):
+            with pytest.raises(polite.PermitMisused, match="leave that block first"):
+                await entered(gate, 0)
+
+    with (
+        asyncio.Runner(loop_factory=VirtualTimeLoop) as first,
+        asyncio.Runner(loop_factory=VirtualTimeLoop) as second,
+    ):
+        opening = opened()
+        gate = first.run(opening.__aenter__())
+
+        first.run(misused(gate))
+        second.run(misused(gate))
+
+        first.run(opening.__aexit__(None, None, None))
+
+
+class OneAddress:
+    """All hosts have the same address."""
+
+    async def addresses(self, host: str) -> tuple[list[str], float]:
+        return ["192.0.2.1"], 3600.0
+
+    async def close(self) -> None: ...
+
+
+async def test_a_task_that_has_all_turns_of_an_origin_asks_for_no_further_one() -> None:
+    async with opened(pacing=polite.PacingPolicy(concurrency=2)) as gate, asyncio.timeout(100):
+        first, second = await entered(gate, 0), await entered(gate, 0)
+        third = gate.permit(host(0))
+        with pytest.raises(polite.PermitMisused, match="leave that block first"):
+            await third.__aenter__()
+        await leave(first)
+        await leave(await third.__aenter__())
+        await leave(second)
+
+        assert len(gate._open) == 0
+
+
+async def test_a_task_waits_for_a_turn_that_another_task_has() -> None:
+    async def elsewhere() -> None:
+        async with gate.permit(host(0)):
+            await asyncio.sleep(30)
+
+    async with opened(pacing=polite.PacingPolicy(concurrency=2)) as gate, asyncio.timeout(100):
+        other = asyncio.ensure_future(elsewhere())
+        await asyncio.sleep(5)
+        first = await entered(gate, 0)
+        await leave(await entered(gate, 0))
+        await leave(first)
+        await other
+
+
+async def test_a_frontiers_permits_count_among_those_that_a_task_has() -> None:
+    async with (
+        opened(pacing=polite.PacingPolicy(concurrency=2)) as gate,
+        polite.open_frontier(gate) as frontier,
+    ):
+        await frontier.put_many([f"{host(0)}/{number}" for number in range(2)])
+        async with await anext(frontier), await anext(frontier), asyncio.timeout(100):
+            with pytest.raises(polite.PermitMisused, match="leave that block first"):
+                await entered(gate, 0)
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_a_scope_that_is_known_only_after_a_look_up_is_not_waited_for_inside_either(
+    known: bool,
+) -> None:
+    scopes = polite.Scopes(address=polite.ScopeLimit(1.0))
+    async with opened(addresses=OneAddress(), pacing=polite.PacingPolicy(scopes=scopes)) as gate:
+        async with asyncio.timeout(100):
+            if known:
+                await gate.check(host(1))
+            first, second = await entered(gate, 0), gate.permit(host(1))
+            with pytest.raises(
+                polite.PermitMisused, match=r"h1\.test.*inside the permit for https://h0\.test"
+            ):
+                await second.__aenter__()
+            await leave(first)
+            await leave(await second.__aenter__())
+
+            assert len(gate._open) == 0
+
+
+async def test_a_permit_that_another_task_enters_for_this_one_waits_for_its_turn() -> None:
+    async with opened() as gate, asyncio.timeout(100):
+        entering = [asyncio.ensure_future(gate.permit(host(0)).__aenter__()) for _ in range(3)]
+        for each in entering:
+            await leave(await each)

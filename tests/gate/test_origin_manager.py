@@ -1,0 +1,369 @@
+"""The origin manager: one result per origin, one fetch however many wait, and nothing forgotten that must not be."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from polite.errors import GateClosed, Overloaded
+from polite.events import Event
+from polite.gate.background import start_later
+from polite.gate.origin_manager import OriginManager
+from polite.gate.robots_fetcher import RobotsFetcher
+from polite.gate.turns import Turns
+from polite.origin import Origin
+from polite.pacers.local import LocalPacer
+from polite.pacing.effective_policy import Rulings
+from polite.pacing.policy import PacingPolicy
+from polite.robots.agent import UserAgent
+from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.parse import parse
+from polite.robots.policy import FetchPolicy, RobotsPolicy
+from polite.robots.reason import Reason
+from polite.stores.memory import MemoryStore
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+DAY = 86_400.0
+SITE = Origin.of("https://site.test/")
+RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
+STRICTER = Reply(200, b"User-agent: *\nDisallow: /\n")
+
+
+@asynccontextmanager
+async def managing(
+    *answers: Reply | Failed | Exception, clock: LoopClock | None = None, store: Any = None, **policy: Any
+) -> AsyncIterator[tuple[OriginManager, ScriptedTransport]]:
+    transport = ScriptedTransport({SITE.robots_url: answers or (RULES,)})
+    clock = clock or LoopClock()
+    events: list[Event] = []
+    turns = Turns(LocalPacer(clock), Rulings(PacingPolicy()), clock, events.append)
+    robots = RobotsPolicy(**policy)
+    fetcher = RobotsFetcher({"https": transport}, turns, clock, FetchPolicy(), robots)
+    manager = OriginManager(
+        UserAgent("TestBot/1.0"),
+        fetcher,
+        turns,
+        clock,
+        robots,
+        events.append,
+        store=store,
+        jitter=lambda: 0.0,
+    )
+    yield manager, transport
+    await turns.close()
+    await manager.close()
+
+
+async def test_t2_ten_thousand_waiters_half_of_them_cancelled_cause_one_fetch() -> None:
+    async with managing() as (manager, transport):
+        transport.hold()
+        waiters = [asyncio.create_task(manager.standing(SITE)) for _ in range(10_000)]
+        await asyncio.sleep(0.1)
+        for waiter in waiters[::2]:
+            waiter.cancel()
+        await asyncio.sleep(0.1)
+        transport.let_go()
+        results = await asyncio.gather(*waiters, return_exceptions=True)
+
+    assert transport.asked == [SITE.robots_url]
+    assert sum(isinstance(result, asyncio.CancelledError) for result in results) == 5_000
+    assert len({id(result) for result in results[1::2]}) == 1
+    assert not results[1].rules.allows("/private")  # type: ignore[union-attr]
+
+
+async def test_last_cancelled_waiter_ends_the_fetch() -> None:
+    async with managing() as (manager, transport):
+        transport.hold()
+        waiters = [asyncio.create_task(manager.standing(SITE)) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        flight = next(task for task in asyncio.all_tasks() if "polite robots" in task.get_name())
+        for waiter in waiters[:2]:
+            waiter.cancel()
+        await asyncio.sleep(0.1)
+        still_flying = not flight.done()
+        waiters[2].cancel()
+        await asyncio.sleep(0.1)
+
+        assert still_flying
+        assert flight.cancelled()
+
+
+async def test_nobody_joins_a_fetch_that_is_being_cancelled() -> None:
+    async with managing() as (manager, transport):
+        transport.hold()
+        leaver = asyncio.create_task(manager.standing(SITE))
+        await asyncio.sleep(0.1)
+        leaver.cancel()
+        comer = start_later(lambda: manager.standing(SITE))  # after the leaver's last step
+        await asyncio.sleep(0)
+        transport.let_go()
+        standing = await comer
+
+    assert leaver.cancelled()
+    assert not standing.rules.allows("/private")
+    assert transport.asked == [SITE.robots_url] * 2
+
+
+async def test_a_cancelled_fetch_counts_as_a_hit_all_the_same() -> None:
+    async with managing() as (manager, transport):
+        transport.hold()
+        leaver = asyncio.create_task(manager.standing(SITE))
+        await asyncio.sleep(0.1)
+        leaver.cancel()
+        transport.let_go()
+        await asyncio.gather(leaver, return_exceptions=True)
+        await manager.standing(SITE)
+
+        assert asyncio.get_running_loop().time() == pytest.approx(1.1)
+
+
+async def test_who_asked_first_goes_on_first() -> None:
+    order: list[int] = []
+
+    async def ask(number: int) -> None:
+        await manager.standing(SITE)
+        order.append(number)
+
+    async with managing() as (manager, _):
+        await asyncio.gather(*(ask(number) for number in range(100)))
+
+    assert order == list(range(100))
+
+
+async def test_k1_an_answer_is_remembered_for_24_hours() -> None:
+    async with managing(RULES, STRICTER) as (manager, transport):
+        first = await manager.standing(SITE)
+        await asyncio.sleep(DAY - 10)
+        assert await manager.standing(SITE) is first
+        await asyncio.sleep(10)
+        second = await manager.standing(SITE)
+
+    assert not second.rules.allows("/")
+    assert len(transport.asked) == 2
+
+
+async def test_k2_max_age_is_obeyed() -> None:
+    short = Reply(200, b"", cache_control="max-age=600")
+
+    async with managing(short, refresh_ahead=0) as (manager, transport):
+        await manager.standing(SITE)
+        await asyncio.sleep(599)
+        assert manager.current(SITE) is not None
+        await asyncio.sleep(1)
+        assert manager.current(SITE) is None
+        await manager.standing(SITE)
+
+    assert len(transport.asked) == 2
+
+
+@pytest.mark.parametrize("failure", [Reply(500), Failed(Reason.TIMEOUT), ZeroDivisionError("boom")])
+async def test_k3_a_failed_refresh_keeps_the_stale_copy(failure: Reply | Failed | Exception) -> None:
+    async with managing(RULES, failure) as (manager, _):
+        await manager.standing(SITE)
+        await asyncio.sleep(DAY)
+        stale = await manager.standing(SITE)
+
+    assert stale.rules.allows("/page")
+    assert not stale.rules.allows("/private")
+    assert stale.snapshot.failures == 1
+
+
+async def test_by_policy_a_failed_refresh_denies_all() -> None:
+    async with managing(RULES, Reply(500), keep_stale=False) as (manager, _):
+        await manager.standing(SITE)
+        await asyncio.sleep(DAY)
+        denied = await manager.standing(SITE)
+
+    assert not denied.rules.allows("/page")
+
+
+async def test_h5_failures_are_asked_again_later_each_time_and_not_before() -> None:
+    async with managing(Reply(503), Reply(500), Reply(500), RULES) as (manager, transport):
+        waits = []
+        while (standing := await manager.standing(SITE)).snapshot.failures:
+            assert not standing.rules.allows("/page")
+            assert await manager.standing(SITE) is standing
+            waits.append(standing.snapshot.expires_at - standing.snapshot.fetched_at)
+            await asyncio.sleep(waits[-1])
+
+    assert waits == [5.0, 10.0, 20.0]
+    assert len(transport.asked) == 4
+
+
+async def test_h6_after_30_days_without_an_answer_all_is_allowed() -> None:
+    async with managing(Reply(500)) as (manager, _):
+        await manager.standing(SITE)
+        for _ in range(30):
+            await asyncio.sleep(DAY)
+            last = await manager.standing(SITE)
+            assert not last.rules.allows("/page")
+        await asyncio.sleep(DAY)
+        allowed = await manager.standing(SITE)
+
+    decision = allowed.rules.decide("/page")
+    assert decision.allowed
+    assert decision.reason is Reason.UNREACHABLE_TOO_LONG
+
+
+async def test_k4_a_store_is_shared_between_crawlers() -> None:
+    store, clock = MemoryStore(), LoopClock()
+
+    async with managing(store=store, clock=clock) as (first, asked_first):
+        await first.standing(SITE)
+    async with managing(store=store, clock=clock) as (second, asked_second):
+        standing = await second.standing(SITE)
+
+    assert not standing.rules.allows("/private")
+    assert (len(asked_first.asked), len(asked_second.asked)) == (1, 0)
+
+
+@pytest.mark.parametrize("asks_again_after", [0.95 * DAY, 1.05 * DAY])
+async def test_k4_what_another_crawler_was_told_since_is_not_asked_for_again(asks_again_after: float) -> None:
+    store, clock = MemoryStore(), LoopClock()
+
+    async with (
+        managing(RULES, store=store, clock=clock) as (first, asked_first),
+        managing(RULES, STRICTER, store=store, clock=clock) as (second, asked_second),
+    ):
+        await second.standing(SITE)
+        asked_second.answer(SITE.robots_url, STRICTER)
+        await first.standing(SITE)
+        await asyncio.sleep(asks_again_after)
+        await second.standing(SITE)
+        await asyncio.sleep(5)
+        await first.standing(SITE)
+        await asyncio.sleep(5)
+        standing = await first.standing(SITE)
+
+    assert not standing.rules.allows("/")
+    assert (len(asked_first.asked), len(asked_second.asked)) == (0, 2)
+
+
+async def test_what_another_crawler_was_told_long_ago_is_no_answer() -> None:
+    store, clock = MemoryStore(), LoopClock()
+
+    async with (
+        managing(RULES, store=store, clock=clock) as (first, asked_first),
+        managing(RULES, store=store, clock=clock) as (second, asked_second),
+    ):
+        await first.standing(SITE)
+        await second.standing(SITE)
+        await asyncio.sleep(1.5 * DAY)
+        await second.standing(SITE)
+        await asyncio.sleep(1.5 * DAY)
+        await first.standing(SITE)
+
+    assert (len(asked_first.asked), len(asked_second.asked)) == (2, 1)
+
+
+async def test_k4_a_back_off_that_another_crawler_met_is_kept_to() -> None:
+    store, clock = MemoryStore(), LoopClock()
+
+    async with (
+        managing(RULES, store=store, clock=clock) as (first, asked_first),
+        managing(Reply(500), store=store, clock=clock) as (second, _),
+    ):
+        await first.standing(SITE)
+        await second.standing(SITE)
+        await asyncio.sleep(1.5 * DAY)
+        await second.standing(SITE)
+        await asyncio.sleep(1)
+        standing = await first.standing(SITE)
+        while_it_runs = len(asked_first.asked)
+        await asyncio.sleep(10)
+        after = await first.standing(SITE)
+
+    assert (standing.snapshot.failures, while_it_runs) == (1, 1)
+    assert standing.rules.allows("/page")
+    assert not standing.rules.allows("/private")
+    assert (after.snapshot.failures, len(asked_first.asked)) == (0, 2)
+
+
+async def test_what_the_store_has_too_long_serves_while_the_origin_is_down() -> None:
+    store, clock = MemoryStore(), LoopClock()
+
+    async with managing(RULES, store=store, clock=clock) as (first, _):
+        await first.standing(SITE)
+    await asyncio.sleep(2 * DAY)
+    async with managing(Reply(500), store=store, clock=clock) as (second, _):
+        standing = await second.standing(SITE)
+
+    assert not standing.rules.allows("/private")
+    assert standing.rules.allows("/page")
+
+
+def other(number: int) -> Origin:
+    return Origin.of(f"https://host{number}.test/")
+
+
+async def test_memory_is_bounded_and_the_origin_used_longest_ago_goes_first() -> None:
+    async with managing(max_origins=10) as (manager, transport):
+        for number in range(10):
+            await manager.standing(other(number))
+        manager.current(other(0))
+        await manager.standing(other(10))
+
+        assert len(manager) == 10
+        assert manager.current(other(0)) is not None
+        assert manager.current(other(1)) is None
+        assert len(transport.asked) == 11
+
+
+async def test_an_origin_in_back_off_is_never_forgotten() -> None:
+    async with managing(Reply(500, retry_after="3600"), max_origins=10) as (manager, transport):
+        await manager.standing(SITE)
+        for number in range(30):
+            await manager.standing(other(number))
+        standing = await manager.standing(SITE)
+
+    assert standing.snapshot.failures == 1
+    assert transport.asked.count(SITE.robots_url) == 1
+
+
+async def test_more_origins_in_back_off_than_the_bound_are_refused_until_some_may_be_asked_again() -> None:
+    async with managing(max_origins=5) as (manager, transport):
+        for number in range(10):
+            transport.answer(other(number).robots_url, Reply(500, retry_after="100"))
+            await manager.standing(other(number))
+        transport.answer(other(10).robots_url, Reply(500, retry_after="100"))
+
+        with pytest.raises(Overloaded, match="max_origins=5"):
+            for number in range(10, 20):
+                await manager.standing(other(number))
+        assert len(manager) <= 11
+        await asyncio.sleep(150)
+        await manager.standing(other(50))
+
+        assert len(manager) <= 6
+
+
+async def test_after_closing_nobody_is_asked() -> None:
+    async with managing() as (manager, transport):
+        await manager.close()
+
+        with pytest.raises(GateClosed, match="site.test"):
+            await manager.standing(SITE)
+        assert transport.asked == []
+
+
+async def test_a_large_file_is_read_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[bool] = []
+    monkeypatch.setattr(
+        "polite.gate.origin_manager.parse",
+        lambda body, dialect: (
+            threads.append(threading.current_thread() is threading.main_thread()) or parse(body, dialect)
+        ),
+    )
+
+    async with managing(Reply(200, RULES.body + b"#" * 200_000)) as (manager, transport):
+        transport.answer(other(1).robots_url, RULES)
+        large = await manager.standing(SITE)
+        await manager.standing(other(1))
+
+    assert not large.rules.allows("/private")
+    assert threads == [False, True]

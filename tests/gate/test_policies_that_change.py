@@ -1,0 +1,127 @@
+"""A policy that is replaced while requests wait, or are under way: no delay is lost by it; in virtual time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import polite
+from polite.events import Event, Slowed
+from polite.pacing.outcome import Outcome
+from polite.pacing.pause import Circumstances, Pause
+from polite.robots.fetching.exchange import Reply
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+SITE = "https://site.test"
+PAGE = f"{SITE}/page"
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@asynccontextmanager
+async def opened(robots: bytes = b"User-agent: *\n", **options: Any) -> AsyncIterator[polite.Gate]:
+    transport = ScriptedTransport({f"{SITE}/robots.txt": Reply(200, robots)})
+    async with polite.open_gate(
+        "TestBot/1.0", transports={"https": transport}, clock=LoopClock(), **options
+    ) as gate:
+        yield gate
+
+
+async def grants_of_a_frontier(gate: polite.Gate, *, workers: int = 5) -> list[float]:
+    """When ten pages go, where more may be under way at one time from the fourth on."""
+    granted: list[float] = []
+
+    async with polite.open_frontier(gate) as frontier:
+        await frontier.put_many([f"{SITE}/{number}" for number in range(10)])
+        frontier.close()
+
+        async def work() -> None:
+            async for permit in frontier:
+                async with permit:
+                    granted.append(now())
+                    if len(granted) == 4:
+                        permit.report(status=200)
+                        await asyncio.sleep(10)
+                        gate.pacing = replace(gate.pacing, concurrency=5)
+                        continue
+                    await asyncio.sleep(10)
+                    permit.report(status=200)
+
+        await asyncio.gather(*(work() for _ in range(workers)))
+    return granted
+
+
+async def test_more_at_one_time_keeps_the_crawl_delay_in_a_frontier() -> None:
+    async with opened(b"User-agent: *\nCrawl-delay: 30\n") as gate:
+        granted = await grants_of_a_frontier(gate)
+
+    assert len(granted) == 10
+    assert all(later - earlier >= 30.0 for earlier, later in pairwise(granted))
+
+
+async def test_nor_does_the_first_worker_that_comes_late_outrun_it() -> None:
+    async with opened(b"User-agent: *\nCrawl-delay: 30\n") as gate:
+        granted = await grants_of_a_frontier(gate, workers=1)
+
+    assert all(later - earlier >= 30.0 for earlier, later in pairwise(granted))
+
+
+class Thirty:
+    """A throttle of the user's own that asks for more than the policy does."""
+
+    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+        return Pause(30.0, "ours")
+
+
+async def test_nor_the_rest_that_a_throttle_of_ones_own_asks_for() -> None:
+    async with opened(throttle=Thirty()) as gate:
+        granted = await grants_of_a_frontier(gate)
+
+    assert all(later - earlier >= 30.0 for earlier, later in pairwise(granted))
+
+
+async def test_nor_do_permits_that_waited_before_the_policy_changed() -> None:
+    granted: list[float] = []
+
+    async def visit(gate: polite.Gate) -> None:
+        async with gate.permit(PAGE) as permit:
+            granted.append(now())
+            await asyncio.sleep(10)
+            permit.report(status=200)
+
+    async with opened(throttle=Thirty()) as gate:
+        tasks = [asyncio.create_task(visit(gate)) for _ in range(6)]
+        await asyncio.sleep(45)
+        gate.pacing = replace(gate.pacing, concurrency=5)
+        await asyncio.gather(*tasks)
+
+    assert all(later - earlier >= 30.0 for earlier, later in pairwise(granted))
+
+
+@pytest.mark.parametrize("before", polite.Anchor)
+@pytest.mark.parametrize("after", polite.Anchor)
+async def test_an_anchor_that_changes_between_report_and_exit_settles_exactly_once(
+    before: polite.Anchor, after: polite.Anchor
+) -> None:
+    events: list[Event] = []
+
+    async with opened(listener=events.append, pacing=polite.PacingPolicy(anchor=before)) as gate:
+        async with gate.permit(PAGE) as permit:
+            permit.report(status=429, headers={"Retry-After": "600"})
+            reported = now()
+            gate.pacing = replace(gate.pacing, anchor=after)
+            await asyncio.sleep(5)
+        async with gate.permit(PAGE) as permit:
+            waited = now() - reported
+            permit.report(status=200)
+
+    assert waited == (600 if before is polite.Anchor.FIRST_BYTE else 605)
+    assert len([event for event in events if isinstance(event, Slowed)]) == 1

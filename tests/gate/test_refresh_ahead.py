@@ -1,0 +1,410 @@
+"""Refreshing robots.txt ahead of its end: nobody waits for it, nobody is asked more often, and nothing is left over."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+import polite
+from polite.errors import StoreFailed
+from polite.events import Event, RobotsFetched
+from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.reason import Reason
+from polite.stores.memory import MemoryStore
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+HOUR = 3_600.0
+DAY = 24 * HOUR
+SITE = "https://site.test"
+ROBOTS = f"{SITE}/robots.txt"
+PAGE = f"{SITE}/page"
+PRIVATE = f"{SITE}/private"
+RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
+STRICTER = Reply(200, b"User-agent: *\nDisallow: /\n")
+
+
+class SlowTransport(ScriptedTransport):
+    """Takes two seconds for each answer, and notes when it was asked."""
+
+    def __init__(self, *answers: Reply | Failed | Exception) -> None:
+        super().__init__({ROBOTS: answers or (RULES,)})
+        self.times: list[float] = []
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        self.times.append(now())
+        await asyncio.sleep(2.0)
+        return await super().get(ask)
+
+
+@asynccontextmanager
+async def opened(
+    transport: ScriptedTransport, store: Any = None, listener: Any = None, **robots: Any
+) -> AsyncIterator[polite.Gate]:
+    async with polite.open_gate(
+        "TestBot/1.0",
+        transports={"https": transport},
+        clock=LoopClock(),
+        robots=polite.RobotsPolicy(**robots),
+        pacing=polite.PacingPolicy(min_delay=0.5),
+        store=store,
+        listener=listener,
+    ) as gate:
+        yield gate
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def sleep_until(time: float) -> None:
+    await asyncio.sleep(time - now())
+
+
+async def a_permit_each_second(gate: polite.Gate, start: float, end: float) -> dict[float, float]:
+    """How long each of them waited, by the time at which it was asked for."""
+    waits = {}
+    for second in range(int(start), int(end)):
+        await sleep_until(max(now(), second))
+        asked = now()
+        async with gate.permit(PAGE) as permit:
+            waits[asked] = now() - asked
+            permit.report(status=200)
+    return waits
+
+
+async def test_with_a_request_each_second_nobody_waits_at_the_24_hour_mark() -> None:
+    transport, unrefreshed = SlowTransport(), SlowTransport()
+    async with opened(transport) as gate:
+        await gate.check(PAGE)
+        waits = await a_permit_each_second(gate, 21 * HOUR, 25 * HOUR)
+    start = now()
+    async with opened(unrefreshed, refresh_ahead=0) as gate:
+        await gate.check(PAGE)
+        otherwise = await a_permit_each_second(gate, start + 23.9 * HOUR, start + 24.1 * HOUR)
+
+    at_the_mark = [waited for asked, waited in waits.items() if abs(asked - DAY) < 600]
+    assert max(at_the_mark) == 0.0
+    assert max(waits.values()) < max(otherwise.values())
+    assert len([waited for waited in waits.values() if waited]) <= 4
+    assert transport.times == pytest.approx([0.0, 0.9 * (DAY + 2.0)], abs=10.0)
+    assert len(unrefreshed.times) == 2
+
+
+async def test_what_the_refresh_brings_holds_from_then_on() -> None:
+    transport = ScriptedTransport({ROBOTS: [RULES, STRICTER]})
+
+    async with opened(transport) as gate:
+        before = await gate.check(PAGE)
+        await asyncio.sleep(22 * HOUR)
+        meanwhile = await gate.check(PAGE)
+        await asyncio.sleep(10)
+        after = await gate.check(PAGE)
+
+    assert (before.allowed, meanwhile.allowed, after.allowed) == (True, True, False)
+
+
+async def test_an_origin_that_nobody_asks_for_is_not_refreshed() -> None:
+    transport = ScriptedTransport({ROBOTS: RULES})
+
+    async with opened(transport) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(0.899 * DAY)
+        await gate.check(PAGE)
+        await asyncio.sleep(0.1 * DAY)
+
+        assert transport.asked == [ROBOTS]
+
+
+async def test_without_refresh_ahead_it_is_asked_for_when_it_is_over() -> None:
+    transport = ScriptedTransport({ROBOTS: RULES})
+
+    async with opened(transport, refresh_ahead=0) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(DAY - 5)
+        await gate.check(PAGE)
+        await asyncio.sleep(4)
+        asked = len(transport.asked)
+        await asyncio.sleep(2)
+        await gate.check(PAGE)
+
+    assert (asked, len(transport.asked)) == (1, 2)
+
+
+async def test_a_refresh_that_fails_keeps_the_copy_and_is_tried_again_as_any_failure() -> None:
+    transport = SlowTransport(RULES, Reply(500))
+    events: list[Event] = []
+
+    async with opened(transport, listener=events.append, keep_stale=False) as gate:
+        await gate.check(PAGE)
+        for _ in range(4 * 60):
+            await sleep_until(now() // 1 + 1)
+            await sleep_until(max(now(), 22 * HOUR))
+            assert (await gate.check(PAGE)).allowed
+        explained = str(await gate.explain(PAGE))
+        await sleep_until(DAY + 10)
+        denied = await gate.check(PAGE)
+
+    gaps = [later - earlier for earlier, later in zip(transport.times[1:], transport.times[2:], strict=False)]
+    assert all(low <= gap <= 1.25 * low + 4 for low, gap in zip([5, 10, 20, 40, 80], gaps, strict=False))
+    assert 4 <= len(gaps) <= 6
+    assert "asked ahead of time, failed" in explained
+    assert "the server answered 5xx" in explained
+    assert [e.outcome for e in events if isinstance(e, RobotsFetched)][:2] == ["found", "unreachable"]
+    assert not denied.allowed
+
+
+async def test_a_retry_after_longer_than_the_copy_is_obeyed_and_nobody_hangs() -> None:
+    transport = ScriptedTransport({ROBOTS: [RULES, Reply(503, retry_after=str(8 * 3_600)), STRICTER]})
+    store = MemoryStore()
+
+    async with opened(transport, store) as gate:
+        await gate.check(PAGE)
+        await sleep_until(22 * HOUR)
+        await gate.check(PAGE)
+        await sleep_until(25 * HOUR)
+        decision = await gate.check(PRIVATE)
+        explanation = await gate.explain(PAGE)
+        answered_at = now()
+        await sleep_until(33 * HOUR)
+        asked = len(transport.asked)
+        after = await gate.check(PAGE)
+
+    assert answered_at == 25 * HOUR
+    assert not decision.allowed
+    assert explanation.decision.allowed
+    assert explanation.snapshot.failures == 1
+    assert explanation.snapshot.unreachable_since == pytest.approx(1_700_000_000 + 22 * HOUR, abs=1)
+    assert (asked, len(transport.asked)) == (2, 3)
+    assert not after.allowed
+
+
+async def test_without_keep_stale_a_failed_refresh_denies_when_the_copy_is_over() -> None:
+    transport = ScriptedTransport({ROBOTS: [RULES, Reply(503, retry_after=str(8 * 3_600))]})
+    store = MemoryStore()
+
+    async with opened(transport, store, keep_stale=False) as gate:
+        await gate.check(PAGE)
+        await sleep_until(22 * HOUR)
+        await gate.check(PAGE)
+        await sleep_until(23.9 * HOUR)
+        before = await gate.check(PAGE)
+        kept_before = await store.load(polite.Origin.of(SITE))
+        await sleep_until(24.1 * HOUR)
+        after = await gate.check(PAGE)
+        kept_after = await store.load(polite.Origin.of(SITE))
+
+    assert kept_before is not None
+    assert kept_after is not None
+    assert (kept_before.failures, kept_after.failures) == (1, 1)
+    assert kept_before.good_until == pytest.approx(1_700_000_000 + 24 * HOUR, abs=1)
+    assert (before.allowed, after.allowed, len(transport.asked)) == (True, False, 2)
+
+
+async def test_the_thirty_days_count_from_the_first_refresh_that_failed() -> None:
+    transport = ScriptedTransport({ROBOTS: [RULES, Reply(500)]})
+
+    async with opened(transport) as gate:
+        await gate.check(PAGE)
+        await sleep_until(22 * HOUR)
+        await gate.check(PAGE)
+        await sleep_until(25 * HOUR)
+        snapshot = (await gate.explain(PAGE)).snapshot
+
+    assert snapshot.failures == 2
+    assert snapshot.unreachable_since == pytest.approx(1_700_000_000 + 22 * HOUR, abs=1)
+
+
+async def test_closing_the_gate_ends_a_refresh_and_leaves_no_task() -> None:
+    transport = ScriptedTransport({ROBOTS: RULES})
+
+    async with opened(transport) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(22 * HOUR)
+        transport.hold()
+        await gate.check(PAGE)
+        await asyncio.sleep(1)
+        running = asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert len(running) == 1
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_closing_the_gate_ends_a_refresh_that_waits_for_its_turn(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with opened(ScriptedTransport({ROBOTS: RULES})) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(22 * HOUR)
+        async with gate.permit(PAGE):
+            await asyncio.sleep(1)
+            await gate.close()
+
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert caplog.text == ""
+
+
+async def test_after_closing_nobody_is_asked_ahead_of_time() -> None:
+    transport = ScriptedTransport({ROBOTS: RULES})
+
+    async with opened(transport) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(22 * HOUR)
+        await gate.close()
+        gate._origins.current(polite.Origin.of(SITE))
+
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    assert transport.asked == [ROBOTS]
+
+
+async def test_a_failure_is_not_asked_about_ahead_of_its_back_off() -> None:
+    transport = ScriptedTransport({ROBOTS: Reply(500)})
+
+    async with opened(transport, retry_min=1_000.0, busy_retry_max=1_000.0) as gate:
+        for _ in range(999):
+            assert not await gate.check(PAGE)
+            await asyncio.sleep(1)
+
+    assert transport.asked == [ROBOTS]
+
+
+async def test_so_many_are_asked_ahead_of_time_at_one_time() -> None:
+    transport = ScriptedTransport()
+    pages = [f"https://host{number}.test/" for number in range(120)]
+
+    async with opened(transport) as gate:
+        await asyncio.gather(*map(gate.check, pages))
+        await asyncio.sleep(22 * HOUR)
+        transport.hold()
+        await asyncio.gather(*map(gate.check, pages))
+        await asyncio.sleep(1)
+        first = len(transport.asked) - 120
+        transport.let_go()
+        for _ in range(3):
+            await asyncio.sleep(1)
+            await asyncio.gather(*map(gate.check, pages))
+
+    assert first == 50
+    assert len(transport.asked) == 240
+
+
+async def test_who_asks_when_the_copy_is_over_joins_the_refresh_under_way() -> None:
+    transport = ScriptedTransport({ROBOTS: [RULES, STRICTER]})
+
+    async with opened(transport, default_ttl=300.0) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(290)
+        transport.hold()
+        await gate.check(PAGE)
+        await asyncio.sleep(15)
+        waiting = [asyncio.create_task(gate.check(PAGE)) for _ in range(5)]
+        await asyncio.sleep(1)
+        transport.let_go()
+        decisions = await asyncio.gather(*waiting)
+
+    assert not any(decisions)
+    assert len(transport.asked) == 2
+
+
+async def test_a_refresh_that_ends_in_vain_after_the_copy_tells_those_who_joined() -> None:
+    transport = ScriptedTransport({ROBOTS: [RULES, Reply(500)]})
+
+    async with opened(transport, default_ttl=300.0, keep_stale=False) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(290)
+        transport.hold()
+        await gate.check(PAGE)
+        await asyncio.sleep(15)
+        waiting = asyncio.create_task(gate.check(PAGE))
+        await asyncio.sleep(1)
+        transport.let_go()
+        decision = await waiting
+
+    assert decision.reason is Reason.UNREACHABLE
+    assert len(transport.asked) == 2
+
+
+class FailingStore(MemoryStore):
+    """Fails from the second time on."""
+
+    saved = 0
+
+    async def save(self, origin: polite.Origin, snapshot: Any) -> None:
+        self.saved += 1
+        if self.saved > 1:
+            raise StoreFailed("the disk is full")
+
+
+async def test_a_store_that_fails_has_nobody_asked_at_each_question(caplog: pytest.LogCaptureFixture) -> None:
+    transport, store = ScriptedTransport({ROBOTS: RULES}), FailingStore()
+
+    async with opened(transport, store) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(22 * HOUR)
+        for _ in range(20):
+            await gate.check(PAGE)
+            await asyncio.sleep(1)
+
+    assert len(transport.asked) == store.saved == 2
+
+
+async def test_a_defect_of_ours_has_nobody_asked_at_each_question(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    async def broken(*_: object, **__: object) -> None:
+        calls.append(now())
+        raise ZeroDivisionError
+
+    async with opened(ScriptedTransport({ROBOTS: RULES})) as gate:
+        await gate.check(PAGE)
+        monkeypatch.setattr(gate._origins._fetcher, "fetch", broken)
+        await asyncio.sleep(22 * HOUR)
+        with caplog.at_level(logging.WARNING, "polite"):
+            for _ in range(20):
+                assert (await gate.check(PAGE)).allowed
+                await asyncio.sleep(1)
+
+    assert len(calls) == 1
+    assert "could not be asked ahead of time: ZeroDivisionError" in caplog.text
+
+
+async def test_who_waits_for_a_turn_keeps_it_when_the_refresh_says_the_same() -> None:
+    transport = SlowTransport(RULES, RULES, STRICTER)
+    order: list[int] = []
+
+    async def visit(number: int) -> None:
+        async with gate.permit(PAGE) as permit:
+            order.append(number)
+            await asyncio.sleep(1)
+            permit.report(status=200)
+
+    async with opened(transport) as gate:
+        await gate.check(PAGE)
+        await sleep_until(22 * HOUR)
+        given_back = []
+        gate._turns.give_back = given_back.append  # type: ignore[method-assign]
+        await asyncio.gather(*(visit(number) for number in range(20)))
+
+    assert order == list(range(20))
+    assert given_back == []
+    assert len(transport.asked) == 2
+
+
+async def test_who_waits_for_a_turn_obeys_what_the_refresh_says_instead() -> None:
+    transport = SlowTransport(RULES, STRICTER)
+
+    async with opened(transport) as gate:
+        await gate.check(PAGE)
+        await sleep_until(22 * HOUR)
+        async with gate.permit(PAGE):
+            waiting = asyncio.create_task(a_permit_each_second(gate, now(), now() + 1))
+            await asyncio.sleep(1)
+        with pytest.raises(polite.Disallowed):
+            await waiting

@@ -1,0 +1,336 @@
+"""Driving an exchange: each hop in its turn, one deadline for the network, and no exception but a cancellation."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from polite.events import Event
+from polite.gate.robots_fetcher import RobotsFetcher
+from polite.gate.turns import Turns
+from polite.origin import Origin, Target
+from polite.pace import AskedPace
+from polite.pacers.local import LocalPacer
+from polite.pacing.effective_policy import Rulings
+from polite.pacing.policy import PacingPolicy
+from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.fetching.result import Access, Found, Unavailable, Unreachable
+from polite.robots.policy import FetchPolicy, RobotsPolicy
+from polite.robots.reason import Reason
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+SITE = Origin.of("https://site.test/")
+AWAY = "https://away.test"
+
+
+class TimedTransport:
+    """Takes its time over each hop, and notes when it was asked for what."""
+
+    def __init__(self, answer: Callable[[str], Reply | Failed], takes_s: float = 0.0) -> None:
+        self._answer = answer
+        self._takes_s = takes_s
+        self.asked: list[tuple[float, str]] = []
+        self.busy = self.busiest = 0
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        self.asked.append((asyncio.get_running_loop().time(), ask.target.url))
+        self.busy += 1
+        self.busiest = max(self.busiest, self.busy)
+        try:
+            await asyncio.sleep(self._takes_s)
+        finally:
+            self.busy -= 1
+        return self._answer(ask.target.url)
+
+    async def close(self) -> None:
+        pass
+
+
+def fetcher(
+    transport: TimedTransport | ScriptedTransport,
+    pacing: PacingPolicy | None = None,
+    robots: RobotsPolicy | None = None,
+    **fetching: float,
+) -> RobotsFetcher:
+    clock = LoopClock()
+    events: list[Event] = []
+    rulings = Rulings(pacing or PacingPolicy())
+    concurrency, delay = rulings.limits
+    pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay)
+    turns = Turns(pacer, rulings, clock, events.append)
+    policy = FetchPolicy(**fetching)  # type: ignore[arg-type]
+    return RobotsFetcher(
+        {"https": transport}, turns, clock, policy, robots or RobotsPolicy(), missing=lambda: "no-such-page"
+    )
+
+
+def chain(hops: int) -> Callable[[str], Reply]:
+    """/robots.txt -> /1 -> /2 ... -> the file at the last."""
+
+    def answer(url: str) -> Reply:
+        stop = int(url.rpartition("/")[2].replace("robots.txt", "0"))
+        return Reply(200, b"User-agent: *") if stop == hops else Reply(302, location=f"/{stop + 1}")
+
+    return answer
+
+
+async def test_h2_a_chain_of_five_redirects_is_followed_each_hop_in_its_turn() -> None:
+    transport = TimedTransport(chain(5))
+
+    access = await fetcher(transport).fetch(SITE)
+
+    assert isinstance(access, Found)
+    assert access.hops == 5
+    assert [at for at, _ in transport.asked] == pytest.approx([0, 1, 2, 3, 4, 5])
+
+
+async def test_h2_a_sixth_redirect_is_not_asked_for() -> None:
+    transport = TimedTransport(chain(6))
+
+    access = await fetcher(transport).fetch(SITE)
+
+    assert isinstance(access, Unavailable)
+    assert access.reason is Reason.TOO_MANY_REDIRECTS
+    assert len(transport.asked) == 6
+
+
+async def test_a_hop_to_another_host_takes_its_turn_there() -> None:
+    there = f"{AWAY}/r"
+    transport = TimedTransport(lambda url: Reply(200) if url == there else Reply(301, location=there))
+    fetching = fetcher(transport)
+
+    await asyncio.gather(*(fetching.fetch(Origin.of(f"https://site{n}.test/")) for n in range(4)))
+
+    at_away = [at for at, url in transport.asked if url == there]
+    assert at_away == pytest.approx([0, 1, 2, 3])
+
+
+async def test_the_deadline_is_for_all_hops_and_counts_no_waiting() -> None:
+    slow = TimedTransport(chain(5), takes_s=4.0)
+
+    within = await fetcher(slow, timeout=24.5).fetch(SITE)
+    beyond = await fetcher(TimedTransport(chain(5), takes_s=4.0), timeout=23.5).fetch(SITE)
+
+    assert isinstance(within, Found)
+    assert within.elapsed_s == pytest.approx(24.0)
+    assert isinstance(beyond, Unreachable)
+    assert beyond.reason is Reason.TIMEOUT
+    assert "FetchPolicy.timeout" in beyond.detail
+
+
+async def test_a_server_that_never_answers_ends_at_the_deadline() -> None:
+    transport = TimedTransport(lambda _: Reply(200), takes_s=1e9)
+
+    access = await fetcher(transport, timeout=30.0).fetch(SITE)
+
+    assert isinstance(access, Unreachable)
+    assert asyncio.get_running_loop().time() == pytest.approx(30.0)
+
+
+async def test_whatever_a_transport_raises_is_unreachable() -> None:
+    access = await fetcher(ScriptedTransport({SITE.robots_url: ZeroDivisionError("boom")})).fetch(SITE)
+
+    assert isinstance(access, Unreachable)
+    assert access.reason is Reason.INTERNAL_ERROR
+    assert "boom" in access.detail
+
+
+async def test_a_cancelled_fetch_gives_its_turn_back() -> None:
+    transport = TimedTransport(lambda _: Reply(200), takes_s=50.0)
+    fetching = fetcher(transport)
+    cancelled = asyncio.create_task(fetching.fetch(SITE))
+    await asyncio.sleep(10)
+
+    cancelled.cancel()
+    await fetching.fetch(SITE)
+
+    assert [at for at, _ in transport.asked] == pytest.approx([0, 11])
+
+
+async def test_so_many_fetches_are_on_the_network_at_one_time() -> None:
+    transport = TimedTransport(lambda _: Reply(200), takes_s=1.0)
+    fetching = fetcher(transport, connections=7)
+
+    results: list[Access] = await asyncio.gather(
+        *(fetching.fetch(Origin.of(f"https://site{n}.test/")) for n in range(50))
+    )
+
+    assert transport.busiest == 7
+    assert all(isinstance(access, Found) for access in results)
+
+
+async def test_retry_after_is_handed_on_in_seconds() -> None:
+    transport = TimedTransport(lambda _: Reply(503, retry_after="77"))
+
+    access = await fetcher(transport).fetch(SITE)
+
+    assert isinstance(access, Unreachable)
+    assert access.retry_after_s == 77.0
+
+
+async def test_who_tries_to_lead_us_astray_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    transport = TimedTransport(lambda _: Reply(302, location="file:///etc/passwd"))
+
+    access = await fetcher(transport).fetch(SITE)
+
+    assert access.reason.hostile
+    assert "the robots.txt of https://site.test was not fetched" in caplog.text
+    assert "file:///etc/passwd" in caplog.text
+
+
+async def test_an_ordinary_failure_is_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    await fetcher(TimedTransport(lambda _: Reply(503))).fetch(SITE)
+
+    assert caplog.text == ""
+
+
+async def test_what_is_asked_once_more_takes_another_turn() -> None:
+    transport = TimedTransport(lambda _: Reply(408))
+
+    access = await fetcher(transport).fetch(SITE)
+
+    assert isinstance(access, Unavailable)
+    assert [at for at, _ in transport.asked] == pytest.approx([0, 1])
+
+
+async def test_a_scheme_without_transport_is_asked_of_nobody() -> None:
+    transport = TimedTransport(lambda _: Reply(200))
+
+    access = await fetcher(transport).fetch(Origin.of("http://site.test/"))
+
+    assert isinstance(access, Unreachable)
+    assert transport.asked == []
+
+
+# H7.
+
+INFERRING = RobotsPolicy(infer_missing=True)
+
+
+def only_the_front_page(url: str) -> Reply:
+    return Reply(200 if url == f"{SITE}/" else 500)
+
+
+async def test_h7_the_two_questions_take_their_turns_and_are_counted() -> None:
+    transport = TimedTransport(only_the_front_page, takes_s=2.0)
+
+    access = await fetcher(transport, robots=INFERRING).fetch(SITE)
+
+    assert isinstance(access, Unavailable)
+    assert (access.reason, access.probes) == (Reason.INFERRED_MISSING, 2)
+    assert access.elapsed_s == pytest.approx(6.0)
+    assert [url for _, url in transport.asked] == [SITE.robots_url, f"{SITE}/no-such-page", f"{SITE}/"]
+    assert [at for at, _ in transport.asked] == pytest.approx([0, 3, 6])
+
+
+async def test_h7_the_two_questions_keep_the_crawl_delay_of_the_last_file() -> None:
+    transport = TimedTransport(only_the_front_page)
+
+    await fetcher(transport, robots=INFERRING).fetch(SITE, asked=AskedPace(20.0))
+
+    assert [at for at, _ in transport.asked] == pytest.approx([0, 20, 40])
+
+
+async def test_h7_a_redirect_of_the_front_page_is_not_followed() -> None:
+    answers = {SITE.robots_url: Reply(500), f"{SITE}/no-such-page": Reply(500)}
+    transport = TimedTransport(lambda url: answers.get(url, Reply(302, location=f"{AWAY}/")))
+
+    access = await fetcher(transport, robots=INFERRING).fetch(SITE)
+
+    assert isinstance(access, Unreachable)
+    assert len(transport.asked) == 3
+
+
+async def test_h7_nobody_infers_that_a_file_is_missing_which_was_there() -> None:
+    transport = TimedTransport(only_the_front_page)
+
+    access = await fetcher(transport, robots=INFERRING).fetch(SITE, had_file=True)
+
+    assert isinstance(access, Unreachable)
+    assert len(transport.asked) == 1
+
+
+async def test_h7_the_two_questions_share_the_deadline_of_the_fetch() -> None:
+    transport = TimedTransport(only_the_front_page, takes_s=4.0)
+
+    access = await fetcher(transport, robots=INFERRING, timeout=9.0).fetch(SITE)
+
+    assert isinstance(access, Unreachable)
+    assert (access.reason, access.probes) == (Reason.SERVER_ERROR, 2)
+    assert access.elapsed_s == pytest.approx(9.0)
+
+
+async def test_h7_the_page_that_cannot_exist_has_another_name_each_time() -> None:
+    transport = ScriptedTransport({SITE.robots_url: Reply(500)})
+    clock, events = LoopClock(), list[Event]()
+    turns = Turns(LocalPacer(clock), Rulings(PacingPolicy()), clock, events.append)
+    asking = RobotsFetcher({"https": transport}, turns, clock, FetchPolicy(), INFERRING)
+
+    await asking.fetch(SITE)
+    await asking.fetch(SITE)
+
+    first, second = transport.asked[1::2]
+    assert len(first) == len(f"{SITE}/") + 32
+    assert first != second
+
+
+async def test_a_request_that_waited_for_a_connection_keeps_the_delay_on_both_sides() -> None:
+    connection = asyncio.Event()
+
+    class Slow(TimedTransport):
+        async def get(self, ask: Ask) -> Reply | Failed:
+            if "slow" in ask.target.url:
+                await connection.wait()
+            return await super().get(ask)
+
+    transport = Slow(lambda _: Reply(200), takes_s=8.0)
+    fetching = fetcher(transport, PacingPolicy(concurrency=3, min_delay=5.0), connections=1)
+    slow = asyncio.create_task(fetching.fetch(Origin.of("https://slow.test/")))
+    await asyncio.sleep(1)
+    robots = asyncio.create_task(fetching.fetch(SITE))
+    await asyncio.sleep(1)
+    page = asyncio.create_task(fetching._turns.take(Target.of("https://site.test/page")))
+    await asyncio.sleep(12.4)
+    assert not page.done()
+
+    connection.set()
+    await asyncio.gather(slow, robots)
+
+    asked_at = transport.asked[-1][0]
+    assert asked_at == pytest.approx(22.4)
+    assert (await page).granted_at == pytest.approx(27.4)
+
+
+async def test_redirects_of_many_origins_into_one_hold_its_pages_up_by_one_turn() -> None:
+    transport = TimedTransport(
+        lambda url: Reply(302, location=f"{AWAY}/robots.txt") if "evil" in url else Reply(404)
+    )
+    fetching = fetcher(transport)
+    redirected = [asyncio.create_task(fetching.fetch(Origin.of(f"https://evil{n}.test/"))) for n in range(40)]
+    await asyncio.sleep(1.5)
+
+    page = await fetching._turns.take(Target.of(f"{AWAY}/page"))
+    fetching._turns.release(page)
+    waited = asyncio.get_running_loop().time() - 1.5
+    await asyncio.gather(*redirected)
+
+    assert waited <= 2.0
+    assert sum(url.startswith(AWAY) for _, url in transport.asked) == 40
+
+
+async def test_redirects_go_on_between_the_pages_that_wait() -> None:
+    transport = TimedTransport(
+        lambda url: Reply(302, location=f"{AWAY}/robots.txt") if "evil" in url else Reply(404)
+    )
+    fetching = fetcher(transport)
+
+    async def pages() -> None:
+        while True:
+            fetching._turns.release(await fetching._turns.take(Target.of(f"{AWAY}/page")))
+
+    crawl = asyncio.create_task(pages())
+    redirected = [fetching.fetch(Origin.of(f"https://evil{n}.test/")) for n in range(5)]
+    await asyncio.wait_for(asyncio.gather(*redirected), 30)
+    crawl.cancel()

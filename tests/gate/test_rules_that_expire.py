@@ -1,0 +1,256 @@
+"""Rules that expire before the turn comes: each turn is used, and no replaced copy decides; in virtual time."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import polite
+from polite.pacing.scopes import ScopeLimit, Scopes
+from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+HOUR = 3_600.0
+DAY = 24 * HOUR
+SITE = "https://site.test"
+ROBOTS = f"{SITE}/robots.txt"
+NO_CACHE = "no-cache"
+
+
+class Server(ScriptedTransport):
+    """Answers each robots.txt with `reply`, or with what `reply` gives for its number, and notes the hits of all origins."""
+
+    def __init__(self, reply: Reply | Callable[[int], Reply | Failed]) -> None:
+        super().__init__({})
+        self.reply = reply
+        self.robots: list[float] = []
+        self.pages: list[float] = []
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        self.robots.append(now())
+        return self.reply(len(self.robots)) if callable(self.reply) else self.reply
+
+    @property
+    def hits(self) -> list[float]:
+        return sorted(self.robots + self.pages)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@asynccontextmanager
+async def opened(server: Server, **options: Any) -> AsyncIterator[polite.Gate]:
+    options.setdefault("clock", LoopClock())
+    async with polite.open_gate("TestBot/1.0", transports={"https": server}, **options) as gate:
+        yield gate
+
+
+async def visit(gate: polite.Gate, server: Server, url: str = f"{SITE}/page") -> None:
+    async with gate.permit(url) as permit:
+        server.pages.append(now())
+        permit.report(status=200)
+
+
+async def crawl(gate: polite.Gate, server: Server, seconds: float) -> None:
+    """One page after the other, until so much time has passed."""
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                await visit(gate, server)
+    except TimeoutError:
+        pass
+
+
+CASES = {
+    "a Crawl-delay as long as the lifetime": (
+        Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE),
+        {},
+        300.0,
+    ),
+    "a rate": (Reply(200, b"User-agent: *\nRequest-rate: 1/5m\n", cache_control=NO_CACHE), {}, 300.0),
+    "min_delay": (
+        Reply(200, b"User-agent: *\n", cache_control="max-age=0"),
+        {"pacing": polite.PacingPolicy(min_delay=600)},
+        600.0,
+    ),
+    "Retry-After": (
+        Reply(200, b"User-agent: *\n", retry_after="3600", cache_control=NO_CACHE),
+        {},
+        1.0,
+    ),
+    "no lifetime at all": (
+        Reply(200, b"User-agent: *\n", cache_control="max-age=0"),
+        {"robots": polite.RobotsPolicy(min_ttl=0)},
+        1.0,
+    ),
+    "a day and a half": (
+        Reply(200, b"User-agent: *\nCrawl-delay: 130000\n", cache_control=NO_CACHE),
+        {"pacing": polite.PacingPolicy(max_crawl_delay=200_000)},
+        130_000.0,
+    ),
+    "jitter": (
+        Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE),
+        {"pacing": polite.PacingPolicy(jitter=0.5)},
+        300.0,
+    ),
+    "concurrency": (
+        Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE),
+        {"pacing": polite.PacingPolicy(concurrency=3)},
+        300.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_k2_rules_that_expire_before_the_turn_comes_are_good_for_that_turn(case: str) -> None:
+    reply, options, gap = CASES[case]
+    server = Server(reply)
+
+    async with opened(server, **options) as gate:
+        await crawl(gate, server, max(2 * DAY, 8 * gap) if gap > 1 else 6 * HOUR)
+
+    assert len(server.pages) >= 3
+    assert len(server.robots) <= len(server.pages) + 1
+    assert all(later - earlier >= gap - 1e-6 for earlier, later in pairwise(server.hits))
+
+
+@pytest.mark.parametrize("case", CASES)
+async def test_a_frontier_uses_the_turn_that_its_rules_were_fetched_for(case: str) -> None:
+    reply, options, gap = CASES[case]
+    server = Server(reply)
+
+    async with opened(server, **options) as gate, polite.open_frontier(gate) as frontier:
+        await frontier.put_many([f"{SITE}/{number}" for number in range(4)])
+        frontier.close()
+        async with asyncio.timeout(20 * max(gap, HOUR)):
+            async for permit in frontier:
+                async with permit:
+                    server.pages.append(now())
+                    permit.report(status=200)
+
+    assert len(server.pages) == 4
+    assert len(server.robots) <= 5
+    assert all(later - earlier >= gap - 1e-6 for earlier, later in pairwise(server.hits))
+
+
+async def test_questions_that_renew_the_rules_again_and_again_starve_no_permit() -> None:
+    server = Server(Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE))
+
+    async with opened(server) as gate:
+
+        async def ask_each_second() -> None:
+            while True:
+                await gate.check(f"{SITE}/other")
+                await asyncio.sleep(1)
+
+        asking = asyncio.create_task(ask_each_second())
+        await crawl(gate, server, DAY)
+        asking.cancel()
+
+    assert len(server.pages) >= DAY / 300 / 2 - 2
+
+
+async def test_a_line_of_many_goes_on_and_the_rules_are_renewed_meanwhile() -> None:
+    server = Server(Reply(200, b"User-agent: *\nCrawl-delay: 100\n", cache_control=NO_CACHE))
+
+    async with opened(server) as gate:
+        await asyncio.gather(*(visit(gate, server, f"{SITE}/{number}") for number in range(30)))
+
+    assert len(server.pages) == 30
+    assert server.pages[-1] <= 100 * 2 * 30
+    renewed = [at for at in server.robots if at <= server.pages[-1]]
+    assert len(renewed) >= server.pages[-1] / 401
+
+
+async def test_origins_that_wait_long_for_a_scope_that_they_share_all_have_their_turn() -> None:
+    server = Server(Reply(200, b"User-agent: *\n", cache_control=NO_CACHE))
+    pacing = polite.PacingPolicy(scopes=Scopes(crawl=ScopeLimit(delay=600)))
+
+    async with opened(server, pacing=pacing) as gate:
+        async with asyncio.timeout(200 * 600 * 4):
+            await asyncio.gather(*(visit(gate, server, f"https://s{n}.test/page") for n in range(200)))
+
+    assert len(server.pages) == 200
+    assert all(later - earlier >= 600 - 1e-6 for earlier, later in pairwise(server.hits))
+
+
+async def test_a_site_open_one_minute_a_day_is_fetched_although_its_rules_are_a_day_old_by_then() -> None:
+    body = b"User-agent: *\nVisit-time: 0100-0101\nCrawl-delay: 300\n"
+    server = Server(Reply(200, body, cache_control=NO_CACHE))
+
+    async with opened(server, clock=LoopClock(epoch=1_700_006_400.0)) as gate:
+        await crawl(gate, server, 10 * DAY)
+
+    assert len(server.pages) >= 4
+
+
+async def test_while_robots_txt_fails_the_last_copy_is_good_for_the_turn_that_comes() -> None:
+    good = Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE)
+    server = Server(lambda number: good if number == 1 else Reply(503))
+
+    async with opened(server) as gate:
+        await crawl(gate, server, 2 * DAY)
+
+    assert len(server.pages) >= 100
+
+
+async def test_a_back_off_that_came_after_the_rules_has_them_renewed_before_the_turn_is_used() -> None:
+    rules = b"User-agent: *\n"
+    server = Server(
+        lambda n: Reply(200, rules if n == 1 else rules + b"Disallow: /\n", cache_control=NO_CACHE)
+    )
+
+    async with opened(server) as gate:
+        async with gate.permit(f"{SITE}/page") as permit:
+            permit.report(status=429, headers={"Retry-After": "3600"})
+        with pytest.raises(polite.Disallowed):
+            await visit(gate, server)
+
+    assert len(server.robots) == 2
+
+
+async def _wait_with_the_old_copy(gate: polite.Gate, waiting: int) -> list["asyncio.Task[bool]"]:
+    async def try_visit(number: int) -> bool:
+        try:
+            async with gate.permit(f"{SITE}/{number}") as permit:
+                permit.report(status=200)
+        except polite.Disallowed:
+            return False
+        return True
+
+    tasks = [asyncio.create_task(try_visit(number)) for number in range(waiting)]
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def test_rules_that_a_refresh_replaced_decide_nothing_although_the_origin_was_evicted_since() -> None:
+    asked: Counter[str] = Counter()
+
+    class Changing(ScriptedTransport):
+        async def get(self, ask: Ask) -> Reply | Failed:
+            asked[ask.target.url] += 1
+            if ask.target.url == ROBOTS and asked[ROBOTS] > 1:
+                return Reply(200, b"User-agent: *\nDisallow: /\n")
+            return Reply(200, b"User-agent: *\nCrawl-delay: 60\n", cache_control="max-age=10000")
+
+    robots = polite.RobotsPolicy(max_origins=1)
+    async with polite.open_gate(
+        "TestBot/1.0", transports={"https": Changing({})}, clock=LoopClock(), robots=robots
+    ) as gate:
+        await gate.check(f"{SITE}/page")
+        await asyncio.sleep(9_100)
+        tasks = await _wait_with_the_old_copy(gate, 9)
+        while asked[ROBOTS] < 2:
+            await asyncio.sleep(1)
+        await gate.check("https://other.test/page")
+        granted = [await task for task in tasks]
+
+    # The first needed to wait for nothing.
+    assert granted == [True, *[False] * 8]

@@ -1,0 +1,255 @@
+"""Ready-made scopes as a gate obeys them: domain, address, whole crawl, and all hosts of one customer; in virtual time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import polite
+from polite import OwnScope, PacingPolicy, ScopeLimit, Scopes
+from polite.robots.fetching.exchange import Reply
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+NOTHING = ScopeLimit(delay=0.0, concurrency=100)
+
+
+class Names:
+    """A nameserver that knows what the test tells it."""
+
+    def __init__(self, **addresses: str) -> None:
+        self.addresses_of = {name.replace("_", "."): value for name, value in addresses.items()}
+        self.took_s = 0.0
+        self.closed = 0
+
+    async def addresses(self, host: str) -> tuple[Sequence[str], float]:
+        await asyncio.sleep(self.took_s)
+        if host not in self.addresses_of:
+            raise OSError(host)
+        return [self.addresses_of[host]], 60.0
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+@asynccontextmanager
+async def opened(
+    scopes: Scopes, names: Names | None = None, *, min_delay: float = 1.0, **options: Any
+) -> AsyncIterator[polite.Gate]:
+    pacing = PacingPolicy(scopes=scopes, min_delay=min_delay)
+    options.setdefault("transports", {"https": ScriptedTransport()})
+    async with polite.open_gate(
+        "TestBot/1.0", pacing=pacing, clock=LoopClock(), addresses=names, **options
+    ) as gate:
+        yield gate
+
+
+async def visit(gate: polite.Gate, host: str, *, status: int = 200, took: float = 0.0) -> float:
+    async with gate.permit(f"https://{host}/") as permit:
+        granted = asyncio.get_running_loop().time()
+        await asyncio.sleep(took)
+        permit.report(status=status)
+    return granted
+
+
+async def visits(gate: polite.Gate, *hosts: str, took: float = 0.0) -> list[float]:
+    """All at one time, where robots.txt is known: the gaps between their turns."""
+    for host in hosts:
+        await gate.check(f"https://{host}/")
+    await asyncio.sleep(100)
+    granted = sorted(await asyncio.gather(*(visit(gate, host, took=took) for host in hosts)))
+    return [round(after - before, 6) for before, after in pairwise(granted)]
+
+
+async def test_the_hosts_of_one_domain_take_turns_and_others_do_not_wait() -> None:
+    async with opened(Scopes(domain=ScopeLimit(delay=3.0))) as gate:
+        assert await visits(gate, "a.site.co.uk", "b.site.co.uk", "site.co.uk") == [3.0, 3.0]
+        assert await visits(gate, "one.co.uk", "two.co.uk") == [0.0]
+
+
+async def test_hosts_at_one_address_take_turns() -> None:
+    names = Names(a_test="192.0.2.1", b_test="192.0.2.1", c_test="192.0.2.2")
+    async with opened(Scopes(address=ScopeLimit(delay=2.0)), names) as gate:
+        assert await visits(gate, "a.test", "b.test", "192.0.2.1") == [2.0, 2.0]
+        assert await visits(gate, "a.test", "c.test") == [0.0]
+
+    assert names.closed == 1
+
+
+async def test_a_host_that_moves_takes_its_turns_where_it_is_now() -> None:
+    names = Names(a_test="192.0.2.1", b_test="192.0.2.1")
+    async with opened(Scopes(address=ScopeLimit(delay=2.0)), names) as gate:
+        assert await visits(gate, "a.test", "b.test") == [2.0]
+        names.addresses_of["b.test"] = "192.0.2.2"
+        assert await visits(gate, "a.test", "b.test") == [0.0]
+
+
+async def test_a_host_that_moves_while_its_page_waits_takes_a_turn_where_it_is_now() -> None:
+    names = Names(a_test="192.0.2.1", b_test="192.0.2.2")
+    slow = Reply(200, b"User-agent: *\nCrawl-delay: 300\n")
+    transport = ScriptedTransport({"https://a.test/robots.txt": slow})
+    scopes = Scopes(address=ScopeLimit(delay=20.0))
+    async with opened(scopes, names, transports={"https": transport}) as gate:
+        await visit(gate, "a.test")
+        waiting = asyncio.create_task(visit(gate, "a.test"))
+        await asyncio.sleep(100)
+        names.addresses_of["a.test"] = "192.0.2.2"
+
+        at_b = [await visit(gate, "b.test") for _ in range(12)]
+        moved = await waiting
+
+    assert moved >= 600.0
+    assert all(later - earlier >= 20.0 for earlier, later in pairwise(sorted([*at_b, moved])))
+
+
+async def test_a_host_whose_addresses_change_each_time_goes_all_the_same() -> None:
+    class Turning(Names):
+        asked = 0
+
+        async def addresses(self, host: str) -> tuple[Sequence[str], float]:
+            self.asked += 1
+            return [f"192.0.2.{self.asked}"], 60.0
+
+    names = Turning()
+    slow = Reply(200, b"User-agent: *\nCrawl-delay: 300\n")
+    transport = ScriptedTransport({"https://a.test/robots.txt": slow})
+    async with opened(Scopes(address=ScopeLimit(1.0)), names, transports={"https": transport}) as gate:
+        granted = [await visit(gate, "a.test") for _ in range(4)]
+
+    assert granted == pytest.approx([300, 600, 900, 1200], abs=10)
+
+
+async def test_an_address_is_known_before_the_first_request_is_paced() -> None:
+    names = Names(a_test="192.0.2.1", b_test="192.0.2.1")
+    names.took_s = 0.5
+    async with opened(Scopes(address=ScopeLimit(delay=2.0)), names, min_delay=0.0) as gate:
+        await asyncio.gather(gate.check("https://a.test/"), gate.check("https://b.test/"))
+
+        assert asyncio.get_running_loop().time() == 2.5
+
+
+async def test_rules_replaced_while_an_address_is_asked_for_are_looked_at_again() -> None:
+    names = Names(a_test="192.0.2.1")
+    stricter = Reply(200, b"User-agent: *\nDisallow: /\n")
+    site = ScriptedTransport({"https://a.test/robots.txt": [Reply(404), stricter]})
+    async with opened(Scopes(address=ScopeLimit()), names, transports={"https": site}) as gate:
+        await gate.check("https://a.test/")
+        await asyncio.sleep(86_399)
+        names.took_s = 10.0
+
+        with pytest.raises(polite.Disallowed):
+            await visit(gate, "a.test")
+
+
+async def test_hosts_whose_address_nobody_knows_share_one_scope() -> None:
+    async with opened(Scopes(address=ScopeLimit(delay=2.0)), Names()) as gate:
+        assert await visits(gate, "a.test", "b.test") == [2.0]
+
+
+async def test_an_address_behind_a_proxy_is_nobodys_business() -> None:
+    pacing = PacingPolicy(scopes=Scopes(address=ScopeLimit()))
+    fetching = polite.FetchPolicy(proxy="http://127.0.0.1:3128")
+
+    with pytest.raises(polite.InvalidOption, match=r"FetchPolicy\.proxy"):
+        async with polite.open_gate("TestBot/1.0", pacing=pacing, fetching=fetching):
+            pass
+
+
+async def test_where_nobody_is_named_the_policys_nameservers_are_asked() -> None:
+    pacing = PacingPolicy(scopes=Scopes(address=ScopeLimit(delay=2.0)))
+    site = {"https": ScriptedTransport()}
+    async with polite.open_gate("TestBot/1.0", pacing=pacing, transports=site, clock=LoopClock()) as gate:
+        assert await visits(gate, "192.0.2.1", "[::ffff:192.0.2.1]") == [2.0]
+
+
+async def test_the_whole_crawl_has_its_own_pace() -> None:
+    hosts = [f"host{number}.test" for number in range(5)]
+    async with opened(Scopes(crawl=ScopeLimit(delay=0.25, concurrency=100))) as gate:
+        assert await visits(gate, *hosts) == [0.25] * 4
+
+
+async def test_so_many_of_the_whole_crawl_are_under_way_at_one_time() -> None:
+    hosts = [f"host{number}.test" for number in range(6)]
+    async with opened(Scopes(crawl=ScopeLimit(delay=0.0, concurrency=2))) as gate:
+        assert await visits(gate, *hosts, took=10.0) == [0.0, 10.0, 0.0, 10.0, 0.0]
+
+
+async def test_all_hosts_of_one_customer_take_turns() -> None:
+    customers = {"shop.test": "acme", "blog.test": "acme", "other.test": "umbrella"}
+
+    def customer(target: polite.Target) -> str | None:
+        return customers.get(target.origin.host)
+
+    scopes = Scopes(own=[OwnScope("customer", customer, ScopeLimit(delay=4.0))])
+    async with opened(scopes) as gate:
+        assert await visits(gate, "shop.test", "blog.test") == [4.0]
+        assert await visits(gate, "shop.test", "other.test", "nobodys.test") == [0.0, 0.0]
+        explanation = await gate.explain("https://blog.test/")
+
+    assert str(explanation.outlook.scope) == "customer acme"
+
+
+async def test_a_scope_policy_of_ones_own_may_set_limits() -> None:
+    class ByRack:
+        def __call__(self, target: polite.Target) -> tuple[object, ...]:
+            return (target.origin, f"rack {len(target.origin.host)}")
+
+        def limit(self, scope: object) -> ScopeLimit | None:
+            return ScopeLimit(delay=5.0) if isinstance(scope, str) else None
+
+    pacing = PacingPolicy(scopes=ByRack())
+    site = {"https": ScriptedTransport()}
+    async with polite.open_gate("TestBot/1.0", pacing=pacing, transports=site, clock=LoopClock()) as gate:
+        assert await visits(gate, "a.test", "b.test") == [5.0]
+
+
+async def test_one_origins_back_off_stops_nobody_else_of_its_scopes() -> None:
+    scopes = Scopes(domain=ScopeLimit(delay=2.0), crawl=NOTHING)
+    async with opened(scopes) as gate:
+        await visits(gate, "a.site.co.uk", "b.site.co.uk")
+        refused = await visit(gate, "a.site.co.uk", status=429)
+        waiting = asyncio.create_task(visit(gate, "a.site.co.uk"))
+
+        assert await visit(gate, "b.site.co.uk") - refused <= 4.0
+        assert await waiting - refused >= 10.0
+
+
+async def test_all_scopes_together_are_taken_or_none() -> None:
+    names = Names(**{f"h{n}_site_test": f"192.0.2.{n % 2}" for n in range(6)})
+    scopes = Scopes(
+        domain=ScopeLimit(delay=0.5, concurrency=3),
+        address=ScopeLimit(delay=1.5),
+        crawl=ScopeLimit(delay=0.0, concurrency=4),
+    )
+    async with opened(scopes, names) as gate:
+        gaps = await visits(gate, *(f"h{n}.site.test" for n in range(6)), took=1.0)
+
+    # Two addresses, each with three hosts: 1 s under way and 1.5 s of rest, side by side but for the domain's half second.
+    assert gaps == [0.5, 2.0, 0.5, 2.0, 0.5]
+
+
+async def test_a_frontier_paces_by_all_scopes() -> None:
+    came: list[float] = []
+    names = Names(**{f"h{n}_test": "192.0.2.1" for n in range(4)})
+    async with opened(Scopes(address=ScopeLimit(delay=2.0)), names) as gate:
+        frontier = polite.Frontier(gate)
+        await frontier.put_many(f"https://h{n}.test/{m}" for n in range(4) for m in range(3))
+        frontier.close()
+        async for permit in frontier:
+            async with permit:
+                came.append(asyncio.get_running_loop().time())
+                permit.report(status=200)
+
+    gaps = [after - before for before, after in pairwise(sorted(came))]
+    assert len(came) == 12
+    assert min(gaps) >= 2.0 - 1e-6
+
+
+async def test_an_address_source_that_is_none_is_refused() -> None:
+    with pytest.raises(polite.InvalidOption, match="addresses=5: an AddressSource"):
+        async with polite.open_gate("TestBot/1.0", addresses=5):  # type: ignore[arg-type]
+            pass

@@ -1,0 +1,174 @@
+"""One fetch that many wait for, on loops that take a task's first step later and on loops that take it at once."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from polite.gate.single_flight import Flight, FlightLost
+
+
+@pytest.fixture(
+    params=[
+        "later",
+        pytest.param(
+            "at once", marks=pytest.mark.skipif(sys.version_info < (3, 12), reason="no eager tasks")
+        ),
+    ]
+)
+async def loop(request) -> asyncio.AbstractEventLoop:
+    """When a task takes its first step: in a later step of the loop, or within create_task."""
+    loop = asyncio.get_running_loop()
+    if request.param == "at once" and not isinstance(loop, asyncio.BaseEventLoop):
+        pytest.skip("uvloop passes eager_start, which the factory of Python 3.13.0 does not take")
+    loop.set_task_factory(asyncio.eager_task_factory if request.param == "at once" else None)
+    return loop
+
+
+class Hangar:
+    """Keeps flights as the gate's origins do: entered when started, removed when over."""
+
+    def __init__(self) -> None:
+        self.flights: dict[str, Flight[str]] = {}
+        self.landed = 0
+
+    def start(self, work: Callable[[], Awaitable[str]]) -> Flight[str]:
+        flight = self.flights["one"] = Flight(work, name="one", landed=self.land)
+        return flight
+
+    def land(self) -> None:
+        self.landed += 1
+        self.flights.pop("one")
+
+
+async def test_work_that_does_not_wait_gives_its_result_to_who_joins(loop) -> None:
+    async def work() -> str:
+        return "done"
+
+    hangar = Hangar()
+    flight = hangar.start(work)
+
+    assert await flight.join() == "done"
+    assert (hangar.flights, hangar.landed) == ({}, 1)
+
+
+async def test_work_that_raises_at_once_fails_who_joins_and_runs_once(loop) -> None:
+    async def work() -> str:
+        nonlocal runs
+        runs += 1
+        raise OSError("no disk")
+
+    runs, hangar = 0, Hangar()
+    flight = hangar.start(work)
+
+    with pytest.raises(OSError, match="no disk"):
+        await flight.join()
+    assert (runs, hangar.flights, hangar.landed) == (1, {}, 1)
+
+
+async def test_a_flight_cancelled_before_its_work_began_lands_once_and_is_lost(loop) -> None:
+    async def work() -> str:
+        raise AssertionError("it never begins")
+
+    hangar = Hangar()
+    flight = hangar.start(work)
+    joining = asyncio.ensure_future(flight.join())
+    flight._task.cancel()
+
+    with pytest.raises(FlightLost):
+        await joining
+    await flight.gone()
+    await asyncio.sleep(0)
+    assert (hangar.flights, hangar.landed) == ({}, 1)
+
+
+async def test_a_flight_that_is_ended_gives_the_error_to_who_joined(loop) -> None:
+    hangar = Hangar()
+    flight = hangar.start(asyncio.Event().wait)  # type: ignore[arg-type]
+    joining = asyncio.ensure_future(flight.join())
+    await asyncio.sleep(0)
+    flight.end(ValueError("closed"))
+
+    with pytest.raises(ValueError, match="closed"):
+        await joining
+    await flight.gone()
+    assert hangar.landed == 1
+
+
+async def test_who_joins_a_flight_that_is_over_looks_again_and_does_not_wait(loop) -> None:
+    async def work() -> str:
+        return "done"
+
+    flight = Hangar().start(work)
+    await flight.gone()
+
+    async with asyncio.timeout(5.0):
+        with pytest.raises(FlightLost):
+            await flight.join()
+
+
+async def test_the_last_who_leaves_cancels_the_work(loop) -> None:
+    async def work() -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        raise AssertionError
+
+    hangar, ended = Hangar(), asyncio.Event()
+    flight = hangar.start(work)
+    joining = [asyncio.ensure_future(flight.join()) for _ in range(2)]
+    await asyncio.sleep(0.01)
+    joining[0].cancel()
+    await asyncio.sleep(0)
+    leaving_before = flight.leaving
+    joining[1].cancel()
+    await flight.gone()
+
+    assert (leaving_before, flight.leaving, ended.is_set(), hangar.landed) == (False, True, True, 1)
+
+
+class Abort(BaseException):
+    """As pytest.fail and trio raise, which is no Exception."""
+
+
+@pytest.mark.parametrize("waiters", [1, 3])
+async def test_what_is_no_exception_reaches_all_who_joined(loop, waiters: int) -> None:
+    async def work() -> str:
+        await asyncio.sleep(0)
+        raise Abort("stop")
+
+    hangar = Hangar()
+    flight = hangar.start(work)
+    joining = [asyncio.ensure_future(flight.join()) for _ in range(waiters)]
+
+    ended = await asyncio.wait_for(asyncio.gather(*joining, return_exceptions=True), 5.0)
+    await flight.gone()
+
+    assert [repr(each) for each in ended] == ["Abort('stop')"] * waiters
+    assert (hangar.flights, hangar.landed) == ({}, 1)
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
+def test_what_ends_the_program_ends_it_and_who_joined_does_not_wait_for_ever(error: BaseException) -> None:
+    async def work() -> str:
+        await asyncio.sleep(0)
+        raise error
+
+    async def main() -> None:
+        flight = Hangar().start(work)
+        joining.append(asyncio.ensure_future(flight.join()))
+        await asyncio.Event().wait()
+
+    joining: list[asyncio.Future[str]] = []
+    loop = asyncio.new_event_loop()
+    program = loop.create_task(main())
+
+    with pytest.raises(type(error)):
+        loop.run_until_complete(program)
+    with pytest.raises(RuntimeError, match=type(error).__name__):
+        loop.run_until_complete(asyncio.wait_for(joining[0], 5.0))
+    program.cancel()
+    loop.run_until_complete(asyncio.wait([program]))
+    loop.close()

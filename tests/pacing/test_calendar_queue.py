@@ -1,0 +1,51 @@
+"""The heap of time spans against a sorted list."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polite.pacing.calendar_queue import Wakes
+from polite.pacing.turn import Scope
+
+# Close together, far apart, before zero, and beyond what a float can tell apart.
+whens = st.one_of(
+    st.sampled_from([-math.inf, -1e300, -1.0, 0.0, 1e16, 1e300]),
+    st.floats(-1.0, 1.0),
+    st.floats(0.0, 1e6),
+)
+
+
+@given(st.lists(st.one_of(whens, st.none()), max_size=200))
+def test_the_earliest_comes_first_whatever_comes_in_between(steps: list[float | None]) -> None:
+    wakes = Wakes()
+    left: list[tuple[float, int]] = []
+
+    for number, when in enumerate(steps):
+        if when is not None:
+            wakes.push(when, Scope(number, 1, 1.0))
+            left.append((when, number))
+        elif left:
+            left.sort()
+            earliest, key = left.pop(0)
+            scope = wakes.pop(earliest)
+            assert scope is not None
+            assert scope.key == key
+        assert wakes.next_at == (min(left)[0] if left else None)
+
+
+@given(st.lists(whens, min_size=1), st.lists(whens), whens)
+def test_nothing_comes_out_before_its_time(first: list[float], then: list[float], now: float) -> None:
+    wakes = Wakes()
+    for when in first:
+        wakes.push(when, Scope(when, 1, 1.0))
+    wakes.pop(min(first))
+    for when in then:
+        wakes.push(when, Scope(when, 1, 1.0))
+
+    out = []
+    while (scope := wakes.pop(now)) is not None:
+        out.append(scope.key)
+
+    assert sorted(out) == out == sorted(when for when in sorted(first)[1:] + then if when <= now)
+    assert wakes.next_at is None or wakes.next_at > now

@@ -1,0 +1,144 @@
+"""Retry-After is found in the headers of every HTTP client, however they are kept."""
+
+import http
+import http.client
+from collections import ChainMap, OrderedDict, UserDict, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from email.message import Message
+from types import MappingProxyType
+from typing import Any
+from wsgiref.headers import Headers as WsgiHeaders
+
+import pytest
+from multidict import CIMultiDict, CIMultiDictProxy, MultiDict
+
+from polite.errors import InvalidOption
+from polite.pacing.reported_outcome import reported
+
+NAMES = ["Retry-After", "retry-after", "RETRY-AFTER", "rEtRy-AfTeR"]
+
+
+def http_message(fields: dict[str, str]) -> http.client.HTTPMessage:
+    message = http.client.HTTPMessage()
+    for name, value in fields.items():
+        message[name] = value
+    return message
+
+
+class Own(Mapping[str, str]):
+    """A mapping of the user's own, which has neither `get` nor `items` of its own."""
+
+    def __init__(self, fields: dict[str, str]) -> None:
+        self._fields = fields
+
+    def __getitem__(self, name: str) -> str:
+        return self._fields[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+
+KINDS: list[Callable[[dict[str, str]], Any]] = [
+    dict,
+    OrderedDict,
+    MappingProxyType,
+    UserDict,
+    ChainMap,
+    lambda fields: defaultdict(str, fields),
+    lambda fields: defaultdict(list, {name: [value] for name, value in fields.items()}),
+    lambda fields: defaultdict(lambda: "0", fields),
+    MultiDict,
+    CIMultiDict,
+    lambda fields: CIMultiDictProxy(CIMultiDict(fields)),
+    http_message,
+    lambda fields: WsgiHeaders(list(fields.items())),
+    lambda fields: list(fields.items()),
+    lambda fields: iter(fields.items()),
+    lambda fields: fields.items(),
+    Own,
+    lambda fields: {name.encode(): value.encode() for name, value in fields.items()},
+    lambda fields: OrderedDict((name.encode(), value.encode()) for name, value in fields.items()),
+    lambda fields: [(name.encode(), bytearray(value.encode())) for name, value in fields.items()],
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_retry_after_is_found_in_any_spelling(kind: Callable[[dict[str, str]], Any], name: str) -> None:
+    headers = kind({"Content-Type": "text/html", name: "120", "X-Other": "1"})
+
+    assert reported(429, headers, lambda: 0.0).retry_after_s == 120.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_headers_without_it_say_nothing_and_stay_as_they_are(kind: Callable[[dict[str, str]], Any]) -> None:
+    headers = kind({"Content-Type": "text/html"})
+
+    assert reported(200, headers, lambda: 0.0).retry_after_s is None
+    if not isinstance(headers, Iterator):
+        assert len(headers) == 1
+
+
+@pytest.mark.parametrize("kind", [list, MultiDict, CIMultiDict])
+def test_of_several_the_longest_counts(kind: Callable[[Any], Any]) -> None:
+    headers = kind([("Retry-After", "5"), ("retry-after", "junk"), ("Retry-After", "120"), ("X", "1")])
+
+    assert reported(503, headers, lambda: 0.0).retry_after_s == 120.0
+
+
+def test_a_mapping_may_hold_several_values_in_a_list() -> None:
+    headers = {"Retry-After": ["5", b"120", None]}
+
+    assert reported(503, headers, lambda: 0.0).retry_after_s == 120.0  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "headers", [5, "Retry-After: 5", [1, 2], ["Retry-After"], [("a", "b", "c")], object()]
+)
+def test_what_are_no_headers_is_refused_by_name(headers: Any) -> None:
+    with pytest.raises(InvalidOption, match=r"report\(headers="):
+        reported(429, headers, lambda: 0.0)
+
+
+def test_a_message_of_the_standard_library_that_is_empty_says_nothing() -> None:
+    assert reported(200, Message(), lambda: 0.0).retry_after_s is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("headers", [None, {"Retry-After": "120"}, {}])
+def test_a_status_of_the_standard_library_is_the_number_that_it_is(headers: Any) -> None:
+    outcome = reported(http.HTTPStatus.TOO_MANY_REQUESTS, headers, lambda: 0.0)
+
+    assert outcome == reported(429, headers, lambda: 0.0)
+    assert type(outcome.status) is int
+
+
+@pytest.mark.parametrize("status", [True, False, "429", 429.0, None, -1, 1000])
+def test_what_is_no_status_is_refused_by_name(status: Any) -> None:
+    with pytest.raises(InvalidOption, match=r"report\(status="):
+        reported(status, None, lambda: 0.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (120, 120.0),
+        (120.0, 120.0),
+        (0.5, 0.5),
+        (0, 0.0),
+        ([5, 120.0, "7"], 120.0),
+        (10**60, 1e60),
+        # What says nothing that can be used, as in a text.
+        (-1, None),
+        (float("nan"), None),
+        (float("inf"), None),
+        pytest.param(10**5000, None, id="huge"),
+        (True, None),
+        (None, None),
+    ],
+)
+def test_a_number_counts_as_seconds(value: Any, expected: float | None) -> None:
+    assert reported(503, {"Retry-After": value}, lambda: 0.0).retry_after_s == expected
+    assert reported(503, [("retry-after", value)], lambda: 0.0).retry_after_s == expected

@@ -1,0 +1,95 @@
+"""The scopes of a URL beside its origin: which there are, in which order, and what holds for each."""
+
+from typing import Any
+
+import pytest
+
+from polite import InvalidOption, Origin, OwnScope, PacingPolicy, ScopeLimit, Scopes, Target
+from polite.pacing.scopes import BoundScopes, ScopeName
+
+TARGET = Target.of("https://www.shop.example.co.uk/a")
+
+
+class Book:
+    def known(self, host: str) -> tuple[str, ...]:
+        return {"www.shop.example.co.uk": ("192.0.2.1", "192.0.2.2")}.get(host, ())
+
+
+def customer(target: Target) -> str | None:
+    return "acme" if "shop" in target.origin.host else None
+
+
+def bound(**options: Any) -> BoundScopes:
+    return BoundScopes(
+        Scopes(**options), domain_of={TARGET.origin.host: "example.co.uk"}.get, addresses=Book()
+    )
+
+
+def test_without_a_limit_there_is_the_origin_alone() -> None:
+    assert bound()(TARGET) == (TARGET.origin,)
+
+
+def test_all_scopes_of_a_url_go_from_narrow_to_broad() -> None:
+    limit = ScopeLimit()
+    scopes = bound(domain=limit, address=limit, crawl=limit, own=[OwnScope("customer", customer)])
+
+    assert [str(scope) for scope in scopes(TARGET)] == [
+        "https://www.shop.example.co.uk",
+        "domain example.co.uk",
+        "address 192.0.2.1",
+        "address 192.0.2.2",
+        "customer acme",
+        "crawl",
+    ]
+
+
+def test_a_scope_that_a_url_has_not_is_left_out() -> None:
+    limit = ScopeLimit()
+    scopes = bound(domain=limit, address=limit, own=[OwnScope("customer", customer)])
+    elsewhere = Target.of("https://192.0.2.7/")
+
+    assert scopes(elsewhere) == (elsewhere.origin,)
+
+
+def test_each_scope_has_its_own_limit_and_an_origin_the_policys() -> None:
+    crawl, acme = ScopeLimit(0.0, 100), ScopeLimit(5.0)
+    scopes = bound(crawl=crawl, own=(OwnScope("customer", customer, acme),))
+
+    assert [scopes.limit(scope) for scope in scopes(TARGET)] == [None, acme, crawl]
+    assert scopes.limit(ScopeName("domain", "example.com")) is None
+    assert scopes.limit("anything") is None
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ScopeLimit(-1.0), r"ScopeLimit\.delay=-1\.0"),
+        (lambda: ScopeLimit(float("nan")), r"ScopeLimit\.delay=nan"),
+        (lambda: ScopeLimit(1.0, 0), r"ScopeLimit\.concurrency=0"),
+        (lambda: Scopes(domain=2.0), r"Scopes\.domain=2\.0"),
+        (lambda: Scopes(address=True), r"Scopes\.address=True"),
+        (lambda: Scopes(crawl="all"), r"Scopes\.crawl='all'"),
+        (lambda: Scopes(own=OwnScope("a", customer)), r"Scopes\.own=.*a list or tuple of OwnScope"),
+        (lambda: Scopes(own=[customer]), r"Scopes\.own=.*a list or tuple of OwnScope"),
+        (lambda: Scopes(own=[OwnScope("a", customer), OwnScope("a", customer)]), "each kind once"),
+        (lambda: OwnScope("domain", customer), r"OwnScope\.kind='domain'"),
+        (lambda: OwnScope("", customer), r"OwnScope\.kind=''"),
+        (lambda: OwnScope("a", "by name"), r"OwnScope\.by='by name'"),
+        (lambda: OwnScope("a", customer, 5), r"OwnScope\.limit=5"),
+        (lambda: PacingPolicy(scopes=("domain",)), r"PacingPolicy\.scopes=\('domain',\)"),
+    ],
+)
+def test_what_is_no_scope_is_refused_by_name(make: Any, message: str) -> None:
+    with pytest.raises(InvalidOption, match=message):
+        make()
+
+
+def test_policies_with_the_same_scopes_are_the_same() -> None:
+    one, other = (PacingPolicy(scopes=Scopes(crawl=ScopeLimit(0.0, 5))) for _ in range(2))
+
+    assert one == other
+    assert hash(one) == hash(other)
+
+
+def test_a_name_is_no_origin() -> None:
+    assert ScopeName("domain", "example.com") != Origin.of("https://example.com")

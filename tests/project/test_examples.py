@@ -1,0 +1,82 @@
+"""The programs under examples/ run as they are, in virtual time, and do what they say."""
+
+import asyncio
+import runpy
+from collections.abc import Coroutine
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from polite.testing import LoopClock, VirtualTimeLoop
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+PRINTED = {
+    "custom_scheduler.py": """\
+0.5 s https://one.example/news/today
+0.5 s https://two.example/news/today
+1.0 s https://one.example/news/archive/1999
+1.0 s https://two.example/news/archive/1999
+1.5 s https://one.example/a
+1.5 s https://two.example/a
+2.0 s https://one.example/about-us-and-our-history
+2.0 s https://two.example/about-us-and-our-history
+8 done, 2 refused by robots.txt
+""",
+    "embed_in_aiohttp.py": """\
+200 /
+200 /news
+  - /private/diary is disallowed by Disallow: /private/ (line 2)
+200 /news/today?page=1
+Crawl-delay 0.2 s
+""",
+}
+
+
+@pytest.fixture
+def hits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, str]]:
+    """When a server of the example's saw which path: only time is not the real one."""
+    seen: list[tuple[float, str]] = []
+    real_response = web.Response
+    real_server = web.Server
+
+    def run(main: Coroutine[Any, Any, None]) -> None:
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(main)
+
+    def server(answer: Any) -> Any:
+        async def noted(request: web.BaseRequest) -> real_response:
+            seen.append((asyncio.get_running_loop().time(), request.path_qs))
+            return await answer(request)
+
+        return real_server(noted)
+
+    monkeypatch.setattr(asyncio, "run", run)
+    monkeypatch.setattr(web, "Server", server)
+    monkeypatch.setattr("polite.compose.SystemClock", LoopClock)
+    # aiohttp's own would ask the system for its nameservers as soon as it is made; examples name addresses only.
+    monkeypatch.setattr("aiohttp.connector.DefaultResolver", aiohttp.ThreadedResolver)
+    return seen
+
+
+def test_every_example_is_run() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTED)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_an_example_prints_what_it_should(name: str, hits: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+
+    assert capsys.readouterr().out == PRINTED[name]
+
+
+def test_the_embedded_gate_asks_for_robots_txt_once_and_keeps_the_gaps(hits: list[tuple[float, str]]) -> None:
+    runpy.run_path(str(EXAMPLES / "embed_in_aiohttp.py"), run_name="__main__")
+
+    times = [time for time, _ in hits]
+    assert [path for _, path in hits] == ["/robots.txt", "/", "/news", "/news/today?page=1"]
+    assert all(later - earlier > 0.199 for earlier, later in pairwise(times))

@@ -1,0 +1,63 @@
+"""idle_rules: which pairs it gives, and where it does not look. What is idle at all is in test_lint."""
+
+from polite.robots.decision import Rule
+from polite.robots.dialect import GOOGLE, GOOGLE_2010, RFC9309, Dialect
+from polite.robots.lint.shadowed_rules import idle_rules
+from polite.robots.parse import parse
+
+
+def found(body: str, dialect: Dialect = RFC9309) -> list[tuple[int, int]]:
+    return [(idle.line, winner.line) for idle, winner in idle_rules(parse(body, dialect).groups, dialect)]
+
+
+def test_each_idle_rule_comes_with_the_rule_that_wins():
+    body = "# c\nUser-agent: *\nDisallow: /a\nAllow: /a*\n"
+
+    pairs = list(idle_rules(parse(body).groups, RFC9309))
+
+    assert pairs == [(Rule(allows=False, pattern="/a", line=3), Rule(allows=True, pattern="/a*", line=4))]
+
+
+def test_groups_are_looked_at_one_by_one():
+    assert found("User-agent: a\nDisallow: /x\n\nUser-agent: b\nDisallow: /x\nDisallow: /x\n") == [(6, 5)]
+
+
+def test_an_index_page_that_stands_for_its_folder_too_is_not_looked_at():
+    body = "User-agent: *\nAllow: /a/index.html\nAllow: /*a/index.html\n"
+
+    assert found(body, RFC9309) == [(2, 3)]
+    assert found(body, GOOGLE) == []
+
+
+def test_a_path_without_its_slash_is_idle_only_where_the_dialect_supplies_one():
+    body = "User-agent: *\nDisallow: fish\nDisallow: /fish\nDisallow: fish\n"
+
+    assert found(body, GOOGLE_2010) == [(3, 2), (4, 2)]
+    assert found(body, RFC9309) == []
+
+
+def test_a_group_of_very_many_rules_is_passed_over():
+    many = "Disallow: /x\n" * 1_001
+
+    assert found(f"User-agent: a\n{many}\nUser-agent: b\nDisallow: /x\nDisallow: /x\n") == [(1_006, 1_005)]
+
+
+def test_of_very_many_groups_the_first_are_looked_at():
+    group = "User-agent: a\n" + "Disallow: /x\n" * 1_000
+
+    assert len(found(group * 6)) == 5 * 999
+
+
+def test_very_long_paths_are_not_looked_at():
+    path = "/" + "x" * 300
+
+    assert found(f"User-agent: a\nDisallow: {path}\nDisallow: {path}\n") == []
+
+
+def test_wildcard_rules_that_would_take_too_long_to_compare_are_passed_over():
+    def group(rules: int) -> str:
+        rows = (f"Disallow: /*a*{n}*{'x' * 100}\n" for n in range(rules))
+        return "User-agent: a\n" + "".join(rows) + "Disallow: /*a*1*" + "x" * 100 + "\n"
+
+    assert len(found(group(300))) == 1
+    assert found(group(900)) == []

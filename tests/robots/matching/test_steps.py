@@ -1,0 +1,273 @@
+"""Files made to be slow, measured in steps and not in seconds: calls, octets compared, words of large integers."""
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from types import FrameType
+
+import pytest
+
+from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
+from polite.robots.errors import Disallowed
+from polite.robots.matching import shift_and as loom
+from polite.robots.parse import parse
+from polite.robots.rules import RuleSet
+
+AGENT = "User-agent: *\n"
+FULL = 512_000
+
+HOSTILE = {
+    "thirty stars": AGENT + "Disallow: /" + "a*" * 30 + "b$",
+    "ten thousand rules on one prefix": AGENT + "".join(f"Disallow: /shop/item{n}\n" for n in range(10_000)),
+    "ten thousand wildcards on one prefix": AGENT
+    + "".join(f"Allow: /shop/*/item{n}$\n" for n in range(10_000)),
+    "each rule starts the next": AGENT + "".join(f"Disallow: /{'a' * n}\n" for n in range(900)),
+    "two thousand user-agent lines": "User-agent: examplebot-x\n" * 2_000
+    + "User-agent: examplebot\nDisallow: /a",
+    "two thousand groups": "User-agent: examplebot\nDisallow: /a\n" * 2_000,
+    "user-agent lines far apart": ("User-agent: a\n" + "#\n" * 200) * 1_000,
+    "one long line": AGENT + "Disallow: /" + "a" * FULL,
+    "one long line of names": "user-agent" * (FULL // 10),
+    "one long line of colons": ":" * FULL,
+    "nothing but NULs": "\0" * FULL,
+    "nothing but line ends": AGENT + "\r\n\n\r" * (FULL // 8),
+    "nothing but comments": AGENT + "#\n" * (FULL // 2),
+    "nothing but stars": AGENT + "Disallow: /" + "*" * FULL,
+}
+PATHS = ["/", "/" + "a" * 1_999, "/shop/" + "item1/" * 300, "/" + "?a=*%2A%61" * 200]
+
+
+def steps(work: Callable[[], object]) -> int:
+    """The calls that the work makes."""
+    counted = 0
+
+    def count(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal counted
+        counted += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return counted
+
+
+def ready(body: bytes, dialect: Dialect) -> RuleSet:
+    return parse(body, dialect).rules_for("ExampleBot-News/1.0").prepare()
+
+
+@pytest.fixture(params=[CLASSIC, RFC9309, GOOGLE], ids=lambda dialect: dialect.name)
+def dialect(request: pytest.FixtureRequest) -> Dialect:
+    return request.param
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_reading_a_file_takes_steps_by_its_size(body: str, dialect: Dialect):
+    octets = body.encode()
+    ready(b"", dialect)  # what is made once for a dialect
+
+    taken = steps(lambda: ready(octets, dialect))
+
+    # A blank line, one octet, takes three calls at most; all other lines have more octets for each of theirs.
+    assert taken <= 300 + 3 * len(octets)
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_twice_the_file_takes_twice_the_steps(body: str):
+    half = body[: len(body) // 2].encode()
+
+    ready(b"", RFC9309)  # what is made once for a dialect
+
+    whole = steps(lambda: ready(body.encode(), RFC9309))
+
+    assert whole <= 2.5 * steps(lambda: ready(half, RFC9309)) + 500
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path[:9])
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_a_question_takes_steps_by_the_length_of_the_path_and_not_of_the_file(
+    body: str, path: str, dialect: Dialect
+):
+    rules = ready(body.encode(), dialect)
+
+    asked = steps(lambda: (rules.allows(path), rules.decide(path)))
+
+    assert asked <= 100 + 4 * len(path)
+
+
+@pytest.mark.parametrize("dialect", [GOOGLE_2010, GOOGLE_2019], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("rules", [900, 9_000])
+def test_a_refusal_is_not_worded_before_it_is_read_and_then_within_a_limit(rules: int, dialect: Dialect):
+    body = AGENT + "Allow: /*/x\nDisallow: /a\n" + "".join(f"Allow: /*b*{n}$\n" for n in range(rules))
+    path = "/a" + "b" * 200
+    decision = ready(body.encode(), dialect).decide(path)
+    refusals = []
+
+    made = steps(lambda: refusals.append(Disallowed(decision, url=f"https://a.test{path}")))
+    worded = steps(lambda: str(refusals[0]))
+
+    assert made < 1_000
+    assert worded < 20_000
+    assert str(refusals[0]).endswith("disallowed by Disallow: /a (line 3)")
+    assert not decision.undefined
+
+
+@pytest.mark.parametrize(
+    ("rules", "length", "named"), [(900, 9, True), (9_000, 9, False), (900, 9_000, False)]
+)
+def test_a_conflict_is_named_where_that_takes_few_steps(rules: int, length: int, named: bool):
+    body = AGENT + "Allow: /*a\nDisallow: /bbbb\n" + "".join(f"Allow: /{n}\n" for n in range(rules))
+
+    decision = ready(body.encode(), GOOGLE_2010).decide("/bbbb" + "a" * length)
+
+    assert decision.undefined
+    assert ("is undefined" in str(decision)) is named
+
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def in_another_order(rules: int) -> str:
+    """Rules that each look for what the path holds, in an order that it does not have."""
+    pairs = [(a, b) for a in LETTERS for b in LETTERS]
+    return AGENT + "".join(f"Disallow: /*{a}*{b}*{n}\n" for n, (a, b) in enumerate(pairs[:rules]))
+
+
+def test_rules_that_nothing_tells_apart_are_walked_together():
+    few, many = (ready(in_another_order(rules).encode(), RFC9309) for rules in (300, 600))
+    path = "/0123456789" + 2 * LETTERS
+
+    asked = steps(lambda: many.allows(path))
+
+    assert asked <= 100 + 10 * len(path)
+    assert asked <= 1.5 * steps(lambda: few.allows(path))
+
+
+def test_so_many_rules_are_ready_when_they_are_bound_that_the_first_question_takes_no_longer_than_another():
+    rules = parse(AGENT + "".join(f"Disallow: /{n}*x\n" for n in range(3_000))).rules_for("ExampleBot/1.0")
+
+    first, second = steps(lambda: rules.allows("/a")), steps(lambda: rules.allows("/b"))
+
+    assert first <= second + 10
+
+
+class Steps:
+    """Octets of a path that were compared, and words of large integers that were combined."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+
+STEPS = Steps()
+
+
+@lru_cache(maxsize=100_000)
+def standing(piece: str, path: str) -> int:
+    """How often a piece stands in a path, overlapping."""
+    return sum(1 for _ in re.finditer(f"(?={re.escape(piece)})", path))
+
+
+class CountedPath(str):
+    """A path that counts what CPython's fastsearch compares in it, at most."""
+
+    __slots__ = ()
+
+    def find(self, piece, start=0, *_) -> int:
+        found = super().find(piece, start)
+        octets = (len(self) if found < 0 else found + len(piece)) - start
+        simple = len(self) - start < 2_500 or (len(piece) < 100 and len(self) - start < 30_000)
+        STEPS.taken += 4 * octets
+        if simple and len(piece) > 4:
+            # What starts with the same four octets may be compared to its end; all else ends there.
+            STEPS.taken += min(octets, standing(piece[:4], str(self))) * len(piece)
+        return found
+
+    def __contains__(self, piece) -> bool:
+        return self.find(piece) >= 0
+
+    def startswith(self, start, *where) -> bool:
+        STEPS.taken += len(start)
+        return super().startswith(start, *where)
+
+
+class CountedWords(int):
+    """A large integer that counts the words, of 30 bits each, that operations on it go over."""
+
+    def _counted(self, result: int) -> "CountedWords":
+        STEPS.taken += max(self.bit_length(), result.bit_length()) // 30 + 1
+        return CountedWords(result)
+
+    def __and__(self, other: int) -> "CountedWords":
+        return self._counted(int(self) & int(other))
+
+    def __or__(self, other: int) -> "CountedWords":
+        return self._counted(int(self) | int(other))
+
+    def __xor__(self, other: int) -> "CountedWords":
+        return self._counted(int(self) ^ int(other))
+
+    def __rshift__(self, other: int) -> "CountedWords":
+        return self._counted(int(self) >> other)
+
+    def __lshift__(self, other: int) -> "CountedWords":
+        return self._counted(int(self) << other)
+
+    __rand__ = __and__
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
+    where = loom._where
+    monkeypatch.setattr(loom, "_where", lambda *given: CountedWords(where(*given)))
+    STEPS.taken = 0
+    yield STEPS
+    standing.cache_clear()
+
+
+def nested(size: int, tail: Callable[[int], str], at_each: int = 24) -> str:
+    """Rules of a few at each of many heads, each of which starts the next."""
+    lines, number, octets = [AGENT], 0, 0
+    while octets < size:
+        lines.append(f"Disallow: /{'a' * (number // at_each)}*{tail(number)}\n")
+        octets += len(lines[-1])
+        number += 1
+    return "".join(lines)
+
+
+CROWDED = {
+    "long pieces that start one another": lambda number: "a" * 48 + "b" + "a" * 45 + str(number),
+    "a crowd of short pieces": lambda number: f"{LETTERS[number % 26]}*{number}",
+    "many pieces": lambda number: "*".join("ab" * 10) + str(number),
+}
+
+
+@pytest.mark.parametrize("octets", [2_000, 29_990])
+@pytest.mark.parametrize("size", [24_500, 500_000])
+@pytest.mark.parametrize("at_each", [24, 40, 100_000])
+@pytest.mark.parametrize("tail", CROWDED.values(), ids=CROWDED)
+def test_a_question_compares_octets_by_the_path_and_a_small_part_of_the_file(
+    tail: Callable[[int], str], at_each: int, size: int, octets: int, counted: Steps
+):
+    rules = ready(nested(size, tail, at_each).encode(), RFC9309)
+    path = CountedPath(("/" + "a" * 1_000 + LETTERS + "a" * octets)[:octets])
+    rules.allows(str(path))  # what is made once for long paths
+    counted.taken = 0
+
+    rules.allows(path)
+
+    assert counted.taken <= 10_000_000 + octets * (1_000 + size // 4)
+
+
+def test_a_first_look_at_a_path_is_linear_whatever_its_few_rules_repeat(counted: Steps):
+    piece = "ab" * 20 + "c" + "ab" * 28
+    few = ready((AGENT + "".join(f"Disallow: /*{piece}{n}\n" for n in range(30))).encode(), RFC9309)
+    path = CountedPath("/" + "ab" * 14_990)
+    few.allows(str(path))
+    counted.taken = 0
+
+    few.allows(path)
+
+    assert counted.taken <= 10_000_000 + len(path) * 300

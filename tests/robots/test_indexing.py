@@ -1,0 +1,344 @@
+"""indexing: X-Robots-Tag headers and robots meta elements, as values."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from multidict import CIMultiDict
+
+from polite.errors import InvalidUserAgent
+from polite.robots.agent import UserAgent
+from polite.robots.indexing import HTML_LIMIT, ImagePreview, Indexing, indexing
+from tests.robots.matching.test_steps import steps
+
+
+def header(*values: str) -> list[tuple[str, str]]:
+    return [("X-Robots-Tag", value) for value in values]
+
+
+def meta(content: str, name: str = "robots") -> str:
+    return f'<!doctype html><html><head><meta name="{name}" content="{content}"></head>'
+
+
+@pytest.mark.parametrize(
+    ("directive", "field", "value"),
+    [
+        ("noindex", "index", False),
+        ("NOFOLLOW", "follow", False),
+        ("noarchive", "archive", False),
+        ("nocache", "archive", False),
+        ("nosnippet", "snippet", False),
+        ("notranslate", "translate", False),
+        ("noimageindex", "image_index", False),
+        ("nositelinkssearchbox", "sitelinks_searchbox", False),
+        ("indexifembedded", "index_if_embedded", True),
+        ("max-snippet:20", "max_snippet", 20),
+        ("max-snippet: 0", "max_snippet", 0),
+        ("Max-Video-Preview: 5", "max_video_preview", 5),
+        ("max-image-preview: large", "max_image_preview", ImagePreview.LARGE),
+        ("max-image-preview:None", "max_image_preview", ImagePreview.NONE),
+    ],
+)
+def test_each_directive_is_a_value_in_headers_and_in_pages(directive: str, field: str, value: object):
+    expected = Indexing(**{field: value})
+
+    assert indexing(header(directive)) == expected
+    assert indexing(html=meta(directive)) == expected
+
+
+@pytest.mark.parametrize(
+    "directive", ["all", "index, follow", "", ",", "max-snippet:-1", "max-video-preview: -1", "archive"]
+)
+def test_what_asks_for_nothing_is_the_default(directive: str):
+    assert indexing(header(directive), meta(directive)) == Indexing() == indexing()
+
+
+def test_a_page_that_asks_for_nothing_may_be_kept_and_shown_without_limits():
+    asked = indexing()
+
+    switches = (asked.index, asked.follow, asked.archive, asked.snippet, asked.translate)
+    assert all((*switches, asked.image_index, asked.sitelinks_searchbox))
+    assert asked.index_if_embedded is False
+    assert (
+        asked.max_snippet
+        is asked.max_video_preview
+        is asked.max_image_preview
+        is asked.unavailable_after
+        is None
+    )
+
+
+def test_names_and_directives_may_be_spelt_in_any_case_with_white_space_around():
+    asked = indexing(
+        header(" GoogleBot :  NoFollow , Unavailable_After : Fri, 25 Jun 2010 15:00:00 GMT"),
+        agent="googlebot",
+    )
+
+    assert asked == Indexing(follow=False, unavailable_after=datetime(2010, 6, 25, 15, tzinfo=UTC))
+
+
+def test_octets_that_are_not_utf_8_spoil_nothing():
+    assert indexing(html=b"\xff\x80<meta name=robots content=noindex>").index is False
+
+
+def test_none_is_both():
+    assert indexing(header("none")) == Indexing(index=False, follow=False)
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        "25 Jun 2010 15:00:00 GMT",
+        "Fri, 25 Jun 2010 15:00:00 GMT",
+        "Friday, 25-Jun-10 15:00:00 GMT",
+        "25 Jun 2010 07:00:00 PST",
+        "2010-06-25T15:00:00Z",
+        "2010-06-25 17:00:00+02:00",
+        "2010-06-25T15:00:00",
+        "20100625T150000Z",
+    ],
+)
+def test_dates_come_in_the_forms_that_are_written(date: str):
+    asked = indexing(header(f"noarchive, unavailable_after: {date}, nofollow"))
+
+    assert asked == Indexing(
+        archive=False, follow=False, unavailable_after=datetime(2010, 6, 25, 15, tzinfo=UTC)
+    )
+
+
+@pytest.mark.parametrize(
+    "directive",
+    [
+        "unavailable_after: some day",
+        "unavailable_after: 0001-01-01T00:00:00+23:00",
+        "unavailable_after: 99999999999999999999 Jun 2010 15:00:00 GMT",
+        "unavailable_after: " + "1" * 100,
+        "unavailable_after:",
+        "max-snippet: many",
+        "max-snippet: -2",
+        "max-snippet: 9999999999",
+        "max-image-preview: huge",
+        "noai",
+        "a b: noindex",
+    ],
+)
+def test_what_is_not_understood_is_kept_as_written(directive: str):
+    assert indexing(header(directive)).unknown == (directive,)
+
+
+def test_the_more_restrictive_wins():
+    asked = indexing(
+        header("index, max-snippet: 50, max-image-preview: large", "unavailable_after: 2020-01-02, noai"),
+        meta("noindex, max-snippet: 20, max-image-preview: standard, unavailable_after: 2020-01-01, noai"),
+    )
+
+    assert asked == Indexing(
+        index=False,
+        max_snippet=20,
+        max_image_preview=ImagePreview.STANDARD,
+        unavailable_after=datetime(2020, 1, 1, tzinfo=UTC),
+        unknown=("noai",),
+    )
+
+
+def test_a_header_names_the_agents_it_is_for():
+    headers = header(
+        "googlebot: nofollow, max-snippet: 5, otherbot: noindex, unavailable_after: 2020-01-01", "noarchive"
+    )
+
+    assert indexing(headers) == Indexing(archive=False)
+    assert indexing(headers, agent="Googlebot/2.1") == Indexing(archive=False, follow=False, max_snippet=5)
+    assert indexing(headers, agent="otherbot").index is False
+    assert indexing(headers, agent="otherbot").unavailable_after == datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def test_an_agent_hears_what_is_said_to_its_more_general_names():
+    agent = UserAgent("Googlebot-News/1.0")
+
+    asked = indexing(
+        header("googlebot: noindex"),
+        meta("nofollow", "Googlebot-News") + meta("none", "bingbot"),
+        agent=agent,
+    )
+
+    assert asked == Indexing(index=False, follow=False)
+
+
+def test_headers_may_be_a_mapping_of_any_kind():
+    several = CIMultiDict(
+        [("x-robots-tag", "noindex"), ("Content-Type", "nofollow"), ("X-ROBOTS-TAG", "noarchive")]
+    )
+
+    assert indexing(several) == Indexing(index=False, archive=False)
+    assert indexing({"x-robots-tag": "none"}) == Indexing(index=False, follow=False)
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<meta content='noindex' name = ROBOTS />",
+        "<META NAME=robots CONTENT=noindex>",
+        "<p>no head<meta name=' robots ' content='no&#105;ndex'>",
+        "<![if IE]><meta name=robots content=noindex>",
+        "<![CDATA[ x ]]><?pi?><!x><meta name=robots content=noindex>",
+        "<!-- c --><meta name=robots content=noindex name=other>",
+        "<script>'</script><meta name=robots content=noindex><unfinished",
+        "\x00<\x00meta<meta name=robots content=noindex>",
+        "<p title='<!--'><meta name=robots content=noindex>",
+        '<p title="a>b" \'><meta name=robots content=noindex>',
+        "<p a=b'><meta name=robots content=noindex>",
+        "<!--><meta name=robots content=noindex>",
+        "<!-- a --!><meta name=robots content=noindex>",
+        "</><meta name=robots content=noindex>",
+        "</ '><meta name=robots content=noindex>",
+        "<script/><meta name=robots content=noindex>",
+        "<SCRIPT a='>'></scripts></Script\n><meta name=robots content=noindex>",
+        "<p = a=><meta/name=robots\ncontent=noindex>",
+        "<x<meta><meta name=robots content='>,noindex'>",
+    ],
+)
+def test_a_meta_element_is_found_as_browsers_find_it(html: str):
+    assert indexing(html=html).index is False
+    assert indexing(html=html.encode()).index is False
+    assert indexing(html=html.encode("utf-16")).index is False
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<!-- <meta name=robots content=noindex> -->",
+        "<script>'<meta name=robots content=noindex>'</script>",
+        "<p title='<meta name=robots content=noindex>'>",
+        "<style><meta name=robots content=noindex></style x",
+        "<!-- --><!--<meta name=robots content=noindex>",
+        "<x<meta name=robots content=noindex>",
+        "<metä name=robots content=noindex>",
+        "<meta name=robots content=noindex",
+        "<meta name=robots content='noindex>",
+        "<meta name=robots>",
+        "<meta content=noindex>",
+        "<meta name=generator content=noindex>",
+        "<metal name=robots content=noindex>",
+        " " * HTML_LIMIT + "<meta name=robots content=noindex>",
+        "<meta name=other content=noindex name=robots>",
+        "",
+    ],
+)
+def test_what_is_no_robots_meta_element_says_nothing(html: str):
+    assert indexing(html=html) == Indexing()
+
+
+def test_a_page_may_be_in_an_index_until_its_time_is_over():
+    until = datetime(2020, 1, 1, tzinfo=UTC)
+
+    assert Indexing(unavailable_after=until).indexable(until - timedelta(seconds=1))
+    assert not Indexing(unavailable_after=until).indexable(until)
+    assert not Indexing(index=False).indexable(until)
+
+
+def test_an_agent_must_have_a_name():
+    with pytest.raises(InvalidUserAgent):
+        indexing(agent="")
+
+
+directives = st.lists(
+    st.sampled_from(
+        [
+            "noindex",
+            "max-snippet: 3",
+            "max-snippet: 7",
+            "unavailable_after: 2020-01-01",
+            "noai",
+            "googlebot: none",
+            "x",
+        ]
+    ),
+    max_size=6,
+).map(", ".join)
+
+
+@given(st.lists(directives, max_size=4), directives, st.sampled_from(["*", "googlebot"]))
+def test_more_directives_never_allow_more(values: list[str], more: str, agent: str):
+    before, after = indexing(header(*values), agent=agent), indexing(header(*values, more), agent=agent)
+
+    assert after | before == after
+    assert before.index or not after.index
+
+
+@given(
+    st.text(max_size=200) | st.text("<!-[]meta nmrobts='\"/>", max_size=60),
+    st.text(max_size=80) | st.text("unavailable_after: ,-0123456789T+Z", max_size=60),
+)
+def test_nothing_that_a_server_sends_is_an_error(html: str, value: str):
+    assert isinstance(indexing(header(value), html, agent="a"), Indexing)
+    assert isinstance(
+        indexing(header(f"unavailable_after: {value}"), html.encode("utf-8", "replace")), Indexing
+    )
+
+
+@pytest.mark.parametrize(
+    ("attributes", "unknown"),
+    [
+        ("name=robots content==x", ("=x",)),
+        ("name=robots content=x/y", ("x/y",)),
+        ("name=robots content = 'x' content='noindex'", ("x",)),
+        ("NAME='ROBOTS'/CONTENT='&lt;x&#x3e;'/", ("<x>",)),
+        ('name=robots\fcontent="x=\'>"', ("x='>",)),
+        ("name=robots x='content=noindex' content=x", ("x",)),
+        ("name=robots content", ()),
+        ("name=robots content=''", ()),
+        ("=name=robots content=x", ()),
+    ],
+)
+def test_attributes_are_taken_apart_as_the_standard_says(attributes: str, unknown: tuple[str, ...]):
+    assert indexing(html=f"<meta {attributes}>") == Indexing(unknown=unknown)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<",
+        "<a ",
+        "<!",
+        "<!--",
+        "</",
+        "<?",
+        "<![",
+        "&",
+        "<a x='",
+        "<a b='c' d",
+        "<a>",
+        "<a b=''>",
+        "<!---->",
+        "<meta>",
+        "<meta name content>",
+        "<script></script>",
+        "<script>",
+        "<meta name=robots content='x,noindex'>",
+        f"<meta name=robots content=x{' a=1' * 60}>",
+        f"<meta{' x' * 100}>",
+    ],
+)
+def test_a_hostile_page_costs_little(piece: str):
+    whole, half = (piece * (size // len(piece)) for size in (HTML_LIMIT, HTML_LIMIT // 2))
+
+    taken = steps(lambda: indexing(html=whole))
+
+    assert taken <= 2.5 * steps(lambda: indexing(html=half)) + 1_000
+    print(
+        "STEPS", repr(piece), taken - 5 * HTML_LIMIT // 3, taken
+    )  # Two calls for each piece of a page, and what a thousand meta elements take.
+    assert taken <= 2 * HTML_LIMIT + 20_000
+
+
+def test_a_hostile_header_takes_steps_by_the_number_of_directives_and_a_thousand_at_most():
+    many = "unavailable_after: x," * 100_000, ",".join(f"x{number}" for number in range(100_000))
+
+    assert steps(lambda: indexing(header(*many))) <= 150_000
+
+
+def test_unknown_directives_are_joined_once():
+    asked = indexing(header(",".join(["a", "b", "a"] * 200)), meta("c, b"))
+
+    assert asked.unknown == ("a", "b", "c")

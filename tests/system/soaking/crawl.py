@@ -1,0 +1,158 @@
+"""The long crawl: every origin again and again, half by permits and half through a frontier, with a look at its own process."""
+
+import asyncio
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from subprocess import PIPE
+
+import aiohttp
+from yarl import URL
+
+import polite
+from polite.cli.demo.dns_server import nameserver
+from polite.transports.resolver import Resolver
+from tests.system.soaking.judge import Hit, Sample, growth, offences, summary
+from tests.system.soaking.server import ADDRESS
+from tests.system.soaking.world import FORBIDDEN, MIN_DELAY_S, ORIGINS, PAGES, TTL_S, name
+
+ROOT = Path(__file__).resolve().parents[3]
+AGENT = "SoakBot/1.0 (+https://bot.test)"
+_SAMPLE_EVERY_S = 2.0
+_WORKERS = 200
+_SHOWN = 20
+
+
+async def run(seconds: float) -> int:
+    """Crawl for so long; 0 when it was flat and polite to the end, 1 when not."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "hits"
+        command = [sys.executable, "-m", "tests.system.soaking.server", str(log)]
+        server = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=PIPE, stdout=PIPE)
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            port = int(await server.stdout.readline())
+            samples = await _crawl(port, seconds, Path(folder) / "crawl.sqlite")
+        finally:
+            server.stdin.close()
+            await server.wait()
+        hits = [Hit.of(line) for line in log.read_text().splitlines()]
+    print(summary(samples, hits, seconds))
+    wrong = growth(samples, seconds) + offences(hits)
+    for what in wrong[:_SHOWN]:
+        print(f"wrong: {what}")
+    print(
+        f"{len(wrong)} things wrong"
+        if wrong
+        else "flat, and no gap too short, nothing fetched that is forbidden"
+    )
+    return bool(wrong)
+
+
+async def _crawl(port: int, seconds: float, store: Path) -> list[Sample]:
+    addresses = {name(number): ADDRESS for number in range(ORIGINS)}
+    samples: list[Sample] = []
+    async with nameserver(addresses) as names:
+        fetching = polite.FetchPolicy(allowed_networks=["127.0.0.0/8"], nameservers=[names])
+        robots = polite.RobotsPolicy(
+            default_ttl=TTL_S, min_ttl=TTL_S, max_ttl=TTL_S, retry_min=MIN_DELAY_S, retry_max=TTL_S
+        )
+        pacing = polite.PacingPolicy(min_delay=MIN_DELAY_S, backoff=MIN_DELAY_S, max_backoff=TTL_S)
+        connector = aiohttp.TCPConnector(resolver=Resolver((names,)), limit=0, force_close=True)
+        timeout = aiohttp.ClientTimeout(total=30)
+        async with (
+            aiohttp.ClientSession(connector=connector, timeout=timeout, middlewares=(_ask_once,)) as session,
+            polite.open_gate(AGENT, robots=robots, pacing=pacing, fetching=fetching, store=store) as gate,
+        ):
+            frontier = polite.Frontier(gate, max_robots_tries=1_000_000)
+            crawler = Crawler(gate, frontier, session, port)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds), asyncio.TaskGroup() as tasks:
+                    tasks.create_task(_watch(samples))
+                    for number in range(0, ORIGINS, 2):
+                        tasks.create_task(crawler.by_permits(number))
+                    tasks.create_task(crawler.fill())
+                    for _ in range(_WORKERS):
+                        tasks.create_task(crawler.from_frontier())
+    return samples
+
+
+async def _ask_once(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """aiohttp repeats a GET that was cut off, at once: no permit was given for that."""
+    try:
+        return await handler(request)
+    except aiohttp.ServerDisconnectedError as error:
+        raise aiohttp.ClientPayloadError(str(error)) from error
+
+
+class Crawler:
+    """Asks for the same pages for ever; what a server does about it is all the same to it."""
+
+    def __init__(
+        self, gate: polite.Gate, frontier: polite.Frontier, session: aiohttp.ClientSession, port: int
+    ) -> None:
+        self._gate = gate
+        self._frontier = frontier
+        self._session = session
+        self._port = port
+
+    def urls(self, number: int) -> list[str]:
+        """Of one origin; the last is forbidden at most."""
+        paths = [*(f"/page/{page}" for page in range(PAGES)), FORBIDDEN]
+        return [f"http://{name(number)}:{self._port}{path}" for path in paths]
+
+    async def by_permits(self, number: int) -> None:
+        """One origin, page after page."""
+        while True:
+            for url in self.urls(number):
+                try:
+                    async with self._gate.permit(url) as permit:
+                        await self._fetch(permit)
+                except polite.Unreachable as refusal:
+                    await asyncio.sleep(refusal.retry_after_s)
+                except polite.Disallowed:
+                    pass
+
+    async def fill(self) -> None:
+        """The other half of the origins; what was done is put again."""
+        for number in range(1, ORIGINS, 2):
+            await self._frontier.put_many(self.urls(number))
+
+    async def from_frontier(self) -> None:
+        async for permit in self._frontier:
+            async with permit:
+                await self._fetch(permit)
+            await self._frontier.put(permit.url, again=True)
+
+    async def _fetch(self, permit: polite.Permit) -> None:
+        with suppress(aiohttp.ClientError, TimeoutError):
+            url = URL(permit.url, encoded=True)
+            async with self._session.get(url, allow_redirects=False) as response:
+                permit.report(status=response.status, headers=response.headers)
+                await response.read()
+
+
+async def _watch(samples: list[Sample]) -> None:
+    started = time.monotonic()
+    while True:
+        await asyncio.sleep(_SAMPLE_EVERY_S)
+        samples.append(
+            Sample(
+                time.monotonic() - started,
+                _rss(),
+                len(list(Path("/proc/self/fd").iterdir())),
+                len(asyncio.all_tasks()),
+                threading.active_count(),
+            )
+        )
+
+
+def _rss() -> int:
+    """Octets of memory that the process has now (proc(5): the second field of statm, in pages)."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4_096

@@ -1,0 +1,418 @@
+"""A wall clock that is set, forward or back, by an hour or a month: no burst, no lost back-off, no month that did not pass."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import polite
+from polite.errors import Overloaded
+from polite.ports import Hold
+from polite.robots.fetching.exchange import Reply
+from polite.stores.memory import MemoryStore
+from polite.stores.sqlite import SqliteStore
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+HOUR = 3_600.0
+DAY = 24 * HOUR
+SITE = "https://site.test"
+ROBOTS = f"{SITE}/robots.txt"
+PAGE, PRIVATE = f"{SITE}/page", f"{SITE}/private"
+RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
+STEPS = [HOUR, 30 * DAY, -HOUR, -30 * DAY]
+
+
+class Server(ScriptedTransport):
+    """`times`: when it was asked for robots.txt or for a page."""
+
+    def __init__(self, *answers: Reply) -> None:
+        super().__init__({ROBOTS: answers or (RULES,)})
+        self.times: list[float] = []
+
+    async def get(self, ask: Any) -> Any:
+        self.times.append(now())
+        return await super().get(ask)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def step(clock: LoopClock, seconds: float) -> None:
+    clock.set_wall(clock.wall() + seconds)
+
+
+@asynccontextmanager
+async def opened(
+    server: Server, clock: LoopClock, store: Any = None, **robots: Any
+) -> AsyncIterator[polite.Gate]:
+    async with polite.open_gate(
+        "TestBot/1.0",
+        transports={"https": server},
+        clock=clock,
+        robots=polite.RobotsPolicy(**robots),
+        store=store,
+    ) as gate:
+        yield gate
+
+
+async def visit(gate: polite.Gate, server: Server, status: int = 200, **headers: str) -> None:
+    async with gate.permit(PAGE) as permit:
+        server.times.append(now())
+        permit.report(status=status, headers={name.replace("_", "-"): v for name, v in headers.items()})
+
+
+@pytest.mark.parametrize("seconds", STEPS)
+async def test_a_crowd_keeps_its_gaps_and_asks_for_robots_txt_at_most_once_more(seconds: float) -> None:
+    server, clock = Server(), LoopClock()
+
+    async with opened(server, clock) as gate:
+        crowd = [asyncio.create_task(visit(gate, server)) for _ in range(30)]
+        await asyncio.sleep(10.5)
+        step(clock, seconds)
+        await asyncio.sleep(5)
+        step(clock, -seconds)
+        await asyncio.gather(*crowd)
+
+    assert min(later - earlier for earlier, later in pairwise(server.times)) >= 1.0 - 1e-6
+    assert len(server.asked) <= 3
+    assert len(server.times) == 30 + len(server.asked)
+
+
+@pytest.mark.parametrize("seconds", STEPS)
+async def test_a_back_off_of_a_page_is_not_lost(seconds: float) -> None:
+    server, clock = Server(), LoopClock()
+
+    async with opened(server, clock) as gate:
+        await visit(gate, server)
+        await visit(gate, server, 429, Retry_After="7200")
+        refused_at = now()
+        step(clock, seconds)
+        await visit(gate, server)
+
+    assert server.times[-1] >= refused_at + 7_200
+    assert [time for time in server.times if refused_at < time < refused_at + 7_200] == []
+
+
+@pytest.mark.parametrize("seconds", STEPS)
+@pytest.mark.parametrize(
+    ("answer", "rest"), [(Reply(500), 900.0), (Reply(503, retry_after="7200"), 7_200.0), (Reply(503), 900.0)]
+)
+async def test_a_back_off_of_robots_txt_is_not_lost_and_nobody_hangs(
+    seconds: float, answer: Reply, rest: float
+) -> None:
+    server, clock = Server(answer), LoopClock()
+
+    async with opened(server, clock, retry_min=900.0, busy_retry_max=900.0) as gate:
+        await gate.check(PAGE)
+        failed_at = now()
+        step(clock, seconds)
+        while now() < rest - 1:
+            asked_at = now()
+            assert not await gate.check(PAGE)
+            assert now() == asked_at
+            standing = gate._origins.current(polite.Origin.of(SITE))
+            assert standing is not None
+            assert standing.fresh(clock.wall())
+            await asyncio.sleep(rest / 20)
+        told = (await gate.explain(PAGE)).snapshot
+        asked_before = len(server.asked)
+        await asyncio.sleep(failed_at + 1.25 * rest + abs(min(seconds, 0.0)) % (2 * HOUR) + 2 - now())
+        await gate.check(PAGE)
+
+    assert (asked_before, len(server.asked)) == (1, 2)
+    assert told.failures == 1
+
+
+async def test_what_a_refusal_says_is_true_after_the_clock_was_set() -> None:
+    server, clock = Server(Reply(500), RULES), LoopClock()
+
+    async with opened(server, clock, retry_min=3_600.0, busy_retry_max=3_600.0) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(600)
+        step(clock, 30 * DAY)
+        with pytest.raises(polite.Unreachable) as refusal:
+            await visit(gate, server)
+        await asyncio.sleep(refusal.value.retry_after_s)
+        await visit(gate, server)
+
+    assert 3_000.0 <= refusal.value.retry_after_s <= 3_000.0 + 900.0
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize("seconds", [30 * DAY, -30 * DAY])
+@pytest.mark.parametrize("keep_stale", [True, False])
+async def test_a_refresh_that_failed_is_not_tried_again_sooner(seconds: float, keep_stale: bool) -> None:
+    server, clock = Server(RULES, Reply(503, retry_after="7200")), LoopClock()
+
+    async with opened(server, clock, keep_stale=keep_stale) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(22 * HOUR)
+        await gate.check(PAGE)
+        await asyncio.sleep(1)
+        step(clock, seconds)
+        page, private = await gate.check(PAGE), await gate.check(PRIVATE)
+        await asyncio.sleep(7_000)
+        await gate.check(PAGE)
+
+    assert (page.allowed, private.allowed) == (keep_stale, False)
+    assert len(server.asked) == 2
+
+
+# Thirty days.
+
+
+async def failing_for(gate: polite.Gate, seconds: float) -> bool:
+    """Whether /page was ever allowed, asked at each half hour."""
+    ever, end = False, now() + seconds
+    while now() < end:
+        ever = ever or (await gate.check(PAGE)).allowed
+        await asyncio.sleep(HOUR / 2)
+    return ever
+
+
+@pytest.mark.parametrize("steps", [(30 * DAY, -30 * DAY), (-30 * DAY, 30 * DAY), (31 * DAY,), (-31 * DAY,)])
+async def test_a_clock_that_is_set_makes_no_thirty_days(steps: tuple[float, ...]) -> None:
+    server, clock = Server(Reply(500)), LoopClock()
+
+    async with opened(server, clock, store=MemoryStore()) as gate:
+        ever = await failing_for(gate, DAY)
+        for seconds in steps:
+            step(clock, seconds)
+            ever = ever or await failing_for(gate, DAY)
+        ever = ever or await failing_for(gate, 30 * DAY - (1 + len(steps)) * DAY)
+        explained = str(await gate.explain(PAGE))
+        await asyncio.sleep(3 * HOUR)
+        in_the_end = await failing_for(gate, 3 * HOUR)
+
+    assert not ever
+    assert "in 30.0 days" in explained
+    assert in_the_end
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+async def test_a_run_with_a_clock_that_is_behind_makes_no_thirty_days(kind: str, tmp_path: Path) -> None:
+    server, clock = Server(Reply(500)), LoopClock()
+    store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "crawl.sqlite", wall=clock.wall)
+
+    for seconds in (0.0, -20_000 * DAY, 20_000 * DAY):
+        step(clock, seconds)
+        asked_before = len(server.asked)
+        async with opened(server, clock, store=store) as gate:
+            assert not await failing_for(gate, DAY)
+        assert len(server.asked) - asked_before > 12
+
+
+async def test_a_clock_that_is_set_right_in_a_run_leaves_the_thirty_days_what_they_are() -> None:
+    server, clock, store = Server(Reply(500)), LoopClock(), MemoryStore()
+
+    async with opened(server, clock, store=store) as gate:
+        await failing_for(gate, 10 * DAY)
+    step(clock, -20_000 * DAY)
+    async with opened(server, clock, store=store) as gate:
+        ever = await failing_for(gate, DAY)
+        step(clock, 20_000 * DAY)
+        ever = ever or await failing_for(gate, 18.9 * DAY)
+        await asyncio.sleep(3 * HOUR)
+        in_the_end = await failing_for(gate, 3 * HOUR)
+
+    assert not ever
+    assert in_the_end
+
+
+async def test_a_clock_that_is_set_while_nobody_asks_makes_no_thirty_days() -> None:
+    server, clock = Server(Reply(500)), LoopClock()
+
+    async with opened(server, clock) as gate:
+        await failing_for(gate, HOUR)
+        await asyncio.sleep(5 * HOUR)
+        step(clock, 31 * DAY)
+        decision = await gate.check(PAGE)
+
+    assert not decision.allowed
+
+
+async def test_a_copy_goes_on_no_longer_than_either_clock_says_when_its_refresh_fails() -> None:
+    server, clock = Server(RULES, Reply(500)), LoopClock()
+
+    async with opened(server, clock, keep_stale=False) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(10 * HOUR)
+        step(clock, HOUR)
+        await asyncio.sleep(12 * HOUR)
+        assert await gate.check(PAGE)
+        await asyncio.sleep(1.5 * HOUR)
+        decision = await gate.check(PAGE)
+
+    assert not decision.allowed
+
+
+async def test_a_clock_that_was_behind_and_is_set_right_is_remembered_over_a_restart() -> None:
+    server, clock, store = Server(Reply(500)), LoopClock(), MemoryStore()
+
+    async with opened(server, clock, store=store) as gate:
+        await failing_for(gate, DAY)
+        step(clock, 40 * DAY)
+        await gate.check(PAGE)
+    async with opened(server, clock, store=store) as gate:
+        ever = await failing_for(gate, DAY)
+
+    assert not ever
+
+
+async def test_a_sleep_in_which_monotonic_time_stands_still_counts_for_nothing() -> None:
+    server, clock = Server(Reply(500)), LoopClock()
+
+    async with opened(server, clock) as gate:
+        ever = await failing_for(gate, DAY)
+        for _ in range(20):
+            step(clock, 2 * DAY)
+            ever = ever or await failing_for(gate, HOUR)
+
+    assert not ever
+
+
+@pytest.mark.parametrize("seconds", STEPS)
+async def test_the_last_copy_decides_whatever_the_clock(seconds: float) -> None:
+    server, clock = Server(RULES, Reply(500)), LoopClock()
+
+    async with opened(server, clock) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(25 * HOUR)
+        for each in (seconds, -seconds):
+            step(clock, each)
+            for _ in range(10):
+                assert (await gate.check(PAGE)).allowed
+                assert not (await gate.check(PRIVATE)).allowed
+                await asyncio.sleep(HOUR)
+
+
+# A copy that is good.
+
+
+@pytest.mark.parametrize(
+    ("seconds", "asked"), [(HOUR, 1), (DAY, 2), (30 * DAY, 2), (-HOUR, 1), (-30 * DAY, 2)]
+)
+async def test_a_copy_that_a_clock_makes_old_is_asked_for_once(seconds: float, asked: int) -> None:
+    server, clock = Server(), LoopClock()
+
+    async with opened(server, clock) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(60)
+        step(clock, seconds)
+        for _ in range(100):
+            await gate.check(PAGE)
+            await asyncio.sleep(1)
+
+    assert len(server.asked) == asked
+
+
+async def test_a_clock_that_is_set_back_keeps_a_copy_for_twice_its_time_at_most() -> None:
+    server, clock = Server(), LoopClock()
+
+    async with opened(server, clock, refresh_ahead=0) as gate:
+        await gate.check(PAGE)
+        await asyncio.sleep(23 * HOUR)
+        step(clock, -46.9 * HOUR)
+        while len(server.asked) == 1:
+            await asyncio.sleep(HOUR)
+            await gate.check(PAGE)
+
+    assert now() <= 2 * 24 * HOUR + 24 * HOUR
+
+
+@pytest.mark.parametrize(("seconds", "asked"), [(-HOUR, 1), (-2 * DAY, 2)])
+async def test_a_copy_of_a_clock_far_ahead_is_asked_for_again(seconds: float, asked: int) -> None:
+    server, clock, store = Server(), LoopClock(), MemoryStore()
+
+    for each in (0.0, seconds):
+        step(clock, each)
+        async with opened(server, clock, store=store) as gate:
+            await gate.check(PAGE)
+
+    assert len(server.asked) == asked
+
+
+async def test_a_clock_that_is_set_back_does_not_keep_new_origins_out() -> None:
+    server, clock = Server(), LoopClock()
+
+    async with opened(server, clock, max_origins=3) as gate:
+        for number in range(9):
+            url = f"https://host{number}.test/"
+            server.answer(f"{url}robots.txt", Reply(500, retry_after="600"))
+            try:
+                await gate.check(url)
+            except Overloaded:
+                break
+        step(clock, -30 * DAY)
+        await asyncio.sleep(1_000)
+
+        assert await gate.check(PAGE)
+
+
+# What is kept in a file.
+
+
+@pytest.mark.parametrize("seconds", STEPS)
+async def test_a_back_off_in_a_file_is_over_in_no_more_than_its_time_and_never_deleted_by_the_clock(
+    seconds: float, tmp_path: Path
+) -> None:
+    clock = LoopClock()
+    origin, path = polite.Origin.of(SITE), tmp_path / "crawl.sqlite"
+    first = SqliteStore(path, wall=clock.wall)
+    first.hold(origin, Hold(clock.wall(), clock.wall() + 7_200, "status 429, Retry-After 7200 s"))
+    await first.close()
+
+    step(clock, seconds)
+    second = SqliteStore(path, wall=clock.wall)
+    await second.open()
+    held = await second.held(origin)
+    await second.close()
+    step(clock, -seconds)
+    third = SqliteStore(path, wall=clock.wall)
+    set_right = await third.held(origin)
+    await third.close()
+
+    assert held is not None
+    assert set_right is not None
+    assert 0.0 <= held.left_s(clock.wall() + seconds) <= 7_200
+    assert set_right.left_s(clock.wall()) == pytest.approx(7_200, abs=1)
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(0.0, 600.0), (-HOUR, 900.0), (-30 * DAY, 900.0)])
+async def test_a_back_off_of_robots_txt_is_not_begun_anew_by_a_restart_unless_the_clock_went_back(
+    seconds: float, left: float
+) -> None:
+    server, clock, store = Server(Reply(500)), LoopClock(), MemoryStore()
+
+    async with opened(server, clock, store=store, retry_min=900.0, busy_retry_max=900.0) as gate:
+        await gate.check(PAGE)
+    await asyncio.sleep(300)
+    step(clock, seconds)
+    async with opened(server, clock, store=store, retry_min=900.0, busy_retry_max=900.0) as gate:
+        with pytest.raises(polite.Unreachable) as refusal:
+            await visit(gate, server)
+
+    assert left <= refusal.value.retry_after_s <= left + 225
+    assert len(server.asked) == 1
+
+
+async def test_a_run_with_a_clock_set_back_waits_a_kept_back_off_out(tmp_path: Path) -> None:
+    clock, path = LoopClock(), tmp_path / "crawl.sqlite"
+    first, second = Server(), Server()
+    async with opened(first, clock, store=str(path)) as gate:
+        await visit(gate, first)
+        await visit(gate, first, 429, Retry_After="7200")
+    ended_at = now()
+
+    step(clock, -HOUR)
+    async with opened(second, clock, store=str(path)) as gate:
+        await visit(gate, second)
+
+    assert second.times[0] - ended_at == pytest.approx(7_200, abs=1)

@@ -1,0 +1,102 @@
+"""A transport, a store or a listener raises what is no Exception, as pytest.fail does: all who wait are told, and nothing hangs."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+import polite
+from polite.robots.fetching.exchange import Ask, Reply
+from polite.stores.memory import MemoryStore
+from polite.testing import LoopClock, ScriptedTransport
+
+pytestmark = pytest.mark.virtual_time
+
+SITE = "https://a.test"
+
+
+class Abort(BaseException):
+    pass
+
+
+class Broken(ScriptedTransport):
+    """Serves rules for an hour, and raises from the `first` request on."""
+
+    def __init__(self, first: int, error: BaseException) -> None:
+        super().__init__({})
+        self.first, self.error, self.asked = first, error, 0
+
+    async def get(self, ask: Ask) -> Reply:
+        await asyncio.sleep(1)
+        self.asked += 1
+        if self.asked >= self.first:
+            raise self.error
+        return Reply(200, b"User-agent: *\nDisallow: /secret\n", cache_control="max-age=3600")
+
+
+class BrokenStore(MemoryStore):
+    async def save(self, *_: Any) -> None:
+        raise Abort("store")
+
+
+@asynccontextmanager
+async def opened(first: int = 1000, **options: Any) -> AsyncIterator[tuple[polite.Gate, Broken]]:
+    site = Broken(first, Abort("transport"))
+    async with polite.open_gate(
+        "TestBot/1.0", transports={"https": site}, clock=LoopClock(), **options
+    ) as gate:
+        yield gate, site
+
+
+def abort(event: object) -> None:
+    raise Abort("listener")
+
+
+@pytest.mark.parametrize(
+    ("first", "options"),
+    [(1, {}), (1000, {"listener": abort}), (1000, {"store": BrokenStore()})],
+    ids=["transport", "listener", "store"],
+)
+async def test_all_who_ask_for_the_rules_are_told(first: int, options: dict[str, Any]) -> None:
+    async with opened(first, **options) as (gate, _), asyncio.timeout(1_000):
+        asking = [
+            asyncio.ensure_future(gate.check(SITE)),
+            asyncio.ensure_future(gate.explain(SITE)),
+            asyncio.ensure_future(gate.permit(SITE).__aenter__()),
+        ]
+        ended = await asyncio.gather(*asking, return_exceptions=True)
+
+    assert [type(each) for each in ended] == [Abort] * 3
+
+
+async def test_a_frontier_fails_with_it() -> None:
+    async with opened(1) as (gate, _), asyncio.timeout(1_000):
+        with pytest.raises(RuntimeError, match=r"Abort\('transport'\)"):
+            async with polite.open_frontier(gate) as frontier:
+                await frontier.put(SITE)
+                await anext(frontier)
+
+
+async def test_a_frontier_fails_with_what_its_listener_raises() -> None:
+    def listen(event: object) -> None:
+        if isinstance(event, polite.events.Dropped | polite.events.Refused):
+            raise Abort("listener")
+
+    async with opened(listener=listen) as (gate, _), asyncio.timeout(1_000):
+        with pytest.raises(RuntimeError, match=r"Abort\('listener'\)"):
+            async with polite.open_frontier(gate) as frontier:
+                await frontier.put(f"{SITE}/secret")
+                await anext(frontier)
+
+
+async def test_rules_asked_for_ahead_of_time_in_vain_are_not_asked_for_at_each_question() -> None:
+    async with opened(2) as (gate, site), asyncio.timeout(10_000):
+        await gate.check(SITE)
+        await asyncio.sleep(3_300)
+        for _ in range(20):
+            assert await gate.check(SITE)
+            await asyncio.sleep(5)
+
+    assert site.asked == 2

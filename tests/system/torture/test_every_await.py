@@ -1,0 +1,241 @@
+"""Each await of gate, origins, flight, fetch, pacer and store fails once, on every path of the demo and of broken hosts."""
+
+import ast
+import asyncio
+import itertools
+from collections import Counter
+from pathlib import Path as File
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.system.torture.crawl import Crawl, open_files
+from tests.system.torture.loop import PatientLoop
+from tests.system.torture.saboteur import ROOT, Failure, Place, Saboteur
+from tests.system.torture.scenes import ALL, LATER, NESTED, REPLACED, SCENES, SHARED
+from tests.system.torture.stores import STORES, Opening, filled
+from tests.system.torture.web import CHANGED, CLOSED, HOSTILE, MOVING, ONE_ADDRESS, PATHS, PAUSED, Path
+
+# Thousands of crawls, most of whose time would be the disk's: what is written here need not outlive the machine.
+IN_MEMORY = File("/dev/shm") if File("/dev/shm").is_dir() else None
+
+
+def crawled(path: Path, scene: str, store: Opening, saboteur: Saboteur) -> None:
+    """One crawl on a loop of its own, after which no descriptor is open that was not before."""
+
+    async def main(folder: File) -> None:
+        await Crawl(path, lambda: store(folder), saboteur).play(ALL[scene])
+
+    before = open_files()
+    with TemporaryDirectory(dir=IN_MEMORY) as folder, asyncio.Runner(loop_factory=PatientLoop) as runner:
+        try:
+            runner.run(main(File(folder)))
+        except BaseException as error:
+            error.add_note(f"{saboteur.failure} at {saboteur.at}: {saboteur.struck_at}, {saboteur.victim}")
+            raise
+    assert open_files() == before, "a descriptor is left open"
+
+
+def tortured(path: Path, scene: str, store: Opening, failure: Failure) -> None:
+    """Crawl again and again, until an await later than the last would have to fail."""
+    for at in itertools.count():
+        saboteur = Saboteur(at, failure)
+        crawled(path, scene, store, saboteur)
+        if saboteur.victim is None:
+            assert at
+            return
+
+
+FAILURES = pytest.mark.parametrize("failure", Failure, ids=lambda f: f.name)
+BUSY, TWO = (path for path in PATHS if path.name in ("busy.test", "two at a time"))
+
+
+@FAILURES
+@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.name)
+def test_nothing_is_stuck_lost_or_wrongly_allowed_when_an_await_fails(path: Path, failure: Failure) -> None:
+    tortured(path, "gate", STORES["memory"], failure)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.name)
+def test_nor_with_a_store_in_a_file(path: Path) -> None:
+    tortured(path, "gate", STORES["file"], Failure.CANCEL)
+
+
+@FAILURES
+@pytest.mark.parametrize("scene", SCENES)
+def test_nor_without_a_store(scene: str, failure: Failure) -> None:
+    tortured(BUSY, scene, STORES["none"], failure)
+
+
+@FAILURES
+@pytest.mark.parametrize("store", ["memory", "file"])
+@pytest.mark.parametrize("scene", SCENES)
+def test_nor_when_gates_are_closed_and_askers_leave(scene: str, store: str, failure: Failure) -> None:
+    tortured(TWO, scene, STORES[store], failure)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> File:
+    """A file with what a crawl of two hosts left, one of them with a large robots.txt."""
+    name = tmp_path_factory.mktemp("filled") / "crawl.sqlite"
+    crawled(TWO, "gate", lambda _: str(name), Saboteur())
+    return name
+
+
+@FAILURES
+@pytest.mark.parametrize("scene", ["gate", "frontier"])
+def test_nor_when_the_store_knew_already(template: File, scene: str, failure: Failure) -> None:
+    tortured(TWO, scene, filled(template), failure)
+
+
+@FAILURES
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("path", [CHANGED, PAUSED], ids=lambda p: p.name)
+@pytest.mark.parametrize("scene", LATER)
+def test_nor_when_what_is_known_is_asked_for_again(
+    scene: str, path: Path, store: str, failure: Failure
+) -> None:
+    tortured(path, scene, STORES[store], failure)
+
+
+@FAILURES
+@pytest.mark.parametrize("store", ["memory", "file"])
+@pytest.mark.parametrize("scene", SHARED)
+def test_nor_when_another_crawler_was_told_since(scene: str, store: str, failure: Failure) -> None:
+    tortured(CHANGED, scene, STORES[store], failure)
+
+
+@FAILURES
+@pytest.mark.parametrize("path", [CLOSED, MOVING, ONE_ADDRESS], ids=lambda p: p.name)
+@pytest.mark.parametrize("scene", SCENES)
+def test_nor_when_turns_wait_for_opening_hours_and_addresses(
+    scene: str, path: Path, failure: Failure
+) -> None:
+    tortured(path, scene, STORES["none"], failure)
+
+
+@FAILURES
+@pytest.mark.parametrize("scene", NESTED)
+def test_nor_when_a_task_would_wait_for_itself(scene: str, failure: Failure) -> None:
+    tortured(ONE_ADDRESS, scene, STORES["none"], failure)
+
+
+@FAILURES
+@pytest.mark.parametrize("scene", LATER)
+def test_nor_when_addresses_are_asked_for_again(scene: str, failure: Failure) -> None:
+    tortured(ONE_ADDRESS, scene, STORES["none"], failure)
+
+
+@FAILURES
+@pytest.mark.parametrize("store", ["none", "file"])
+@pytest.mark.parametrize("scene", SCENES)
+def test_nor_when_a_thread_decides_about_long_urls(scene: str, store: str, failure: Failure) -> None:
+    tortured(HOSTILE, scene, STORES[store], failure)
+
+
+@FAILURES
+@pytest.mark.parametrize("store", ["none", "file"])
+@pytest.mark.parametrize("path", [CHANGED, HOSTILE], ids=lambda p: p.name)
+@pytest.mark.parametrize("scene", REPLACED)
+def test_nor_when_rules_are_replaced_before_a_permit_is_entered(
+    scene: str, path: Path, store: str, failure: Failure
+) -> None:
+    tortured(path, scene, STORES[store], failure)
+
+
+# What waits for something that never does: it cannot fail there.
+NEVER_SUSPEND = {
+    "gate.py: await self._turns.close()",
+    "turns.py: await self._pacer.close()",
+    "task_permit.py: await super().__aexit__(kind, error, trace)",
+    # A URL at a time here; it waits where `put` waits.
+    "frontier.py: await self._offered(url, draft, again=again, wait=wait) (2)",
+    "frontier.py: await _answered(batch)",
+    "frontier.py: await _answered(offers)",
+    "frontier.py: await _answered(offers) (2)",
+    "frontier.py: await asyncio.sleep(0)",
+    "frontier.py: await asyncio.sleep(0) (2)",
+    # Every 500 tasks of one origin, for the sake of others.
+    "approach.py: await asyncio.sleep(0)",
+    # Entered only while one is free; what waits for a free one is `acquire`.
+    "fetch.py: async with self._connections",
+    # Entering and leaving are done at once.
+    "fetch.py: async with asyncio.timeout(left_s)",
+    # Rules that expired, or were replaced and forgotten, while a thread decided: here no time passes meanwhile.
+    # tests/gate/test_rules_replaced_meanwhile.py has them expire.
+    "gate.py: await self._origins.standing(target.origin) (3)",
+    # What was good before the failure has been read.
+    "origins.py: await self._standing_of(origin, latest, standing)",
+    # A copy that another gate could not refresh is read in a thread if it is large.
+    "origins.py: await self._standing_of(origin, sound, before)",
+    # What is done after a failure: that would be the second.
+    "compose.py: await file.close()",
+    # Nobody is out when a crawl ends by itself; tests/frontier/test_frontier.py drains.
+    "frontier.py: await self._desk.nothing_out.wait()",
+}
+# What waits for a frontier's file: tests/frontier/durable/test_store.py, and the kills.
+FOR_A_FILE = {
+    "compose.py: await reserve.begin(frontier._desk)",
+    "compose.py: await reserve.close()",
+    "desk.py: await kept",
+    "frontier.py: await offer",
+    "frontier.py: await offered",
+}
+FILES = (
+    "gate.py", "origins.py", "flight.py", "fetch.py", "turns.py", "compose.py", "pacers/local.py", "stores/memory.py",
+    "stores/sqlite.py", "stores/worker.py", "frontier.py", "desk.py", "room.py", "approach.py", "lanes.py", "task_permit.py",
+    "addresses.py",
+)  # fmt: skip
+
+
+def awaits(file: str) -> list[tuple[str, set[int]]]:
+    """Each await and `async with` in a file of polite, and its lines. The second of the same words is called so."""
+    found = []
+    for node in ast.walk(ast.parse((ROOT / file).read_text())):
+        if isinstance(node, ast.Await):
+            found.append(
+                (f"{file}: {ast.unparse(node)}", set(range(node.lineno, (node.end_lineno or 0) + 1)))
+            )
+        elif isinstance(node, ast.AsyncWith):
+            text = ", ".join(ast.unparse(item) for item in node.items)
+            found.append((f"{file}: async with {text}", set(range(node.lineno, node.body[0].lineno))))
+    found.sort(key=lambda each: min(each[1]))
+    times: Counter[str] = Counter()
+    named = []
+    for text, lines in found:
+        times[text] += 1
+        named.append((text if times[text] == 1 else f"{text} ({times[text]})", lines))
+    return named
+
+
+def test_every_await_there_is_was_among_those_that_failed(template: File) -> None:
+    seen: set[Place] = set()
+    suspensions = 0
+    for path, scene, store in [
+        *((path, "gate", STORES[store]) for path in PATHS for store in ("memory", "file")),
+        *((TWO, scene, STORES[store]) for scene in SCENES for store in ("memory", "file")),
+        *((TWO, scene, filled(template)) for scene in ("gate", "frontier")),
+        *((path, scene, STORES[store]) for path in (CHANGED, PAUSED) for scene in LATER for store in STORES),
+        *((CHANGED, scene, STORES[store]) for scene in SHARED for store in ("memory", "file")),
+        *(
+            (path, scene, STORES["none"])
+            for path in (CLOSED, HOSTILE, MOVING, ONE_ADDRESS)
+            for scene in SCENES
+        ),
+        *((path, scene, STORES["none"]) for path in (CHANGED, HOSTILE) for scene in REPLACED),
+        *((ONE_ADDRESS, scene, STORES["none"]) for scene in (*LATER, *NESTED)),
+    ]:
+        saboteur = Saboteur()
+        crawled(path, scene, store, saboteur)
+        seen |= saboteur.places
+        suspensions += saboteur.seen
+
+    missed = {
+        text
+        for file in FILES
+        for text, lines in awaits(file)
+        if not lines & {line for name, line in seen if name == file}
+    }
+    assert missed == NEVER_SUSPEND | FOR_A_FILE
+    assert suspensions > 1_500
+    assert len(seen) > 35

@@ -1,0 +1,251 @@
+"""Which addresses are dialled, and which never are."""
+
+import socket
+from ipaddress import ip_address
+
+import pytest
+
+from polite.robots.policy import FetchPolicy
+from polite.transports.address_guard import (
+    AddressGuard,
+    AddressRefused,
+    blocked,
+    literal,
+    permitted,
+    public,
+    refusals,
+)
+
+NOT_PUBLIC = [
+    *(
+        "0.0.0.0",
+        "0.1.2.3",
+        "10.0.0.1",
+        "100.64.0.1",
+        "127.0.0.1",
+        "127.255.255.254",
+        "169.254.169.254",
+        "172.16.0.1",
+    ),
+    *("192.0.0.8", "192.0.2.1", "192.88.99.1", "192.168.1.1", "198.18.0.1", "198.51.100.1", "203.0.113.1"),
+    *("224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255"),
+    *(
+        "::",
+        "::1",
+        "fe80::1",
+        "fc00::1",
+        "fd12:3456::1",
+        "ff02::1",
+        "fec0::1",
+        "2001:db8::1",
+        "3fff::1",
+        "100::1",
+    ),
+    *("5f00::1", "64:ff9b:1::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1"),
+    "168.63.129.16",
+    *("2606:4700::5efe:a00:1", "2606:4700::200:5efe:a9fe:a9fe", "fd12::5efe:101:101", "fe80::5efe:101:101"),
+    "2001:0:a00:1::fefe:fefe",
+    *("64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2002:c0a8:101::1", "2001:0:4136:e378:8000:63bf:3fff:fdd2"),
+]
+PUBLIC = [
+    "1.1.1.1",
+    "93.184.216.34",
+    "2606:4700::1111",
+    "2a00:1450:4001:81b::200e",
+    "::ffff:1.1.1.1",
+    "64:ff9b::101:101",
+    "2606:4700::5efe:101:101",
+    "2606:4700::200:5efe:101:101",
+    "2606:4700::100:5efe:a00:1",
+]
+# Metadata services that are not link-local, and private addresses inside an IPv6 one.
+METADATA = ["100.100.100.200", "168.63.129.16", "192.0.0.192"]
+METADATA_IPV6 = ["fd00:ec2::254", "fd20:ce::254", "fd00:42::42", "fd00:a9fe:a9fe::1"]
+CARRYING = {
+    "mapped": "::ffff:{}",
+    "compatible": "::{}",
+    "NAT64": "64:ff9b::{}",
+    "local NAT64": "64:ff9b:1::{}",
+    "ISATAP": "2606:4700::5efe:{}",
+    "private ISATAP": "fd12::5efe:{}",
+    "unique ISATAP": "2606:4700::200:5efe:{}",
+    "link-local ISATAP": "fe80::5efe:{}",
+}
+
+
+def sixtofour(address: str) -> str:
+    return str(ip_address((0x2002 << 112) | (int(ip_address(address)) << 80) | 1))
+
+
+def teredo(client: str, server: str = "65.54.227.120") -> str:
+    upper = (0x2001_0000 << 96) | (int(ip_address(server)) << 64) | (0x8000_63BF << 32)
+    return str(ip_address(upper | (int(ip_address(client)) ^ 0xFFFF_FFFF)))
+
+
+@pytest.mark.parametrize("address", NOT_PUBLIC)
+def test_an_address_that_is_not_public_is_refused(address: str) -> None:
+    assert not permitted(ip_address(address), FetchPolicy())
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_a_public_address_is_dialled(address: str) -> None:
+    assert public(ip_address(address))
+
+
+def test_a_teredo_address_counts_as_the_client_it_carries() -> None:
+    assert not public(ip_address("2001:0:4136:e378:8000:63bf:f5ff:fffe"))  # carries 10.0.0.1
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "::1", "fd12::1"])
+def test_private_addresses_are_dialled_when_the_policy_says_so(address: str) -> None:
+    assert permitted(ip_address(address), FetchPolicy(allow_private=True))
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "169.254.169.254",
+        "::ffff:169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "fe80::1",
+        "0.0.0.0",
+        "::",
+        "224.0.0.1",
+    ],
+)
+def test_a_metadata_service_is_not_what_private_means(address: str) -> None:
+    assert not permitted(ip_address(address), FetchPolicy(allow_private=True))
+    assert permitted(ip_address(address), FetchPolicy(allowed_networks=[address]))
+
+
+@pytest.mark.parametrize("address", [*METADATA, *METADATA_IPV6])
+def test_no_clouds_metadata_service_is_what_private_means(address: str) -> None:
+    assert not permitted(ip_address(address), FetchPolicy())
+    assert not permitted(ip_address(address), FetchPolicy(allow_private=True))
+    assert permitted(ip_address(address), FetchPolicy(allowed_networks=[address]))
+
+
+@pytest.mark.parametrize("inner", ["10.0.0.1", "127.0.0.1", "192.168.1.1", "169.254.169.254", *METADATA])
+def test_a_private_address_inside_another_is_not_what_private_means(inner: str) -> None:
+    outer = [form.format(inner) for form in CARRYING.values()] + [
+        sixtofour(inner),
+        teredo(inner),
+        teredo("1.1.1.1", server=inner),
+    ]
+
+    for address in outer:
+        assert not permitted(ip_address(address), FetchPolicy()), address
+        assert not permitted(ip_address(address), FetchPolicy(allow_private=True)), address
+        assert permitted(ip_address(address), FetchPolicy(allowed_networks=[address])), address
+
+
+@pytest.mark.parametrize("kind", ["mapped", "compatible", "NAT64", "ISATAP", "private ISATAP"])
+def test_a_public_address_inside_another_is_dialled_where_private_ones_are(kind: str) -> None:
+    address = ip_address(CARRYING[kind].format("1.1.1.1"))
+
+    assert permitted(address, FetchPolicy(allow_private=True))
+
+
+def test_a_denied_network_wins_inside_isatap_too() -> None:
+    policy = FetchPolicy(denied_networks=["1.1.1.0/24"])
+
+    assert not permitted(ip_address("2606:4700::5efe:1.1.1.1"), policy)
+
+
+def test_an_allowed_network_opens_that_network_only() -> None:
+    policy = FetchPolicy(allowed_networks=["127.0.0.0/8"])
+
+    assert permitted(ip_address("127.9.9.9"), policy)
+    assert not permitted(ip_address("10.0.0.1"), policy)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "1.1.1.1",
+        "::ffff:1.1.1.1",
+        "64:ff9b::101:101",
+        "2002:101:101::1",
+        "2001:0:4136:e378:8000:63bf:fefe:fefe",
+    ],
+)
+def test_a_denied_network_wins_in_every_spelling(address: str) -> None:
+    policy = FetchPolicy(allow_private=True, allowed_networks=["0.0.0.0/0"], denied_networks=["1.1.1.0/24"])
+
+    assert not permitted(ip_address(address), policy)
+
+
+def info(host: str) -> tuple[object, ...]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return (family, socket.SOCK_STREAM, 0, "", (host, 80))
+
+
+def test_the_guard_refuses_before_any_socket_exists(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_socket(*arguments: object) -> None:
+        raise AssertionError("a socket was made")
+
+    monkeypatch.setattr(socket, "socket", no_socket)
+
+    with refusals() as seen, pytest.raises(AddressRefused, match="allowed_networks"):
+        AddressGuard(FetchPolicy())(info("169.254.169.254"))
+    assert seen == ["169.254.169.254"]
+
+
+def test_a_refusal_names_the_option_that_would_permit_the_address() -> None:
+    with pytest.raises(
+        AddressRefused, match=r"10\.0\.0\.1 is not public and blocked; use FetchPolicy\.allow_private or"
+    ):
+        AddressGuard(FetchPolicy())(info("10.0.0.1"))
+    with pytest.raises(AddressRefused, match="is blocked; only FetchPolicy.allowed_networks can permit it"):
+        AddressGuard(FetchPolicy(allow_private=True))(info("169.254.169.254"))
+
+
+def test_a_refusal_names_no_option_that_would_not_help() -> None:
+    with pytest.raises(AddressRefused, match="is blocked; only FetchPolicy.allowed_networks can permit it"):
+        AddressGuard(FetchPolicy())(info("169.254.169.254"))
+    with pytest.raises(AddressRefused, match="is blocked by FetchPolicy.denied_networks"):
+        AddressGuard(FetchPolicy(denied_networks=["10.0.0.0/8"]))(info("10.0.0.1"))
+
+
+def test_several_refused_addresses_are_named_together() -> None:
+    text = blocked(["10.0.0.1", "fe80::1%eth0", "nonsense"], FetchPolicy())
+
+    assert (
+        text
+        == "10.0.0.1, fe80::1%eth0, nonsense are blocked; only FetchPolicy.allowed_networks can permit them"
+    )
+
+
+def test_a_scope_id_does_not_hide_an_address() -> None:
+    with pytest.raises(AddressRefused):
+        AddressGuard(FetchPolicy())(info("fe80::1%eth0"))
+
+
+def test_what_is_no_address_is_refused() -> None:
+    with pytest.raises(AddressRefused, match="not an IP address"):
+        AddressGuard(FetchPolicy(allow_private=True))(info("localhost"))
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("0x7f.1", "127.0.0.1"),
+        ("2130706433", "127.0.0.1"),
+        ("010.0.0.1", "8.0.0.1"),
+        ("[::1]", "::1"),
+        ("::ffff:1.1.1.1", "::ffff:1.1.1.1"),
+        ("fe80::1%25eth0", "fe80::1"),
+    ],
+)
+def test_a_host_that_is_an_address_is_known_in_each_spelling(host: str, address: str) -> None:
+    assert literal(host) == ip_address(address)
+
+
+@pytest.mark.parametrize("host", ["example.com", "1.1.1.1.example.com", "", "a b", "256.256.256.256"])
+def test_a_host_that_is_a_name_or_nothing_is_no_address(host: str) -> None:
+    assert literal(host) is None
+
+
+def test_the_guard_makes_the_socket_of_a_permitted_address() -> None:
+    with AddressGuard(FetchPolicy(allow_private=True))(info("127.0.0.1")) as made:
+        assert made.family is socket.AF_INET

@@ -1,0 +1,84 @@
+"""The glance that saves parsing: it may overlook a canonical URL, it must never take another for one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from polite.errors import InvalidURL
+from polite.url.fast_path import plain_origin, plain_path
+from polite.url.parse import parse_url
+
+
+@pytest.mark.parametrize("host", ["example.com", "localhost", "a.b-c.d_e.f1", "1.2.com", "xn--mller-kva.eu"])
+def test_a_common_origin_is_recognised(host):
+    assert plain_origin(f"https://{host}") == ("https", host)
+
+
+@pytest.mark.parametrize(
+    "host", ["Example.com", "1.2", "a.0x1", "a..b", "a.", "", "a:1", "a@b", "a?", "a\n", "é", "a%41"]
+)
+def test_any_other_origin_is_left_to_the_parser(host):
+    assert plain_origin(f"https://{host}") is None
+
+
+def test_an_ftp_origin_is_left_to_the_parser():
+    assert plain_origin("ftp://example.com") is None
+
+
+@pytest.mark.parametrize(
+    ("tail", "path"),
+    [
+        ("/", "/"),
+        ("/a/b.html?q=1&r[]={x}", "/a/b.html?q=1&r[]={x}"),
+        ("/a#b c", "/a"),
+        ("/?#", "/?"),
+        ("/%20%2f%2", "/%20%2f%2"),
+    ],
+)
+def test_a_common_path_is_recognised_up_to_its_fragment(tail, path):
+    assert plain_path(f"https://a{tail}", 9) == path
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        "/./a",
+        "/a/..",
+        "/a/%2e",
+        "/a/%2E%2e/",
+        "/é",
+        "/a b",
+        "/a\\b",
+        "/a\n",
+        "/{",
+        "/^",
+        "/?'",
+        '/?"',
+        "/? ",
+        "/\x7f",
+    ],
+)
+def test_any_other_path_is_left_to_the_parser(tail):
+    assert plain_path(f"https://a{tail}", 9) is None
+
+
+@given(st.text(st.sampled_from("aB1-_.:/?#@%2eE'\"{}[]^|~\\ \té"), max_size=12))
+def test_what_is_taken_for_plain_is_what_the_parser_makes_of_it(text):
+    origin, path = plain_origin(f"http://{text}"), plain_path(f"http://a/{text}", 8)
+
+    assert (
+        origin is None
+        or parse_url(f"http://{text}").href == f"{origin[0]}://{origin[1]}/" == f"http://{text}/"
+    )
+    assert path is None or parse_url(f"http://a/{text}").path_and_query == path
+
+
+@given(st.text(st.characters(max_codepoint=0x7F), max_size=3))
+def test_no_host_is_plain_that_the_parser_refuses(text):
+    origin = plain_origin(f"http://{text}")
+
+    if origin is not None:
+        try:
+            assert parse_url(f"http://{text}").host == origin[1]
+        except InvalidURL:
+            pytest.fail(f"{text!r} is no host")
