@@ -11,7 +11,7 @@ from polite.errors import (
     PermitMisused,
     PoliteError,
     StoreFailed,
-    shown,
+    redact_url,
 )
 from polite.frontier.checked_scheduler import SchedulerFailed
 from polite.frontier.frontier import Frontier, FrontierClosed
@@ -20,10 +20,10 @@ from polite.gate.explanation import Explanation
 from polite.gate.gate import Gate, Permit
 from polite.origin import Origin, Target
 from polite.pacing.policy import Anchor, PacingPolicy
-from polite.pacing.scopes import OwnScope, ScopeLimit, Scopes
+from polite.pacing.scopes import CustomScope, ScopeLimit, Scopes
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect, dialect
-from polite.robots.errors import Disallowed, Unreachable
+from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.robots.indexing import ImagePreview, Indexing, indexing
 from polite.robots.lint.lint import Finding, lint
 from polite.robots.parse import Robots, parse
@@ -32,7 +32,7 @@ from polite.robots.reason import Reason
 from polite.robots.rules import Decision, Rule, RuleSet
 from polite.robots.serialization import CorruptRobots
 from polite.robots.signals import CleanParam, Signals, SignalSet
-from polite.robots.trace import Explained, Match, Sensitivity
+from polite.robots.trace import DecisionTrace, Match, Sensitivity
 from polite.task import Admission, Task
 from polite.transports.connector import guarded_connector
 from polite.version import __version__
@@ -47,10 +47,11 @@ __all__ = [
     "Anchor",
     "CleanParam",
     "CorruptRobots",
+    "CustomScope",
     "Decision",
+    "DecisionTrace",
     "Dialect",
     "Disallowed",
-    "Explained",
     "Explanation",
     "FetchPolicy",
     "Finding",
@@ -66,7 +67,6 @@ __all__ = [
     "Match",
     "Origin",
     "Overloaded",
-    "OwnScope",
     "PacingPolicy",
     "Permit",
     "PermitMisused",
@@ -74,6 +74,7 @@ __all__ = [
     "Reason",
     "Robots",
     "RobotsPolicy",
+    "RobotsUnreachable",
     "Rule",
     "RuleSet",
     "SchedulerFailed",
@@ -86,7 +87,6 @@ __all__ = [
     "Target",
     "Task",
     "TaskPermit",
-    "Unreachable",
     "UserAgent",
     "__version__",
     "dialect",
@@ -96,6 +96,6 @@ __all__ = [
     "open_frontier",
     "open_gate",
     "parse",
+    "redact_url",
     "schedulers",
-    "shown",
 ]

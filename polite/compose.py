@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar, Unpack
 
 from polite.clock import SystemClock
-from polite.errors import InvalidOption, shown
+from polite.errors import InvalidOption, redact_url
 from polite.events import Event
 from polite.frontier.frontier import Frontier, FrontierOptions
 from polite.gate.address_book import AddressBook
@@ -21,15 +21,15 @@ from polite.origin import Origin
 from polite.pacers.local import LocalPacer
 from polite.pacing.effective_policy import Rulings
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.scopes import BoundScopes, ScopePolicy, Scopes
+from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
 from polite.ports import (
     AddressSource,
+    BackOffStore,
     Clock,
-    Hold,
-    HoldStore,
     InformedThrottle,
     Listener,
     RobotsStore,
+    SavedBackOff,
     Scheduler,
     Throttle,
     Transport,
@@ -151,7 +151,7 @@ async def _kept(store: RobotsStore | str | os.PathLike[str] | None, clock: Clock
         raise InvalidOption(f"store={store!r}: a RobotsStore or the name of a file is needed")
     if "://" in str(store):
         raise InvalidOption(
-            f"store={shown(str(store))!r}: not yet; a RobotsStore or the name of a file is needed"
+            f"store={redact_url(str(store))!r}: not yet; a RobotsStore or the name of a file is needed"
         )
     # Imported here: a crawler that keeps nothing loads no database.
     from polite.stores.sqlite import SqliteStore
@@ -168,12 +168,12 @@ async def _kept(store: RobotsStore | str | os.PathLike[str] | None, clock: Clock
 
 def _keep_rest(store: RobotsStore | None, clock: Clock) -> Callable[[Origin, float, str], None] | None:
     """Writes a rest through to the store, where it keeps such."""
-    if not isinstance(store, HoldStore):
+    if not isinstance(store, BackOffStore):
         return None
 
     def keep(origin: Origin, rest_s: float, because: str) -> None:
         now = clock.wall()
-        store.hold(origin, Hold(now, now + rest_s, because))
+        store.hold(origin, SavedBackOff(now, now + rest_s, because))
 
     return keep
 
@@ -198,7 +198,7 @@ def _scopes(pacing: PacingPolicy, book: AddressBook | None) -> ScopePolicy:
     if not isinstance(pacing.scopes, Scopes):
         return pacing.scopes
     if pacing.scopes.domain is None:
-        return BoundScopes(pacing.scopes, addresses=book)
+        return ScopeResolver(pacing.scopes, addresses=book)
     # Imported here: the list is in a package of its own, and only who asks for domains needs it.
     try:
         from polite.pacing.public_suffix import registrable_domains
@@ -207,7 +207,7 @@ def _scopes(pacing: PacingPolicy, book: AddressBook | None) -> ScopePolicy:
             "Scopes(domain=...) needs the public suffix list: pip install 'polite-crawl[domains]'"
         ) from error
 
-    return BoundScopes(pacing.scopes, domain_of=registrable_domains(), addresses=book)
+    return ScopeResolver(pacing.scopes, domain_of=registrable_domains(), addresses=book)
 
 
 def _address_book(
@@ -251,12 +251,12 @@ async def open_frontier(
         return
     # Imported here: a crawler that keeps nothing loads no database.
     from polite.frontier.durable.active_origin import WINDOW
-    from polite.frontier.durable.store import Reserve
+    from polite.frontier.durable.store import DurableTaskStore
     from polite.frontier.sqlite.database import QueueFile
 
     limits, order = frontier._limits, _order(scheduler)
     file = QueueFile(_queue_path(store), order=order, window=WINDOW, max_done=limits.max_done)
-    reserve = Reserve(gate, file, limits, order)
+    reserve = DurableTaskStore(gate, file, limits, order)
     try:
         await reserve.begin(frontier._desk)
         frontier.keep_in(reserve)

@@ -18,7 +18,7 @@ _ESCAPED_AT = re.compile(r"%40")
 _NESTED = re.compile(r"(?<=[/\\]{2})(?:[^/\\?#@]*+@)++")
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """A URL as it may stand in an error or a log line: without credentials or control characters, and short."""
     text = _without_credentials(_UNSEEN.sub("", url.lstrip(_C0_AND_SPACE)))
     head = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[:_SHOWN])
@@ -47,7 +47,7 @@ class PoliteError(Exception):
 
     def __init__(self, message: str, *, url: str | None = None) -> None:
         super().__init__(message)
-        self.url = None if url is None else shown(url)
+        self.url = None if url is None else redact_url(url)
 
 
 class InvalidURL(PoliteError, ValueError):
@@ -58,7 +58,7 @@ class InvalidURL(PoliteError, ValueError):
 
     def __init__(self, url: str, reason: str, position: int | None = None) -> None:
         where = "" if position is None else f" (at character {position})"
-        super().__init__(f"{shown(url)!r} is no URL to fetch: {reason}{where}", url=url)
+        super().__init__(f"{redact_url(url)!r} is no URL to fetch: {reason}{where}", url=url)
         self.reason = reason
         self.position = position
 

@@ -38,7 +38,7 @@ class Granted:
 
 
 @dataclass(frozen=True, slots=True)
-class Slowed:
+class BackedOff:
     """An origin refused (429, 503): it rests for `pause_s`, because of what `because` says."""
 
     origin: str
@@ -48,7 +48,7 @@ class Slowed:
 
 
 @dataclass(frozen=True, slots=True)
-class Waited:
+class PermitDelayed:
     """A permit waits from now: `scope` holds it for `for_s` at least, because of what `because` says (None: turns under way)."""
 
     url: str
@@ -74,7 +74,7 @@ class Reclaimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class CircuitOpened:
     """An origin failed `failures` times in a row: its circuit is open for `for_s`, and then one request goes alone."""
 
     origin: str
@@ -84,7 +84,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class CircuitClosed:
     """The one request was answered, with `status`: the origin's circuit is closed, and requests go as before."""
 
     origin: str
@@ -92,7 +92,7 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
-class PutOff:
+class OriginPostponed:
     """A frontier asks an origin again in `for_s`: its robots.txt could not be had; `tasks` of it wait meanwhile."""
 
     origin: str
@@ -123,13 +123,13 @@ Event = (
     RobotsFetched
     | Refused
     | Granted
-    | Waited
+    | PermitDelayed
     | Skipped
     | Reclaimed
-    | Slowed
-    | Opened
-    | Closed
-    | PutOff
+    | BackedOff
+    | CircuitOpened
+    | CircuitClosed
+    | OriginPostponed
     | Retried
     | Dropped
 )

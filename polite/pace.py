@@ -60,7 +60,7 @@ class RequestRate:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedPace:
+class RequestedPace:
     """All that a file asks about pace, for one agent: seconds between requests, rates, and when the site is open."""
 
     crawl_delay: float | None = None

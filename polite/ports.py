@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from polite.events import Event
 from polite.origin import Origin
 from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Circumstances, Pause
+from polite.pacing.pause import Pause, ThrottleContext
 from polite.pacing.scope_table import Concurrency, Provisional, Rest
 from polite.pacing.turnstile import Outlook, Turn
 from polite.robots.fetching.exchange import Ask, Failed, Reply
@@ -86,7 +86,7 @@ class AddressSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class SavedBackOff:
     """An origin rests from `since` until `until` (wall seconds), because of what `because` says."""
 
     since: float
@@ -99,10 +99,10 @@ class Hold:
 
 
 @runtime_checkable
-class HoldStore(RobotsStore, Protocol):
+class BackOffStore(RobotsStore, Protocol):
     """A RobotsStore that keeps long back-offs too, so that they outlive the process."""
 
-    def hold(self, origin: Origin, hold: Hold) -> None:
+    def hold(self, origin: Origin, hold: SavedBackOff) -> None:
         """Keep it, unless one that ends later is kept already. Returns at once, and never raises.
 
         One whose `since` lies ahead was dated by a clock that was ahead: it lasts no longer than `left_s` says.
@@ -112,7 +112,7 @@ class HoldStore(RobotsStore, Protocol):
         """
         ...
 
-    async def held(self, origin: Origin) -> Hold | None:
+    async def held(self, origin: Origin) -> SavedBackOff | None:
         """The hold kept for the origin, over or not."""
         ...
 
@@ -131,7 +131,7 @@ class InformedThrottle(Protocol):
     Where it is used, `outcome.elapsed_s` says how long the answer took, from the grant to the report.
     """
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
         """`given`: what the file asks (Crawl-delay, Request-rates, Visit-time), the strikes, and the wall clock."""
         ...
 

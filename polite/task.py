@@ -13,7 +13,7 @@ class Task:
 
     `number`: 1 for the first that was put, and so on; a task that comes back keeps it. `priority`: the greater goes first, where
     the scheduler looks at it. `depth`: links from where the crawl began. `deadline` and `not_before` are Unix time, or None.
-    `tries`: how often it was given out before. `asked_at`: monotonic seconds at which it was put, or came back. `payload` is yours.
+    `tries`: how often it was given out before. `queued_at`: monotonic seconds, when it was put or requeued. `payload` is yours.
     """
 
     target: Target
@@ -23,7 +23,7 @@ class Task:
     deadline: float | None = None
     not_before: float | None = None
     tries: int = 0
-    asked_at: float = field(default=0.0, repr=False)
+    queued_at: float = field(default=0.0, repr=False)
     payload: Any = field(default=None, repr=False)
 
     @property

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from polite.pace import AskedPace, RequestRate, VisitTime
+from polite.pace import RequestedPace, RequestRate, VisitTime
 
 DAY = 86_400.0
 MIDNIGHT = 19_676 * DAY
@@ -52,16 +52,16 @@ def test_a_rate_counts_within_its_window() -> None:
 def test_the_slowest_of_all_that_is_asked_at_any_hour() -> None:
     rates = (RequestRate(1, 5.0), RequestRate(1, 60.0, VisitTime(0, 1)))
 
-    assert AskedPace().slowest_s is None
-    assert AskedPace(3.0).slowest_s == 3.0
-    assert AskedPace(90.0, rates).slowest_s == 90.0
-    assert AskedPace(None, rates).slowest_s == 60.0
+    assert RequestedPace().slowest_s is None
+    assert RequestedPace(3.0).slowest_s == 3.0
+    assert RequestedPace(90.0, rates).slowest_s == 90.0
+    assert RequestedPace(None, rates).slowest_s == 60.0
 
 
 def test_a_site_without_hours_is_always_open() -> None:
-    assert (AskedPace().opens_in_s(at(3)), AskedPace().closed_for_s(at(3))) == (0.0, 0.0)
-    assert AskedPace(None, (), VisitTime(360, 525)).opens_in_s(at(5)) == 3_600.0
-    assert AskedPace(None, (), VisitTime(360, 525)).closed_for_s(at(9)) == 900.0
+    assert (RequestedPace().opens_in_s(at(3)), RequestedPace().closed_for_s(at(3))) == (0.0, 0.0)
+    assert RequestedPace(None, (), VisitTime(360, 525)).opens_in_s(at(5)) == 3_600.0
+    assert RequestedPace(None, (), VisitTime(360, 525)).closed_for_s(at(9)) == 900.0
 
 
 def test_all_of_it_can_be_read() -> None:

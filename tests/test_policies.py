@@ -82,16 +82,14 @@ def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
 
 def test_a_policy_may_differ_at_one_origin_and_follows_the_rest() -> None:
     origin = Origin.of("https://example.com")
-    policy = (
-        PacingPolicy().for_origin("https://EXAMPLE.com:443/x", min_delay=5).for_origin(origin, jitter=0.5)
-    )
+    policy = PacingPolicy().override("https://EXAMPLE.com:443/x", min_delay=5).override(origin, jitter=0.5)
 
     slower = replace(policy, backoff=60.0)
 
     assert (policy.at(origin).min_delay, policy.at(origin).jitter, policy.min_delay) == (5, 0.5, 1.0)
     assert (slower.at(origin).min_delay, slower.at(origin).backoff) == (5, 60.0)
     assert slower.at(Origin.of("https://other.example")) is slower
-    assert slower.for_origin(origin, min_delay=7).at(origin).min_delay == 7
+    assert slower.override(origin, min_delay=7).at(origin).min_delay == 7
     assert hash(policy) == hash(replace(policy))
 
 
@@ -104,15 +102,15 @@ def test_a_policy_may_differ_at_one_origin_and_follows_the_rest() -> None:
 )
 def test_what_cannot_be_at_one_origin_is_refused_by_name(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidOption, match=message):
-        PacingPolicy().for_origin("https://example.com", **options)
-    with pytest.raises(InvalidOption, match=message.replace("for_origin", "overrides")):
+        PacingPolicy().override("https://example.com", **options)
+    with pytest.raises(InvalidOption, match=message.replace("override", "overrides")):
         PacingPolicy(overrides=((Origin.of("https://example.com"), tuple(options.items())),))
 
 
 def test_a_policy_of_two_thousand_origins_is_made_in_no_time() -> None:
     policy, start = PacingPolicy(), time.process_time()
     for number in range(2_000):
-        policy = policy.for_origin(Origin("https", f"host{number}.example", None), min_delay=number)
+        policy = policy.override(Origin("https", f"host{number}.example", None), min_delay=number)
 
     assert time.process_time() - start < 5.0
     assert policy.at(Origin.of("https://host7.example")).min_delay == 7

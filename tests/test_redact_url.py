@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.errors import InvalidURL, shown
+from polite.errors import InvalidURL, redact_url
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from polite.errors import InvalidURL, shown
     ],
 )
 def test_credentials_are_not_shown(url, expected):
-    assert shown(url) == expected
+    assert redact_url(url) == expected
 
 
 @pytest.mark.parametrize(
@@ -48,21 +48,21 @@ def test_credentials_are_not_shown(url, expected):
     ],
 )
 def test_an_at_sign_outside_of_credentials_stays(url):
-    assert shown(url) == url
+    assert redact_url(url) == url
 
 
 def test_a_credential_longer_than_what_is_shown_is_not_shown():
-    text = shown("http://" + "secret" * 500 + ":secret@host/")
+    text = redact_url("http://" + "secret" * 500 + ":secret@host/")
 
     assert text == "http://host/"
 
 
 def test_control_characters_are_spelt_out():
-    assert shown("http://host/\x1b[31m\u202e") == "http://host/\\x1b[31m\\u202e"
+    assert redact_url("http://host/\x1b[31m\u202e") == "http://host/\\x1b[31m\\u202e"
 
 
 def test_a_long_url_is_cut_and_its_length_told():
-    text = shown("http://host/" + "a" * 1_000_000)
+    text = redact_url("http://host/" + "a" * 1_000_000)
 
     assert text.endswith("... (1000012 characters)")
     assert len(text) < 250
@@ -81,7 +81,7 @@ def test_an_error_shows_no_credential():
     st.text("cd:.]", max_size=4),
 )
 def test_whatever_stands_before_the_at_sign_is_not_shown(scheme, slashes, before, after):
-    assert "SECRET" not in shown(f"{scheme}{slashes}{before}SECRET{before}@host{after}/path")
+    assert "SECRET" not in redact_url(f"{scheme}{slashes}{before}SECRET{before}@host{after}/path")
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_whatever_stands_before_the_at_sign_is_not_shown(scheme, slashes, before
     ],
 )
 def test_an_escaped_at_sign_does_not_show_a_password(url: str) -> None:
-    assert "s3cret" not in shown(url)
+    assert "s3cret" not in redact_url(url)

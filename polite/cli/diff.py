@@ -11,7 +11,7 @@ from typing import NamedTuple
 from polite.cli import file, stdin, urls
 from polite.cli.exit_codes import Exit
 from polite.cli.url_report import as_object
-from polite.errors import InvalidURL, shown
+from polite.errors import InvalidURL, redact_url
 from polite.origin import Target
 from polite.robots.agent import UserAgent
 from polite.robots.bindings import Bindings
@@ -100,7 +100,7 @@ def _changed(paths: Sequence[tuple[str, str]], before: RuleSet, after: RuleSet) 
 
 def _as_text(name: str, change: _Change) -> str:
     url, before, after = change
-    return f"{_WORDS[before.allowed]} -> {_WORDS[after.allowed]}  {name}  {shown(url)}\n    was {before}\n    now {after}"
+    return f"{_WORDS[before.allowed]} -> {_WORDS[after.allowed]}  {name}  {redact_url(url)}\n    was {before}\n    now {after}"
 
 
 def _as_json(name: str, change: _Change) -> str:

@@ -10,12 +10,12 @@ from polite.cli.exit_codes import Exit
 from polite.cli.gate import gate
 from polite.cli.options import spoken
 from polite.cli.url_report import exit_for
-from polite.errors import shown
+from polite.errors import redact_url
 from polite.robots.fetching.result import Found
 from polite.robots.lines import readable, rows
 from polite.robots.parse import Robots, parse
 from polite.robots.rules import Decision
-from polite.robots.trace import Explained
+from polite.robots.trace import DecisionTrace
 
 # Lines of the file that are shown: of more matching rules nobody reads the rest.
 _MOST_SHOWN = 60
@@ -40,7 +40,7 @@ def _by_file(options: argparse.Namespace) -> Decision:
     body = file.octets(options.robots)
     robots = parse(body, options.dialect)
     decision, bound = robots.decide(options.agent, options.url), robots.rules_for(options.agent)
-    print(shown(options.url))
+    print(redact_url(options.url))
     print(f"  {decision}")
     print(f"  Crawl-delay: {'none' if bound.crawl_delay is None else f'{bound.crawl_delay:g} s'}")
     _show(robots, body, options)
@@ -56,12 +56,12 @@ def _show(robots: Robots, body: bytes, options: argparse.Namespace) -> None:
         print(f"  {text}")
 
 
-def _excerpt(explained: Explained, texts: list[str]) -> Iterator[str]:
+def _excerpt(explained: DecisionTrace, texts: list[str]) -> Iterator[str]:
     """The lines that had a part in it, numbered; the deciding one is marked."""
     names = {number for group in explained.groups for number in group.lines}
     numbers = sorted(names | {match.rule.line for match in explained.matches})
     decided = explained.winner.rule.line if explained.winner else 0
     for number in islice(numbers, _MOST_SHOWN):
-        yield f"{'>' if number == decided else ' '} {number:5} | {shown(readable(texts[number - 1]))}"
+        yield f"{'>' if number == decided else ' '} {number:5} | {redact_url(readable(texts[number - 1]))}"
     if len(numbers) > _MOST_SHOWN:
         yield f"  and {len(numbers) - _MOST_SHOWN} more"

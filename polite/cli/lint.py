@@ -11,7 +11,7 @@ from polite.cli.exit_codes import Exit
 from polite.cli.gate import gate
 from polite.cli.options import spoken
 from polite.cli.sarif import sarif
-from polite.errors import shown
+from polite.errors import redact_url
 from polite.robots.fetching.result import Found
 from polite.robots.lint.lint import lint as findings_of
 
@@ -30,7 +30,7 @@ def lint(options: argparse.Namespace) -> Exit:
                 print(json.dumps(asdict(finding)))
         case _:
             for finding in findings:
-                print(f"{shown(options.source)}:{finding.line}: {finding.code} {finding.message}")
+                print(f"{redact_url(options.source)}:{finding.line}: {finding.code} {finding.message}")
                 print(f"    {finding.hint}")
     return Exit.DISALLOWED if findings else Exit.ALLOWED
 

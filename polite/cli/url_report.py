@@ -4,7 +4,7 @@ import os
 from typing import TextIO
 
 from polite.cli.exit_codes import Exit
-from polite.errors import InvalidURL, shown
+from polite.errors import InvalidURL, redact_url
 from polite.origin import Target
 from polite.robots.reason import Reason
 from polite.robots.rules import Decision
@@ -37,7 +37,7 @@ def as_text(url: str, answer: Answer, *, coloured: bool = False) -> str:
     word = f"{_WORDS[status]:<{_WIDTH}}"
     if coloured:
         word = f"\x1b[{_COLOURS[status]}m{word}\x1b[0m"
-    return f"{word} {answer}" if isinstance(answer, InvalidURL) else f"{word} {shown(url)}  {answer}"
+    return f"{word} {answer}" if isinstance(answer, InvalidURL) else f"{word} {redact_url(url)}  {answer}"
 
 
 def as_object(url: str, answer: Answer) -> dict[str, object]:

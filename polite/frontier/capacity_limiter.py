@@ -4,7 +4,7 @@ import asyncio
 from collections import OrderedDict
 
 
-class Room:
+class CapacityLimiter:
     """A count with a limit. Who waits is served in order; a place that falls to one who was cancelled goes to the next."""
 
     def __init__(self, limit: int) -> None:

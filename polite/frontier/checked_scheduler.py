@@ -2,7 +2,7 @@
 
 from asyncio import CancelledError
 
-from polite.errors import PoliteError, shown
+from polite.errors import PoliteError, redact_url
 from polite.origin import Origin
 from polite.ports import Scheduler
 from polite.task import Task
@@ -18,7 +18,7 @@ class SchedulerFailed(PoliteError, RuntimeError):
     """
 
 
-class Referee:
+class CheckedScheduler:
     """A scheduler whose answers can be relied on: keeps its own book of what was added and who is ready. Raises SchedulerFailed."""
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -59,7 +59,7 @@ class Referee:
         except _RAISED as error:
             raise self._failed(f"next raised {error!r} while {len(self._ready)} origins are ready") from error
         if not isinstance(task, Task):
-            raise self._failed(f"next answered {shown(repr(task))}, which is no task")
+            raise self._failed(f"next answered {redact_url(repr(task))}, which is no task")
         if self._added.get(task.number) is not task:
             raise self._failed(
                 "next answered a task that does not wait: it was chosen before, or never added", task
@@ -72,7 +72,7 @@ class Referee:
 
     def _failed(self, what: str, task: Task | None = None) -> SchedulerFailed:
         url = None if task is None else task.url
-        about = "" if url is None else f" ({shown(url)})"
+        about = "" if url is None else f" ({redact_url(url)})"
         return SchedulerFailed(
             f"the scheduler {type(self._scheduler).__name__} failed: {what}{about}", url=url
         )

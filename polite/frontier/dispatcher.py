@@ -11,10 +11,10 @@ import logging
 from typing import Protocol
 
 from polite.events import Dropped
-from polite.frontier.checked_scheduler import Referee, SchedulerFailed
-from polite.frontier.origin_queue import Lane
-from polite.frontier.timer_queue import Agenda
-from polite.frontier.turn_seeker import Approach, Outlet, ended_by, out_of_reach
+from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
+from polite.frontier.origin_queue import OriginQueue
+from polite.frontier.timer_queue import TimerQueue
+from polite.frontier.turn_seeker import Outlet, TurnSeeker, ended_by, out_of_reach
 from polite.gate.gate import Gate
 from polite.gate.origin_rules import Grounds
 from polite.origin import Origin, Target
@@ -40,17 +40,17 @@ class Counter(Outlet, Protocol):
         ...
 
 
-class Lanes:
+class Dispatcher:
     """The tasks that may go as soon as their origin's turn comes. After `stop` nothing moves, and `tasks` has all that waits."""
 
     def __init__(
         self,
         gate: Gate,
-        referee: Referee,
-        agenda: Agenda,
+        referee: CheckedScheduler,
+        agenda: TimerQueue,
         desk: Counter,
         *,
-        max_opening: int,
+        max_robots_fetches: int,
         max_robots_tries: int,
     ) -> None:
         self._turns = gate._turns
@@ -58,13 +58,21 @@ class Lanes:
         self._referee = referee
         self._agenda = agenda
         self._desk = desk
-        self._approach = Approach(
-            gate, referee, agenda, desk, self, max_opening=max_opening, max_robots_tries=max_robots_tries
+        self._approach = TurnSeeker(
+            gate,
+            referee,
+            agenda,
+            desk,
+            self,
+            max_robots_fetches=max_robots_fetches,
+            max_robots_tries=max_robots_tries,
         )
         self._rules = self._approach.rules
-        self._lanes: dict[Origin, Lane] = {}
-        self._woken: list[Lane] = []  # of the last step: it will be seen whether they have their turn at once
-        self._holding: list[Lane] = []  # turns given in this step
+        self._lanes: dict[Origin, OriginQueue] = {}
+        self._woken: list[
+            OriginQueue
+        ] = []  # of the last step: it will be seen whether they have their turn at once
+        self._holding: list[OriginQueue] = []  # turns given in this step
         self._stirred = False
 
     @property
@@ -96,7 +104,7 @@ class Lanes:
             return False
         fresh = lane is None
         if lane is None:
-            lane = self._lanes[origin] = Lane(origin, task.target)
+            lane = self._lanes[origin] = OriginQueue(origin, task.target)
         lane.sample = task.target
         if allowed and standing is not None:
             if fresh:
@@ -148,7 +156,7 @@ class Lanes:
             if lane.runner is not None:
                 lane.runner.cancel()
 
-    def granted(self, lane: Lane, turn: Turn) -> None:
+    def granted(self, lane: OriginQueue, turn: Turn) -> None:
         """The lane has its turn (approach.Hall). Raises SchedulerFailed; the turn is given back then."""
         lane.turn = turn
         try:
@@ -166,15 +174,15 @@ class Lanes:
         self._return_turn(lane)
         self._ready_when_rested(lane)
 
-    def doomed(self, lane: Lane) -> None:
+    def doomed(self, lane: OriginQueue) -> None:
         """Its tasks are at the scheduler, which gives them out one by one, to be dropped (approach.Hall)."""
         self._ready(lane)
 
-    def emptied(self, lane: Lane) -> None:
+    def emptied(self, lane: OriginQueue) -> None:
         """Forget the lane (approach.Hall)."""
         del self._lanes[lane.origin]
 
-    def _ready_when_rested(self, lane: Lane) -> None:
+    def _ready_when_rested(self, lane: OriginQueue) -> None:
         """With a concurrency above 1 the grant itself makes the origin rest, used or not."""
         ready_at = self._turns.outlook(lane.asked_for or lane.sample).ready_at
         if ready_at > self._clock.monotonic():
@@ -182,13 +190,13 @@ class Lanes:
         else:
             self._ready(lane)
 
-    def _rested(self, lane: Lane) -> None:
+    def _rested(self, lane: OriginQueue) -> None:
         try:
             self._ready(lane)
         except SchedulerFailed as error:
             self._desk.fail(error)
 
-    def _ready(self, lane: Lane) -> None:
+    def _ready(self, lane: OriginQueue) -> None:
         self._referee.ready(lane.origin)
         self.stir()
 
@@ -229,7 +237,7 @@ class Lanes:
             ended += not taken
         return False
 
-    def _seat(self, lane: Lane, task: Task) -> int:
+    def _seat(self, lane: OriginQueue, task: Task) -> int:
         """The task goes, or will in the next step. How many permits that takes: none when the task is at its end."""
         if lane.doomed is not None:
             self._desk.dropped(task, Dropped(task.url, lane.doomed, task.tries))
@@ -262,7 +270,7 @@ class Lanes:
         self._approach.start(lane)
         return 1
 
-    def _look_again(self, lane: Lane, task: Task) -> None:
+    def _look_again(self, lane: OriginQueue, task: Task) -> None:
         """The rules were replaced since it was scheduled, and the new ones were forgotten, or take long: the lane decides first."""
         lane.chosen = None
         lane.remove(task)
@@ -270,14 +278,14 @@ class Lanes:
         self._return_turn(lane)
         self._go_on(lane)
 
-    def _fits(self, lane: Lane, task: Task, turn: Turn) -> bool:
+    def _fits(self, lane: OriginQueue, task: Task, turn: Turn) -> bool:
         """Whether the turn is one at the task's own scopes: those may differ from URL to URL."""
         return (
             task.target is lane.asked_for
             or tuple(dict.fromkeys(self._turns._scopes(task.target))) == turn.scopes
         )
 
-    def _give(self, lane: Lane, task: Task) -> bool:
+    def _give(self, lane: OriginQueue, task: Task) -> bool:
         """Give the task out with the turn that the lane holds."""
         turn = lane.turn
         if lane.grounds is None or turn is None:
@@ -292,7 +300,7 @@ class Lanes:
         self._go_on(lane)
         return True
 
-    def _ended(self, lane: Lane, task: Task) -> None:
+    def _ended(self, lane: OriginQueue, task: Task) -> None:
         """A task of a ready lane is done without a permit: the next one, while the turn lasts."""
         lane.remove(task)
         if lane.scheduled:
@@ -304,7 +312,7 @@ class Lanes:
         self._return_turn(lane)
         self._go_on(lane)
 
-    def _go_on(self, lane: Lane) -> None:
+    def _go_on(self, lane: OriginQueue) -> None:
         if lane.waiting:
             self._approach.start(lane)
         else:
@@ -316,7 +324,7 @@ class Lanes:
         for lane in holding:
             self._return_turn(lane)
 
-    def _return_turn(self, lane: Lane) -> None:
+    def _return_turn(self, lane: OriginQueue) -> None:
         turn, lane.turn = lane.turn, None
         if turn is not None:
             self._turns.give_back(turn)

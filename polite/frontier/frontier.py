@@ -5,11 +5,11 @@ import math
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Self, TypedDict, Unpack
 
-from polite.errors import GateClosed, InvalidOption, InvalidURL, PermitMisused, PoliteError, shown
+from polite.errors import GateClosed, InvalidOption, InvalidURL, PermitMisused, PoliteError, redact_url
 from polite.events import Dropped
 from polite.frontier.permit import TaskPermit
-from polite.frontier.task_store import Draft, Limits, MemoryStock, Stock
-from polite.frontier.workers import Desk
+from polite.frontier.task_store import Limits, MemoryTaskStore, TaskDraft, TaskStore
+from polite.frontier.workers import Workers
 from polite.gate.gate import Gate
 from polite.origin import Target
 from polite.ports import Scheduler
@@ -33,8 +33,8 @@ class FrontierOptions(TypedDict, total=False):
     max_done: int
     max_tries: int
     max_robots_tries: int
-    max_opening: int
-    max_active: int
+    max_robots_fetches: int
+    max_active_origins: int
 
 
 class PutOptions(TypedDict, total=False):
@@ -56,8 +56,8 @@ class Frontier:
     `max_waiting`: tasks that may wait; beyond it `put` waits for room. `max_done`: URLs that are remembered as done, so that none
     is fetched twice. `max_tries`: how often a task is given out before it is dropped. `max_robots_tries`: how often in a row an
     origin's robots.txt may be out of reach before its tasks are dropped; once is enough if waiting cannot help (`Reason.may_pass`).
-    `max_opening`: origins asked for robots.txt at one time.
-    `max_active`: origins whose tasks are in memory at one time, where a file keeps the others (`polite.open_frontier`).
+    `max_robots_fetches`: origins asked for robots.txt at one time.
+    `max_active_origins`: origins whose tasks are in memory at one time, where a file keeps the others (`polite.open_frontier`).
     Closing the gate ends it with GateClosed. Raises InvalidOption.
     """
 
@@ -70,8 +70,8 @@ class Frontier:
         max_done: int = 10_000_000,
         max_tries: int = 3,
         max_robots_tries: int = 10,
-        max_opening: int = 1_000,
-        max_active: int = 10_000,
+        max_robots_fetches: int = 1_000,
+        max_active_origins: int = 10_000,
     ) -> None:
         if scheduler is not None and (
             isinstance(scheduler, type)
@@ -86,12 +86,12 @@ class Frontier:
             max_done=max_done,
             max_tries=max_tries,
             max_robots_tries=max_robots_tries,
-            max_opening=max_opening,
-            max_active=max_active,
+            max_robots_fetches=max_robots_fetches,
+            max_active_origins=max_active_origins,
         )
         self._limits = limits
-        self._desk = Desk(gate, Fifo() if scheduler is None else scheduler, limits)
-        self._stock: Stock = MemoryStock(gate._clock, self._desk, limits)
+        self._desk = Workers(gate, Fifo() if scheduler is None else scheduler, limits)
+        self._stock: TaskStore = MemoryTaskStore(gate._clock, self._desk, limits)
         self._desk.stock = self._stock
         gate._guests.add(self)
         if gate._closed:
@@ -159,7 +159,9 @@ class Frontier:
         in by then, and would be duplicates the next time.
         """
         if isinstance(urls, str):
-            raise InvalidOption(f"put_many({shown(urls)!r}): a sequence of URLs is needed; put takes one")
+            raise InvalidOption(
+                f"put_many({redact_url(urls)!r}): a sequence of URLs is needed; put takes one"
+            )
         if unknown := options.keys() - PutOptions.__annotations__.keys():
             raise TypeError(f"put_many: {', '.join(sorted(unknown))}: no such option; it has those of put")
         again, wait = options.get("again", False), options.get("wait", True)
@@ -171,7 +173,7 @@ class Frontier:
                 try:
                     offers.append(await self._offered(url, draft, again=again, wait=wait))
                 except InvalidURL as error:
-                    self._desk.tell(Dropped(shown(url), str(error), 0))
+                    self._desk.tell(Dropped(redact_url(url), str(error), 0))
                     offers.append(Admission.INVALID)
                 if len(offers) == _AT_A_TIME:
                     batch, offers = offers, []
@@ -249,7 +251,7 @@ class Frontier:
         """Give out nothing more, at once; who waits is sent home. What is out may be finished. May be called twice."""
         self._desk.stop(_no_more())
 
-    def keep_in(self, stock: Stock) -> None:
+    def keep_in(self, stock: TaskStore) -> None:
         """For `polite.open_frontier`, before anybody puts anything: keep it there."""
         self._stock = self._desk.stock = stock
 
@@ -261,7 +263,7 @@ class Frontier:
             )
 
     async def _offered(
-        self, url: str, draft: Draft, *, again: bool, wait: bool
+        self, url: str, draft: TaskDraft, *, again: bool, wait: bool
     ) -> Admission | Awaitable[Admission]:
         """The place comes first: who waits for one can be cancelled."""
         target = Target.of(url)
@@ -301,7 +303,7 @@ def _draft(
     deadline: float | None = None,
     payload: object = None,
     **_: object,
-) -> Draft:
+) -> TaskDraft:
     for name, value in (("priority", priority), ("depth", depth)):
         _finite(name, value)
     for name, when in (("not_before", not_before), ("deadline", deadline)):
@@ -310,13 +312,15 @@ def _draft(
             if float(when) != when:
                 # A file keeps times as floats.
                 raise InvalidOption(f"{name}={when!r}: Unix time as a float can hold it is needed")
-    return Draft(priority, depth, not_before, deadline, payload)
+    return TaskDraft(priority, depth, not_before, deadline, payload)
 
 
 def _finite(name: str, value: float) -> None:
     if type(value) not in (int, float) or not -math.inf < value < math.inf:
-        raise InvalidOption(f"{name}={shown(repr(value))}: a finite number is needed")
+        raise InvalidOption(f"{name}={redact_url(repr(value))}: a finite number is needed")
     # What a file can hold, in memory too: a larger integer would lose its last digits there, and with them the order. The order
     # by priority needs its negative as well, which -2**63 does not have.
     if type(value) is int and not -_MOST_WHOLE < value < _MOST_WHOLE:
-        raise InvalidOption(f"{name}={shown(repr(value))}: an integer from -2**63 + 1 to 2**63 - 1 is needed")
+        raise InvalidOption(
+            f"{name}={redact_url(repr(value))}: an integer from -2**63 + 1 to 2**63 - 1 is needed"
+        )

@@ -11,7 +11,7 @@ from polite.pacing.turn import Turn
 from polite.task import Task
 
 
-class Lane:
+class OriginQueue:
     """It is there as long as it has tasks; what it does is done to it by Lanes.
 
     It keeps no rules, which may be large, but what they decided: `meaning` says which rules allowed its tasks. Only if other rules

@@ -10,7 +10,7 @@ from polite.errors import InvalidOption, PermitMisused
 from polite.gate.gate import Gate, Permit
 from polite.gate.origin_rules import Grounds
 from polite.pacing.turn import Turn
-from polite.robots.errors import Disallowed, Unreachable
+from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.task import Task
 
 
@@ -103,7 +103,7 @@ class TaskPermit(Permit):
                 self._refuse_to_wait_for_itself(self._asker)
             await self._gate._enter(self, renewed=True)
         except BaseException as error:
-            if isinstance(error, Disallowed) and not isinstance(error, Unreachable):
+            if isinstance(error, Disallowed) and not isinstance(error, RobotsUnreachable):
                 self._owner.turned_away(self._task)
             else:
                 self._owner.unused(self._task, turn)

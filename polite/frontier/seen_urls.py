@@ -4,7 +4,7 @@ from collections import OrderedDict
 from hashlib import blake2b
 
 
-class Seen:
+class SeenUrls:
     """Remembers 16 octets of each URL, so that two URLs are taken for one never in practice, and long ones cost no more.
 
     Those held are never forgotten; of those done, at most `limit`, and the one done longest ago goes first.

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from polite.events import Refused
-from polite.frontier.checked_scheduler import Referee
-from polite.frontier.origin_queue import Lane
+from polite.frontier.checked_scheduler import CheckedScheduler
+from polite.frontier.origin_queue import OriginQueue
 from polite.gate.gate import Gate, told
-from polite.gate.origin_rules import Grounds, Standing
+from polite.gate.origin_rules import Grounds, OriginRules
 from polite.origin import Origin
 from polite.task import Task
 
@@ -18,7 +18,9 @@ _AT_A_TIME = 500
 class TaskRules:
     """Decides about tasks, and keeps no rules: a lane has what they decided. Forgotten rules are asked for only if needed again."""
 
-    def __init__(self, gate: Gate, referee: Referee, refused: Callable[[Task, Refused], None]) -> None:
+    def __init__(
+        self, gate: Gate, referee: CheckedScheduler, refused: Callable[[Task, Refused], None]
+    ) -> None:
         """`refused`: is told of each task that the rules do not allow, when it leaves."""
         self._origins = gate._origins
         self._verdicts = gate._verdicts
@@ -26,24 +28,24 @@ class TaskRules:
         self._refused = refused
         self._searching = asyncio.Semaphore(1)  # a search takes a list of all tasks that wait
 
-    def known(self, origin: Origin) -> Standing | None:
+    def known(self, origin: Origin) -> OriginRules | None:
         """The rules that hold, without waiting; None if they are too old, or were forgotten."""
         return self._origins.current(origin)
 
-    def allows(self, task: Task, standing: Standing) -> bool | None:
+    def allows(self, task: Task, standing: OriginRules) -> bool | None:
         """Whether the rules allow the task; None if to find out would hold the loop for long."""
         return self._verdicts.at_once(standing.rules, task.target.path)
 
-    def refusal(self, task: Task, standing: Standing) -> Refused:
+    def refusal(self, task: Task, standing: OriginRules) -> Refused:
         """What is told of a task that the rules do not allow."""
         return told(task.target, self._verdicts.decided(standing.rules, task.target.path))
 
-    def schedule(self, lane: Lane, task: Task, standing: Standing) -> None:
+    def schedule(self, lane: OriginQueue, task: Task, standing: OriginRules) -> None:
         """The rules allow the task, and it may be chosen when its origin is ready."""
         lane.schedule(task, standing.meaning)
         self._referee.add(task)
 
-    def ruling(self, lane: Lane, task: Task, grounds: Grounds) -> Refused | bool:
+    def ruling(self, lane: OriginQueue, task: Task, grounds: Grounds) -> Refused | bool:
         """Whether the lane's newest rules, those of `grounds`, allow a task at the scheduler: True, or the refusal.
 
         False if that must be found out first: the rules were forgotten, or to decide would hold the loop for long.
@@ -59,7 +61,7 @@ class TaskRules:
         allowed = self.allows(task, standing)
         return self.refusal(task, standing) if allowed is False else allowed is True
 
-    async def undecided(self, lane: Lane) -> list[Task]:
+    async def undecided(self, lane: OriginQueue) -> list[Task]:
         """Find the lane's tasks at the scheduler that other rules allowed: before rules are asked for, which may be large."""
         chosen = lane.chosen
         found = [] if chosen is None or lane.ruling(chosen) else [chosen]
@@ -71,7 +73,7 @@ class TaskRules:
                     await asyncio.sleep(0)
         return found
 
-    async def check(self, lane: Lane, standing: Standing, undecided: Sequence[Task]) -> bool:
+    async def check(self, lane: OriginQueue, standing: OriginRules, undecided: Sequence[Task]) -> bool:
         """What was put before the rules were known, and what was allowed by older ones. False: these are not in force any more.
 
         `undecided`: tasks to decide about while the rules are there. They might be forgotten again before each is chosen.
@@ -88,7 +90,7 @@ class TaskRules:
         self.refuse_chosen(lane)
         return await self._check_unchecked(lane, standing)
 
-    async def _check_unchecked(self, lane: Lane, standing: Standing) -> bool:
+    async def _check_unchecked(self, lane: OriginQueue, standing: OriginRules) -> bool:
         checked = 0
         while lane.unchecked:
             task = lane.unchecked[0]
@@ -105,7 +107,7 @@ class TaskRules:
                 await asyncio.sleep(0)
         return True
 
-    def refuse_chosen(self, lane: Lane) -> None:
+    def refuse_chosen(self, lane: OriginQueue) -> None:
         """Refuse what was chosen by older rules. It is there no more if, while a thread decided, it went back to the scheduler."""
         chosen = lane.chosen
         if chosen is not None and isinstance(refusal := lane.ruling(chosen), Refused):
@@ -113,14 +115,14 @@ class TaskRules:
             lane.remove(chosen)
             self._refused(chosen, refusal)
 
-    async def _decide(self, lane: Lane, task: Task, standing: Standing) -> bool:
+    async def _decide(self, lane: OriginQueue, task: Task, standing: OriginRules) -> bool:
         """Decide anew about a task at the scheduler, or chosen. False: the rules are not in force any more."""
         allowed = await self._allowed(lane, task, standing)
         if allowed is not None and standing.meaning == lane.meaning:
             lane.decide(task, None if allowed else self.refusal(task, standing))
         return allowed is not None
 
-    async def _allowed(self, lane: Lane, task: Task, standing: Standing) -> bool | None:
+    async def _allowed(self, lane: OriginQueue, task: Task, standing: OriginRules) -> bool | None:
         """Whether the rules allow the task; a thread decides what would hold the loop for long.
 
         None if the rules were replaced or expired meanwhile.

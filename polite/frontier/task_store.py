@@ -6,8 +6,8 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from polite.errors import InvalidOption, Overloaded
-from polite.frontier.capacity_limiter import Room
-from polite.frontier.seen_urls import Seen
+from polite.frontier.capacity_limiter import CapacityLimiter
+from polite.frontier.seen_urls import SeenUrls
 from polite.origin import Origin, Target
 from polite.ports import Clock
 from polite.task import Admission, Task
@@ -29,8 +29,8 @@ class Limits:
     max_done: int
     max_tries: int
     max_robots_tries: int
-    max_opening: int
-    max_active: int
+    max_robots_fetches: int
+    max_active_origins: int
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -39,7 +39,7 @@ class Limits:
                 raise InvalidOption(f"Frontier.{field.name}={value!r}: a whole number of 1 or more is needed")
 
 
-class Draft(NamedTuple):
+class TaskDraft(NamedTuple):
     """What `put` was asked to put; see Task."""
 
     priority: float
@@ -49,10 +49,10 @@ class Draft(NamedTuple):
     payload: Any
 
 
-class Desk(Protocol):
+class TaskQueue(Protocol):
     """Where tasks go from a stock: what a stock may ask of polite.frontier.workers."""
 
-    room: Room
+    room: CapacityLimiter
     closed: bool
 
     def enqueue(self, task: Task, due_at: float | None = None) -> bool:
@@ -64,7 +64,7 @@ class Desk(Protocol):
         ...
 
 
-class Stock(Protocol):
+class TaskStore(Protocol):
     """Keeps what was put. The desk tells it what becomes of each task; it gives the desk tasks that may go."""
 
     async def enter(self, target: Target, *, again: bool, wait: bool) -> bool:
@@ -74,7 +74,7 @@ class Stock(Protocol):
         """
         ...
 
-    def offer(self, target: Target, draft: Draft, *, again: bool) -> Admission | Awaitable[Admission]:
+    def offer(self, target: Target, draft: TaskDraft, *, again: bool) -> Admission | Awaitable[Admission]:
         """Put it, now or as soon as can be. May raise InvalidOption: then nothing was put, and the place is free again."""
         ...
 
@@ -113,16 +113,16 @@ class Stock(Protocol):
         ...
 
 
-class MemoryStock:
+class MemoryTaskStore:
     """A Stock that keeps nothing beyond the process: all that waits is at the desk."""
 
     lasts = False
 
-    def __init__(self, clock: Clock, desk: Desk, limits: Limits) -> None:
+    def __init__(self, clock: Clock, desk: TaskQueue, limits: Limits) -> None:
         self._clock = clock
         self._desk = desk
         self._max_waiting = limits.max_waiting
-        self._seen = Seen(limits.max_done)
+        self._seen = SeenUrls(limits.max_done)
         self._number = 0
 
     async def enter(self, target: Target, *, again: bool, wait: bool) -> bool:
@@ -141,7 +141,7 @@ class MemoryStock:
         room.leave()
         return False
 
-    def offer(self, target: Target, draft: Draft, *, again: bool) -> Admission:
+    def offer(self, target: Target, draft: TaskDraft, *, again: bool) -> Admission:
         """See Stock."""
         self._number += 1
         now = self._clock.monotonic()
@@ -153,7 +153,7 @@ class MemoryStock:
             deadline=draft.deadline,
             not_before=draft.not_before,
             payload=draft.payload,
-            asked_at=now,
+            queued_at=now,
         )
         after = 0.0 if draft.not_before is None else draft.not_before - self._clock.wall()
         admitted = self._desk.enqueue(task, now + after if after > 0 else None)
@@ -172,7 +172,7 @@ class MemoryStock:
     def comes_back(self, task: Task, again_in: float) -> None:
         """See Stock."""
         now = self._clock.monotonic()
-        self._desk.enqueue(replace(task, asked_at=now), now + again_in if again_in else None)
+        self._desk.enqueue(replace(task, queued_at=now), now + again_in if again_in else None)
 
     def ended(self, task: Task, end: End) -> None:
         """See Stock."""
@@ -189,8 +189,8 @@ class MemoryStock:
         """See Stock."""
 
 
-async def enter_full(room: Room, limit: int, target: Target, *, wait: bool) -> None:
-    """Wait for a place in a room that is full. Raises Overloaded where that is not wished, and what `Room.shut` was given."""
+async def enter_full(room: CapacityLimiter, limit: int, target: Target, *, wait: bool) -> None:
+    """Wait for capacity. Raises Overloaded without `wait`, and what `CapacityLimiter.shut` was given."""
     if not wait:
         raise Overloaded(
             f"Frontier.max_waiting={limit} tasks wait already: no room for {target.url}", url=target.url

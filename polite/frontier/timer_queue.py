@@ -9,7 +9,7 @@ from polite.ports import Clock, Timer
 _AT_A_TIME = 500
 
 
-class Agenda:
+class TimerQueue:
     """Calls back when the time has come, never before, in order. Cancelling is for all at once."""
 
     def __init__(self, clock: Clock) -> None:

@@ -7,14 +7,14 @@ from functools import partial
 from typing import Protocol
 
 from polite.errors import GateClosed, Overloaded
-from polite.events import Dropped, Event, PutOff, Refused
-from polite.frontier.checked_scheduler import Referee, SchedulerFailed
-from polite.frontier.origin_queue import Lane
+from polite.events import Dropped, Event, OriginPostponed, Refused
+from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
+from polite.frontier.origin_queue import OriginQueue
 from polite.frontier.task_rules import TaskRules
-from polite.frontier.timer_queue import Agenda
+from polite.frontier.timer_queue import TimerQueue
 from polite.gate.background import start_later
 from polite.gate.gate import Gate
-from polite.gate.origin_rules import Grounds, Standing
+from polite.gate.origin_rules import Grounds, OriginRules
 from polite.origin import Origin
 from polite.pacing.turn import Turn
 from polite.robots.reason import Reason
@@ -59,31 +59,31 @@ class Outlet(Protocol):
 class Hall(Protocol):
     """Where lanes arrive."""
 
-    def granted(self, lane: Lane, turn: Turn) -> None:
+    def granted(self, lane: OriginQueue, turn: Turn) -> None:
         """The lane has its turn."""
         ...
 
-    def doomed(self, lane: Lane) -> None:
+    def doomed(self, lane: OriginQueue) -> None:
         """All tasks of the lane that are at the scheduler are to be dropped (`lane.doomed` says why)."""
         ...
 
-    def emptied(self, lane: Lane) -> None:
+    def emptied(self, lane: OriginQueue) -> None:
         """The lane has no tasks any more."""
         ...
 
 
-class Approach:
+class TurnSeeker:
     """One request for each lane: never more of an origin wait in the pacer, however many tasks it has."""
 
     def __init__(
         self,
         gate: Gate,
-        referee: Referee,
-        agenda: Agenda,
+        referee: CheckedScheduler,
+        agenda: TimerQueue,
         outlet: Outlet,
         hall: Hall,
         *,
-        max_opening: int,
+        max_robots_fetches: int,
         max_robots_tries: int,
     ) -> None:
         self._origins = gate._origins
@@ -95,14 +95,14 @@ class Approach:
         self._outlet = outlet
         self.rules = TaskRules(gate, referee, outlet.refused)
         self._hall = hall
-        self._max_opening = max_opening
+        self._max_opening = max_robots_fetches
         self._max_robots_tries = max_robots_tries
         self._opening = 0  # lanes that wait for their origin's rules
-        self._unopened: deque[Lane] = deque()  # and those for which there is no room among them
+        self._unopened: deque[OriginQueue] = deque()  # and those for which there is no room among them
         self._passing_on = False
         self._stopped = False
 
-    def start(self, lane: Lane) -> None:
+    def start(self, lane: OriginQueue) -> None:
         """Ask for what the lane needs next: rules, if there is room to ask for them, and a turn."""
         if self._stopped:
             return
@@ -119,7 +119,7 @@ class Approach:
         lane.runner = runner = start_later(lambda: self._bring(lane))
         runner.add_done_callback(lambda runner: self._end_unbegun(lane, runner))
 
-    def at_once(self, lane: Lane) -> Turn | None:
+    def at_once(self, lane: OriginQueue) -> Turn | None:
         """The turn for the task that was chosen, if nothing needs to be waited for: most often so, for its origin was ready."""
         grounds, task = lane.grounds, lane.chosen
         if grounds is None or task is None or lane.unchecked or lane.failures:
@@ -134,7 +134,7 @@ class Approach:
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - as in _called_back
             return None
 
-    def unchoose(self, lane: Lane) -> None:
+    def unchoose(self, lane: OriginQueue) -> None:
         """What was chosen goes back to the scheduler: it did not go at once."""
         task, lane.chosen = lane.chosen, None
         if task is not None:
@@ -145,11 +145,11 @@ class Approach:
         self._stopped = True
         self._unopened.clear()
 
-    def _newest(self, grounds: Grounds, known: Standing | None) -> bool:
+    def _newest(self, grounds: Grounds, known: OriginRules | None) -> bool:
         """Whether those are the grounds of what is known; rules that the gate has forgotten are good while they hold."""
         return self._origins.holds(grounds) if known is None else known.grounds is grounds
 
-    def _settled(self, lane: Lane) -> bool:
+    def _settled(self, lane: OriginQueue) -> bool:
         """Whether the lane needs no rules before its next turn: what it was told holds, and all its tasks are decided."""
         if lane.unchecked or lane.failures or lane.recheck or lane.grounds is None:
             return False
@@ -157,7 +157,7 @@ class Approach:
             return False
         return lane.grounds.meaning == lane.meaning and self._origins.holds(lane.grounds)
 
-    def _called_back(self, lane: Lane, known: Standing | None) -> bool:
+    def _called_back(self, lane: OriginQueue, known: OriginRules | None) -> bool:
         """The short way, where the rules are known and nothing is to be checked: no task waits, the turn calls back."""
         grounds = lane.grounds
         if grounds is None or lane.unchecked or lane.failures or lane.recheck or lane.chosen is not None:
@@ -175,7 +175,7 @@ class Approach:
         lane.runner = call
         return True
 
-    def _arrived(self, lane: Lane, grounds: Grounds, turn: Turn, error: Exception | None) -> None:
+    def _arrived(self, lane: OriginQueue, grounds: Grounds, turn: Turn, error: Exception | None) -> None:
         if error is not None:
             self._outlet.fail(error)
             return
@@ -190,7 +190,7 @@ class Approach:
             log.exception("the frontier failed")
             self._outlet.fail(failure)
 
-    async def _bring(self, lane: Lane) -> None:
+    async def _bring(self, lane: OriginQueue) -> None:
         lane.begun = True
         try:
             turn = await self._turn(lane)
@@ -207,12 +207,12 @@ class Approach:
             self._outlet.fail(ended_by(error))
             raise
 
-    def _end_unbegun(self, lane: Lane, runner: "asyncio.Task[None]") -> None:
+    def _end_unbegun(self, lane: OriginQueue, runner: "asyncio.Task[None]") -> None:
         """A task that is cancelled before its first step runs nothing of itself."""
         if runner.cancelled() and not lane.begun:
             self._put_aside(lane, asyncio.CancelledError())
 
-    def _put_aside(self, lane: Lane, error: BaseException) -> None:
+    def _put_aside(self, lane: OriginQueue, error: BaseException) -> None:
         """The lane did not come to its turn. What was chosen goes back to the scheduler, which may fail at that."""
         self._opened(lane)
         try:
@@ -220,7 +220,7 @@ class Approach:
         except SchedulerFailed as failure:
             self._outlet.fail(failure)
 
-    def _answer(self, lane: Lane, error: BaseException) -> None:
+    def _answer(self, lane: OriginQueue, error: BaseException) -> None:
         match error:
             case asyncio.CancelledError():
                 # By somebody who cancelled every task that he found: the lane must not stand still for that.
@@ -236,7 +236,7 @@ class Approach:
                 seconds = min(_FIRST_S * 2.0 ** min(lane.failures, 20), _LONGEST_S)
                 self._missed(lane, seconds, type(error).__name__, lasts=False)
 
-    async def _turn(self, lane: Lane) -> Turn | None:
+    async def _turn(self, lane: OriginQueue) -> Turn | None:
         """Allowed first, then the turn, and allowed still: as Gate._enter has it. None when the lane is put off, or empty."""
         while (grounds := await self._cleared(lane)) is not None:
             if not lane.scheduled:
@@ -248,7 +248,7 @@ class Approach:
                 return turn
         return None
 
-    async def _cleared(self, lane: Lane) -> Grounds | None:
+    async def _cleared(self, lane: OriginQueue) -> Grounds | None:
         """Decide about the tasks that are undecided, and return on what grounds; None when the lane is put off.
 
         The rules, which may be large, are kept for no longer than this takes.
@@ -270,7 +270,7 @@ class Approach:
                 return standing.grounds
             lane.renewed = True
 
-    def _out_of_reach(self, lane: Lane, standing: Standing, *, known: bool) -> None:
+    def _out_of_reach(self, lane: OriginQueue, standing: OriginRules, *, known: bool) -> None:
         # The same answer, met once more a moment too early, is no second failure.
         again = standing.grounds is lane.grounds or (known and _counted(lane, standing))
         lane.grounds = standing.grounds
@@ -281,7 +281,7 @@ class Approach:
         lasts = not reason.may_pass and standing.snapshot.fetched_at >= self._began
         self._missed(lane, seconds, reason.name, lasts=lasts)
 
-    def _usable(self, lane: Lane, grounds: Grounds, turn: Turn) -> bool:
+    def _usable(self, lane: OriginQueue, grounds: Grounds, turn: Turn) -> bool:
         """Whether the rules still decide now that the turn has come. Otherwise it is given back, once to have them renewed."""
         holds = False
         try:
@@ -292,14 +292,14 @@ class Approach:
                 self._turns.give_back(turn)
         return holds
 
-    async def _standing(self, lane: Lane, known: Standing | None) -> Standing:
+    async def _standing(self, lane: OriginQueue, known: OriginRules | None) -> OriginRules:
         """The rules that hold; when they are there, or cannot be had, the next lane may ask for its own."""
         try:
             return known or await self._origins.standing(lane.origin)
         finally:
             self._opened(lane)
 
-    def _opened(self, lane: Lane) -> None:
+    def _opened(self, lane: OriginQueue) -> None:
         """It waits for rules no longer: the next one may."""
         if lane.opening:
             lane.opening = False
@@ -320,7 +320,7 @@ class Approach:
 
     # What could not be had.
 
-    def _missed(self, lane: Lane, seconds: float, because: str, *, lasts: bool) -> None:
+    def _missed(self, lane: OriginQueue, seconds: float, because: str, *, lasts: bool) -> None:
         """Once more without rules: later, or, when it was the last time or waiting does not help, never."""
         lane.failures += 1
         if lane.failures < self._max_robots_tries and not lasts:
@@ -332,7 +332,7 @@ class Approach:
         lane.condemned = len(lane.unchecked or ())
         self._drop_some(lane, because)
 
-    def _drop_some(self, lane: Lane, because: str) -> None:
+    def _drop_some(self, lane: OriginQueue, because: str) -> None:
         """Drop what waited unchecked when the lane was given up; what was put since is not among it, and asks for rules anew.
 
         Meanwhile the origin may have answered somebody else: then `doomed` was taken back, and the rest is checked as ever.
@@ -356,7 +356,7 @@ class Approach:
         else:
             self._hall.emptied(lane)
 
-    def _drop_more(self, lane: Lane, because: str) -> None:
+    def _drop_more(self, lane: OriginQueue, because: str) -> None:
         try:
             self._drop_some(lane, because)
         except SchedulerFailed as failure:
@@ -368,9 +368,9 @@ class Approach:
             self._outlet.fail(ended_by(error))
             raise
 
-    def _put_off(self, lane: Lane, seconds: float, because: str) -> None:
+    def _put_off(self, lane: OriginQueue, seconds: float, because: str) -> None:
         self.unchoose(lane)
-        self._outlet.tell(PutOff(str(lane.origin), lane.waiting, seconds, because))
+        self._outlet.tell(OriginPostponed(str(lane.origin), lane.waiting, seconds, because))
         if not lane.scheduled and self._outlet.put_off(lane.origin, seconds, lane.failures):
             self._hall.emptied(lane)
         else:
@@ -380,7 +380,7 @@ class Approach:
         self._outlet.dropped(task, Dropped(task.url, because, task.tries))
 
 
-def _counted(lane: Lane, standing: Standing) -> bool:
+def _counted(lane: OriginQueue, standing: OriginRules) -> bool:
     """Whether a lane that was forgotten and came back has this failure among those it counted before."""
     return lane.grounds is None and standing.snapshot.failures <= lane.failures
 
@@ -392,7 +392,7 @@ def ended_by(error: BaseException) -> Exception:
     return failure
 
 
-def out_of_reach(standing: Standing) -> bool:
+def out_of_reach(standing: OriginRules) -> bool:
     """Whether all is denied because robots.txt could not be had, which may pass."""
     rules = standing.rules
     return not rules.allows("/") and rules.decide("/").reason is Reason.UNREACHABLE

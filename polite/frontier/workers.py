@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 
 from polite.events import Dropped, Event, Granted, Refused, Retried
-from polite.frontier.capacity_limiter import Room
-from polite.frontier.checked_scheduler import Referee, SchedulerFailed
-from polite.frontier.dispatcher import Lanes
+from polite.frontier.capacity_limiter import CapacityLimiter
+from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
+from polite.frontier.dispatcher import Dispatcher
 from polite.frontier.permit import TaskPermit
-from polite.frontier.task_store import End, Limits, Stock
-from polite.frontier.timer_queue import Agenda
+from polite.frontier.task_store import End, Limits, TaskStore
+from polite.frontier.timer_queue import TimerQueue
 from polite.gate.gate import Gate
 from polite.gate.origin_rules import Grounds
 from polite.origin import Origin, Target
@@ -29,26 +29,26 @@ class Counts:
     dropped: int = 0
 
 
-class Desk:
+class Workers:
     """Matches tasks that may go with workers, who wait in line. `stock` keeps the tasks, and must be set first.
 
     When `stopped`, nothing is given out any more; what waits, and what comes back, stays in `left`.
     """
 
-    stock: Stock
+    stock: TaskStore
 
     def __init__(self, gate: Gate, scheduler: Scheduler, limits: Limits) -> None:
         self._gate = gate
         self._now = gate._clock.monotonic
         self._max_tries = limits.max_tries
-        self.room = Room(limits.max_waiting)
-        self._agenda = Agenda(gate._clock)
-        self._lanes = Lanes(
+        self.room = CapacityLimiter(limits.max_waiting)
+        self._agenda = TimerQueue(gate._clock)
+        self._lanes = Dispatcher(
             gate,
-            Referee(scheduler),
+            CheckedScheduler(scheduler),
             self._agenda,
             self,
-            max_opening=limits.max_opening,
+            max_robots_fetches=limits.max_robots_fetches,
             max_robots_tries=limits.max_robots_tries,
         )
         self._later: dict[int, Task] = {}  # not before their time
@@ -148,7 +148,7 @@ class Desk:
         self.room.press_in()
         self._take_back(task)
         self.tell(Retried(task.url, task.tries + 1, again_in))
-        self.stock.comes_back(replace(task, tries=task.tries + 1, asked_at=self._now()), again_in)
+        self.stock.comes_back(replace(task, tries=task.tries + 1, queued_at=self._now()), again_in)
 
     def unused(self, task: Task, turn: Turn) -> None:
         """The permit was never entered, or not let in."""
@@ -192,7 +192,7 @@ class Desk:
         self.stock.given(task, None if grounds.asked is None else grounds.asked.slowest_s)
         worker.set_result(TaskPermit(self._gate, task, turn, grounds, self))
         if self._gate._listener is not None:
-            self.tell(Granted(task.url, self._now() - task.asked_at))
+            self.tell(Granted(task.url, self._now() - task.queued_at))
         return True
 
     def refused(self, task: Task, event: Refused) -> None:

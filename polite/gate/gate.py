@@ -8,14 +8,14 @@ from typing import Protocol
 from weakref import WeakSet
 
 from polite.errors import GateClosed, InvalidOption, PermitMisused
-from polite.events import Granted, Reclaimed, Refused, Waited
+from polite.events import Granted, PermitDelayed, Reclaimed, Refused
 from polite.gate.counters import Counters
 from polite.gate.explanation import Explanation
-from polite.gate.held_turns import Holds
-from polite.gate.long_answers import Verdicts
+from polite.gate.held_turns import HeldTurns
+from polite.gate.long_answers import LongDecisions
 from polite.gate.open_permits import OpenPermits, Task
 from polite.gate.origin_manager import OriginManager
-from polite.gate.origin_rules import Grounds, Standing
+from polite.gate.origin_rules import Grounds, OriginRules
 from polite.gate.turns import Turns
 from polite.origin import Origin, Target
 from polite.pacing.outcome import Outcome
@@ -23,7 +23,7 @@ from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.reported_outcome import Headers, reported
 from polite.pacing.turnstile import Turn
 from polite.ports import Clock, Listener
-from polite.robots.errors import Disallowed, Unreachable
+from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.robots.reason import Reason
 from polite.robots.rules import Decision
 
@@ -51,9 +51,11 @@ class Gate:
         # A task that requests a turn it already holds would deadlock.
         self._open: OpenPermits[Permit] = OpenPermits(lambda permit: permit.scopes)
         # Of a permit that was not entered yet, only its target: a permit that is dropped must be noticed.
-        self._holds: Holds[Permit | Target] = Holds(clock, lambda: turns.pacing.max_hold, self._reclaim)
+        self._holds: HeldTurns[Permit | Target] = HeldTurns(
+            clock, lambda: turns.pacing.max_hold, self._reclaim
+        )
         self._counters = turns.counters
-        self._verdicts = Verdicts()
+        self._verdicts = LongDecisions()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self._guests: WeakSet[Guest] = WeakSet()
@@ -106,7 +108,7 @@ class Gate:
 
     @property
     def pacing(self) -> PacingPolicy:
-        """The policy that rules now. Assign another, and it rules from then on: `gate.pacing = gate.pacing.for_origin(...)`.
+        """The policy that rules now. Assign another, and it rules from then on: `gate.pacing = gate.pacing.override(...)`.
 
         A rest that runs already stays as long as it is. `scopes` cannot change while the gate is open. Raises InvalidOption.
         """
@@ -163,7 +165,7 @@ class Gate:
         """
         target = permit._target
         origin = target.origin
-        asked_at = 0.0 if self._listener is None else self._clock.monotonic()
+        queued_at = 0.0 if self._listener is None else self._clock.monotonic()
         while True:
             if self._closed:
                 raise self._refused_by_closing(target)
@@ -204,7 +206,7 @@ class Gate:
         self._counters.granted += 1
         if self._listener is not None:
             try:
-                self._listener(Granted(target.url, self._clock.monotonic() - asked_at))
+                self._listener(Granted(target.url, self._clock.monotonic() - queued_at))
             except BaseException:
                 # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
                 permit._unhold(turn)
@@ -212,7 +214,7 @@ class Gate:
                 raise
         return permit
 
-    async def _learned(self, target: Target, *, to_enter: bool = False) -> Standing:
+    async def _learned(self, target: Target, *, to_enter: bool = False) -> OriginRules:
         """Return the origin's rules, asking for them if need be. Raises what OriginManager.standing does, PermitMisused.
 
         Inside a permit, a robots.txt that takes this permit's turn would not come before the block is left. If the permit is for
@@ -254,14 +256,14 @@ class Gate:
             now = self._clock.monotonic()
             self._listener(Reclaimed(holder.url, now - (now if turn.granted_at is None else turn.granted_at)))
 
-    async def _allowed(self, target: Target, standing: Standing) -> Standing:
+    async def _allowed(self, target: Target, standing: OriginRules) -> OriginRules:
         """Raise Disallowed, or return the rules that allow the URL: those in force when a thread has decided about a long one."""
         standing, allowed = await self._decided(target, standing)
         if not allowed:
             raise self._refusal(target, standing)
         return standing
 
-    async def _decided(self, target: Target, standing: Standing) -> tuple[Standing, bool]:
+    async def _decided(self, target: Target, standing: OriginRules) -> tuple[OriginRules, bool]:
         """Decide by rules that are in force at the end of the decision; return them, and whether they allow the URL.
 
         A thread may take long. Rules that were replaced or expired meanwhile, perhaps evicted, are asked for again.
@@ -276,17 +278,17 @@ class Gate:
             renewed, rules = True, standing.rules
         return standing, allowed
 
-    def _tell_what_holds(self, target: Target, standing: Standing) -> None:
+    def _tell_what_holds(self, target: Target, standing: OriginRules) -> None:
         """A permit that must wait says so, for whoever listens."""
         outlook = self._turns.outlook(target, standing.asked)
         if outlook.scope is not None and self._listener is not None:
             for_s = max(0.0, outlook.ready_at - self._clock.monotonic())
-            self._listener(Waited(target.url, str(outlook.scope), for_s, outlook.because))
+            self._listener(PermitDelayed(target.url, str(outlook.scope), for_s, outlook.because))
 
     def _refused_by_closing(self, target: Target) -> GateClosed:
         return GateClosed(f"the gate is closed: {target.url} is not answered", url=target.url)
 
-    def _refusal(self, target: Target, standing: Standing) -> Disallowed:
+    def _refusal(self, target: Target, standing: OriginRules) -> Disallowed:
         decision = self._verdicts.decided(standing.rules, target.path)
         self._counters.refused += 1
         if self._listener is not None:
@@ -294,7 +296,7 @@ class Gate:
         if decision.reason is not Reason.UNREACHABLE:
             return Disallowed(decision, url=target.url)
         retry_after = max(0.0, standing.snapshot.expires_at - self._clock.wall())
-        return Unreachable(decision, url=target.url, retry_after_s=retry_after)
+        return RobotsUnreachable(decision, url=target.url, retry_after_s=retry_after)
 
 
 class Permit:
@@ -457,7 +459,7 @@ def told(target: Target, decision: Decision) -> Refused:
     return Refused(target.url, decision.reason.name, line)
 
 
-def _ruling_rate(standing: Standing) -> str:
+def _ruling_rate(standing: OriginRules) -> str:
     rate = standing.rules.request_rate
     if rate is None or rate.delay_s <= (standing.rules.crawl_delay or 0.0):
         return ""

@@ -9,7 +9,7 @@ from polite.ports import Clock, Timer
 H = TypeVar("H")
 
 
-class Holds(dict[Turn, H], Generic[H]):
+class HeldTurns(dict[Turn, H], Generic[H]):
     """Turns and their holders, in the order of the grants.
 
     A dict: a turn that is popped is held no longer, and one that is not in it was taken back. A permit costs two dict

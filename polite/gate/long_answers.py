@@ -14,7 +14,7 @@ _ALL = 48.0
 _KEPT = 8
 
 
-class Verdicts:
+class LongDecisions:
     """Decides at once if that takes a few milliseconds at most, whatever the rules and the path hold; else in a thread.
 
     A budget bounds what all questions of one pass of the loop may take together. One thread computes at a time: threads take the

@@ -9,13 +9,13 @@ from dataclasses import replace
 
 from polite.errors import GateClosed
 from polite.events import RobotsFetched
-from polite.gate.origin_rules import CLOCK_TOLERANCE_S, Grounds, Standing, Standings
+from polite.gate.origin_rules import CLOCK_TOLERANCE_S, Grounds, OriginRules, RulesCache
 from polite.gate.robots_fetcher import RobotsFetcher
-from polite.gate.single_flight import Flight, FlightLost
+from polite.gate.single_flight import FlightLost, SingleFlight
 from polite.gate.turns import Turns
 from polite.origin import Origin, Target
-from polite.pace import AskedPace
-from polite.ports import Clock, HoldStore, Listener, RobotsStore
+from polite.pace import RequestedPace
+from polite.ports import BackOffStore, Clock, Listener, RobotsStore
 from polite.robots.agent import UserAgent
 from polite.robots.fetching.result import Found, Unavailable, Unreachable
 from polite.robots.fetching.snapshot import Snapshot, merged, renewed
@@ -59,13 +59,13 @@ class OriginManager:
         self._listener = listener
         self._store = store
         self._jitter = jitter
-        self._known = Standings(policy.max_origins, policy.max_memory)
-        self._flights: dict[Origin, Flight[Standing]] = {}
+        self._known = RulesCache(policy.max_origins, policy.max_memory)
+        self._flights: dict[Origin, SingleFlight[OriginRules]] = {}
         self._ahead = 0  # flights that nobody waits for
         self._reading = asyncio.Semaphore(1)
         self._closed = False
 
-    def current(self, origin: Origin) -> Standing | None:
+    def current(self, origin: Origin) -> OriginRules | None:
         """What is known and still stands, without waiting; None when it must be asked for."""
         standing = self._known.get(origin)
         if standing is None or not standing.fresh_from < self._clock.wall() < standing.refresh_at:
@@ -85,7 +85,7 @@ class OriginManager:
 
     async def standing(
         self, origin: Origin, *, unless: Callable[[Target], Exception | None] | None = None
-    ) -> Standing:
+    ) -> OriginRules:
         """What holds for the origin now; all who wait for the same origin share one fetch (T2).
 
         Raises GateClosed when closed meanwhile, Overloaded when too many origins are in back-off.
@@ -109,7 +109,7 @@ class OriginManager:
                 return await (flight.join() if unless is None else self._joined(flight, origin, unless))
         return known
 
-    def remembered(self, origin: Origin, grounds: Grounds) -> Standing | None:
+    def remembered(self, origin: Origin, grounds: Grounds) -> OriginRules | None:
         """The rules that allowed such a request, however old by now; None if they were replaced or forgotten."""
         standing = self._known.get(origin)
         return None if standing is None or standing.meaning != grounds.meaning else standing
@@ -137,10 +137,10 @@ class OriginManager:
         return self._known.memory
 
     async def _joined(
-        self, flight: Flight[Standing], origin: Origin, unless: Callable[[Target], Exception | None]
-    ) -> Standing:
+        self, flight: SingleFlight[OriginRules], origin: Origin, unless: Callable[[Target], Exception | None]
+    ) -> OriginRules:
         """Wait for the flight, unless it waits for a turn to which `unless` objects."""
-        waiter: asyncio.Future[Standing] = asyncio.get_running_loop().create_future()
+        waiter: asyncio.Future[OriginRules] = asyncio.get_running_loop().create_future()
 
         def watch(target: Target) -> None:
             if not waiter.done() and (error := unless(target)) is not None:
@@ -154,15 +154,15 @@ class OriginManager:
     def _start(
         self,
         origin: Origin,
-        work: Callable[[], Awaitable[Standing]],
+        work: Callable[[], Awaitable[OriginRules]],
         landed: Callable[[Origin], object],
-    ) -> Flight[Standing]:
-        flight = self._flights[origin] = Flight(
+    ) -> SingleFlight[OriginRules]:
+        flight = self._flights[origin] = SingleFlight(
             work, name=f"polite robots {origin}", landed=lambda: landed(origin)
         )
         return flight
 
-    def _ageing(self, origin: Origin, standing: Standing | None) -> Standing | None:
+    def _ageing(self, origin: Origin, standing: OriginRules | None) -> OriginRules | None:
         """What is near its end still stands, but is asked for again while it does."""
         if standing is None or not standing.fresh(self._clock.wall()):
             return None
@@ -171,7 +171,7 @@ class OriginManager:
             self._start(origin, lambda: self._refresh(origin, standing), self._refreshed)
         return standing
 
-    async def _refresh(self, origin: Origin, before: Standing) -> Standing:
+    async def _refresh(self, origin: Origin, before: OriginRules) -> OriginRules:
         """Ask ahead of time. A defect, or a store that fails, must not make each question ask again."""
         try:
             standing = await self._compared(origin, before)
@@ -190,7 +190,7 @@ class OriginManager:
         self._ahead -= 1
         self._flights.pop(origin)
 
-    async def _ask(self, origin: Origin) -> Standing:
+    async def _ask(self, origin: Origin) -> OriginRules:
         """The store first, then the origin itself; but not a server that has failed, before its back-off is over."""
         known = self._known.get(origin)
         before = await (self._recalled(origin) if known is None else self._compared(origin, known))
@@ -208,7 +208,7 @@ class OriginManager:
             return self._put(origin, standing)
         return await self._fetch(origin, before)
 
-    async def _compared(self, origin: Origin, before: Standing) -> Standing:
+    async def _compared(self, origin: Origin, before: OriginRules) -> OriginRules:
         """Return `before`, or what other gates that share the store have learned since: the origin need not be asked twice (K4).
 
         A back-off that another gate met is one for this gate too.
@@ -223,11 +223,11 @@ class OriginManager:
         both = merged(stored, ours, self._clock.wall())
         return before if both is ours or both == ours else await self._standing_of(origin, both, before)
 
-    def _young(self, standing: Standing) -> bool:
+    def _young(self, standing: OriginRules) -> bool:
         """Whether it holds, and need not be refreshed yet."""
         return standing.fresh_from < self._clock.wall() < standing.refresh_at
 
-    async def _fetch(self, origin: Origin, before: Standing | None) -> Standing:
+    async def _fetch(self, origin: Origin, before: OriginRules | None) -> OriginRules:
         asked = self._known.pace(origin) if before is None else before.asked
         had_file = before is not None and isinstance(before.snapshot.good, Found)
         access = await self._fetcher.fetch(origin, asked=asked, had_file=had_file, pace_of=self._known.pace)
@@ -254,7 +254,7 @@ class OriginManager:
         await self._save(origin, snapshot)
         return standing
 
-    def _put(self, origin: Origin, standing: Standing) -> Standing:
+    def _put(self, origin: Origin, standing: OriginRules) -> OriginRules:
         return self._known.put(origin, standing, self._clock.monotonic())
 
     async def _save(self, origin: Origin, snapshot: Snapshot) -> None:
@@ -264,7 +264,7 @@ class OriginManager:
     def _skew(self) -> float:
         return self._clock.monotonic() - self._clock.wall()
 
-    async def _recalled(self, origin: Origin) -> Standing | None:
+    async def _recalled(self, origin: Origin) -> OriginRules | None:
         """What the store knows. Somebody may have asked the origin a moment ago: it rests first, and while a back-off runs."""
         if self._store is None:
             return None
@@ -279,18 +279,18 @@ class OriginManager:
 
     async def _hold_as_kept(self, origin: Origin, store: RobotsStore) -> None:
         """Delay the origin for as long as a back-off that the store keeps still runs."""
-        hold = await store.held(origin) if isinstance(store, HoldStore) else None
+        hold = await store.held(origin) if isinstance(store, BackOffStore) else None
         if hold is not None:
             left_s = hold.left_s(self._clock.wall())
             self._turns.hold(Target.of(origin.robots_url), left_s, hold.because)
 
-    def _rest_as_asked(self, origin: Origin, asked: AskedPace | None) -> None:
+    def _rest_as_asked(self, origin: Origin, asked: RequestedPace | None) -> None:
         """The pace that the file asks for was not known while it was fetched; the fetch was a hit all the same."""
         if asked is not None:
             pause = self._turns.pause(origin, asked)
             self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
 
-    def _lasting(self, origin: Origin, standing: Standing) -> Standing:
+    def _lasting(self, origin: Origin, standing: OriginRules) -> OriginRules:
         """Rules last until their origin's next turn can come, and one delay longer, whatever lifetime was asked for.
 
         The fetch was a hit itself: the origin rests after it, as its pace, its Retry-After or its hours say. Rules that
@@ -304,8 +304,8 @@ class OriginManager:
         return standing.lasting(self._clock.wall() + ready_in_s + delay_s)
 
     async def _standing_of(
-        self, origin: Origin, snapshot: Snapshot, before: Standing | None = None
-    ) -> Standing:
+        self, origin: Origin, snapshot: Snapshot, before: OriginRules | None = None
+    ) -> OriginRules:
         """What a snapshot means now; a file that says what it said `before` is not read again.
 
         A failure that came while its good copy stands is an attempt to refresh that ahead of time.
@@ -330,12 +330,12 @@ class OriginManager:
                 rules = RuleSet.allow_all(reason, access=access, dialect=self._policy.dialect)
             case Unreachable():
                 rules = RuleSet.deny_all(reason, access=access, dialect=self._policy.dialect)
-        return Standing.of(rules, snapshot, ahead=self._policy.refresh_ahead, skew=self._skew())
+        return OriginRules.of(rules, snapshot, ahead=self._policy.refresh_ahead, skew=self._skew())
 
     def _read(self, access: Found) -> RuleSet:
         return parse(access.body, dialect=self._policy.dialect).rules_for(self._agent)
 
-    def _tell(self, origin: Origin, snapshot: Snapshot, standing: Standing) -> None:
+    def _tell(self, origin: Origin, snapshot: Snapshot, standing: OriginRules) -> None:
         access = snapshot.access
         self._listener(
             RobotsFetched(

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary, ref
 
 from polite.errors import Overloaded
 from polite.origin import Origin
-from polite.pace import AskedPace
+from polite.pace import RequestedPace
 from polite.robots.fetching.result import Found
 from polite.robots.fetching.snapshot import Snapshot
 from polite.robots.reason import Reason
@@ -34,9 +34,9 @@ class Lineage:
     meaning: Hashable = None
     fresh_from: float = -math.inf
     fresh_until: float = -math.inf
-    asked: AskedPace | None = None
+    asked: RequestedPace | None = None
 
-    def follow(self, standing: "Standing") -> None:
+    def follow(self, standing: "OriginRules") -> None:
         """The standing is the newest one."""
         self.meaning, self.asked = standing.meaning, standing.asked
         self.fresh_from, self.fresh_until = standing.fresh_from, standing.fresh_until
@@ -48,7 +48,7 @@ class Grounds:
 
     meaning: Hashable
     lineage: Lineage
-    asked: AskedPace | None
+    asked: RequestedPace | None
 
     def replaced(self) -> bool:
         """Whether the origin's newest rules are others."""
@@ -56,7 +56,7 @@ class Grounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class OriginRules:
     """What holds for an origin between `fresh_from` and `fresh_until` (wall seconds): the rules that bind our agent.
 
     `snapshot`: what they come from. `asked`: what the file asks about pace, or None when it asks nothing.
@@ -67,7 +67,7 @@ class Standing:
 
     rules: RuleSet
     snapshot: Snapshot
-    asked: AskedPace | None
+    asked: RequestedPace | None
     fresh_from: float
     fresh_until: float
     refresh_at: float
@@ -82,7 +82,7 @@ class Standing:
         object.__setattr__(self, "grounds", Grounds(self.meaning, self.lineage, self.asked))
 
     @classmethod
-    def of(cls, rules: RuleSet, snapshot: Snapshot, *, ahead: float, skew: float) -> "Standing":
+    def of(cls, rules: RuleSet, snapshot: Snapshot, *, ahead: float, skew: float) -> "OriginRules":
         """The standing of a snapshot and what was read from it; `ahead`: the part of its lifetime for refreshing it."""
         since, until = snapshot.fresh_between
         # A failure is asked about again when its back-off is over, and not before.
@@ -113,7 +113,7 @@ class Standing:
                     bodies[id(access.body)] = len(access.body)
         return _OCTETS + self.rules.memory + sum(bodies.values())
 
-    def bare(self) -> "Standing":
+    def bare(self) -> "OriginRules":
         """Only its back-off, to save memory. It is not fresh, so that the store is asked for the rest when it is needed."""
         failure = replace(self.latest, good=None, good_at=None, good_until=None)
         access = failure.access
@@ -122,7 +122,7 @@ class Standing:
             self, rules=denied, snapshot=failure, attempt=None, fresh_until=-math.inf, refresh_at=-math.inf
         )
 
-    def lasting(self, until: float) -> "Standing":
+    def lasting(self, until: float) -> "OriginRules":
         """The same, good until `until` (wall seconds) at least, and not refreshed before.
 
         After a refresh ahead of time that failed, only the next refresh waits: the copy lasts no longer than before.
@@ -138,7 +138,7 @@ class Standing:
             refresh_at=max(self.refresh_at, until),
         )
 
-    def attempted(self, attempt: Snapshot) -> "Standing":
+    def attempted(self, attempt: Snapshot) -> "OriginRules":
         """The same, after a refresh ahead of time that failed: it holds for as long, and the next try is the failure's."""
         return replace(self, attempt=attempt, refresh_at=min(attempt.expires_at, self.fresh_until))
 
@@ -147,7 +147,7 @@ class Standing:
         latest = self.latest
         return latest.expires_at + self.skew - monotonic if latest.failures else 0.0
 
-    def dated(self, skew: float) -> "Standing":
+    def dated(self, skew: float) -> "OriginRules":
         """The same, in dates of the wall clock as it is now: whether somebody has set it is told by `skew`."""
         step = self.skew - skew
         if abs(step) < CLOCK_TOLERANCE_S:
@@ -164,11 +164,11 @@ class Standing:
         )
 
 
-def _asked(rules: RuleSet) -> AskedPace | None:
+def _asked(rules: RuleSet) -> RequestedPace | None:
     """T3: Crawl-delay, Request-rates and Visit-time of the groups that bind our agent."""
     if rules.crawl_delay is None and not rules.request_rates and rules.visit_time is None:
         return None
-    return AskedPace(rules.crawl_delay, rules.request_rates, rules.visit_time)
+    return RequestedPace(rules.crawl_delay, rules.request_rates, rules.visit_time)
 
 
 def _meaning(rules: RuleSet, snapshot: Snapshot) -> Hashable:
@@ -179,7 +179,7 @@ def _meaning(rules: RuleSet, snapshot: Snapshot) -> Hashable:
     return hash(file.body) if isinstance(file, Found) else None
 
 
-class Standings:
+class RulesCache:
     """At most `limit` origins, in about `max_memory` octets; the least recently used is forgotten first.
 
     An origin whose server failed, and which must not be asked again yet, is set aside instead. If memory is short, only its
@@ -196,8 +196,8 @@ class Standings:
         self._octets = 0
         self._in_use = _InUse()
         # By text: a str knows its hash, an Origin must be asked for it, and this is looked into for each page.
-        self._known: OrderedDict[str, Standing] = OrderedDict()
-        self._backing_off: OrderedDict[str, Standing] = OrderedDict()
+        self._known: OrderedDict[str, OriginRules] = OrderedDict()
+        self._backing_off: OrderedDict[str, OriginRules] = OrderedDict()
         self._held = 0  # octets of those
         self._with_rules: dict[str, None] = {}  # those that back off and are still whole, the oldest first
         self._earliest_retry = math.inf
@@ -212,7 +212,7 @@ class Standings:
         """About how many octets are in use."""
         return self._octets + self._in_use.octets
 
-    def get(self, origin: Origin) -> Standing | None:
+    def get(self, origin: Origin) -> OriginRules | None:
         """What was last known, fresh or not; the origin counts as asked for."""
         key = origin.text
         standing = self._known.get(key)
@@ -221,7 +221,7 @@ class Standings:
         self._known.move_to_end(key)
         return standing
 
-    def pace(self, origin: Origin) -> AskedPace | None:
+    def pace(self, origin: Origin) -> RequestedPace | None:
         """What the origin's last file asked about pace. Of an evicted origin it is known while a request waits with its rules."""
         known = self.get(origin)
         if known is not None:
@@ -229,7 +229,7 @@ class Standings:
         lineage = self._evicted.get(origin.text)
         return None if lineage is None else lineage.asked
 
-    def put(self, origin: Origin, standing: Standing, now: float) -> Standing:
+    def put(self, origin: Origin, standing: OriginRules, now: float) -> OriginRules:
         """Remember it, in place of what was known, and return it with the origin's lineage."""
         key = origin.text
         before = self._known.pop(key, None)
@@ -312,7 +312,7 @@ class Standings:
         self._held += bare.octets - whole.octets
         self._subtract(whole)
 
-    def _dropped(self, key: str) -> Standing | None:
+    def _dropped(self, key: str) -> OriginRules | None:
         """What was set aside, and is not any more."""
         dropped = self._backing_off.pop(key, None)
         if dropped is not None:
@@ -321,7 +321,7 @@ class Standings:
             self._with_rules.pop(key, None)
         return dropped
 
-    def _subtract(self, standing: Standing) -> None:
+    def _subtract(self, standing: OriginRules) -> None:
         """It is remembered no more."""
         self._octets -= standing.octets
         self._in_use.add(standing.rules)

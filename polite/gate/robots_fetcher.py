@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from polite.gate.awaited_turns import AwaitedTurns
 from polite.gate.turns import Turns
 from polite.origin import Origin, Target
-from polite.pace import AskedPace
+from polite.pace import RequestedPace
 from polite.pacing.circuit import is_failure
 from polite.pacing.outcome import Outcome
 from polite.pacing.retry_after import retry_after_s
@@ -21,7 +21,7 @@ from polite.pacing.turnstile import Turn
 from polite.ports import Clock, Transport
 from polite.robots.fetching.exchange import Ask, Exchange, Failed, Reply
 from polite.robots.fetching.missing_probe import Inference
-from polite.robots.fetching.result import Access, Unreachable
+from polite.robots.fetching.result import FetchResult, Unreachable
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 
@@ -65,10 +65,10 @@ class RobotsFetcher:
         self,
         origin: Origin,
         *,
-        asked: AskedPace | None = None,
+        asked: RequestedPace | None = None,
         had_file: bool = False,
-        pace_of: Callable[[Origin], AskedPace | None] = lambda _: None,
-    ) -> Access:
+        pace_of: Callable[[Origin], RequestedPace | None] = lambda _: None,
+    ) -> FetchResult:
         """What the fetch came to; never an exception but a cancellation, or GateClosed while waiting for a turn.
 
         `asked` is what the origin's last known file asked about pace, and `pace_of` tells that of an origin to which a redirect
@@ -94,12 +94,12 @@ class RobotsFetcher:
 
     async def _to_the_end(
         self,
-        step: Exchange | Inference | Access,
+        step: Exchange | Inference | FetchResult,
         origin: Origin,
-        asked: AskedPace | None,
-        pace_of: Callable[[Origin], AskedPace | None],
+        asked: RequestedPace | None,
+        pace_of: Callable[[Origin], RequestedPace | None],
         spent: float = 0.0,
-    ) -> tuple[Access, float]:
+    ) -> tuple[FetchResult, float]:
         """One hop after another, and the seconds spent on the network so far."""
         while isinstance(step, Exchange | Inference):
             there = step.ask.target.origin
@@ -110,7 +110,7 @@ class RobotsFetcher:
         return step, spent
 
     async def _hop(
-        self, origin: Origin, ask: Ask, left_s: float, pace: Callable[[], AskedPace | None]
+        self, origin: Origin, ask: Ask, left_s: float, pace: Callable[[], RequestedPace | None]
     ) -> tuple[Reply | Failed, float]:
         """One request in its turn, for the origin's robots.txt.
 
@@ -140,7 +140,7 @@ class RobotsFetcher:
                 self._turns.release(turn)
         return answer, elapsed
 
-    async def _turn(self, target: Target, pace: Callable[[], AskedPace | None], *, foreign: bool) -> Turn:
+    async def _turn(self, target: Target, pace: Callable[[], RequestedPace | None], *, foreign: bool) -> Turn:
         """The turn of a hop. At an origin of its own, robots.txt goes before the pages, which need it.
 
         A redirect to another origin is nothing that the pages there wait for: it stands in line with them. One stands there at a
@@ -153,7 +153,9 @@ class RobotsFetcher:
             return await self._turns.take(target, asked=pace(), urgent=True, in_line=True)
 
     @asynccontextmanager
-    async def _connection(self, target: Target, pace: Callable[[], AskedPace | None]) -> AsyncIterator[None]:
+    async def _connection(
+        self, target: Target, pace: Callable[[], RequestedPace | None]
+    ) -> AsyncIterator[None]:
         """A free connection. While the turn's request waits for one, the origin gives no other turn. Its delay begins then."""
         if not self._connections.locked():
             async with self._connections:

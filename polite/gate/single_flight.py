@@ -13,7 +13,7 @@ class FlightLost(Exception):
     """The shared task gave no result to this waiter: it was cancelled from outside, or is over. Retrying is safe."""
 
 
-class Flight(Generic[T]):
+class SingleFlight(Generic[T]):
     """Single flight: runs `work` once, in a task of its own, for all who join. A cancelled waiter leaves the others undisturbed.
 
     The work begins after the constructor returns, under eager tasks too.

@@ -5,15 +5,15 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
 from typing import Protocol
 
-from polite.events import Closed, Opened, Skipped, Slowed
+from polite.events import BackedOff, CircuitClosed, CircuitOpened, Skipped
 from polite.gate.counters import Counters
 from polite.gate.standstill import Standstill
 from polite.origin import Origin, Target
-from polite.pace import AskedPace
+from polite.pace import RequestedPace
 from polite.pacing.circuit import is_answer, is_failure
 from polite.pacing.effective_policy import OpeningHours, Rulings
 from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Circumstances, Pause
+from polite.pacing.pause import Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.refusal_back_off import REFUSALS
 from polite.pacing.turnstile import Outlook, Turn
@@ -94,7 +94,7 @@ class Turns:
         self,
         target: Target,
         *,
-        asked: AskedPace | None = None,
+        asked: RequestedPace | None = None,
         urgent: bool = False,
         first: bool = False,
         in_line: bool = False,
@@ -112,7 +112,7 @@ class Turns:
         """Learn what it takes to name the URL's scopes. Whether that took a wait."""
         return self._find is not None and await self._find(target.origin.host)
 
-    def take_now(self, target: Target, *, asked: AskedPace | None = None) -> Turn | None:
+    def take_now(self, target: Target, *, asked: RequestedPace | None = None) -> Turn | None:
         """The turn of a URL where it is free this moment; None where it is not, or that cannot be said without waiting."""
         if self._acquire_now is None or not self._at_once(asked):
             return None
@@ -123,7 +123,7 @@ class Turns:
         target: Target,
         back: Callable[[Turn, Exception | None], None],
         *,
-        asked: AskedPace | None,
+        asked: RequestedPace | None,
         first: bool = False,
     ) -> Cancellable | None:
         """The same as `take` for who is called back (see LocalPacer.acquire_later); None where only `take` can do that."""
@@ -132,7 +132,7 @@ class Turns:
         provisional_s = self._provisional_s(target, asked)
         return self._acquire_later(self._scopes(target), back, urgent=first, provisional_s=provisional_s)
 
-    def _at_once(self, asked: AskedPace | None) -> bool:
+    def _at_once(self, asked: RequestedPace | None) -> bool:
         """Whether nothing but the pacer decides when a turn comes: no opening hours, and no scope that has to be learned."""
         return self._simple and (asked is None or asked.visit_time is None)
 
@@ -141,7 +141,7 @@ class Turns:
         turn: Turn,
         target: Target,
         outcome: Outcome,
-        asked: AskedPace | None,
+        asked: RequestedPace | None,
         *,
         most_s: float = math.inf,
     ) -> Pause:
@@ -167,7 +167,7 @@ class Turns:
         well = status is not None and status < 500
         ruling = self._rulings.of(target.origin)
         strikes = self._pacer.strikes(turn.narrowest) if status in REFUSALS else 0
-        pause = ruling.rest(outcome, Circumstances(asked, strikes, self._clock.wall()))
+        pause = ruling.rest(outcome, ThrottleContext(asked, strikes, self._clock.wall()))
         if pause.seconds > most_s and outcome.retry_after_s is None:
             seconds = max(most_s, self.pause(target.origin, asked).seconds)
             pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
@@ -181,7 +181,7 @@ class Turns:
             self._keep_long(target.origin, pause, asked)
         if pause.strike:
             self.counters.slowed += 1
-            self._listener(Slowed(str(target.origin), status or 0, pause.seconds, pause.because))
+            self._listener(BackedOff(str(target.origin), status or 0, pause.seconds, pause.because))
         return pause
 
     def limits(self, target: Target) -> list[tuple[Hashable, int]]:
@@ -206,7 +206,7 @@ class Turns:
         """The URL's narrowest scope rests for so long from now, at least."""
         self._pacer.hold(self._scopes(target)[:1], seconds, because)
 
-    def delayed(self, target: Target, asked: AskedPace | None) -> None:
+    def delayed(self, target: Target, asked: RequestedPace | None) -> None:
         """The request of a turn is sent only now: its scopes rest from now, at least."""
         scopes = self._scopes(target)
         self._pacer.hold(scopes[:1], self.pause(target.origin, asked).seconds, "a request was just sent")
@@ -217,7 +217,7 @@ class Turns:
         """Return a block in which the URL's narrowest scope gives no turn, however many may be open there."""
         return Standstill(self._clock, lambda seconds: self.hold(target, seconds, because))
 
-    def outlook(self, target: Target, asked: AskedPace | None = None) -> Outlook:
+    def outlook(self, target: Target, asked: RequestedPace | None = None) -> Outlook:
         """When this URL's turn could come, as far as is known now."""
         outlook = self._explained(self._pacer.outlook(self._scopes(target)))
         closed_s = self._closed_s(target, asked)
@@ -229,16 +229,16 @@ class Turns:
         waiting = self._pacer.outlook((door,)).waiting
         return Outlook(opens_at, door, waiting, 0, _closed(asked), since)
 
-    def pause(self, origin: Origin, asked: AskedPace | None) -> Pause:
+    def pause(self, origin: Origin, asked: RequestedPace | None) -> Pause:
         """How long an origin rests after an ordinary answer, and what that comes from."""
-        given = Circumstances(asked, 0, self._clock.wall())
+        given = ThrottleContext(asked, 0, self._clock.wall())
         return self._rulings.of(origin).rest(Outcome(200), given)
 
     async def close(self) -> None:
         """Everyone who waits gets GateClosed. May be called twice."""
         await self._pacer.close()
 
-    async def _take(self, target: Target, asked: AskedPace | None, *, urgent: bool, first: bool) -> Turn:
+    async def _take(self, target: Target, asked: RequestedPace | None, *, urgent: bool, first: bool) -> Turn:
         waited = await self.meet(target)
         moves = 0
         while True:
@@ -270,7 +270,7 @@ class Turns:
             self._pacer.give_back(turn)
             raise
 
-    async def _opening(self, target: Target, asked: AskedPace | None) -> None:
+    async def _opening(self, target: Target, asked: RequestedPace | None) -> None:
         """Wait until the site is open, at a scope of its own: nobody else stands in that line."""
         door = (OpeningHours(target.origin),)
         first = False
@@ -280,7 +280,7 @@ class Turns:
             self._pacer.give_back(await self._pacer.acquire(door, urgent=first))
             first = True
 
-    def _provisional_s(self, target: Target, asked: AskedPace | None) -> Callable[[], float] | None:
+    def _provisional_s(self, target: Target, asked: RequestedPace | None) -> Callable[[], float] | None:
         """What tells the rest that a grant arms where more than one turn may be open; None where that is the scope's own delay.
 
         It is named although one turn alone may be open now, and worked out when the turn is granted: the policy may change while
@@ -290,7 +290,7 @@ class Turns:
             return None
         return lambda: self.pause(target.origin, asked).seconds
 
-    def _closed_s(self, target: Target, asked: AskedPace | None) -> float:
+    def _closed_s(self, target: Target, asked: RequestedPace | None) -> float:
         """Seconds until the site is open (Visit-time)."""
         if asked is None or asked.visit_time is None:
             return 0.0
@@ -305,7 +305,7 @@ class Turns:
         if is_answer(outcome) and circuits.answered(scope, turn.granted_at):
             self._pacer.relimit((scope,))
             self.counters.closed += 1
-            self._listener(Closed(str(target.origin), outcome.status or 0))
+            self._listener(CircuitClosed(str(target.origin), outcome.status or 0))
         if not is_failure(outcome):
             return pause
         limits = self._rulings.of(target.origin).circuit
@@ -318,7 +318,7 @@ class Turns:
         failures = circuits.failures(scope)
         last = "no answer" if outcome.status is None else f"status {outcome.status}"
         because = f"{failures} failures in a row, the last: {last}; circuit open for {rest_s:g} s, then one request alone"
-        self._listener(Opened(str(target.origin), failures, rest_s, because))
+        self._listener(CircuitOpened(str(target.origin), failures, rest_s, because))
         return pause if pause.seconds >= rest_s else Pause(rest_s, because, pause.strike)
 
     def _explained(self, outlook: Outlook) -> Outlook:
@@ -329,10 +329,10 @@ class Turns:
             outlook, because=f"rests for {self._rulings.delay(outlook.scope):g} s after each request"
         )
 
-    def _keep_long(self, origin: Origin, pause: Pause, asked: AskedPace | None) -> None:
+    def _keep_long(self, origin: Origin, pause: Pause, asked: RequestedPace | None) -> None:
         if self._keep_rest is not None and pause.seconds > self.pause(origin, asked).seconds:
             self._keep_rest(origin, pause.seconds, pause.because)
 
 
-def _closed(asked: AskedPace) -> str:
+def _closed(asked: RequestedPace) -> str:
     return f"Visit-time {asked.visit_time}: the site is closed"

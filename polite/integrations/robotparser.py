@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from polite.compose import open_gate
-from polite.errors import shown
+from polite.errors import redact_url
 from polite.integrations import lenient
 from polite.origin import Target
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import RFC9309, Dialect
-from polite.robots.fetching.result import Access, Found, Unavailable
+from polite.robots.fetching.result import FetchResult, Found, Unavailable
 from polite.robots.parse import Robots, parse
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.version import __version__
@@ -71,7 +71,7 @@ class RobotFileParser:
         target = Target.of(self.url)
         if _in_a_loop():
             raise RuntimeError(
-                f"read() of {shown(self.url)} would hold up the event loop: await polite.Gate.check there instead"
+                f"read() of {redact_url(self.url)} would hold up the event loop: await polite.Gate.check there instead"
             )
         access = asyncio.run(self._fetched(target))
         self.allow_all = isinstance(access, Unavailable)
@@ -79,7 +79,7 @@ class RobotFileParser:
         self.robots = parse(access.body if isinstance(access, Found) else "", self._dialect)
         self.modified()
 
-    async def _fetched(self, target: Target) -> Access:
+    async def _fetched(self, target: Target) -> FetchResult:
         policy = RobotsPolicy(dialect=self._dialect)
         async with open_gate(self._agent, robots=policy, fetching=self._fetching) as gate:
             return (await gate.explain(target.url)).snapshot.access

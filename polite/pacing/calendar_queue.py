@@ -2,7 +2,7 @@
 
 from heapq import heappop, heappush
 
-from polite.pacing.turn import Scope
+from polite.pacing.turn import ScopeState
 
 # Spans of 1/1024 s. In one heap of a million wake-ups each of twenty levels costs a cache miss, and that is
 # most of a decision. With a heap of spans, what is far is appended, and what has come is sorted: nearly in
@@ -23,12 +23,14 @@ class Wakes:
 
     def __init__(self) -> None:
         self._far: dict[
-            int, list[tuple[float, int, Scope]]
+            int, list[tuple[float, int, ScopeState]]
         ] = {}  # (when, unique, scope); the earliest comes first
         self._spans: list[int] = []  # a heap of the keys of _far
         self._opened = -_LAST - 1  # the span that came last; what is due in it or before is in _near or _late
-        self._near: list[tuple[float, int, Scope]] = []  # in order, the earliest at the end
-        self._late: list[tuple[float, int, Scope]] = []  # a heap of those that came when their span was open
+        self._near: list[tuple[float, int, ScopeState]] = []  # in order, the earliest at the end
+        self._late: list[
+            tuple[float, int, ScopeState]
+        ] = []  # a heap of those that came when their span was open
         self._pushed = 0
 
     @property
@@ -42,7 +44,7 @@ class Wakes:
             return self._late[0][0]
         return self._far[self._spans[0]][0][0] if self._spans else None
 
-    def push(self, when: float, scope: Scope) -> None:
+    def push(self, when: float, scope: ScopeState) -> None:
         """Have the scope come out at `when`."""
         self._pushed += 1
         entry = (when, self._pushed, scope)
@@ -58,7 +60,7 @@ class Wakes:
         else:
             entries.append(entry)
 
-    def pop(self, now: float) -> Scope | None:
+    def pop(self, now: float) -> ScopeState | None:
         """The earliest one, if its time has come."""
         near = self._near
         late = self._late

@@ -12,10 +12,10 @@ from polite.origin import Origin
 from polite.pacing.circuit import CircuitLimits, Circuits
 from polite.pacing.outcome import Outcome
 from polite.pacing.overrides import Overrides
-from polite.pacing.pause import Circumstances, Pause
+from polite.pacing.pause import Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scope_table import Concurrency, Rest
-from polite.pacing.scopes import BoundScopes, ScopePolicy, Scopes
+from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
 from polite.pacing.throttle import DelayThrottle
 
 log = logging.getLogger("polite")
@@ -25,7 +25,7 @@ _MOST_MADE = 10_000
 # Characters of a throttle's malformed answer that a reason shows.
 _SHOWN = 200
 
-Resting = Callable[[Outcome, Circumstances], Pause]
+Resting = Callable[[Outcome, ThrottleContext], Pause]
 
 
 class Plain(Protocol):
@@ -37,7 +37,7 @@ class Plain(Protocol):
 class Informed(Protocol):
     """A throttle that is told all (ports.InformedThrottle)."""
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause: ...
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause: ...
 
 
 class OpeningHours(NamedTuple):
@@ -116,7 +116,7 @@ class Rulings:
     def longest_delay_s(self, wall: float) -> float:
         """A bound of the rests of all scopes after an ordinary answer, at `wall` (Unix time), where the file asks for nothing."""
         general, own = self.general.policy, self._own
-        rest_s = self.general.rest(Outcome(200), Circumstances(None, 0, wall)).seconds
+        rest_s = self.general.rest(Outcome(200), ThrottleContext(None, 0, wall)).seconds
         if own and self._throttle is None:
             # The largest of each: a policy may name many origins, and to ask for each would take long.
             least_s = max(general.min_delay, own.most("min_delay"))
@@ -182,7 +182,7 @@ class Rulings:
 
 def scopes_of(policy: PacingPolicy) -> ScopePolicy:
     """The scopes that a policy names, as far as that takes no help."""
-    return BoundScopes(policy.scopes) if isinstance(policy.scopes, Scopes) else policy.scopes
+    return ScopeResolver(policy.scopes) if isinstance(policy.scopes, Scopes) else policy.scopes
 
 
 def throttle_of(policy: PacingPolicy) -> DelayThrottle:
@@ -202,7 +202,7 @@ def throttle_of(policy: PacingPolicy) -> DelayThrottle:
 def _guarded(rest: Resting, safe: Resting) -> Resting:
     """A user's throttle, with the policy's own rest, a back-off too, where it fails: nobody's fault may make a crawl hurry."""
 
-    def guarded(outcome: Outcome, given: Circumstances) -> Pause:
+    def guarded(outcome: Outcome, given: ThrottleContext) -> Pause:
         try:
             pause = rest(outcome, given)
             if _sound(pause):
@@ -252,7 +252,7 @@ def _resting(throttle: Plain | Informed) -> Resting:
         return throttle.rest
     plain = throttle
 
-    def rest(outcome: Outcome, given: Circumstances) -> Pause:
+    def rest(outcome: Outcome, given: ThrottleContext) -> Pause:
         asked = None if given.asked is None else given.asked.slowest_s
         return plain.pause(outcome, crawl_delay=asked, strikes=given.strikes)
 

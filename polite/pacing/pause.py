@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from polite.pace import AskedPace
+from polite.pace import RequestedPace
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +18,13 @@ class Pause:
     strike: bool = False
 
 
-class Circumstances(NamedTuple):
+class ThrottleContext(NamedTuple):
     """What a throttle may know beside the outcome: a frozen value.
 
     `asked`: what the file asks for, or None. `strikes`: where this outcome is a refusal, those before it that are not forgiven yet.
     `wall`: Unix time now.
     """
 
-    asked: AskedPace | None
+    asked: RequestedPace | None
     strikes: int
     wall: float

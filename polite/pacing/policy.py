@@ -68,7 +68,7 @@ class PacingPolicy:
     `max_latency_delay`. `obey_visit_time`: out of the hours that a file's Visit-time names, its origin's URLs wait. After
     `circuit_failures` failures in a row (0: never) it rests for `circuit_rest`, doubling up to `max_backoff`, and then one request
     goes alone. `max_hold`: a permit held for longer, entered or not, gives its turn back (events.Reclaimed). `max_waiting` bounds
-    the requests that may wait at one time. `overrides`: see `for_origin`.
+    the requests that may wait at one time. `overrides`: see `override`.
     """
 
     min_delay: float = 1.0
@@ -107,8 +107,8 @@ class PacingPolicy:
         if not isinstance(self.overrides, Overrides):
             object.__setattr__(self, "overrides", _checked(self.overrides))
 
-    def for_origin(self, origin: str | Origin, **options: Unpack[OriginPacing]) -> Self:
-        """A new policy, the same but for one origin: `policy.for_origin("https://example.com", min_delay=5)`.
+    def override(self, origin: str | Origin, **options: Unpack[OriginPacing]) -> Self:
+        """A new policy, the same but for one origin: `policy.override("https://example.com", min_delay=5)`.
 
         Looser or stricter; what was said of that origin before stays where it is not said anew. The other fields of the origin
         follow the policy, also when that is replaced. Raises InvalidURL, InvalidOption.
@@ -141,13 +141,11 @@ def _checked(overrides: object) -> Overrides:
         if isinstance(error, InvalidOption):
             raise
         raise InvalidOption(
-            f"PacingPolicy.overrides={overrides!r}: use PacingPolicy.for_origin to make them"
+            f"PacingPolicy.overrides={overrides!r}: use PacingPolicy.override to make them"
         ) from error
     for origin, _ in pairs:
         if not isinstance(origin, Origin):
-            raise InvalidOption(
-                f"PacingPolicy.overrides: {origin!r} is no Origin; use PacingPolicy.for_origin"
-            )
+            raise InvalidOption(f"PacingPolicy.overrides: {origin!r} is no Origin; use PacingPolicy.override")
     return Overrides(pairs)
 
 
@@ -169,7 +167,7 @@ def _named(origin: object, options: Mapping[str, object]) -> dict[str, Any]:
     """The options, if each may differ from origin to origin. Raises InvalidOption."""
     if unknown := sorted(set(options) - set(OriginPacing.__annotations__)):
         raise InvalidOption(
-            f"PacingPolicy.for_origin({str(origin)!r}): {', '.join(map(repr, unknown))} cannot differ from origin to origin; "
+            f"PacingPolicy.override({str(origin)!r}): {', '.join(map(repr, unknown))} cannot differ from origin to origin; "
             f"these can: {', '.join(OriginPacing.__annotations__)}"
         )
     for name, value in options.items():

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from polite.options import checked
 from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Circumstances, Pause
+from polite.pacing.pause import Pause, ThrottleContext
 
 # By these a server says that it is asked too much (T4).
 REFUSALS = frozenset({429, 503})
@@ -20,7 +20,7 @@ class RetryAfter:
     def __init__(self, most: float) -> None:
         self._most = checked("max_retry_after", most)
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause | None:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause | None:
         """See throttle.Part."""
         asked = outcome.retry_after_s
         if asked is None or not asked >= 0:
@@ -46,7 +46,7 @@ class BackOff:
         self._most = checked("max_backoff", most)
         self._random = random
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause | None:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause | None:
         """See throttle.Part."""
         if outcome.status not in REFUSALS or (
             outcome.retry_after_s is not None and outcome.retry_after_s >= 0

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
-from polite.errors import InvalidOption, shown
+from polite.errors import InvalidOption, redact_url
 from polite.pacing.outcome import Outcome
 from polite.pacing.retry_after import retry_after_s
 
@@ -82,7 +82,7 @@ def _retry_after(headers: Headers) -> list[object]:
         found = [value for name, value in alike if _text(name).lower() == _NAME]
     except (TypeError, ValueError, AttributeError) as error:
         raise InvalidOption(
-            f"report(headers={shown(repr(headers))}): a mapping or pairs are needed"
+            f"report(headers={redact_url(repr(headers))}): a mapping or pairs are needed"
         ) from error
     return [each for value in found for each in (value if isinstance(value, list | tuple) else (value,))]
 

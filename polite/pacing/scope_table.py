@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 
 from polite.errors import InvalidOption
-from polite.pacing.turn import Scope
+from polite.pacing.turn import ScopeState
 
 # For all scopes, or asked for each.
 Concurrency = int | Callable[[Hashable], int]
@@ -29,22 +29,22 @@ class KnownScopes:
         provisional_s: Rest,
         strikes_kept_s: float,
     ) -> None:
-        self._by_key: dict[Hashable, Scope] = {}
+        self._by_key: dict[Hashable, ScopeState] = {}
         self.concurrency = concurrency
         self.provisional_s = provisional_s
         self.version = 0  # of these two
         self._strikes_kept_s = strikes_kept_s
-        self._ring: deque[Scope] = deque()
+        self._ring: deque[ScopeState] = deque()
         self._met = 0  # new ones since the last sweep
 
     def __len__(self) -> int:
         return len(self._by_key)
 
-    def find(self, key: Hashable) -> Scope | None:
+    def find(self, key: Hashable) -> ScopeState | None:
         """The scope, if it is remembered."""
         return self._by_key.get(key)
 
-    def named(self, keys: Sequence[Hashable]) -> tuple[Scope, ...]:
+    def named(self, keys: Sequence[Hashable]) -> tuple[ScopeState, ...]:
         """The scopes of these keys, each once, in order.
 
         New ones are made. Raises ValueError when there are none.
@@ -56,7 +56,7 @@ class KnownScopes:
             raise ValueError("a turn needs at least one scope: without one, nothing would hold it back")
         return tuple([self._by_key.get(key) or self._meet(key) for key in dict.fromkeys(keys)])
 
-    def retire(self, *scopes: Scope) -> None:
+    def retire(self, *scopes: ScopeState) -> None:
         """These may be idle from now.
 
         Have them looked at. Whoever names scopes and opens no turn must do this.
@@ -104,7 +104,7 @@ class KnownScopes:
                 )
         return limit, rest
 
-    def _meet(self, key: Hashable) -> Scope:
-        scope = self._by_key[key] = Scope(key, *self.limits(key), self.version)
+    def _meet(self, key: Hashable) -> ScopeState:
+        scope = self._by_key[key] = ScopeState(key, *self.limits(key), self.version)
         self._met += 1
         return scope

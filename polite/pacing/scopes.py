@@ -47,7 +47,7 @@ class ScopeLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnScope:
+class CustomScope:
     """A kind of scope of the user's own: `by` gives its name for a URL, or None where the URL belongs to none of the kind.
 
     `by` must be pure and fast: it is asked for each request. Raises InvalidOption.
@@ -59,10 +59,10 @@ class OwnScope:
 
     def __post_init__(self) -> None:
         if type(self.kind) is not str or self.kind in {"", "domain", "address", "crawl"}:
-            raise InvalidOption(f"OwnScope.kind={self.kind!r}: a name that is not taken is needed")
+            raise InvalidOption(f"CustomScope.kind={self.kind!r}: a name that is not taken is needed")
         if not callable(self.by):
-            raise InvalidOption(f"OwnScope.by={self.by!r}: a function of a Target is needed")
-        _limit("OwnScope.limit", self.limit)
+            raise InvalidOption(f"CustomScope.by={self.by!r}: a function of a Target is needed")
+        _limit("CustomScope.limit", self.limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Scopes:
     domain: ScopeLimit | None = None
     address: ScopeLimit | None = None
     crawl: ScopeLimit | None = None
-    own: Sequence[OwnScope] = ()
+    own: Sequence[CustomScope] = ()
 
     def __post_init__(self) -> None:
         for name in ("domain", "address", "crawl"):
@@ -100,7 +100,7 @@ class Found(Protocol):
     def known(self, host: str) -> tuple[str, ...]: ...
 
 
-class BoundScopes:
+class ScopeResolver:
     """Scopes, and what it takes to name them: a ScopePolicy. `domain_of`: host to registrable domain."""
 
     def __init__(
@@ -134,10 +134,10 @@ class BoundScopes:
         return self._limits.get(scope.kind) if isinstance(scope, ScopeName) else None
 
 
-def _own_scopes(value: object) -> tuple[OwnScope, ...]:
-    if isinstance(value, list | tuple) and all(isinstance(each, OwnScope) for each in value):
+def _own_scopes(value: object) -> tuple[CustomScope, ...]:
+    if isinstance(value, list | tuple) and all(isinstance(each, CustomScope) for each in value):
         return tuple(value)
-    raise InvalidOption(f"Scopes.own={value!r}: a list or tuple of OwnScope is needed")
+    raise InvalidOption(f"Scopes.own={value!r}: a list or tuple of CustomScope is needed")
 
 
 def _limit(name: str, value: object) -> None:

@@ -6,19 +6,19 @@ from typing import Protocol
 
 from polite.errors import InvalidOption
 from polite.options import checked
-from polite.pace import AskedPace
+from polite.pace import RequestedPace
 from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Circumstances, Pause
+from polite.pacing.pause import Pause, ThrottleContext
 from polite.pacing.refusal_back_off import REFUSALS, BackOff, RetryAfter
 from polite.pacing.throttle_parts import CrawlDelay, Latency, MinDelay, RequestRates
 
-__all__ = ["REFUSALS", "Circumstances", "DelayThrottle", "Jittered", "Longest", "Part", "Pause"]
+__all__ = ["REFUSALS", "DelayThrottle", "Jittered", "Longest", "Part", "Pause", "ThrottleContext"]
 
 
 class Part(Protocol):
     """One reason to rest. Pure: no clock, no I/O."""
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause | None:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause | None:
         """How long after this outcome, or None where it has no say."""
         ...
 
@@ -34,7 +34,7 @@ class Longest:
             raise InvalidOption("Longest(): at least one part is needed, such as MinDelay(1.0)")
         self._parts = parts
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
         """See ports.InformedThrottle. Where no part has a say, nobody rests."""
         longest, strike = None, False
         for part in self._parts:
@@ -58,7 +58,7 @@ class Jittered:
         self._fraction = checked("jitter", fraction)
         self._random = random
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
         """See ports.InformedThrottle."""
         pause = self._throttle.rest(outcome, given)
         return Pause(pause.seconds * (1.0 + self._fraction * self._random()), pause.because, pause.strike)
@@ -103,7 +103,7 @@ class DelayThrottle:
         self.ordinary = None if jitter or latency_factor else least.pause
         self.timed = latency_factor > 0
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
         """See ports.InformedThrottle."""
         if (
             self.ordinary is not None
@@ -116,5 +116,5 @@ class DelayThrottle:
 
     def pause(self, outcome: Outcome, *, crawl_delay: float | None, strikes: int) -> Pause:
         """See ports.Throttle: the same, where no more is known."""
-        asked = None if crawl_delay is None else AskedPace(crawl_delay)
-        return self.rest(outcome, Circumstances(asked, strikes, 0.0))
+        asked = None if crawl_delay is None else RequestedPace(crawl_delay)
+        return self.rest(outcome, ThrottleContext(asked, strikes, 0.0))

@@ -2,7 +2,7 @@
 
 from polite.options import checked
 from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Circumstances, Pause
+from polite.pacing.pause import Pause, ThrottleContext
 
 
 class MinDelay:
@@ -12,7 +12,7 @@ class MinDelay:
         seconds = checked("min_delay", seconds)
         self.pause = Pause(seconds, f"min_delay {seconds:g} s")
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
         """See throttle.Part."""
         return self.pause
 
@@ -23,7 +23,7 @@ class CrawlDelay:
     def __init__(self, most: float) -> None:
         self._most = checked("max_crawl_delay", most)
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause | None:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause | None:
         """See throttle.Part."""
         asked = None if given.asked is None else given.asked.crawl_delay
         return None if asked is None else _held(asked, self._most, f"Crawl-delay {asked:g} s")
@@ -35,7 +35,7 @@ class RequestRates:
     def __init__(self, most: float) -> None:
         self._most = checked("max_crawl_delay", most)
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause | None:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause | None:
         """See throttle.Part."""
         rates = () if given.asked is None else given.asked.request_rates
         holding = [rate for rate in rates if rate.holds(given.wall)]
@@ -56,7 +56,7 @@ class Latency:
         self._least = checked("least", least)
         self._most = checked("max_latency_delay", most)
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause | None:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause | None:
         """See throttle.Part."""
         if outcome.elapsed_s is None:
             return None

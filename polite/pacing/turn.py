@@ -18,7 +18,7 @@ class TurnState(Enum):
 _WAITING = TurnState.WAITING
 
 
-class Scope:
+class ScopeState:
     """What the turnstile knows of one key: an origin, a registrable domain, an address, the whole crawl."""
 
     __slots__ = (
@@ -141,7 +141,7 @@ class Turn:
         "waited",
     )
 
-    def __init__(self, owner: object, scopes: tuple[Scope, ...], order: int) -> None:
+    def __init__(self, owner: object, scopes: tuple[ScopeState, ...], order: int) -> None:
         self._owner = owner
         self._scopes = scopes
         self._order = order  # who goes first in a line: urgent ones, then the one that asked first

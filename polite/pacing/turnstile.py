@@ -17,7 +17,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from polite.errors import InvalidOption, Overloaded
 from polite.pacing.outlook import Outlook
 from polite.pacing.scope_table import Concurrency, KnownScopes, Provisional, Rest
-from polite.pacing.turn import Scope, Turn, TurnState
+from polite.pacing.turn import ScopeState, Turn, TurnState
 from polite.pacing.wait_queue import Ladder
 
 log = logging.getLogger("polite")
@@ -273,7 +273,7 @@ class Turnstile:
         for scope in turn._scopes:
             self._tell(scope)
 
-    def _tell(self, scope: Scope) -> None:
+    def _tell(self, scope: ScopeState) -> None:
         """Ask anew for a scope's limits, unless that was done. If a user's own function fails, one turn at a time is open."""
         if scope.version == self._scopes.version:
             return
@@ -283,7 +283,7 @@ class Turnstile:
             log.exception("the limits of %s could not be worked out: one request goes at a time", scope.key)
             scope.limit, scope.version = 1, self._scopes.version
 
-    def _relimit(self, scope: Scope) -> None:
+    def _relimit(self, scope: ScopeState) -> None:
         limit, scope.provisional_s = self._scopes.limits(scope.key)
         scope.version = self._scopes.version
         if limit > scope.limit and scope.open:
@@ -343,7 +343,7 @@ class Turnstile:
                 self._scopes.retire(scope)
 
     def _rest_each(
-        self, scopes: Sequence[Scope], pauses: Mapping[Hashable, float], because: str | None
+        self, scopes: Sequence[ScopeState], pauses: Mapping[Hashable, float], because: str | None
     ) -> None:
         if strangers := set(pauses).difference(scope.key for scope in scopes):
             raise ValueError(f"a pause for {strangers!r}, which are not scopes of the turn")
@@ -354,7 +354,7 @@ class Turnstile:
                 scope.rest(self._latest + checked[scope.key], reason, self._latest)
 
 
-def _strike(turn: Turn, scopes: Sequence[Scope]) -> None:
+def _strike(turn: Turn, scopes: Sequence[ScopeState]) -> None:
     """Once for each turn, however often it is settled."""
     if not turn._struck:
         turn._struck = True

@@ -17,7 +17,7 @@ longer than the scopes that are remembered.
 from collections.abc import Callable
 
 from polite.pacing.calendar_queue import Wakes
-from polite.pacing.turn import Scope, Turn, TurnState
+from polite.pacing.turn import ScopeState, Turn, TurnState
 
 _CANCELLED = TurnState.CANCELLED
 
@@ -51,7 +51,7 @@ class Ladder:
         else:
             self._climb(turn, 0, now)
 
-    def next_through(self, now: float, tell: Callable[[Scope], None] | None = None) -> Turn | None:
+    def next_through(self, now: float, tell: Callable[[ScopeState], None] | None = None) -> Turn | None:
         """A turn that has passed all its scopes, which are free for it now.
 
         Or None. The caller opens it at once. `tell` is called with each scope before its limit counts.
@@ -78,7 +78,7 @@ class Ladder:
                 return turn
         return None
 
-    def stir(self, scope: Scope) -> None:
+    def stir(self, scope: ScopeState) -> None:
         """Have the scope looked at when its rest is over, if someone could go on there then."""
         if not scope.waking and scope.open < scope.limit:
             front = scope.front
@@ -141,7 +141,7 @@ class Ladder:
             self.stir(scope)
 
 
-def _closes_circle(turn: Turn, scope: Scope) -> bool:
+def _closes_circle(turn: Turn, scope: ScopeState) -> bool:
     """Whether the scope's front waits, by way of other fronts, for this turn.
 
     Then nobody would ever go on.

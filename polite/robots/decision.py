@@ -4,8 +4,8 @@ from dataclasses import FrozenInstanceError
 from operator import itemgetter
 from typing import NamedTuple, NoReturn, Protocol
 
-from polite.errors import shown
-from polite.robots.fetching.result import Access
+from polite.errors import redact_url
+from polite.robots.fetching.result import FetchResult
 from polite.robots.lines import readable
 from polite.robots.reason import Reason
 
@@ -18,7 +18,7 @@ class Rule(NamedTuple):
     line: int
 
     def __str__(self) -> str:
-        return f"{'Allow' if self.allows else 'Disallow'}: {shown(self.pattern)} (line {self.line})"
+        return f"{'Allow' if self.allows else 'Disallow'}: {redact_url(self.pattern)} (line {self.line})"
 
 
 # A rule as it was read: whether it allows, its path with one character per octet, and its line.
@@ -34,7 +34,7 @@ class Decider(Protocol):
     """What a decision came from, to be asked for what it seldom is asked for."""
 
     @property
-    def access(self) -> Access | None: ...
+    def access(self) -> FetchResult | None: ...
 
     @property
     def cause(self) -> Reason | None: ...
@@ -79,7 +79,7 @@ class Decision(_Fields):
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
     @property
-    def access(self) -> Access | None:
+    def access(self) -> FetchResult | None:
         """What the robots fetch came to, when that alone allows or denies everything."""
         return self.decider.access
 
@@ -112,7 +112,7 @@ class Decision(_Fields):
         return f"{verdict} by {self.rule}{conflict}"
 
     def __repr__(self) -> str:
-        return f"<Decision {shown(self.path)}: {self}>"
+        return f"<Decision {redact_url(self.path)}: {self}>"
 
 
 _said = itemgetter(0, 1, 2, 3)

@@ -22,7 +22,7 @@ class Disallowed(PoliteError):
         return f"{type(self).__name__}({str(self)!r})"
 
 
-class Unreachable(Disallowed):
+class RobotsUnreachable(Disallowed):
     """robots.txt could not be had, so all is disallowed for now (RFC 9309, 2.3.1.4).
 
     After `retry_after_s` seconds the origin may be asked again; the gate does so at the next question.

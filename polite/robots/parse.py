@@ -15,7 +15,7 @@ from polite.robots.rules import RuleSet
 from polite.robots.sections import Sections, field_lines
 from polite.robots.serialization import pack, unpack
 from polite.robots.signals import CleanParam, Places, Signals, SignalSet, SiteSignals, site_signals
-from polite.robots.trace import Explained, explain
+from polite.robots.trace import DecisionTrace, explain
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 # A file of more octets may take longer than 5 ms to be read, bound and made ready to be asked (`RuleSet.prepare`), if it
@@ -106,7 +106,7 @@ class Robots:
         rules = self.rules_for(agent)
         return rules.decide(url if url[:1] == "/" else Target.of(url).path)
 
-    def explain(self, agent: str | UserAgent, url: str) -> Explained:
+    def explain(self, agent: str | UserAgent, url: str) -> DecisionTrace:
         """The same decision with all that led to it. Reads the file a few times. Raises what `decide` raises."""
         body = self._body
         return explain(

@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
-from polite.errors import InvalidOption, InvalidURL, shown
+from polite.errors import InvalidOption, InvalidURL, redact_url
 from polite.origin import Origin
 from polite.robots.dialect import RFC9309, Dialect
 
@@ -130,7 +130,9 @@ def _http_url(option: str, url: str) -> None:
     except (InvalidURL, TypeError) as error:
         raise InvalidOption(f"{option}: {error}") from error
     if not spoken:
-        raise InvalidOption(f"{option}={shown(url)!r}: a URL that starts with http:// or https:// is needed")
+        raise InvalidOption(
+            f"{option}={redact_url(url)!r}: a URL that starts with http:// or https:// is needed"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

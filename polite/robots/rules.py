@@ -7,7 +7,7 @@ from sys import maxsize
 from polite.errors import InvalidURL
 from polite.robots.decision import Decision, Rule
 from polite.robots.dialect import RFC9309, Dialect, WildcardConflict
-from polite.robots.fetching.result import Access
+from polite.robots.fetching.result import FetchResult
 from polite.robots.lines import readable
 from polite.robots.matching.pattern import Matcher, fits, grammar
 from polite.robots.matching.prefilter import (
@@ -99,7 +99,7 @@ class RuleSet:
         self.crawl_delay = crawl_delay
         self.request_rates = request_rates
         self.visit_time = visit_time
-        self.access: Access | None = None
+        self.access: FetchResult | None = None
         self.cause: Reason | None = None
         # A tuple of texts is nothing that the garbage collector visits again and again, as it does a list.
         self._paths = tuple(paths)
@@ -123,7 +123,7 @@ class RuleSet:
         cls,
         reason: Reason,
         *,
-        access: Access | None = None,
+        access: FetchResult | None = None,
         cause: Reason | None = None,
         dialect: Dialect = RFC9309,
     ) -> "RuleSet":
@@ -135,7 +135,7 @@ class RuleSet:
         cls,
         reason: Reason,
         *,
-        access: Access | None = None,
+        access: FetchResult | None = None,
         cause: Reason | None = None,
         dialect: Dialect = RFC9309,
     ) -> "RuleSet":
@@ -144,7 +144,13 @@ class RuleSet:
 
     @classmethod
     def _without_file(
-        cls, reason: Reason, access: Access | None, cause: Reason | None, dialect: Dialect, *, allowed: bool
+        cls,
+        reason: Reason,
+        access: FetchResult | None,
+        cause: Reason | None,
+        dialect: Dialect,
+        *,
+        allowed: bool,
     ) -> "RuleSet":
         rules = cls((), group=None, dialect=dialect)
         rules.access = access

@@ -1,10 +1,10 @@
-"""Explained: everything in a file that decided about one path for one agent, as values and as text for people."""
+"""DecisionTrace: everything in a file that decided about one path for one agent, as values and as text for people."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from polite.errors import shown
+from polite.errors import redact_url
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.groups import Group, bind, bound_groups
@@ -43,11 +43,11 @@ class Sensitivity:
 
     def __str__(self) -> str:
         names = " and ".join(self.dialects)
-        return f"{self.field}={shown(str(self.value))} (as in {names}) would turn the verdict round"
+        return f"{self.field}={redact_url(str(self.value))} (as in {names}) would turn the verdict round"
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class DecisionTrace:
     """Why a path may be fetched or not.
 
     `names`: what the file was searched for, most specific first; `group`: the name that was found, "*", or None; `groups`: all that
@@ -97,7 +97,7 @@ class Explained:
 
 def explain(
     body: bytes, agent: UserAgent, path: str, dialect: Dialect, text: Callable[[Dialect], str]
-) -> Explained:
+) -> DecisionTrace:
     """`text`: gives what counts of `body` in a dialect. The file is read anew only where a dialect may read it otherwise."""
     reread = Rereading(text, agent)
     sections = reread.sections(dialect)
@@ -107,7 +107,7 @@ def explain(
     if decision.rule is not None:
         matching = decision.rule, *(rule for rule in matching if rule != decision.rule)
     opposed = next((rule for rule in matching if rule.allows != decision.allowed), None)
-    return Explained(
+    return DecisionTrace(
         agent,
         decision,
         agent.names(dialect),

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from polite.errors import StoreFailed
-from polite.ports import Hold
+from polite.ports import SavedBackOff
 from polite.robots.fetching.snapshot import Snapshot, merged
 
 log = logging.getLogger("polite")
@@ -49,9 +49,9 @@ class Unwritten:
         self._max_bytes = max_bytes
         self._octets = 0
         self.snapshots: OrderedDict[str, Snapshot] = OrderedDict()
-        self.holds: dict[str, Hold] = {}
+        self.holds: dict[str, SavedBackOff] = {}
 
-    def keep(self, snapshots: dict[str, Snapshot], holds: dict[str, Hold]) -> None:
+    def keep(self, snapshots: dict[str, Snapshot], holds: dict[str, SavedBackOff]) -> None:
         """Keep all of these, merged with what is kept of the same origins."""
         for origin, snapshot in snapshots.items():
             both = merged(self.snapshots.get(origin), snapshot)
@@ -77,6 +77,6 @@ class Unwritten:
             self._octets -= dropped.octets
 
 
-def later(hold: Hold, other: Hold | None) -> Hold:
-    """Return the hold that ends later. `other` was kept before, and lasts as `Hold.left_s` says if a clock ahead dated it."""
+def later(hold: SavedBackOff, other: SavedBackOff | None) -> SavedBackOff:
+    """Return the hold that ends later. `other` was kept before, and lasts as `left_s` says if a clock ahead dated it."""
     return hold if other is None or hold.until - hold.since >= other.left_s(hold.since) else other

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from polite.ports import Hold
+from polite.ports import SavedBackOff
 from polite.robots.fetching.snapshot import Snapshot, merged
 from polite.stores import rows as form
 from polite.stores.database import Database, WrongFile
@@ -79,7 +79,7 @@ class StoreFile:
         )
 
     def write(
-        self, snapshots: Mapping[str, Snapshot], holds: Mapping[str, Hold], used: Sequence[str] = ()
+        self, snapshots: Mapping[str, Snapshot], holds: Mapping[str, SavedBackOff], used: Sequence[str] = ()
     ) -> None:
         """Save all in one transaction, merged with what another process saved since (`merged`).
 
@@ -102,7 +102,7 @@ class StoreFile:
         with self._connected() as connection:
             return self._read(connection, origin)
 
-    def held(self, origin: str) -> Hold | None:
+    def held(self, origin: str) -> SavedBackOff | None:
         """The hold kept for the origin, over or not. A row that is damaged is as good as none."""
         with self._connected() as connection:
             return self._read_hold(connection, origin)
@@ -113,10 +113,10 @@ class StoreFile:
             there = connection.execute("SELECT 1 FROM robots WHERE origin = ?", (origin,)).fetchone()
             return there is not None and self._summed and self._read(connection, origin) is None
 
-    def answers(self, questions: Sequence[tuple[str, bool]]) -> list[Snapshot | Hold | None]:
+    def answers(self, questions: Sequence[tuple[str, bool]]) -> list[Snapshot | SavedBackOff | None]:
         """Return what `load` returns for each origin, or `held` if its second value is true."""
         with self._connected() as connection:
-            answers: list[Snapshot | Hold | None] = [
+            answers: list[Snapshot | SavedBackOff | None] = [
                 self._read_hold(connection, origin) if of_hold else self._read(connection, origin)
                 for origin, of_hold in questions
             ]
@@ -126,7 +126,7 @@ class StoreFile:
     def _read(self, connection: sqlite3.Connection, origin: str) -> Snapshot | None:
         return self._row(connection, _LOAD, origin, form.snapshot)
 
-    def _read_hold(self, connection: sqlite3.Connection, origin: str) -> Hold | None:
+    def _read_hold(self, connection: sqlite3.Connection, origin: str) -> SavedBackOff | None:
         return self._row(connection, _HELD, origin, form.hold)
 
     def _row(

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
-from polite.ports import Hold
-from polite.robots.fetching.result import Access, Found, Unavailable, Unreachable
+from polite.ports import SavedBackOff
+from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
 from polite.robots.fetching.snapshot import Snapshot
 from polite.robots.reason import Reason
 from polite.stores.checksum import checksum
@@ -24,7 +24,11 @@ HOLD_COLUMNS = ("origin", "since", "until", "because", "checksum")
 _LATEST = 1 + len(_TIMES)
 _GOOD = _LATEST + len(_ANSWER)
 
-_KINDS: dict[str, type[Access]] = {"found": Found, "unavailable": Unavailable, "unreachable": Unreachable}
+_KINDS: dict[str, type[FetchResult]] = {
+    "found": Found,
+    "unavailable": Unavailable,
+    "unreachable": Unreachable,
+}
 # A good copy that is the latest answer itself is not written twice.
 _SAME: Row = ("same", *(None for _ in _ANSWER[1:]))
 _NONE: Row = tuple(None for _ in _ANSWER)
@@ -94,20 +98,20 @@ def snapshot(values: Sequence[Any], *, summed: bool = True) -> Snapshot:
         raise Unreadable(f"the row of {values[0]!r} cannot be read: {error!r}") from error
 
 
-def hold_row(origin: str, hold: Hold) -> Row:
+def hold_row(origin: str, hold: SavedBackOff) -> Row:
     """Return the values of HOLD_COLUMNS."""
     because = text(hold.because[:_LONGEST_WORDS])
     values = (origin, float(hold.since), float(hold.until), because)
     return _summed(values)
 
 
-def hold(values: Sequence[Any], *, summed: bool = True) -> Hold:
+def hold(values: Sequence[Any], *, summed: bool = True) -> SavedBackOff:
     """Return what a row of HOLD_COLUMNS says. Raises Unreadable, also if its checksum is wrong."""
     _require_sound(values, summed)
     _, since, until, because, _ = values
     if type(since) is not float or type(until) is not float or type(because) is not str:
         raise Unreadable(f"the back-off of {values[0]!r} cannot be read")
-    return Hold(since, until, because)
+    return SavedBackOff(since, until, because)
 
 
 def _summed(values: Row) -> Row:
@@ -142,7 +146,7 @@ def inflated(body: bytes | None, octets: int | None) -> bytes | None:
     return whole
 
 
-def _answer(access: Access) -> Row:
+def _answer(access: FetchResult) -> Row:
     match access:
         case Found():
             return (
@@ -163,7 +167,7 @@ def _answer(access: Access) -> Row:
             )
 
 
-def _access(values: Sequence[Any]) -> Access:
+def _access(values: Sequence[Any]) -> FetchResult:
     outcome, reason, url, status, detail, hops, elapsed_s, max_age_s, retry_after_s = values[:9]
     capped, octets, body, extras = values[9:]
     more = {} if extras is None else _extras(_KINDS[outcome], extras)
@@ -180,7 +184,7 @@ def _access(values: Sequence[Any]) -> Access:
             return Unreachable(why, url, status, detail, hops, elapsed_s, retry_after_s, **more)
 
 
-def _good(values: Sequence[Any], access: Access) -> Found | Unavailable | None:
+def _good(values: Sequence[Any], access: FetchResult) -> Found | Unavailable | None:
     if values[0] is None:
         return None
     good = access if values[0] == "same" else _access(values)
@@ -195,12 +199,12 @@ def _packed(body: bytes) -> bytes:
     return packed if len(packed) < len(body) else body
 
 
-def _more(access: Access) -> str | None:
+def _more(access: FetchResult) -> str | None:
     told = [name for name, usual in _EXTRAS[type(access)] if getattr(access, name) != usual]
     return json.dumps({name: getattr(access, name) for name in told}) if told else None
 
 
-def _extras(kind: type[Access], extras: str) -> dict[str, Any]:
+def _extras(kind: type[FetchResult], extras: str) -> dict[str, Any]:
     """What a newer polite knows besides is passed over."""
     told = json.loads(extras)
     return {name: told[name] for name, usual in _EXTRAS[kind] if name in told or usual is MISSING}

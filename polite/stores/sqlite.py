@@ -10,7 +10,7 @@ from typing import Literal
 
 from polite.errors import InvalidOption, Overloaded, StoreFailed
 from polite.origin import Origin
-from polite.ports import Hold
+from polite.ports import SavedBackOff
 from polite.robots.fetching.snapshot import Snapshot, merged
 from polite.robots.policy import count, seconds
 from polite.stores.batch_worker import Worker
@@ -28,7 +28,7 @@ class Use(Enum):
 
 
 # What is written: a snapshot, a hold, a use, or nothing but the question whether the file can be written.
-_Write = tuple[str, Snapshot | Hold | Use | None]
+_Write = tuple[str, Snapshot | SavedBackOff | Use | None]
 # What is read: of which origin, and whether its hold is meant.
 _Read = tuple[str, bool]
 
@@ -40,7 +40,7 @@ _MOST_USED = 1_000
 
 
 class SqliteStore:
-    """A RobotsStore and HoldStore in the file `path`, made when there is none. Its folder must be on a disk of this machine.
+    """A RobotsStore and BackOffStore in the file `path`, made when there is none. Its folder must be on a disk of this machine.
 
     When `save` returns, the snapshot outlives the end of the process, however sudden. At most `max_origins` snapshots in
     about `max_bytes` octets are kept; what was used longest ago goes first, but no back-off that still runs. `busy_timeout`:
@@ -112,7 +112,7 @@ class SqliteStore:
             self._writing().tell((name, Use.READ))
         await self._writing().ask((str(origin), snapshot))
 
-    def hold(self, origin: Origin, hold: Hold) -> None:
+    def hold(self, origin: Origin, hold: SavedBackOff) -> None:
         """Keep the hold, unless one that ends later is kept; soon, and for good when a later `save`, or `close`, returns."""
         if self._closed:
             # A permit that ended after its gate: no thread is started for it, which nobody would end.
@@ -128,10 +128,10 @@ class SqliteStore:
         except Overloaded as error:
             log.warning("a back-off of %s was not kept: %s", origin, error)
 
-    async def held(self, origin: Origin) -> Hold | None:
+    async def held(self, origin: Origin) -> SavedBackOff | None:
         """The hold kept for the origin, over or not. Raises StoreFailed, unless memory takes the file's place."""
         name = str(origin)
-        found: Hold | None = await self._reading().ask((name, True))
+        found: SavedBackOff | None = await self._reading().ask((name, True))
         unwritten = self._unwritten.holds.get(name)
         return found if unwritten is None else later(unwritten, found)
 
@@ -171,14 +171,14 @@ class SqliteStore:
     def _write(self, jobs: Sequence[_Write]) -> list[StoreFailed | None]:
         """In the writer's thread: one transaction for all, and so one fate."""
         snapshots: dict[str, Snapshot] = {}
-        holds: dict[str, Hold] = {}
+        holds: dict[str, SavedBackOff] = {}
         used: list[str] = []
         for origin, what in jobs:
             match what:
                 case Snapshot():
                     before = snapshots.get(origin)
                     snapshots[origin] = what if before is None else merged(before, what, self._now())
-                case Hold():
+                case SavedBackOff():
                     holds[origin] = later(what, holds.get(origin))
                 case Use():
                     used.append(origin)
@@ -188,7 +188,7 @@ class SqliteStore:
         return [None] * len(jobs)
 
     def _tried(
-        self, snapshots: dict[str, Snapshot], holds: dict[str, Hold], used: Sequence[str] = ()
+        self, snapshots: dict[str, Snapshot], holds: dict[str, SavedBackOff], used: Sequence[str] = ()
     ) -> StoreFailed | None:
         try:
             self._written.write(snapshots, holds, used)
@@ -199,7 +199,7 @@ class SqliteStore:
         return None
 
     def _write_or_keep(
-        self, snapshots: dict[str, Snapshot], holds: dict[str, Hold], used: Sequence[str]
+        self, snapshots: dict[str, Snapshot], holds: dict[str, SavedBackOff], used: Sequence[str]
     ) -> None:
         """What the file did not take before goes along with what comes now."""
         self._unwritten.keep(snapshots, holds)
@@ -222,7 +222,7 @@ class SqliteStore:
             log.warning("%s: %d results stay in memory", self.path, unwritten)
         self._written.close()
 
-    def _answers(self, jobs: Sequence[_Read]) -> Sequence[Snapshot | Hold | StoreFailed | None]:
+    def _answers(self, jobs: Sequence[_Read]) -> Sequence[Snapshot | SavedBackOff | StoreFailed | None]:
         """In the reader's thread."""
         if self._no_reading.waits:
             return [None] * len(jobs)

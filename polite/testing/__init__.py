@@ -2,22 +2,22 @@
 
 from polite.testing.clock import LoopClock, ManualClock
 from polite.testing.loop import Deadlock, VirtualTimeLoop
-from polite.testing.scripted_server import LyingServer, lying_server
+from polite.testing.scripted_server import ScriptedServer, scripted_server
 from polite.testing.simulation import Page, PageFailed, Report, Simulation, SimulationFailed, Sites
 from polite.testing.transport import ScriptedTransport
 
 __all__ = [
     "Deadlock",
     "LoopClock",
-    "LyingServer",
     "ManualClock",
     "Page",
     "PageFailed",
     "Report",
+    "ScriptedServer",
     "ScriptedTransport",
     "Simulation",
     "SimulationFailed",
     "Sites",
     "VirtualTimeLoop",
-    "lying_server",
+    "scripted_server",
 ]

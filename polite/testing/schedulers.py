@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from polite.frontier.checked_scheduler import Referee
+from polite.frontier.checked_scheduler import CheckedScheduler
 from polite.origin import Target
 from polite.ports import Scheduler
 from polite.task import Task
@@ -49,7 +49,7 @@ def gives_what_was_added(make: Make) -> None:
 
 def gives_each_task_once(make: Make) -> None:
     """All that was added comes, each once, when its origin is ready again and again."""
-    referee, tasks = Referee(make()), _tasks(200, 7)
+    referee, tasks = CheckedScheduler(make()), _tasks(200, 7)
     for task in tasks:
         referee.add(task)
     chosen: list[int] = []
@@ -64,7 +64,7 @@ def chooses_of_ready_origins_only(make: Make) -> None:
     """The others must wait, whatever their tasks are."""
     tasks = _tasks(60, 6)
     for ready in {task.origin for task in tasks}:
-        referee = Referee(make())
+        referee = CheckedScheduler(make())
         for task in tasks:
             referee.add(task)
         referee.ready(ready)
@@ -74,7 +74,7 @@ def chooses_of_ready_origins_only(make: Make) -> None:
 def an_origin_is_ready_for_one_task(make: Make) -> None:
     """With the choice the origin's turn is gone, although it has more tasks."""
     tasks = _tasks(40, 4)
-    referee = Referee(make())
+    referee = CheckedScheduler(make())
     for task in tasks:
         referee.add(task)
     for origin in {task.origin for task in tasks}:
@@ -86,7 +86,7 @@ def an_origin_is_ready_for_one_task(make: Make) -> None:
 def a_task_may_be_added_while_its_origin_is_ready(make: Make) -> None:
     """It waits like the others."""
     first, second, third = _tasks(3, 1)
-    referee = Referee(make())
+    referee = CheckedScheduler(make())
     referee.add(first)
     referee.ready(first.origin)
     referee.add(second)
@@ -101,7 +101,7 @@ def a_task_may_be_added_while_its_origin_is_ready(make: Make) -> None:
 def a_chosen_task_may_come_back(make: Make) -> None:
     """As it was, when its turn was gone again, or tried once more."""
     (task,) = _tasks(1, 1)
-    referee = Referee(make())
+    referee = CheckedScheduler(make())
     for each in (task, task, replace(task, tries=1)):
         referee.add(each)
         referee.ready(task.origin)
@@ -110,7 +110,7 @@ def a_chosen_task_may_come_back(make: Make) -> None:
 
 def holds_in_any_mixture(make: Make) -> None:
     """Adding, readiness and choice in any order, thousands of times."""
-    chance, referee = random.Random(9), Referee(make())
+    chance, referee = random.Random(9), CheckedScheduler(make())
     waiting: dict[object, int] = {}
     ready: set[object] = set()
     for task in _tasks(3_000, 40):

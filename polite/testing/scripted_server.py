@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 Lie = bytes | Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-class LyingServer:
+class ScriptedServer:
     """`hits`: connections so far, the requests that nobody told you of among them. `requests`: the heads that were read."""
 
     def __init__(self, host: str, scheme: str) -> None:
@@ -42,19 +42,19 @@ class LyingServer:
 
 
 @asynccontextmanager
-async def lying_server(
+async def scripted_server(
     *lies: Lie,
     host: str = "127.0.0.1",
     scheme: str = "http",
     hears: bytes = b"\r\n\r\n",
     tls: ssl.SSLContext | None = None,
-) -> AsyncIterator[LyingServer]:
+) -> AsyncIterator[ScriptedServer]:
     """Tell the first connection the first lie, and so on; the last stands. Each connection is closed after its lie.
 
     `hears`: what is waited for before a lie is told; empty: it is told at once. A lie that is a function talks for as long as it
     likes; what is still talking when the block is left is cancelled.
     """
-    server = LyingServer(host, scheme)
+    server = ScriptedServer(host, scheme)
     talking: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -6,7 +6,7 @@ import socket
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from polite.errors import shown
+from polite.errors import redact_url
 from polite.robots.reason import Reason
 from polite.transports.address_guard import AddressGuard
 
@@ -26,7 +26,7 @@ class FtpReply:
     text: bytes
 
     def __str__(self) -> str:
-        return f"{self.code} {shown(self.text.decode('latin-1'))}"
+        return f"{self.code} {redact_url(self.text.decode('latin-1'))}"
 
 
 class NotFtp(Exception):

@@ -10,7 +10,7 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from yarl import URL
 
-from polite.errors import InvalidOption, shown
+from polite.errors import InvalidOption, redact_url
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.transports.address_guard import AddressGuard, AddressRefused, dialling_the_proxy
@@ -49,7 +49,7 @@ class GuardedConnector(aiohttp.TCPConnector):
         self, req: ClientRequest, proxy: URL, traces: list[Trace], limits: aiohttp.ClientTimeout
     ) -> Connection:
         if self._proxy is None or _place(proxy) != _place(self._proxy):
-            raise ProxyRefused(f"{shown(str(proxy))} is not used: see FetchPolicy.proxy")
+            raise ProxyRefused(f"{redact_url(str(proxy))} is not used: see FetchPolicy.proxy")
         # A proxy looks up names for us; what is an address already can be judged here.
         self._judge(req.connection_key, req.url.host or "")
         with dialling_the_proxy():

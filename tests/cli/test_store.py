@@ -9,7 +9,7 @@ import pytest
 
 from polite.cli.main import main
 from polite.origin import Origin
-from polite.ports import Hold
+from polite.ports import SavedBackOff
 from polite.robots.fetching.result import Found, Unavailable, Unreachable
 from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
@@ -43,9 +43,9 @@ def crawl(tmp_path, monkeypatch):
         store = SqliteStore(path)
         for origin, snapshot in known.items():
             await store.save(origin, snapshot)
-        store.hold(FILE, Hold(now, now + 5_000.0, "status 429, Retry-After 5000 s"))
-        store.hold(HELD, Hold(now, now + 5_000.0, "status 503"))
-        store.hold(OLD, Hold(now - 900.0, now - 600.0, "over"))
+        store.hold(FILE, SavedBackOff(now, now + 5_000.0, "status 429, Retry-After 5000 s"))
+        store.hold(HELD, SavedBackOff(now, now + 5_000.0, "status 503"))
+        store.hold(OLD, SavedBackOff(now - 900.0, now - 600.0, "over"))
         await store.close()
 
     asyncio.run(fill())

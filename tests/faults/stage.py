@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 import trustme
 
-from polite.testing import LyingServer, lying_server
+from polite.testing import ScriptedServer, scripted_server
 from polite.testing.scripted_server import Lie
 from tests.faults.names import A, telling
 
@@ -29,7 +29,7 @@ class Stage:
     """What the crawler asks, who counts the hits, and the options that this fault needs."""
 
     origin: str
-    servers: tuple[LyingServer, ...] = ()
+    servers: tuple[ScriptedServer, ...] = ()
     fetching: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -146,20 +146,20 @@ def _placed(lie: Lie, here: Callable[[], bytes]) -> Lie:
 
 
 def http(*lies: Lie, **options: Any) -> Scene:
-    """One server, by its address. `says` in the options are lying_server's, `fetching` FetchPolicy's."""
+    """One server, by its address. `says` in the options are scripted_server's, `fetching` FetchPolicy's."""
     fetching = options.pop("fetching", {})
     names = options.pop("names", None)
     host = options.pop("name", None)
 
     @asynccontextmanager
     async def scene() -> AsyncIterator[Stage]:
-        servers: list[LyingServer] = []
+        servers: list[ScriptedServer] = []
 
         def here() -> bytes:
             return servers[0].url("").partition("//")[2].encode()
 
         placed = [_placed(lie, here) for lie in lies]
-        async with lying_server(*placed, **options) as server, telling(names or {}) as nameserver:
+        async with scripted_server(*placed, **options) as server, telling(names or {}) as nameserver:
             servers.append(server)
             yield Stage(server.url("", host=host), (server,), {"nameservers": [nameserver], **fetching})
 
@@ -211,7 +211,7 @@ def tls(
 @asynccontextmanager
 async def nobody() -> AsyncIterator[Stage]:
     """An address of this machine at which nothing listens any more."""
-    async with lying_server(b"") as server:
+    async with scripted_server(b"") as server:
         pass
     yield Stage(server.url(""), (server,), {"nameservers": ["127.0.0.1:1"]})
 

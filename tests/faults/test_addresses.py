@@ -12,7 +12,7 @@ import pytest
 import polite
 from polite.robots.fetching.result import Unreachable
 from polite.robots.reason import Reason
-from polite.testing import lying_server
+from polite.testing import scripted_server
 from polite.transports.address_guard import public
 from polite.transports.connector import guarded_connector
 from polite.transports.resolver import Resolver
@@ -211,7 +211,7 @@ async def test_a_redirect_to_one(made: list[object], scheme: str) -> None:
 
     for each in BAD:
         location = f"Location: {scheme}://{host(each)}/robots.txt".encode()
-        async with lying_server(answered(b"302 Found", location)) as server, gated() as gate:
+        async with scripted_server(answered(b"302 Found", location)) as server, gated() as gate:
             if not await refused(gate, server.url("/")):
                 let_through.append(each)
 
@@ -223,7 +223,7 @@ async def test_a_sitemap_that_a_robots_txt_names(made: list[object]) -> None:
     urls = [f"http://{host(each)}/sitemap.xml" for each in BAD]
     body = b"User-agent: *\n" + b"".join(f"Sitemap: {url}\n".encode() for url in urls)
 
-    async with lying_server(ok(body)) as server, gated() as gate:
+    async with scripted_server(ok(body)) as server, gated() as gate:
         explanation = await gate.explain(server.url("/"))
         sitemaps = polite.parse(explanation.snapshot.access.body).sitemaps  # type: ignore[union-attr]
         let_through = [url for url in sitemaps if not await refused(gate, url)]
@@ -265,7 +265,7 @@ async def test_the_crawlers_own_session_is_redirected_to_none(made: list[object]
     async with aiohttp.ClientSession(connector=connector) as session:
         for each in BAD:
             location = f"Location: http://{host(each)}/".encode()
-            async with lying_server(answered(b"302 Found", location)) as server:
+            async with scripted_server(answered(b"302 Found", location)) as server:
                 if " blocked; " not in await said(session, server.url("/")):
                     let_through.append(each)
 

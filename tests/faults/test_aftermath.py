@@ -8,7 +8,7 @@ from polite.robots.fetching.result import Found, Unreachable
 from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
-from polite.testing import lying_server
+from polite.testing import scripted_server
 from tests.faults.names import telling
 from tests.faults.stage import answered, moved, ok
 
@@ -60,7 +60,7 @@ async def test_retry_after_is_obeyed_within_limits_and_never_believed(value: byt
     busy = answered(b"503 Service Unavailable", b"Retry-After: " + value)
 
     async with (
-        lying_server(busy) as server,
+        scripted_server(busy) as server,
         polite.open_gate("FaultBot/1.0", fetching=polite.FetchPolicy(allow_private=True)) as gate,
     ):
         explanation = await gate.explain(server.url("/"))
@@ -71,7 +71,7 @@ async def test_retry_after_is_obeyed_within_limits_and_never_believed(value: byt
 
 async def test_a_429_allows_and_the_origin_rests_as_it_asks() -> None:
     async with (
-        lying_server(answered(b"429 Too Many Requests", b"Retry-After: 77")) as server,
+        scripted_server(answered(b"429 Too Many Requests", b"Retry-After: 77")) as server,
         polite.open_gate("FaultBot/1.0", fetching=polite.FetchPolicy(allow_private=True)) as gate,
     ):
         explanation = await gate.explain(server.url("/"))
@@ -85,7 +85,7 @@ async def test_an_alarm_reaches_the_listener_with_its_reason() -> None:
     fetching = polite.FetchPolicy(allowed_networks=["127.0.0.0/8"])
 
     async with (
-        lying_server(moved(b"http://169.254.169.254/")) as server,
+        scripted_server(moved(b"http://169.254.169.254/")) as server,
         polite.open_gate("FaultBot/1.0", fetching=fetching, listener=events.append) as gate,
     ):
         await gate.check(server.url("/"))
@@ -99,7 +99,7 @@ async def test_cookies_are_never_kept() -> None:
     # By name: aiohttp's own jar keeps none of an address.
     there = {"site.test": ("127.0.0.1",)}
     async with (
-        lying_server(moved(b"/there", b"Set-Cookie: track=1"), ok()) as server,
+        scripted_server(moved(b"/there", b"Set-Cookie: track=1"), ok()) as server,
         telling(there) as nameserver,
         polite.open_gate(
             "FaultBot/1.0",

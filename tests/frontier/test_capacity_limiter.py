@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from polite.frontier.capacity_limiter import Room
+from polite.frontier.capacity_limiter import CapacityLimiter
 
 
 async def step() -> None:
@@ -12,7 +12,7 @@ async def step() -> None:
 
 
 async def test_who_finds_room_enters_at_once() -> None:
-    room = Room(1)
+    room = CapacityLimiter(1)
 
     await room.enter()
 
@@ -20,7 +20,7 @@ async def test_who_finds_room_enters_at_once() -> None:
 
 
 async def test_who_finds_none_waits_in_line() -> None:
-    room, order = Room(1), []
+    room, order = CapacityLimiter(1), []
     await room.enter()
 
     async def enter(name: str) -> None:
@@ -38,7 +38,7 @@ async def test_who_finds_none_waits_in_line() -> None:
 
 
 async def test_nobody_overtakes_those_in_line() -> None:
-    room = Room(1)
+    room = CapacityLimiter(1)
     await room.enter()
     waiting = asyncio.create_task(room.enter())
     await step()
@@ -50,7 +50,7 @@ async def test_nobody_overtakes_those_in_line() -> None:
 
 @pytest.mark.parametrize("cancelled_first", [True, False])
 async def test_a_place_is_passed_on_by_one_who_is_cancelled(cancelled_first: bool) -> None:
-    room = Room(1)
+    room = CapacityLimiter(1)
     await room.enter()
     first, second = [asyncio.create_task(room.enter()) for _ in range(2)]
     await step()
@@ -64,7 +64,7 @@ async def test_a_place_is_passed_on_by_one_who_is_cancelled(cancelled_first: boo
 
 
 async def test_a_place_that_nobody_wants_any_more_is_free() -> None:
-    room = Room(1)
+    room = CapacityLimiter(1)
     await room.enter()
     waiting = asyncio.create_task(room.enter())
     await step()
@@ -76,7 +76,7 @@ async def test_a_place_that_nobody_wants_any_more_is_free() -> None:
 
 
 async def test_who_pressed_in_makes_others_wait_longer() -> None:
-    room = Room(1)
+    room = CapacityLimiter(1)
     await room.enter()
     room.press_in()
     waiting = asyncio.create_task(room.enter())
@@ -92,7 +92,7 @@ async def test_who_pressed_in_makes_others_wait_longer() -> None:
 
 @pytest.mark.parametrize("cancel", ["before", "after", "never"])
 async def test_shutting_sends_everyone_home(cancel: str) -> None:
-    room = Room(1)
+    room = CapacityLimiter(1)
     await room.enter()
     waiting = asyncio.create_task(room.enter())
     await step()

@@ -16,7 +16,7 @@ import pytest
 import polite
 from polite import schedulers
 from polite.errors import InvalidOption, PermitMisused
-from polite.events import Dropped, Event, Granted, PutOff, Refused, Retried, RobotsFetched
+from polite.events import Dropped, Event, Granted, OriginPostponed, Refused, Retried, RobotsFetched
 from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.origin import _spellings
 from polite.robots.fetching.exchange import Failed, Reply
@@ -424,7 +424,7 @@ async def test_an_option_that_orders_nothing_is_refused(option: str, value: Any)
 
 
 @pytest.mark.parametrize(
-    "option", ["max_waiting", "max_done", "max_tries", "max_robots_tries", "max_opening"]
+    "option", ["max_waiting", "max_done", "max_tries", "max_robots_tries", "max_robots_fetches"]
 )
 @pytest.mark.parametrize("value", [0, 1.5, True])
 async def test_a_limit_that_is_no_whole_number_is_refused(option: str, value: Any) -> None:
@@ -708,7 +708,7 @@ async def test_tasks_wait_for_a_robots_txt_that_is_out_of_reach() -> None:
         fetched = await fetch_all(frontier)
 
     assert fetched == [f"{A}/1", f"{A}/2"]
-    put_off = [event for event in events if isinstance(event, PutOff)]
+    put_off = [event for event in events if isinstance(event, OriginPostponed)]
     assert [(event.origin, event.tasks) for event in put_off] == [(A, 3), (A, 3)]
     assert put_off[0].for_s >= 5.0
     assert (frontier.done, frontier.refused) == (2, 1)
@@ -744,7 +744,7 @@ async def test_what_cannot_pass_by_waiting_is_not_tried_again(reason: polite.Rea
     assert took_s < 1
     assert transport.asked == [robots]
     assert [event.because for event in events if isinstance(event, Dropped)] == [reason.name] * 2
-    assert not [event for event in events if isinstance(event, PutOff)]
+    assert not [event for event in events if isinstance(event, OriginPostponed)]
 
 
 async def test_what_an_earlier_run_met_is_tried_again_with_the_options_of_this_one(tmp_path: Path) -> None:
@@ -926,7 +926,7 @@ async def test_a_store_that_fails_puts_the_origin_off_and_is_logged(caplog: pyte
         store.mended = True
         await anext(frontier)
 
-    assert [event.for_s for event in events if isinstance(event, PutOff)] == [5.0, 10.0, 20.0]
+    assert [event.for_s for event in events if isinstance(event, OriginPostponed)] == [5.0, 10.0, 20.0]
     assert "disk on fire" in caplog.text
 
 
@@ -950,7 +950,7 @@ async def test_an_overloaded_gate_is_asked_again() -> None:
         fetched = await fetch_all(frontier)
 
     assert len(fetched) == 4
-    assert any("max_waiting" in event.because for event in events if isinstance(event, PutOff))
+    assert any("max_waiting" in event.because for event in events if isinstance(event, OriginPostponed))
 
 
 async def test_an_overloaded_gate_is_asked_again_where_the_rules_are_known(caplog: Any) -> None:
@@ -966,7 +966,7 @@ async def test_an_overloaded_gate_is_asked_again_where_the_rules_are_known(caplo
         fetched = await fetch_all(frontier)
 
     assert sorted(fetched) == urls
-    assert any("max_waiting" in event.because for event in events if isinstance(event, PutOff))
+    assert any("max_waiting" in event.because for event in events if isinstance(event, OriginPostponed))
 
 
 async def test_a_pacer_that_knows_no_short_way_is_waited_for() -> None:
@@ -1013,7 +1013,7 @@ async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time() -> No
     transport = ScriptedTransport()
     transport.hold()
 
-    async with opened(transport, frontier={"max_opening": 3}) as (frontier, _):
+    async with opened(transport, frontier={"max_robots_fetches": 3}) as (frontier, _):
         await frontier.put_many(f"https://host{n}.test/" for n in range(10))
         await asyncio.sleep(1)
         asked = len(transport.asked)
@@ -1030,7 +1030,7 @@ async def test_origins_whose_rules_become_known_while_they_wait_for_a_slot_end_n
     transport = ScriptedTransport()
     transport.hold()
     urls = [f"https://host{number}.test/" for number in range(60)]
-    async with opened(transport, frontier={"max_opening": opening}) as (frontier, gate):
+    async with opened(transport, frontier={"max_robots_fetches": opening}) as (frontier, gate):
         await frontier.put_many(urls)
         frontier.close()
         known = [asyncio.create_task(gate.check(url)) for url in urls[10:50]]
@@ -1361,7 +1361,7 @@ async def test_cancelling_every_task_there_is_after_any_number_of_steps_puts_ori
     urls = {f"https://host{n % 3}.test/{n}" for n in range(9)}
     events: list[Event] = []
 
-    async with opened(listener=events.append, frontier={"max_opening": opening}) as (frontier, _):
+    async with opened(listener=events.append, frontier={"max_robots_fetches": opening}) as (frontier, _):
         await frontier.put_many(urls)
         for _ in range(steps):
             await asyncio.sleep(0)
@@ -1369,7 +1369,7 @@ async def test_cancelling_every_task_there_is_after_any_number_of_steps_puts_ori
             task.cancel()
         await expect_a_healthy_frontier(frontier, urls, [])
 
-    assert steps or "cancelled from outside" in {e.because for e in events if isinstance(e, PutOff)}
+    assert steps or "cancelled from outside" in {e.because for e in events if isinstance(e, OriginPostponed)}
 
 
 # Many.

@@ -1,17 +1,17 @@
 """URLs that were met: those held exactly, those done as many as there is room for."""
 
-from polite.frontier.seen_urls import Seen
+from polite.frontier.seen_urls import SeenUrls
 
 
 def test_a_url_is_held_once() -> None:
-    seen = Seen(10)
+    seen = SeenUrls(10)
 
     assert [seen.hold("a"), seen.hold("a"), seen.hold("b")] == [True, False, True]
     assert (seen.met("a"), seen.met("c")) == (True, False)
 
 
 def test_what_is_done_may_be_held_again_only_when_asked() -> None:
-    seen = Seen(10)
+    seen = SeenUrls(10)
     seen.hold("a")
     seen.finish("a")
 
@@ -20,7 +20,7 @@ def test_what_is_done_may_be_held_again_only_when_asked() -> None:
 
 
 def test_of_what_is_done_the_oldest_is_forgotten_and_nothing_that_is_held() -> None:
-    seen = Seen(2)
+    seen = SeenUrls(2)
     seen.hold("held")
     for url in "abc":
         seen.hold(url)

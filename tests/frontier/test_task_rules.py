@@ -88,8 +88,10 @@ async def test_tasks_that_were_allowed_need_no_rules_again_when_the_gate_forgets
     assert web.asked == {SITE: 1, OTHER: 1}
 
 
-@pytest.mark.parametrize("max_opening", [1, 1_000])
-async def test_two_origins_that_take_the_memory_from_each_other_make_progress(max_opening: int) -> None:
+@pytest.mark.parametrize("max_robots_fetches", [1, 1_000])
+async def test_two_origins_that_take_the_memory_from_each_other_make_progress(
+    max_robots_fetches: int,
+) -> None:
     web = Web()
 
     async def link(permit: polite.TaskPermit) -> None:
@@ -97,7 +99,7 @@ async def test_two_origins_that_take_the_memory_from_each_other_make_progress(ma
         if number.isdigit() and int(number) < 30:
             await frontier.put_many([f"{site}/{int(number) + 1}", f"{site}/{number}-{number}x{number}"])
 
-    async with opened(web, max_opening=max_opening) as (_, frontier):
+    async with opened(web, max_robots_fetches=max_robots_fetches) as (_, frontier):
         await frontier.put_many(urls(SITE, OTHER, pages=1))
         await crawl(web, frontier, link)
 

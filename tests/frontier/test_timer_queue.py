@@ -2,13 +2,13 @@
 
 import pytest
 
-from polite.frontier.timer_queue import Agenda
+from polite.frontier.timer_queue import TimerQueue
 from polite.testing import ManualClock
 
 
 def test_each_callback_comes_at_its_time_in_order() -> None:
     clock, told = ManualClock(monotonic=0.0), []
-    agenda = Agenda(clock)
+    agenda = TimerQueue(clock)
     for when in (3.0, 1.0, 2.0):
         agenda.at(when, lambda when=when: told.append((when, clock.monotonic())))
 
@@ -21,7 +21,7 @@ def test_each_callback_comes_at_its_time_in_order() -> None:
 
 def test_there_is_one_timer_for_all() -> None:
     clock = ManualClock(monotonic=0.0)
-    agenda = Agenda(clock)
+    agenda = TimerQueue(clock)
     for when in range(100, 0, -1):
         agenda.at(float(when), lambda: None)
 
@@ -30,7 +30,7 @@ def test_there_is_one_timer_for_all() -> None:
 
 def test_a_timer_that_fires_early_is_set_again() -> None:
     clock, told = ManualClock(monotonic=0.0), []
-    agenda = Agenda(clock)
+    agenda = TimerQueue(clock)
     agenda.at(5.0, lambda: told.append(clock.monotonic()))
 
     agenda._call()
@@ -41,7 +41,7 @@ def test_a_timer_that_fires_early_is_set_again() -> None:
 
 def test_after_clear_nothing_comes() -> None:
     clock, told = ManualClock(monotonic=0.0), []
-    agenda = Agenda(clock)
+    agenda = TimerQueue(clock)
     agenda.at(1.0, lambda: told.append(1))
     agenda.clear()
     agenda.clear()
@@ -52,7 +52,7 @@ def test_after_clear_nothing_comes() -> None:
 
 def test_a_callback_that_fails_stops_none_of_the_others() -> None:
     clock, told = ManualClock(monotonic=0.0), []
-    agenda = Agenda(clock)
+    agenda = TimerQueue(clock)
     agenda.at(1.0, lambda: 1 / 0)
     agenda.at(2.0, lambda: told.append(2))
     with pytest.raises(ZeroDivisionError):
@@ -64,7 +64,7 @@ def test_a_callback_that_fails_stops_none_of_the_others() -> None:
 
 async def test_of_many_that_are_due_at_one_time_the_loop_runs_others_between():
     clock = ManualClock()
-    agenda = Agenda(clock)
+    agenda = TimerQueue(clock)
     called: list[int] = []
     for number in range(1_200):
         agenda.at(clock.monotonic() + 5.0, lambda number=number: called.append(number))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.events import Event, Granted, Refused, RobotsFetched, Slowed, Waited
+from polite.events import BackedOff, Event, Granted, PermitDelayed, Refused, RobotsFetched
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
 
@@ -68,7 +68,7 @@ async def test_permit_refuses_what_is_disallowed_and_says_by_which_line() -> Non
             await visit(gate, "https://site.test/private")
 
     assert refusal.value.decision.reason is polite.Reason.RULE
-    assert not isinstance(refusal.value, polite.Unreachable)
+    assert not isinstance(refusal.value, polite.RobotsUnreachable)
 
 
 async def test_a_refused_url_takes_no_turn() -> None:
@@ -87,7 +87,7 @@ async def test_an_unreachable_robots_txt_says_when_to_come_back() -> None:
     transport = ScriptedTransport({ROBOTS: [Reply(500), Reply(200, RULES)]})
 
     async with opened(transport) as (gate, _):
-        with pytest.raises(polite.Unreachable) as refusal:
+        with pytest.raises(polite.RobotsUnreachable) as refusal:
             await visit(gate)
         await asyncio.sleep(refusal.value.retry_after_s)
         await visit(gate)
@@ -289,11 +289,11 @@ async def test_listeners_are_told_what_happens() -> None:
         with pytest.raises(polite.Disallowed):
             await visit(gate, "https://site.test/private")
 
-    assert [type(event) for event in events] == [RobotsFetched, Waited, Granted, Slowed, Refused]
+    assert [type(event) for event in events] == [RobotsFetched, PermitDelayed, Granted, BackedOff, Refused]
     assert events[0] == RobotsFetched("https://site.test", "found", "OK", 200, 0, 0.0, 86_400.0)
-    assert events[1] == Waited(PAGE, "https://site.test", 1.0, "min_delay 1 s")
+    assert events[1] == PermitDelayed(PAGE, "https://site.test", 1.0, "min_delay 1 s")
     assert events[2] == Granted(PAGE, 1.0)
-    assert events[3] == Slowed("https://site.test", 503, 9.0, "status 503, Retry-After 9 s")
+    assert events[3] == BackedOff("https://site.test", 503, 9.0, "status 503, Retry-After 9 s")
     assert events[4] == Refused("https://site.test/private", "RULE", 2)
 
 

@@ -152,7 +152,7 @@ async def test_entered_late_while_robots_txt_cannot_be_had_its_task_waits_again(
         permit = await anext(frontier)
         server.status = 500
         await asyncio.sleep(DAY)
-        with pytest.raises(polite.Unreachable):
+        with pytest.raises(polite.RobotsUnreachable):
             await permit.__aenter__()
         server.status = 200
         async with asyncio.timeout(HOUR), await anext(frontier) as again:

@@ -23,7 +23,7 @@ class CountingClock(LoopClock):
 
     def call_at(self, when: float, call: Any) -> Timer:
         timer = super().call_at(when, call)
-        if "Holds" in call.__qualname__:
+        if "HeldTurns" in call.__qualname__:
             self.timers.append(timer)
         return timer
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.gate.long_answers import Verdicts
+from polite.gate.long_answers import LongDecisions
 from polite.robots.fetching.exchange import Reply
 from polite.robots.matching.rule_index import Index
 from polite.robots.parse import parse
@@ -126,7 +126,7 @@ def hostile() -> RuleSet:
 
 
 async def test_what_is_decided_at_once_has_a_budget_for_each_pass_of_the_loop():
-    rules, verdicts = hostile(), Verdicts()
+    rules, verdicts = hostile(), LongDecisions()
     path = "/" + "z" * (rules.quick_length - 1)
 
     at_once = [verdicts.at_once(rules, path) for _ in range(100)]
@@ -140,14 +140,14 @@ async def test_what_is_decided_at_once_has_a_budget_for_each_pass_of_the_loop():
 
 
 async def test_one_question_that_takes_long_is_never_decided_at_once():
-    rules, verdicts = hostile(), Verdicts()
+    rules, verdicts = hostile(), LongDecisions()
 
     assert verdicts.at_once(rules, "/" + "z" * 16 * rules.quick_length) is None
     assert await verdicts.allows(rules, "/" + "z" * 16 * rules.quick_length)
 
 
 async def test_a_decision_that_took_long_is_there_when_its_refusal_is_told(monkeypatch: pytest.MonkeyPatch):
-    rules, verdicts = hostile(), Verdicts()
+    rules, verdicts = hostile(), LongDecisions()
     path = "/secret/" + LONG
     assert not await verdicts.allows(rules, path)
     monkeypatch.setattr(Index, "strongest", None)
@@ -156,7 +156,7 @@ async def test_a_decision_that_took_long_is_there_when_its_refusal_is_told(monke
 
 
 async def test_only_one_thread_computes_at_a_time_and_a_cancelled_question_frees_it():
-    rules, verdicts = hostile(), Verdicts()
+    rules, verdicts = hostile(), LongDecisions()
     loop = asyncio.get_running_loop()
     asking = [loop.create_task(verdicts.decide(rules, f"/{LONG}{n}")) for n in range(20)]
     await asyncio.sleep(0)

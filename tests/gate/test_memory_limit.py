@@ -11,7 +11,7 @@ import pytest
 
 import polite
 from polite.errors import InvalidOption, Overloaded
-from polite.gate.origin_rules import Standing
+from polite.gate.origin_rules import OriginRules
 from polite.robots.fetching.exchange import Reply
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
@@ -242,8 +242,10 @@ async def test_one_large_file_beside_a_back_off_keeps_no_new_origin_out() -> Non
 
 async def test_a_question_looks_at_few_of_many_back_offs(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[object] = []
-    real = Standing.back_off_left_s
-    monkeypatch.setattr(Standing, "back_off_left_s", lambda self, now: looked.append(self) or real(self, now))
+    real = OriginRules.back_off_left_s
+    monkeypatch.setattr(
+        OriginRules, "back_off_left_s", lambda self, now: looked.append(self) or real(self, now)
+    )
     dead = {f"https://dead{n}.test/robots.txt": Reply(503, retry_after=str(1_000 + n)) for n in range(3_000)}
 
     async with opened(ScriptedTransport(dead), max_origins=2_500) as gate:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import polite
-from polite.events import Event, Slowed
+from polite.events import BackedOff, Event
 from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Circumstances, Pause
+from polite.pacing.pause import Pause, ThrottleContext
 from polite.robots.fetching.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 
@@ -77,7 +77,7 @@ async def test_nor_does_the_first_worker_that_comes_late_outrun_it() -> None:
 class Thirty:
     """A throttle of the user's own that asks for more than the policy does."""
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
         return Pause(30.0, "ours")
 
 
@@ -124,4 +124,4 @@ async def test_an_anchor_that_changes_between_report_and_exit_settles_exactly_on
             permit.report(status=200)
 
     assert waited == (600 if before is polite.Anchor.FIRST_BYTE else 605)
-    assert len([event for event in events if isinstance(event, Slowed)]) == 1
+    assert len([event for event in events if isinstance(event, BackedOff)]) == 1

@@ -9,12 +9,12 @@ from polite.events import Event
 from polite.gate.robots_fetcher import RobotsFetcher
 from polite.gate.turns import Turns
 from polite.origin import Origin, Target
-from polite.pace import AskedPace
+from polite.pace import RequestedPace
 from polite.pacers.local import LocalPacer
 from polite.pacing.effective_policy import Rulings
 from polite.pacing.policy import PacingPolicy
 from polite.robots.fetching.exchange import Ask, Failed, Reply
-from polite.robots.fetching.result import Access, Found, Unavailable, Unreachable
+from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 from polite.testing import LoopClock, ScriptedTransport
@@ -153,7 +153,7 @@ async def test_so_many_fetches_are_on_the_network_at_one_time() -> None:
     transport = TimedTransport(lambda _: Reply(200), takes_s=1.0)
     fetching = fetcher(transport, connections=7)
 
-    results: list[Access] = await asyncio.gather(
+    results: list[FetchResult] = await asyncio.gather(
         *(fetching.fetch(Origin.of(f"https://site{n}.test/")) for n in range(50))
     )
 
@@ -228,7 +228,7 @@ async def test_h7_the_two_questions_take_their_turns_and_are_counted() -> None:
 async def test_h7_the_two_questions_keep_the_crawl_delay_of_the_last_file() -> None:
     transport = TimedTransport(only_the_front_page)
 
-    await fetcher(transport, robots=INFERRING).fetch(SITE, asked=AskedPace(20.0))
+    await fetcher(transport, robots=INFERRING).fetch(SITE, asked=RequestedPace(20.0))
 
     assert [at for at, _ in transport.asked] == pytest.approx([0, 20, 40])
 
@@ -298,8 +298,8 @@ async def test_a_request_that_waited_for_a_connection_keeps_the_delay_on_both_si
     connection.set()
     await asyncio.gather(slow, robots)
 
-    asked_at = transport.asked[-1][0]
-    assert asked_at == pytest.approx(22.4)
+    queued_at = transport.asked[-1][0]
+    assert queued_at == pytest.approx(22.4)
     assert (await page).granted_at == pytest.approx(27.4)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from polite.gate.single_flight import Flight, FlightLost
+from polite.gate.single_flight import FlightLost, SingleFlight
 
 
 @pytest.fixture(
@@ -30,11 +30,11 @@ class Hangar:
     """Keeps flights as the gate's origins do: entered when started, removed when over."""
 
     def __init__(self) -> None:
-        self.flights: dict[str, Flight[str]] = {}
+        self.flights: dict[str, SingleFlight[str]] = {}
         self.landed = 0
 
-    def start(self, work: Callable[[], Awaitable[str]]) -> Flight[str]:
-        flight = self.flights["one"] = Flight(work, name="one", landed=self.land)
+    def start(self, work: Callable[[], Awaitable[str]]) -> SingleFlight[str]:
+        flight = self.flights["one"] = SingleFlight(work, name="one", landed=self.land)
         return flight
 
     def land(self) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import polite
-from polite.events import Closed, Event, Opened, Skipped, Waited
+from polite.events import CircuitClosed, CircuitOpened, Event, PermitDelayed, Skipped
 from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Circumstances, Pause
+from polite.pacing.pause import Pause, ThrottleContext
 from polite.robots.fetching.exchange import Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
 
@@ -202,10 +202,10 @@ async def test_failures_in_a_row_open_the_circuit_and_one_answer_closes_it() -> 
     assert 120.0 <= gaps[3] <= 150.0
     assert 240.0 <= gaps[4] <= 300.0
     assert gaps[5] == 1.0
-    told = [event for event in events if isinstance(event, Opened | Closed)]
-    assert [type(event) for event in told] == [Opened, Opened, Opened, Closed]
+    told = [event for event in events if isinstance(event, CircuitOpened | CircuitClosed)]
+    assert [type(event) for event in told] == [CircuitOpened, CircuitOpened, CircuitOpened, CircuitClosed]
     assert (told[0].origin, told[0].failures) == ("https://site.test", 3)
-    assert told[3] == Closed("https://site.test", 200)
+    assert told[3] == CircuitClosed("https://site.test", 200)
     assert (gate.counters.opened, gate.counters.closed) == (3, 1)
 
 
@@ -278,7 +278,7 @@ async def test_a_circuit_that_robots_txt_opens_keeps_a_question_waiting_no_longe
         await gate.check(PAGE)
 
         assert now() - asked == pytest.approx(240.0)
-    assert {event.for_s for event in events if isinstance(event, Opened)} == {300.0}
+    assert {event.for_s for event in events if isinstance(event, CircuitOpened)} == {300.0}
 
 
 async def test_with_no_number_of_failures_no_circuit_opens() -> None:
@@ -367,10 +367,10 @@ async def test_an_origin_that_never_answers_is_slow_too() -> None:
 
 
 async def test_a_throttle_of_ones_own_may_be_told_all_that_is_known() -> None:
-    told: list[tuple[Outcome, Circumstances]] = []
+    told: list[tuple[Outcome, ThrottleContext]] = []
 
     class Curious:
-        def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+        def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
             told.append((outcome, given))
             return Pause(7.0, "ours")
 
@@ -382,7 +382,7 @@ async def test_a_throttle_of_ones_own_may_be_told_all_that_is_known() -> None:
     outcome, given = next((outcome, given) for outcome, given in told if outcome.elapsed_s == 2.5)
     assert outcome.status == 200
     assert given.wall == MIDNIGHT + first + 2.5
-    assert given.asked == polite.pace.AskedPace(
+    assert given.asked == polite.pace.RequestedPace(
         2.0, (polite.pace.RequestRate(1, 3.0),), polite.pace.VisitTime(0, 1440)
     )
 
@@ -410,9 +410,9 @@ async def test_who_waits_is_told_what_for() -> None:
     async with opened(serving(OFFICE), hour=5.0, listener=events.append) as gate:
         await visit(gate)
 
-    waited = [event for event in events if isinstance(event, Waited)]
+    waited = [event for event in events if isinstance(event, PermitDelayed)]
     assert waited == [
-        Waited(
+        PermitDelayed(
             PAGE,
             "the opening hours of https://site.test",
             HOUR,
@@ -461,7 +461,7 @@ def gaps(visits: list[float]) -> list[float]:
 
 
 async def test_an_origin_may_have_a_delay_of_its_own() -> None:
-    pacing = polite.PacingPolicy().for_origin(PAGE, min_delay=5)
+    pacing = polite.PacingPolicy().override(PAGE, min_delay=5)
     async with opened(pacing=pacing) as gate:
         assert gaps([await visit(gate) for _ in range(3)]) == [5.0, 5.0]
         assert gaps([await visit(gate, OTHER) for _ in range(3)]) == [1.0, 1.0]
@@ -473,7 +473,7 @@ async def test_a_policy_that_changes_rules_from_the_next_answer_on_and_a_running
 ) -> None:
     async with opened(pacing=polite.PacingPolicy(min_delay=4.0)) as gate:
         visits = [await visit(gate), await visit(gate)]
-        gate.pacing = gate.pacing.for_origin(PAGE, min_delay=min_delay)
+        gate.pacing = gate.pacing.override(PAGE, min_delay=min_delay)
         visits += [await visit(gate), await visit(gate)]
 
     assert gaps(visits) == [4.0, 4.0, gap]
@@ -500,14 +500,14 @@ async def test_a_policy_that_changes_for_all_rules_for_all() -> None:
 
 
 async def test_one_origin_may_be_asked_for_several_pages_at_one_time_also_from_now_on() -> None:
-    pacing = polite.PacingPolicy().for_origin(PAGE, concurrency=3)
+    pacing = polite.PacingPolicy().override(PAGE, concurrency=3)
     async with opened(pacing=pacing) as gate:
         several = await asyncio.gather(*(visit(gate, took=100) for _ in range(3)))
-        gate.pacing = gate.pacing.for_origin(PAGE, concurrency=1)
+        gate.pacing = gate.pacing.override(PAGE, concurrency=1)
         alone = await asyncio.gather(*(visit(gate, took=100) for _ in range(2)))
         one = asyncio.create_task(visit(gate, took=100))
         await asyncio.sleep(2)
-        gate.pacing = gate.pacing.for_origin(PAGE, concurrency=2)
+        gate.pacing = gate.pacing.override(PAGE, concurrency=2)
         other = await visit(gate)
         started = await one
         elsewhere = await asyncio.gather(*(visit(gate, OTHER, took=100) for _ in range(2)))
@@ -544,7 +544,7 @@ async def test_a_throttle_of_ones_own_stays_whatever_the_policy() -> None:
             return Pause(4.0, "ours")
 
     async with opened(throttle=Fixed()) as gate:
-        gate.pacing = polite.PacingPolicy(min_delay=0.0).for_origin(PAGE, min_delay=9.0)
+        gate.pacing = polite.PacingPolicy(min_delay=0.0).override(PAGE, min_delay=9.0)
 
         assert gaps([await visit(gate) for _ in range(3)]) == [4.0, 4.0]
 
@@ -567,7 +567,7 @@ class Failing:
     def __init__(self, seconds: object) -> None:
         self.seconds = seconds
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
         if self.seconds is None:
             raise ValueError("broken")
         return Pause(self.seconds, "ours")  # type: ignore[arg-type]

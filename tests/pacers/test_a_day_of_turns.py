@@ -29,19 +29,19 @@ async def visit(pacer: LocalPacer, clock: LoopClock, site: Site, chance: random.
             turn = await pacer.acquire(site.scopes)
     except TimeoutError:
         return
-    asked_at = clock.monotonic()
+    queued_at = clock.monotonic()
     await asyncio.sleep(chance.expovariate(2.0))
     if chance.random() < 0.05:
         # Given up before anything came: by then the server may have been asked, so it counts.
         pacer.settle(turn, site.delay_s)
         pacer.release(turn)
-        site.visits.append((asked_at, clock.monotonic(), clock.monotonic()))
+        site.visits.append((queued_at, clock.monotonic(), clock.monotonic()))
         return
     answered_at = clock.monotonic()
     pacer.settle(turn, site.delay_s)
     await asyncio.sleep(chance.expovariate(0.5))
     pacer.release(turn)
-    site.visits.append((asked_at, answered_at, clock.monotonic()))
+    site.visits.append((queued_at, answered_at, clock.monotonic()))
 
 
 async def crawl(sites: list[Site]) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.pacing.calendar_queue import Wakes
-from polite.pacing.turn import Scope
+from polite.pacing.turn import ScopeState
 
 # Close together, far apart, before zero, and beyond what a float can tell apart.
 whens = st.one_of(
@@ -23,7 +23,7 @@ def test_the_earliest_comes_first_whatever_comes_in_between(steps: list[float | 
 
     for number, when in enumerate(steps):
         if when is not None:
-            wakes.push(when, Scope(number, 1, 1.0))
+            wakes.push(when, ScopeState(number, 1, 1.0))
             left.append((when, number))
         elif left:
             left.sort()
@@ -38,10 +38,10 @@ def test_the_earliest_comes_first_whatever_comes_in_between(steps: list[float | 
 def test_nothing_comes_out_before_its_time(first: list[float], then: list[float], now: float) -> None:
     wakes = Wakes()
     for when in first:
-        wakes.push(when, Scope(when, 1, 1.0))
+        wakes.push(when, ScopeState(when, 1, 1.0))
     wakes.pop(min(first))
     for when in then:
-        wakes.push(when, Scope(when, 1, 1.0))
+        wakes.push(when, ScopeState(when, 1, 1.0))
 
     out = []
     while (scope := wakes.pop(now)) is not None:

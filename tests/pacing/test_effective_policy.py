@@ -33,8 +33,8 @@ def test_one_override_more_checks_and_makes_nothing_for_the_others(monkeypatch: 
     rulings = Rulings(of_many())
     monkeypatch.setattr(policies, "_check", counted)
     monkeypatch.setattr(rulings_module, "Ruling", Counted)
-    changed = rulings.replace(rulings.policy.for_origin("https://new.example", min_delay=7))
-    replaced = rulings.replace(rulings.policy.for_origin(HOSTS[0], min_delay=9))
+    changed = rulings.replace(rulings.policy.override("https://new.example", min_delay=7))
+    replaced = rulings.replace(rulings.policy.override(HOSTS[0], min_delay=9))
 
     assert changed == {Origin.of("https://new.example")}
     assert replaced == {HOSTS[0]}
@@ -74,7 +74,7 @@ def test_rulings_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_limits_of_a_scope_need_no_ruling() -> None:
-    rulings = Rulings(of_many().for_origin(HOSTS[0], concurrency=3))
+    rulings = Rulings(of_many().override(HOSTS[0], concurrency=3))
 
     assert (rulings.concurrency(HOSTS[0]), rulings.delay(HOSTS[0])) == (3, 2.0)
     assert (rulings.concurrency(HOSTS[1]), rulings.delay(Origin.of("https://x.example"))) == (1, 1.0)
@@ -94,14 +94,14 @@ def test_limits_of_a_scope_need_no_ruling() -> None:
 def test_one_origin_decides_what_all_answers_need(
     own: policies.OriginPacing, timed: bool, plain: bool, concurrent: bool
 ) -> None:
-    rulings = Rulings(of_many().for_origin(HOSTS[3], **own))
+    rulings = Rulings(of_many().override(HOSTS[3], **own))
 
     assert (rulings.timed, rulings.plain, rulings.concurrent) == (timed, plain, concurrent)
 
 
 def test_the_longest_delay_is_that_of_the_slowest_origin_with_all_its_jitter() -> None:
     rulings = Rulings(
-        PacingPolicy(min_delay=2).for_origin(HOSTS[0], min_delay=40).for_origin(HOSTS[1], jitter=0.5)
+        PacingPolicy(min_delay=2).override(HOSTS[0], min_delay=40).override(HOSTS[1], jitter=0.5)
     )
 
     assert rulings.longest_delay_s(0.0) == 60.0

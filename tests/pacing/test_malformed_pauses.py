@@ -9,10 +9,10 @@ import pytest
 from polite.origin import Origin
 from polite.pacing.effective_policy import Rulings
 from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Circumstances, Pause
+from polite.pacing.pause import Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
 
-GIVEN = Circumstances(None, 0, 0.0)
+GIVEN = ThrottleContext(None, 0, 0.0)
 WELL = Outcome(200)
 ORIGIN = Origin.of("https://site.test")
 
@@ -34,7 +34,7 @@ class Raising:
 
 def rest(answer: Any, outcome: Outcome = WELL) -> Pause:
     class Odd:
-        def rest(self, outcome: Outcome, given: Circumstances) -> Any:
+        def rest(self, outcome: Outcome, given: ThrottleContext) -> Any:
             return answer
 
     return Rulings(PacingPolicy(min_delay=2.0, backoff=10.0), Odd()).of(ORIGIN).rest(outcome, GIVEN)

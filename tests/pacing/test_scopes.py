@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from polite import InvalidOption, Origin, OwnScope, PacingPolicy, ScopeLimit, Scopes, Target
-from polite.pacing.scopes import BoundScopes, ScopeName
+from polite import CustomScope, InvalidOption, Origin, PacingPolicy, ScopeLimit, Scopes, Target
+from polite.pacing.scopes import ScopeName, ScopeResolver
 
 TARGET = Target.of("https://www.shop.example.co.uk/a")
 
@@ -19,8 +19,8 @@ def customer(target: Target) -> str | None:
     return "acme" if "shop" in target.origin.host else None
 
 
-def bound(**options: Any) -> BoundScopes:
-    return BoundScopes(
+def bound(**options: Any) -> ScopeResolver:
+    return ScopeResolver(
         Scopes(**options), domain_of={TARGET.origin.host: "example.co.uk"}.get, addresses=Book()
     )
 
@@ -31,7 +31,7 @@ def test_without_a_limit_there_is_the_origin_alone() -> None:
 
 def test_all_scopes_of_a_url_go_from_narrow_to_broad() -> None:
     limit = ScopeLimit()
-    scopes = bound(domain=limit, address=limit, crawl=limit, own=[OwnScope("customer", customer)])
+    scopes = bound(domain=limit, address=limit, crawl=limit, own=[CustomScope("customer", customer)])
 
     assert [str(scope) for scope in scopes(TARGET)] == [
         "https://www.shop.example.co.uk",
@@ -45,7 +45,7 @@ def test_all_scopes_of_a_url_go_from_narrow_to_broad() -> None:
 
 def test_a_scope_that_a_url_has_not_is_left_out() -> None:
     limit = ScopeLimit()
-    scopes = bound(domain=limit, address=limit, own=[OwnScope("customer", customer)])
+    scopes = bound(domain=limit, address=limit, own=[CustomScope("customer", customer)])
     elsewhere = Target.of("https://192.0.2.7/")
 
     assert scopes(elsewhere) == (elsewhere.origin,)
@@ -53,7 +53,7 @@ def test_a_scope_that_a_url_has_not_is_left_out() -> None:
 
 def test_each_scope_has_its_own_limit_and_an_origin_the_policys() -> None:
     crawl, acme = ScopeLimit(0.0, 100), ScopeLimit(5.0)
-    scopes = bound(crawl=crawl, own=(OwnScope("customer", customer, acme),))
+    scopes = bound(crawl=crawl, own=(CustomScope("customer", customer, acme),))
 
     assert [scopes.limit(scope) for scope in scopes(TARGET)] == [None, acme, crawl]
     assert scopes.limit(ScopeName("domain", "example.com")) is None
@@ -69,13 +69,13 @@ def test_each_scope_has_its_own_limit_and_an_origin_the_policys() -> None:
         (lambda: Scopes(domain=2.0), r"Scopes\.domain=2\.0"),
         (lambda: Scopes(address=True), r"Scopes\.address=True"),
         (lambda: Scopes(crawl="all"), r"Scopes\.crawl='all'"),
-        (lambda: Scopes(own=OwnScope("a", customer)), r"Scopes\.own=.*a list or tuple of OwnScope"),
-        (lambda: Scopes(own=[customer]), r"Scopes\.own=.*a list or tuple of OwnScope"),
-        (lambda: Scopes(own=[OwnScope("a", customer), OwnScope("a", customer)]), "each kind once"),
-        (lambda: OwnScope("domain", customer), r"OwnScope\.kind='domain'"),
-        (lambda: OwnScope("", customer), r"OwnScope\.kind=''"),
-        (lambda: OwnScope("a", "by name"), r"OwnScope\.by='by name'"),
-        (lambda: OwnScope("a", customer, 5), r"OwnScope\.limit=5"),
+        (lambda: Scopes(own=CustomScope("a", customer)), r"Scopes\.own=.*a list or tuple of CustomScope"),
+        (lambda: Scopes(own=[customer]), r"Scopes\.own=.*a list or tuple of CustomScope"),
+        (lambda: Scopes(own=[CustomScope("a", customer), CustomScope("a", customer)]), "each kind once"),
+        (lambda: CustomScope("domain", customer), r"CustomScope\.kind='domain'"),
+        (lambda: CustomScope("", customer), r"CustomScope\.kind=''"),
+        (lambda: CustomScope("a", "by name"), r"CustomScope\.by='by name'"),
+        (lambda: CustomScope("a", customer, 5), r"CustomScope\.limit=5"),
         (lambda: PacingPolicy(scopes=("domain",)), r"PacingPolicy\.scopes=\('domain',\)"),
     ],
 )

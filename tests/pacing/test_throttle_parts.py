@@ -3,15 +3,15 @@
 import pytest
 
 from polite.errors import InvalidOption
-from polite.pace import AskedPace, RequestRate, VisitTime
+from polite.pace import RequestedPace, RequestRate, VisitTime
 from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Circumstances, Pause
+from polite.pacing.pause import Pause, ThrottleContext
 from polite.pacing.refusal_back_off import BackOff, RetryAfter
 from polite.pacing.throttle import DelayThrottle, Jittered, Longest, Part
 from polite.pacing.throttle_parts import CrawlDelay, Latency, MinDelay, RequestRates
 
 NOON = 12 * 3_600.0
-NOTHING = Circumstances(None, 0, NOON)
+NOTHING = ThrottleContext(None, 0, NOON)
 ALL_PARTS: list[Part] = [
     CrawlDelay(60.0),
     RequestRates(60.0),
@@ -21,8 +21,8 @@ ALL_PARTS: list[Part] = [
 ]
 
 
-def asking(*rates: RequestRate, crawl_delay: float | None = None) -> Circumstances:
-    return Circumstances(AskedPace(crawl_delay, rates), 0, NOON)
+def asking(*rates: RequestRate, crawl_delay: float | None = None) -> ThrottleContext:
+    return ThrottleContext(RequestedPace(crawl_delay, rates), 0, NOON)
 
 
 @pytest.mark.parametrize("part", ALL_PARTS, ids=lambda part: type(part).__name__)

@@ -1,10 +1,10 @@
 """The line in which turns stand at a scope."""
 
-from polite.pacing.turn import Scope, Turn, TurnState
+from polite.pacing.turn import ScopeState, Turn, TurnState
 
 
 def test_a_line_keeps_no_more_of_those_who_left_than_of_those_who_stand() -> None:
-    scope = Scope("a.example", 1, 1.0)
+    scope = ScopeState("a.example", 1, 1.0)
     turns = [Turn(None, (scope,), order) for order in range(1_000)]
     for turn in turns:
         scope.join(turn)

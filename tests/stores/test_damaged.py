@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from polite.errors import StoreFailed
-from polite.ports import Hold
+from polite.ports import SavedBackOff
 from polite.robots.fetching.result import Found, Unavailable, Unreachable
 from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
@@ -33,7 +33,11 @@ def snapshot(number: int) -> Snapshot:
 
 
 SNAPSHOTS = {f"https://h{number}.test": snapshot(number) for number in range(60)}
-HOLDS = {name: Hold(1.0, 5_000.0 + place, "status 429") for place, name in enumerate(SNAPSHOTS) if place % 3}
+HOLDS = {
+    name: SavedBackOff(1.0, 5_000.0 + place, "status 429")
+    for place, name in enumerate(SNAPSHOTS)
+    if place % 3
+}
 
 
 def opened(path: Path, **options: object) -> StoreFile:
@@ -135,7 +139,7 @@ def test_a_flipped_bit_of_a_body_is_known(tmp_path: Path) -> None:
 def test_a_text_that_is_none_is_no_crash(tmp_path: Path) -> None:
     path = tmp_path / "crawl.sqlite"
     file = opened(path)
-    file.write({"https://h1.test": snapshot(1)}, {"https://h1.test": Hold(1.0, 2.0, "status 429")})
+    file.write({"https://h1.test": snapshot(1)}, {"https://h1.test": SavedBackOff(1.0, 2.0, "status 429")})
     file.close()
     path.write_bytes(path.read_bytes().replace(b"status 429", b"\xff\xfeatus 429"))
 

@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing
 
 from polite.origin import Origin
-from polite.ports import Hold
+from polite.ports import SavedBackOff
 from polite.robots.fetching.result import Found, Unreachable
 from polite.robots.fetching.snapshot import renewed
 from polite.robots.policy import RobotsPolicy
@@ -131,7 +131,7 @@ async def test_max_bytes_bounds_what_the_file_holds(opened, path):
 async def test_back_offs_that_run_stay_when_all_else_has_gone(opened):
     store = opened(max_bytes=MIB, max_origins=1)
     for number in range(5_000):
-        store.hold(site(number), Hold(0.0, 4_000.0, "status 429, Retry-After 4000 s"))
+        store.hold(site(number), SavedBackOff(0.0, 4_000.0, "status 429, Retry-After 4000 s"))
 
     await asyncio.gather(*(store.save(site(n), found(200_000)) for n in range(3)))
 
@@ -142,7 +142,7 @@ async def test_what_only_back_offs_fill_is_left_to_the_hard_limit(opened):
     store = opened(max_bytes=MIB)
 
     for number in range(2_000):
-        store.hold(site(number), Hold(0.0, 4_000.0, "x" * 1_000))
+        store.hold(site(number), SavedBackOff(0.0, 4_000.0, "x" * 1_000))
     await store.open()
 
     assert all([await store.held(site(number)) for number in range(0, 2_000, 99)])
@@ -152,7 +152,7 @@ async def test_what_only_back_offs_fill_is_left_to_the_hard_limit(opened):
 async def test_back_offs_are_forgotten_long_after_their_end(opened):
     now = 4_000.0
     store = opened(wall=lambda: now)
-    store.hold(site(1), Hold(0.0, 3_600.0, "over"))
+    store.hold(site(1), SavedBackOff(0.0, 3_600.0, "over"))
     await store.save(site(1), found())
     over_for_a_moment = await store.held(site(1))
 
@@ -172,8 +172,8 @@ async def test_back_offs_are_forgotten_long_after_their_end(opened):
 async def test_for_want_of_room_back_offs_are_forgotten_a_day_after_their_end(opened):
     now = 4_000.0
     store = opened(max_bytes=MIB, wall=lambda: now)
-    store.hold(site(1), Hold(0.0, 3_600.0, "over"))
-    store.hold(site(2), Hold(0.0, 3_600.0 + DAY, "over for an hour"))
+    store.hold(site(1), SavedBackOff(0.0, 3_600.0, "over"))
+    store.hold(site(2), SavedBackOff(0.0, 3_600.0 + DAY, "over for an hour"))
 
     now += DAY
     for number in range(50):

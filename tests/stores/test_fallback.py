@@ -1,7 +1,7 @@
 """The memory that takes a failing file's place is bounded, and the file is tried again now and then."""
 
 from polite.errors import StoreFailed
-from polite.ports import Hold
+from polite.ports import SavedBackOff
 from polite.robots.fetching.result import Found
 from polite.robots.fetching.snapshot import Snapshot
 from polite.stores.fallback import Outage, Unwritten
@@ -53,7 +53,7 @@ def test_large_bodies_are_bounded_by_their_octets():
 def test_after_all_was_written_there_is_room_again():
     unwritten = Unwritten(1_000, 25_000)
 
-    unwritten.keep({"a": found(20_000)}, {"a": Hold(0.0, 1.0, "")})
+    unwritten.keep({"a": found(20_000)}, {"a": SavedBackOff(0.0, 1.0, "")})
     unwritten.clear()
     unwritten.keep({"b": found(20_000)}, {})
 
@@ -64,6 +64,6 @@ def test_of_too_many_back_offs_the_one_that_ends_first_goes():
     unwritten = Unwritten(2, 1_000_000)
 
     for name, until in (("a", 50.0), ("b", 10.0), ("c", 30.0), ("a", 5.0)):
-        unwritten.keep({}, {name: Hold(0.0, until, "")})
+        unwritten.keep({}, {name: SavedBackOff(0.0, until, "")})
 
     assert {name: hold.until for name, hold in unwritten.holds.items()} == {"a": 50.0, "c": 30.0}

@@ -7,7 +7,7 @@ import pytest
 
 import polite
 from polite.pacing.policy import PacingPolicy
-from polite.ports import Hold
+from polite.ports import SavedBackOff
 from polite.robots.fetching.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 
@@ -102,7 +102,7 @@ async def test_a_back_off_of_robots_txt_itself_is_kept_too(path):
     async with Run(path, [Reply(503, retry_after="600"), Reply(200)]) as first:
         await first.gate.check(PAGE)
     async with Run(path) as second:
-        with pytest.raises(polite.Unreachable) as refusal:
+        with pytest.raises(polite.RobotsUnreachable) as refusal:
             await second.visit()
         await asyncio.sleep(refusal.value.retry_after_s)
         await second.visit()
@@ -173,7 +173,9 @@ async def test_a_hold_without_a_snapshot_is_waited_out_before_robots_txt_is_aske
     clock = LoopClock()
     async with Run(path, clock=clock) as run:
         now = clock.wall()
-        run.gate._origins._store.hold(polite.Origin.of(SITE), Hold(now, now + 100.0, "a redirect met 429"))
+        run.gate._origins._store.hold(
+            polite.Origin.of(SITE), SavedBackOff(now, now + 100.0, "a redirect met 429")
+        )
         await run.gate.check("https://another.test/")
         started = asyncio.get_running_loop().time()
         await run.gate.check(PAGE)

@@ -14,7 +14,7 @@ import pytest
 
 from polite.errors import InvalidOption, Overloaded, StoreFailed
 from polite.origin import Origin
-from polite.ports import Hold, HoldStore, RobotsStore
+from polite.ports import BackOffStore, RobotsStore, SavedBackOff
 from polite.robots.fetching.result import Found, Unreachable
 from polite.robots.fetching.snapshot import renewed
 from polite.robots.policy import RobotsPolicy
@@ -30,7 +30,7 @@ POLICY = RobotsPolicy()
 FIRST = renewed(None, Found(b"User-agent: *", 200, SITE.robots_url), POLICY, 1.0)
 SECOND = renewed(FIRST, Unreachable(Reason.TIMEOUT, SITE.robots_url), POLICY, 2.0)
 THIRD = renewed(SECOND, Found(b"Disallow: /", 200, SITE.robots_url), POLICY, 3.0)
-HOUR = Hold(10.0, 3_610.0, "status 429, Retry-After 3600 s")
+HOUR = SavedBackOff(10.0, 3_610.0, "status 429, Retry-After 3600 s")
 
 
 def large(octets):
@@ -46,7 +46,7 @@ async def test_it_is_a_robots_store_that_keeps_back_offs(opened):
     store = opened()
 
     assert isinstance(store, RobotsStore)
-    assert isinstance(store, HoldStore)
+    assert isinstance(store, BackOffStore)
 
 
 async def test_what_was_saved_is_there_after_a_restart(opened):
@@ -128,7 +128,11 @@ async def test_a_hold_is_kept_when_the_store_is_closed(opened):
 
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_a_hold_never_becomes_shorter(opened, at_once):
-    store, shorter, longer = opened(), Hold(20.0, 30.0, "shorter"), Hold(30.0, 9_000.0, "longer")
+    store, shorter, longer = (
+        opened(),
+        SavedBackOff(20.0, 30.0, "shorter"),
+        SavedBackOff(30.0, 9_000.0, "longer"),
+    )
 
     for hold in (HOUR, shorter, longer, shorter):
         store.hold(SITE, hold)
@@ -143,9 +147,9 @@ async def test_a_hold_never_becomes_shorter(opened, at_once):
 async def test_a_hold_of_a_clock_that_was_ahead_hides_no_longer_one(opened, at_once):
     store, year = opened(), 365 * 86_400.0
     ahead, behind, longer = (
-        Hold(year, year + 20.0, "ahead"),
-        Hold(5.0, 15.0, "behind"),
-        Hold(10.0, 80_010.0, "longer"),
+        SavedBackOff(year, year + 20.0, "ahead"),
+        SavedBackOff(5.0, 15.0, "behind"),
+        SavedBackOff(10.0, 80_010.0, "longer"),
     )
 
     for hold in (ahead, behind, longer, behind):

@@ -19,7 +19,7 @@ from contextlib import closing
 from pathlib import Path
 
 from polite.origin import Origin
-from polite.ports import Hold
+from polite.ports import SavedBackOff
 from polite.robots.fetching.result import Found
 from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
@@ -43,8 +43,8 @@ def told(number: int) -> Snapshot:
     return renewed(None, Found(body, 200, site(number).robots_url), RobotsPolicy(), 1_000.0 + number)
 
 
-def rest(number: int) -> Hold:
-    return Hold(1_000.0, 4e9 + number, f"status 429 of {number}")
+def rest(number: int) -> SavedBackOff:
+    return SavedBackOff(1_000.0, 4e9 + number, f"status 429 of {number}")
 
 
 async def fill(path: str, first: int) -> None:

@@ -1,4 +1,4 @@
-"""`python -m tests.system.soak_frontier [TIMES]`: kills a crawl with a frontier in a file again and again, and looks for what was lost.
+"""`python -m tests.system.soak_frontier [TIMES]`: kill a crawl with a frontier in a file again and again; what was lost?
 
 Each time a process goes on with the same file: it puts URLs, fetches some, and says what was acknowledged and what it was given;
 it is ended by SIGKILL at a random moment. Then nothing that was put may be missing; what was out must come back, with one try
@@ -50,7 +50,7 @@ async def crawl(path: str, first: int) -> None:
     transports = {"https": ScriptedTransport()}
     async with (
         polite.open_gate("SoakBot/1.0", pacing=pacing, transports=transports) as gate,
-        polite.open_frontier(gate, store=path, max_tries=1_000_000, max_active=100) as frontier,
+        polite.open_frontier(gate, store=path, max_tries=1_000_000, max_active_origins=100) as frontier,
     ):
         say("opened")
 
@@ -77,7 +77,7 @@ class Ledger:
     put: set[int] = field(default_factory=set)
     done: set[int] = field(default_factory=set)
     comebacks: dict[int, int] = field(default_factory=dict)
-    asked_at: dict[str, float] = field(default_factory=dict)
+    queued_at: dict[str, float] = field(default_factory=dict)
     given: int = 0
     wrong: list[str] = field(default_factory=list)
 
@@ -100,11 +100,11 @@ class Ledger:
         if tries != self.comebacks.get(number, 0):
             self.wrong.append(f"{number} came with {tries} tries, not {self.comebacks.get(number, 0)}")
         origin = url(number).rpartition("/")[0]
-        gap = at - self.asked_at.get(origin, 0.0)
+        gap = at - self.queued_at.get(origin, 0.0)
         # What is said is said a moment after the turn came, and that moment differs.
         if gap < DELAY_S - 0.02:
             self.wrong.append(f"{origin} was asked after {gap:.3f} s")
-        self.asked_at[origin] = at
+        self.queued_at[origin] = at
 
     def compare(self, path: Path, given: set[int]) -> None:
         """What is in the file after the kill."""

@@ -11,7 +11,7 @@ import pytest
 
 import polite
 from polite.errors import Overloaded
-from polite.ports import Hold
+from polite.ports import SavedBackOff
 from polite.robots.fetching.exchange import Reply
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
@@ -114,9 +114,9 @@ async def test_a_back_off_of_robots_txt_is_not_lost_and_nobody_hangs(
         failed_at = now()
         step(clock, seconds)
         while now() < rest - 1:
-            asked_at = now()
+            queued_at = now()
             assert not await gate.check(PAGE)
-            assert now() == asked_at
+            assert now() == queued_at
             standing = gate._origins.current(polite.Origin.of(SITE))
             assert standing is not None
             assert standing.fresh(clock.wall())
@@ -137,7 +137,7 @@ async def test_what_a_refusal_says_is_true_after_the_clock_was_set() -> None:
         await gate.check(PAGE)
         await asyncio.sleep(600)
         step(clock, 30 * DAY)
-        with pytest.raises(polite.Unreachable) as refusal:
+        with pytest.raises(polite.RobotsUnreachable) as refusal:
             await visit(gate, server)
         await asyncio.sleep(refusal.value.retry_after_s)
         await visit(gate, server)
@@ -366,7 +366,7 @@ async def test_a_back_off_in_a_file_is_over_in_no_more_than_its_time_and_never_d
     clock = LoopClock()
     origin, path = polite.Origin.of(SITE), tmp_path / "crawl.sqlite"
     first = SqliteStore(path, wall=clock.wall)
-    first.hold(origin, Hold(clock.wall(), clock.wall() + 7_200, "status 429, Retry-After 7200 s"))
+    first.hold(origin, SavedBackOff(clock.wall(), clock.wall() + 7_200, "status 429, Retry-After 7200 s"))
     await first.close()
 
     step(clock, seconds)
@@ -396,7 +396,7 @@ async def test_a_back_off_of_robots_txt_is_not_begun_anew_by_a_restart_unless_th
     await asyncio.sleep(300)
     step(clock, seconds)
     async with opened(server, clock, store=store, retry_min=900.0, busy_retry_max=900.0) as gate:
-        with pytest.raises(polite.Unreachable) as refusal:
+        with pytest.raises(polite.RobotsUnreachable) as refusal:
             await visit(gate, server)
 
     assert left <= refusal.value.retry_after_s <= left + 225

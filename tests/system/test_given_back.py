@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.events import Event, Granted, Opened, Refused, Slowed, Waited
+from polite.events import BackedOff, CircuitOpened, Event, Granted, PermitDelayed, Refused
 from polite.pacing.pause import Pause
 from polite.pacing.scopes import ScopeLimit, Scopes
 from polite.robots.fetching.exchange import Reply
@@ -47,7 +47,7 @@ def once(error: type[BaseException], kind: type[Event] | None = None) -> Callabl
 
 
 @pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("kind", [Granted, Waited, Slowed, Refused, Opened])
+@pytest.mark.parametrize("kind", [Granted, PermitDelayed, BackedOff, Refused, CircuitOpened])
 async def test_a_listener_that_raises_loses_no_turn(error: type[BaseException], kind: type[Event]) -> None:
     async with opened(
         listener=once(error, kind), pacing=polite.PacingPolicy(circuit_failures=1, backoff=1)
@@ -90,7 +90,7 @@ class _Driven:
 
 
 @pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("kind", [Granted, Slowed, Refused])
+@pytest.mark.parametrize("kind", [Granted, BackedOff, Refused])
 async def test_nor_does_a_frontier(error: type[BaseException], kind: type[Event]) -> None:
     async with opened(listener=once(error, kind)) as gate, polite.open_frontier(gate) as frontier:
         await frontier.put_many([f"{SITE}/{number}" for number in range(3)])

@@ -49,7 +49,7 @@ async def expect_a_healthy_gate(gate: polite.Gate) -> None:
             try:
                 await visit(gate, ALLOWED)
                 break
-            except polite.Unreachable as refusal:
+            except polite.RobotsUnreachable as refusal:
                 await asyncio.sleep(refusal.retry_after_s)
         with pytest.raises(polite.Disallowed):
             await visit(gate, DENIED)

@@ -11,7 +11,7 @@ import polite
 from polite.origin import Target
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.reason import Reason
-from polite.testing import lying_server
+from polite.testing import scripted_server
 from polite.transports.connector import guarded_connector
 from polite.transports.guarded_connector import GuardedConnector, ProxyRefused
 from polite.transports.http import HttpTransport
@@ -23,7 +23,7 @@ PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
 async def test_a_page_of_a_permitted_address_is_fetched() -> None:
     connector = guarded_connector(polite.FetchPolicy(**HOME), limit_per_host=1)
 
-    async with lying_server(PAGE) as server, aiohttp.ClientSession(connector=connector) as session:
+    async with scripted_server(PAGE) as server, aiohttp.ClientSession(connector=connector) as session:
         response = await session.get(server.url("/"))
         assert await response.text() == "page"
 
@@ -31,7 +31,10 @@ async def test_a_page_of_a_permitted_address_is_fetched() -> None:
 
 
 async def test_by_default_no_private_address_is_dialled() -> None:
-    async with lying_server(PAGE) as server, aiohttp.ClientSession(connector=guarded_connector()) as session:
+    async with (
+        scripted_server(PAGE) as server,
+        aiohttp.ClientSession(connector=guarded_connector()) as session,
+    ):
         with pytest.raises(aiohttp.ClientConnectorError, match="allow_private"):
             await session.get(server.url("/"))
 
@@ -49,7 +52,7 @@ async def test_a_denied_network_wins() -> None:
 async def test_a_proxy_nobody_asked_for_is_refused_and_says_why() -> None:
     connector = guarded_connector(polite.FetchPolicy(**HOME))
 
-    async with lying_server(PAGE) as proxy, aiohttp.ClientSession(connector=connector) as session:
+    async with scripted_server(PAGE) as proxy, aiohttp.ClientSession(connector=connector) as session:
         with pytest.raises(ProxyRefused, match=r"FetchPolicy\.proxy") as refused:
             await session.get("http://example.com/", proxy=proxy.url("").replace("//", "//user:s3cret@"))
 
@@ -61,7 +64,7 @@ async def test_a_proxy_nobody_asked_for_is_refused_and_says_why() -> None:
 async def test_another_proxy_than_the_one_asked_for_is_refused() -> None:
     connector = guarded_connector(polite.FetchPolicy(**HOME, proxy="http://127.0.0.1:3128"))
 
-    async with lying_server(PAGE) as proxy, aiohttp.ClientSession(connector=connector) as session:
+    async with scripted_server(PAGE) as proxy, aiohttp.ClientSession(connector=connector) as session:
         with pytest.raises(ProxyRefused):
             await session.get("http://example.com/", proxy=proxy.url(""))
 
@@ -69,7 +72,7 @@ async def test_another_proxy_than_the_one_asked_for_is_refused() -> None:
 
 
 async def test_the_environments_proxy_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with lying_server(PAGE) as proxy:
+    async with scripted_server(PAGE) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url(""))
         connector = guarded_connector(polite.FetchPolicy(**HOME))
         async with aiohttp.ClientSession(connector=connector, trust_env=True) as session:
@@ -80,7 +83,7 @@ async def test_the_environments_proxy_is_refused_too(monkeypatch: pytest.MonkeyP
 
 
 async def test_the_proxy_that_was_asked_for_is_used_though_its_address_is_private() -> None:
-    async with lying_server(PAGE) as proxy:
+    async with scripted_server(PAGE) as proxy:
         connector = guarded_connector(polite.FetchPolicy(proxy=proxy.url("")))
         async with aiohttp.ClientSession(connector=connector) as session:
             response = await session.get("http://example.com/page", proxy=proxy.url(""))
@@ -91,7 +94,7 @@ async def test_the_proxy_that_was_asked_for_is_used_though_its_address_is_privat
 
 @pytest.mark.parametrize("host", ["169.254.169.254", "0x7f.1", "[::ffff:10.0.0.1]"])
 async def test_a_proxy_is_not_asked_for_an_address_that_we_would_not_dial(host: str) -> None:
-    async with lying_server(PAGE) as proxy:
+    async with scripted_server(PAGE) as proxy:
         connector = guarded_connector(polite.FetchPolicy(proxy=proxy.url("")))
         async with aiohttp.ClientSession(connector=connector) as session:
             with pytest.raises(aiohttp.ClientConnectorError, match="allow_private|allowed_networks"):
@@ -101,7 +104,7 @@ async def test_a_proxy_is_not_asked_for_an_address_that_we_would_not_dial(host: 
 
 
 async def test_being_behind_a_proxy_opens_no_private_address_to_other_requests() -> None:
-    async with lying_server(PAGE) as proxy:
+    async with scripted_server(PAGE) as proxy:
         connector = guarded_connector(polite.FetchPolicy(proxy=proxy.url("")))
         async with aiohttp.ClientSession(connector=connector) as session:
             with pytest.raises(aiohttp.ClientConnectorError, match="allow_private"):
@@ -119,7 +122,7 @@ async def asked_through(proxy: str, url: str) -> Reply | Failed:
 
 
 async def test_robots_txt_comes_through_the_proxy_that_was_asked_for() -> None:
-    async with lying_server(PAGE) as proxy:
+    async with scripted_server(PAGE) as proxy:
         reply = await asked_through(proxy.url(""), "http://example.com/robots.txt")
 
     assert reply == Reply(200, b"page")
@@ -128,7 +131,7 @@ async def test_robots_txt_comes_through_the_proxy_that_was_asked_for() -> None:
 
 @pytest.mark.parametrize("status", [b"407 No", b"502 No", b"403 No"])
 async def test_a_proxy_that_lets_nobody_through_is_no_word_of_the_sites(status: bytes) -> None:
-    async with lying_server(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n") as proxy:
+    async with scripted_server(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n") as proxy:
         failed = await asked_through(proxy.url(""), "https://example.com/robots.txt")
 
     assert isinstance(failed, Failed)
@@ -136,7 +139,7 @@ async def test_a_proxy_that_lets_nobody_through_is_no_word_of_the_sites(status: 
 
 
 async def test_a_proxy_that_is_not_there_is_named_as_such() -> None:
-    async with lying_server(b"") as gone:
+    async with scripted_server(b"") as gone:
         pass
 
     failed = await asked_through(gone.url(""), "http://example.com/robots.txt")
@@ -146,7 +149,7 @@ async def test_a_proxy_that_is_not_there_is_named_as_such() -> None:
 
 
 async def test_a_robots_fetch_through_a_proxy_asks_for_no_private_address() -> None:
-    async with lying_server(PAGE) as proxy:
+    async with scripted_server(PAGE) as proxy:
         failed = await asked_through(proxy.url(""), "http://10.0.0.1/robots.txt")
 
     assert isinstance(failed, Failed)

@@ -17,7 +17,7 @@ from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.fetching.result import Found, Unavailable
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-from polite.testing import LyingServer, lying_server
+from polite.testing import ScriptedServer, scripted_server
 from polite.testing.scripted_server import Lie
 from polite.transports.ftp import FtpTransport
 from polite.transports.ftp_connection import LONGEST_LINE, MOST_LINES, NotFtp, read_reply
@@ -56,8 +56,8 @@ async def asked(url: str, *, max_bytes: int = 1_000, **fetching: object) -> Repl
 
 
 @asynccontextmanager
-async def lying(lie: Lie) -> AsyncIterator[LyingServer]:
-    async with lying_server(lie, scheme="ftp", hears=b"") as server:
+async def lying(lie: Lie) -> AsyncIterator[ScriptedServer]:
+    async with scripted_server(lie, scheme="ftp", hears=b"") as server:
         yield server
 
 
@@ -229,7 +229,7 @@ async def test_an_address_that_is_refused_is_the_reason_though_another_failed_to
 
 
 async def test_an_ipv6_address_is_dialled() -> None:
-    async with lying_server(b"421 later\r\n", host="::1", scheme="ftp", hears=b"") as server:
+    async with scripted_server(b"421 later\r\n", host="::1", scheme="ftp", hears=b"") as server:
         failed = await asked(server.url())
 
     assert isinstance(failed, Failed)

@@ -7,20 +7,20 @@ from typing import assert_type
 
 import polite
 from polite.events import (
-    Closed,
+    BackedOff,
+    CircuitClosed,
+    CircuitOpened,
     Event,
     Granted,
-    Opened,
+    PermitDelayed,
     Reclaimed,
     Refused,
     RobotsFetched,
     Skipped,
-    Slowed,
-    Waited,
 )
 from polite.gate.counters import Counters
 from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Circumstances
+from polite.pacing.pause import ThrottleContext
 from polite.pacing.throttle import DelayThrottle, Longest, Pause
 from polite.pacing.throttle_parts import MinDelay
 from polite.ports import Clock, Listener, RobotsStore, Throttle, Timer, Transport
@@ -92,7 +92,7 @@ def origins(url: str) -> None:
     assert_type((target.path, target.url), tuple[str, str])
     assert_type(target.join("../b"), polite.Target)
     assert_type({origin: 1}, dict[polite.Origin, int])
-    assert_type(polite.shown(url), str)
+    assert_type(polite.redact_url(url), str)
 
 
 def by_site(target: polite.Target) -> tuple[Hashable, ...]:
@@ -134,7 +134,7 @@ def policies() -> None:
         max_hold=600,
         max_waiting=1_000,
     )
-    customers = polite.OwnScope("customer", lambda target: target.origin.host, polite.ScopeLimit(2.0))
+    customers = polite.CustomScope("customer", lambda target: target.origin.host, polite.ScopeLimit(2.0))
     scopes = polite.Scopes(
         domain=polite.ScopeLimit(delay=2.0),
         address=polite.ScopeLimit(delay=0.5, concurrency=4),
@@ -142,7 +142,7 @@ def policies() -> None:
         own=[customers],
     )
     polite.PacingPolicy(scopes=scopes)
-    policy = polite.PacingPolicy().for_origin("https://example.com", min_delay=5, concurrency=2)
+    policy = polite.PacingPolicy().override("https://example.com", min_delay=5, concurrency=2)
     assert_type(policy, polite.PacingPolicy)
     assert_type(policy.at(polite.Origin.of("https://example.com")), polite.PacingPolicy)
     polite.FetchPolicy(
@@ -175,7 +175,7 @@ async def the_gate(url: str, headers: Mapping[str, str]) -> None:
         assert_type(explanation.pause, Pause)
         assert_type(explanation.wait_s, float)
         assert_type(explanation.held_s, float | None)
-        gate.pacing = gate.pacing.for_origin(url, min_delay=5)
+        gate.pacing = gate.pacing.override(url, min_delay=5)
         assert_type(gate.counters, Counters)
         assert_type(gate.counters.granted, int)
         await gate.close()
@@ -185,7 +185,7 @@ async def refusals(gate: polite.Gate, url: str) -> None:
     try:
         async with gate.permit(url):
             pass
-    except polite.Unreachable as refusal:
+    except polite.RobotsUnreachable as refusal:
         assert_type(refusal.retry_after_s, float)
     except polite.Disallowed as refusal:
         assert_type(refusal.decision, polite.Decision)
@@ -208,7 +208,7 @@ def listen(event: Event, /) -> None:
             assert_type((event.url, event.reason, event.line), tuple[str, str, int | None])
         case Granted():
             assert_type((event.url, event.waited_s), tuple[str, float])
-        case Waited():
+        case PermitDelayed():
             assert_type(
                 (event.url, event.scope, event.for_s, event.because), tuple[str, str, float, str | None]
             )
@@ -216,13 +216,13 @@ def listen(event: Event, /) -> None:
             assert_type((event.url, event.because), tuple[str, str])
         case Reclaimed():
             assert_type((event.url, event.held_s), tuple[str, float])
-        case Opened():
+        case CircuitOpened():
             assert_type(
                 (event.origin, event.failures, event.for_s, event.because), tuple[str, int, float, str]
             )
-        case Closed():
+        case CircuitClosed():
             assert_type((event.origin, event.status), tuple[str, int])
-        case Slowed():
+        case BackedOff():
             assert_type(
                 (event.origin, event.status, event.pause_s, event.because), tuple[str, int, float, str]
             )
@@ -260,7 +260,7 @@ class OwnThrottle:
 class OwnInformedThrottle:
     """One that wants to know more."""
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
         asked = 0.0 if given.asked is None else given.asked.slowest_s or 0.0
         return Pause(max(asked, 3.0 * (outcome.elapsed_s or 0.0)), "ours", strike=given.strikes > 3)
 
@@ -268,7 +268,7 @@ class OwnInformedThrottle:
 class OwnPart:
     """One reason of the user's own."""
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause | None:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause | None:
         return Pause(60.0, "forbidden") if outcome.status == 403 else None
 
 
@@ -333,7 +333,7 @@ def in_virtual_time() -> None:
 
 
 def everything_else_about_rules(robots: polite.Robots, html: bytes) -> None:
-    explained: polite.Explained = robots.explain("ExampleBot/1.0", "https://example.com/a?b")
+    explained: polite.DecisionTrace = robots.explain("ExampleBot/1.0", "https://example.com/a?b")
     print(explained)
     signals: polite.Signals = robots.signals("ExampleBot/1.0", "/a")
     print(signals.search, signals.ai_input, signals.ai_train, signals.content_usage)
@@ -356,8 +356,8 @@ async def a_frontier_that_lasts(gate: polite.Gate) -> None:
         max_done=100_000_000,
         max_tries=5,
         max_robots_tries=5,
-        max_opening=100,
-        max_active=50_000,
+        max_robots_fetches=100,
+        max_active_origins=50_000,
     ) as frontier:
         assert_type(await frontier.put("https://example.com/", payload={"a": [1, None]}), polite.Admission)
         frontier.end()

@@ -7,7 +7,7 @@ from pathlib import Path
 from polite.cli.demo.request_log import Hit
 from polite.cli.timeline.log_entry import Kind, Moment
 from polite.cli.timeline.svg import draw
-from polite.events import Event, PutOff, Refused, Slowed
+from polite.events import BackedOff, Event, OriginPostponed, Refused
 from polite.origin import Origin
 
 
@@ -21,7 +21,7 @@ class Scribe:
         match event:
             case Refused(url=url):
                 self._note(url, Kind.REFUSED)
-            case Slowed(origin=origin, pause_s=for_s) | PutOff(origin=origin, for_s=for_s):
+            case BackedOff(origin=origin, pause_s=for_s) | OriginPostponed(origin=origin, for_s=for_s):
                 self._note(origin, Kind.RESTED, for_s)
             case _:
                 pass

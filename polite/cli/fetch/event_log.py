@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from polite.errors import InvalidOption
-from polite.events import Event, PutOff, Refused, RobotsFetched, Slowed
+from polite.events import BackedOff, Event, OriginPostponed, Refused, RobotsFetched
 from polite.origin import Origin
 
 # Each line begins so, and none is longer than this (octets).
@@ -64,9 +64,9 @@ class Journal:
                 self._tell("robots", t=t, origin=origin, outcome=outcome, status=status)
             case Refused(url=url, reason=reason):
                 self._tell("refused", t=t, origin=str(Origin.of(url)), url=url, reason=reason)
-            case Slowed(origin=origin, status=status, pause_s=pause_s):
+            case BackedOff(origin=origin, status=status, pause_s=pause_s):
                 self._tell("slowed", t=t, origin=origin, status=status, for_s=pause_s)
-            case PutOff(origin=origin, for_s=for_s, because=because):
+            case OriginPostponed(origin=origin, for_s=for_s, because=because):
                 self._tell("put off", t=t, origin=origin, for_s=for_s, because=because)
             case _:
                 pass

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from heapq import nlargest
 
-from polite.events import Dropped, Event, Granted, PutOff, Refused, Retried, RobotsFetched, Slowed
+from polite.events import BackedOff, Dropped, Event, Granted, OriginPostponed, Refused, Retried, RobotsFetched
 from polite.gate.explanation import Explanation
 from polite.origin import Origin, Target
 
@@ -93,9 +93,9 @@ class Ledger:
                 self._leave(str(Origin.of(url)))
             case RobotsFetched(origin=origin):
                 self._rest(origin, now, "its turn", "")
-            case Slowed(origin=origin, pause_s=pause_s, because=because):
+            case BackedOff(origin=origin, pause_s=pause_s, because=because):
                 self._rest(origin, now + pause_s, because, "asked for patience")
-            case PutOff(origin=origin, for_s=for_s, because=because):
+            case OriginPostponed(origin=origin, for_s=for_s, because=because):
                 why = f"robots.txt: {because.lower().replace('_', ' ')}"
                 self._rest(origin, now + for_s, why, "out of reach")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from polite.cli.fetch.origin_stats import Entry
 from polite.cli.terminal import console
-from polite.errors import shown
+from polite.errors import redact_url
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -121,7 +121,7 @@ def _time_left(stage: Stage) -> str:
     if not stage.entries or not (left_s := stage.entries[0].left_s(stage.now)):
         return ""
     slowest = stage.entries[0]
-    return f"; at least {clock(left_s)} more, for {shown(slowest.origin)} ({slowest.waiting} x {slowest.delay_s:g} s)"
+    return f"; at least {clock(left_s)} more, for {redact_url(slowest.origin)} ({slowest.waiting} x {slowest.delay_s:g} s)"
 
 
 def _table(stage: Stage, rate: float) -> "Table":
@@ -134,7 +134,7 @@ def _table(stage: Stage, rate: float) -> "Table":
     table.add_column("state")
     for entry in stage.entries:
         table.add_row(
-            escape(shown(entry.origin)),
+            escape(redact_url(entry.origin)),
             str(entry.done),
             str(entry.waiting),
             f"{entry.delay_s:g} s",

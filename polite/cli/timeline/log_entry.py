@@ -7,7 +7,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from polite.errors import PoliteError, shown
+from polite.errors import PoliteError, redact_url
 from polite.url.parse import MAX_URL
 
 # Octets. A log line holds one URL, perhaps escaped, and little more.
@@ -67,7 +67,7 @@ class Log:
                 moment = _moment(entry, begun)
             except (ValueError, LookupError, TypeError, RecursionError) as error:
                 raise Unreadable(
-                    f"{self.path}:{number}: no line that polite fetch --log wrote: {shown(str(error))}"
+                    f"{self.path}:{number}: no line that polite fetch --log wrote: {redact_url(str(error))}"
                 ) from error
             last = max(last, moment.t)
             yield moment

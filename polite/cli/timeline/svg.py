@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
 from polite.cli.timeline.log_entry import Kind, Moment
-from polite.errors import shown
+from polite.errors import redact_url
 
 # Pixels: names stand left of the plot, the legend and the axis above it.
 _NAMES, _PLOT, _EDGE = 260, 900, 20
@@ -144,7 +144,7 @@ def _step(end: float) -> float:
 
 
 def _row(name: str, row: _Row, y: int) -> Iterator[str]:
-    short = shown(name)
+    short = redact_url(name)
     label = short if len(short) <= _LONGEST_NAME else f"{short[: _LONGEST_NAME - 3]}..."
     told = ", ".join(f"{row.counts[kind]} {kind.value}" for kind in Kind if row.counts[kind])
     yield f"<g><title>{_text(f'{short}: {told}')}</title>"

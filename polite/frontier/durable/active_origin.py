@@ -17,7 +17,7 @@ Place = tuple[float, int]
 
 
 @dataclass(slots=True, eq=False)
-class Window:
+class ActiveOrigin:
     """It is there as long as its origin has a place in memory; what it does is done to it by Windows."""
 
     origin: Origin

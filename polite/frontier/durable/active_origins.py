@@ -7,15 +7,15 @@ the window is nearly empty; when other origins stand in line by then, the origin
 from collections.abc import Callable
 
 from polite.events import Dropped
-from polite.frontier.durable.active_origin import LOW, MOST, WINDOW, Place, Window
-from polite.frontier.durable.batch import Answers, Batch, Leave, Picked, Row
+from polite.frontier.durable.active_origin import LOW, MOST, WINDOW, ActiveOrigin, Place
+from polite.frontier.durable.batch import Activation, Batch, BatchResult, Deactivation, Row
 from polite.frontier.durable.file_clock import FileClock
 from polite.frontier.durable.task_row import task_of
-from polite.frontier.durable.writer import Asked, Batches
-from polite.frontier.workers import Desk
+from polite.frontier.durable.writer import BatchWriter, PendingReplies
+from polite.frontier.workers import Workers
 from polite.gate.gate import Gate
 from polite.origin import Origin, Target
-from polite.pace import AskedPace
+from polite.pace import RequestedPace
 from polite.task import Admission, Task
 
 # So many are dropped at one time when an origin is given up.
@@ -24,18 +24,18 @@ _DROPPED_AT_ONCE = 500
 _PICKED_AT_ONCE = 50
 
 
-class Windows:
-    """The windows that are open, at most `max_active`. `key` is the scheduler's; `last_origin`: the last of those in the file."""
+class ActiveOrigins:
+    """The windows that are open, at most `max_active_origins`. `last_origin`: the last of those in the file."""
 
     def __init__(
         self,
         gate: Gate,
-        desk: Desk,
-        batches: Batches,
+        desk: Workers,
+        batches: BatchWriter,
         key: Callable[[Task], float],
         time: FileClock,
         *,
-        max_active: int,
+        max_active_origins: int,
         last_origin: int,
     ) -> None:
         self._clock = gate._clock
@@ -44,11 +44,11 @@ class Windows:
         self._batches = batches
         self._key = key
         self._time = time
-        self._max_active = max_active
+        self._max_active = max_active_origins
         self._last_origin = last_origin
-        self._by_origin: dict[Origin, Window] = {}
-        self._by_id: dict[int, Window] = {}
-        self._hungry: list[Window] = []
+        self._by_origin: dict[Origin, ActiveOrigin] = {}
+        self._by_id: dict[int, ActiveOrigin] = {}
+        self._hungry: list[ActiveOrigin] = []
         self.opened_at = self._clock.monotonic()
         # The last run may have sent a request just before it ended: no origin comes in before the longest delay has passed.
         self.begun = not last_origin
@@ -87,7 +87,7 @@ class Windows:
     def _free(self) -> int:
         return max(0, self._max_active - len(self._by_origin))
 
-    def deliver(self, batch: Batch, asked: Asked, answers: Answers) -> None:
+    def deliver(self, batch: Batch, asked: PendingReplies, answers: BatchResult) -> None:
         """What was read with a batch comes into memory."""
         self._in_line = answers.in_line
         for window, (_, asked_for), rows in zip(asked.loads, batch.loads, answers.loads, strict=True):
@@ -114,7 +114,7 @@ class Windows:
         window.more = True
         return Admission.WAITING
 
-    def _belongs(self, window: Window, task: Task) -> bool:
+    def _belongs(self, window: ActiveOrigin, task: Task) -> bool:
         """Whether a task that was put just now comes before some of those in memory, and there is room for it."""
         if len(window.here) >= MOST or window.doomed is not None:
             return False
@@ -123,27 +123,27 @@ class Windows:
     def _place(self, task: Task) -> Place:
         return self._key(task), task.number
 
-    def _come_in(self, picked: Picked) -> None:
+    def _come_in(self, picked: Activation) -> None:
         origin = Origin.of(picked.text)
-        window = Window(origin, picked.origin_id, picked.crawl_delay)
+        window = ActiveOrigin(origin, picked.origin_id, picked.crawl_delay)
         self._by_origin[origin] = self._by_id[picked.origin_id] = window
         self._rest(window)
         self._loaded(window, picked.rows, WINDOW)
         if picked.failures:
             self._desk.recall(origin, picked.failures)
 
-    def _rest(self, window: Window) -> None:
+    def _rest(self, window: ActiveOrigin) -> None:
         """An origin that the last run may have asked at its end rests from the beginning of this one."""
         if window.origin_id > self._last_origin:
             return
-        asked = None if window.crawl_delay is None else AskedPace(window.crawl_delay)
+        asked = None if window.crawl_delay is None else RequestedPace(window.crawl_delay)
         pause = self._turns.pause(window.origin, asked)
         left = self.opened_at + pause.seconds - self._clock.monotonic()
         if left > 0:
             because = f"the frontier was opened again; {pause.because}"
             self._turns.hold(Target(window.origin, "/"), left, because)
 
-    def _loaded(self, window: Window, rows: list[Row], asked_for: int) -> None:
+    def _loaded(self, window: ActiveOrigin, rows: list[Row], asked_for: int) -> None:
         # The window stays `loading` until its last row is in: a row that is refused at once may leave it empty, and an empty
         # window would be forgotten while the rows behind are still to come.
         window.loading = True
@@ -172,7 +172,7 @@ class Windows:
             window.doomed = None
             self._replenish(window)
 
-    def _bring(self, window: Window, task: Task) -> bool:
+    def _bring(self, window: ActiveOrigin, task: Task) -> bool:
         window.here.add(task.number)
         return self._desk.enqueue(task)
 
@@ -193,7 +193,7 @@ class Windows:
         if not window.more or self._place(task) < window.edge:
             self._load(window)
 
-    def left(self, task: Task) -> Window | None:
+    def left(self, task: Task) -> ActiveOrigin | None:
         """The task waits no longer, if it did."""
         window = self._by_origin.get(task.origin)
         if window is not None and task.number in window.here:
@@ -207,7 +207,9 @@ class Windows:
         if window is None:
             return False
         self._forget(window)
-        self._batches.batch.leaves.append(Leave(window.origin_id, failures, self._time.now() + seconds))
+        self._batches.batch.leaves.append(
+            Deactivation(window.origin_id, failures, self._time.now() + seconds)
+        )
         self._batches.stir()
         return True
 
@@ -218,7 +220,7 @@ class Windows:
             window.doomed = because
             window.more = True
 
-    def _replenish(self, window: Window) -> None:
+    def _replenish(self, window: ActiveOrigin) -> None:
         """A window that is nearly empty gets more of the file; or, empty, gives its place to those in line."""
         if window.loading or len(window.here) > LOW or self._by_origin.get(window.origin) is not window:
             return
@@ -226,14 +228,14 @@ class Windows:
             self._load(window)
         elif not window.here:
             self._forget(window)
-            self._batches.batch.leaves.append(Leave(window.origin_id))
+            self._batches.batch.leaves.append(Deactivation(window.origin_id))
             self._batches.stir()
 
-    def _load(self, window: Window) -> None:
+    def _load(self, window: ActiveOrigin) -> None:
         if not window.loading:
             window.loading = True
             self._hungry.append(window)
             self._batches.stir()
 
-    def _forget(self, window: Window) -> None:
+    def _forget(self, window: ActiveOrigin) -> None:
         del self._by_origin[window.origin], self._by_id[window.origin_id]

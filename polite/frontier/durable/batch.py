@@ -22,7 +22,7 @@ class Put:
 
 
 @dataclass(slots=True)
-class Leave:
+class Deactivation:
     """An origin gives its place in memory up; `until`: it shall not come again before (Unix time)."""
 
     origin_id: int
@@ -41,7 +41,7 @@ class Batch:
     ended: list[tuple[int, str]] = field(default_factory=list)  # number, path
     counts: dict[str, int] = field(default_factory=dict)  # of those ended
     puts: list[Put] = field(default_factory=list)
-    leaves: list[Leave] = field(default_factory=list)
+    leaves: list[Deactivation] = field(default_factory=list)
     met: list[tuple[str, str, bool]] = field(default_factory=list)  # origin, path, again
     loads: list[tuple[int, int]] = field(default_factory=list)  # origin's number, how many tasks
     pick: int = 0  # origins that may come into memory
@@ -62,7 +62,7 @@ class Batch:
 
 
 @dataclass(slots=True)
-class Picked:
+class Activation:
     """An origin that comes into memory, with its first tasks."""
 
     origin_id: int
@@ -73,7 +73,7 @@ class Picked:
 
 
 @dataclass(slots=True)
-class Answers:
+class BatchResult:
     """What came of a Batch, in its order. `puts`: each task's number, None for a URL met before.
 
     `in_line`: whether origins that may come into memory are left in the file. `next_at`: when the next origin or task may
@@ -83,14 +83,14 @@ class Answers:
     puts: list[int | None]
     met: list[bool]
     loads: list[list[Row]]
-    picked: list[Picked]
+    picked: list[Activation]
     in_line: bool
     next_at: float | None
     due: list[int]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FileSummary:
     """What a file holds when it is opened.
 
     `last_origin`: the greatest number of an origin. `last_time`: of the last batch that changed something, or 0. `given_up`: the

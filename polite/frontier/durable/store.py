@@ -7,15 +7,15 @@ from functools import partial
 from polite.errors import InvalidOption
 from polite.events import Dropped
 from polite.frontier.durable.active_origin import KEYS
-from polite.frontier.durable.active_origins import Windows
-from polite.frontier.durable.batch import Answers, Batch, Put
+from polite.frontier.durable.active_origins import ActiveOrigins
+from polite.frontier.durable.batch import Batch, BatchResult, Put
 from polite.frontier.durable.file_clock import FileClock
 from polite.frontier.durable.task_row import as_json, row_of, task_of
-from polite.frontier.durable.writer import Asked, Batches
+from polite.frontier.durable.writer import BatchWriter, PendingReplies
 from polite.frontier.sqlite.database import QueueFile
 from polite.frontier.sqlite.schema import HERE, OUT
-from polite.frontier.task_store import Draft, End, Limits, enter_full
-from polite.frontier.workers import Desk
+from polite.frontier.task_store import End, Limits, TaskDraft, enter_full
+from polite.frontier.workers import Workers
 from polite.gate.gate import Gate
 from polite.origin import Origin, Target
 from polite.ports import Timer
@@ -25,7 +25,7 @@ from polite.task import Admission, Task
 _LONGEST_S = 600.0
 
 
-class Reserve:
+class DurableTaskStore:
     """A Stock (polite.frontier.task_store) in the file of a QueueFile. `begin` must be called first, `close` last."""
 
     lasts = True
@@ -37,22 +37,22 @@ class Reserve:
         self._limits = limits
         self._key = KEYS[order]
         self._time = FileClock(gate._clock)
-        self._batches = Batches(file, self._time, self)
+        self._batches = BatchWriter(file, self._time, self)
         self._kept: dict[int, asyncio.Future[None]] = {}
         self._timer: Timer | None = None
 
-    async def begin(self, desk: Desk) -> None:
+    async def begin(self, desk: Workers) -> None:
         """Take the file, and begin to give its tasks to the desk. Raises StoreFailed."""
         found = await self._batches.run(partial(self._file.open, self._limits.max_tries))
         self._time.resume(found.last_time)
         self._desk = desk
-        self._windows = Windows(
+        self._windows = ActiveOrigins(
             self._gate,
             desk,
             self._batches,
             self._key,
             self._time,
-            max_active=self._limits.max_active,
+            max_active_origins=self._limits.max_active_origins,
             last_origin=found.last_origin,
         )
         desk.room.taken = found.waiting
@@ -94,7 +94,7 @@ class Reserve:
     def _shut(self) -> bool:
         return self._desk.closed
 
-    def offer(self, target: Target, draft: Draft, *, again: bool) -> Awaitable[Admission]:
+    def offer(self, target: Target, draft: TaskDraft, *, again: bool) -> Awaitable[Admission]:
         """See Stock. The answer comes when it is written."""
         try:
             payload = as_json(draft.payload, target)
@@ -196,13 +196,13 @@ class Reserve:
         """See Customer."""
         self._desk.fail(failure)
 
-    def deliver(self, batch: Batch, asked: Asked, answers: Answers) -> None:
+    def deliver(self, batch: Batch, asked: PendingReplies, answers: BatchResult) -> None:
         """See Customer."""
         self._acknowledge(batch, asked, answers)
         self._windows.deliver(batch, asked, answers)
         self._look_at(answers.next_at)
 
-    def _acknowledge(self, batch: Batch, asked: Asked, answers: Answers) -> None:
+    def _acknowledge(self, batch: Batch, asked: PendingReplies, answers: BatchResult) -> None:
         for kept in asked.kept:
             if not kept.done():
                 kept.set_result(None)
@@ -214,7 +214,7 @@ class Reserve:
             if not future.done():
                 future.set_result(admission)
 
-    def _admitted(self, target: Target, draft: Draft, put: Put, number: int | None) -> Admission:
+    def _admitted(self, target: Target, draft: TaskDraft, put: Put, number: int | None) -> Admission:
         if number is None:
             self._desk.room.leave()
             self._desk.end_if_over()

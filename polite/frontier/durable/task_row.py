@@ -4,7 +4,7 @@ import json
 
 from polite.errors import InvalidOption
 from polite.frontier.durable.batch import Put, Row
-from polite.frontier.task_store import Draft
+from polite.frontier.task_store import TaskDraft
 from polite.origin import Origin, Target
 from polite.task import Task
 
@@ -51,7 +51,7 @@ def _deeper(text: str, payload: object) -> bool:
     return any(isinstance(each, list | dict) for each in level)
 
 
-def row_of(number: int, draft: Draft, put: Put) -> Row:
+def row_of(number: int, draft: TaskDraft, put: Put) -> Row:
     """The row that came of a Put."""
     return (
         number,
@@ -65,8 +65,8 @@ def row_of(number: int, draft: Draft, put: Put) -> Row:
     )
 
 
-def task_of(origin: Origin, row: Row, asked_at: float) -> Task:
-    """The task of a row; `asked_at` is monotonic seconds."""
+def task_of(origin: Origin, row: Row, queued_at: float) -> Task:
+    """The task of a row; `queued_at` is monotonic seconds."""
     number, path, priority, depth, deadline, not_before, tries, payload = row
     return Task(
         target=Target(origin, path),
@@ -76,6 +76,6 @@ def task_of(origin: Origin, row: Row, asked_at: float) -> Task:
         deadline=deadline,
         not_before=not_before,
         tries=tries,
-        asked_at=asked_at,
+        queued_at=queued_at,
         payload=None if payload is None else json.loads(payload),
     )

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from polite.frontier.durable.active_origin import Window
-from polite.frontier.durable.batch import Answers, Batch
+from polite.frontier.durable.active_origin import ActiveOrigin
+from polite.frontier.durable.batch import Batch, BatchResult
 from polite.frontier.durable.file_clock import FileClock
 from polite.frontier.sqlite.database import QueueFile
-from polite.frontier.task_store import Draft
+from polite.frontier.task_store import TaskDraft
 from polite.origin import Target
 from polite.task import Admission, Task
 
@@ -25,13 +25,13 @@ _T = TypeVar("_T")
 
 
 @dataclass(slots=True)
-class Asked:
+class PendingReplies:
     """Who waits for which answer of a batch, in the batch's order."""
 
-    puts: list[tuple["asyncio.Future[Admission]", Target, Draft]] = field(default_factory=list)
+    puts: list[tuple["asyncio.Future[Admission]", Target, TaskDraft]] = field(default_factory=list)
     kept: list["asyncio.Future[None]"] = field(default_factory=list)
     met: list["asyncio.Future[bool]"] = field(default_factory=list)
-    loads: list[Window] = field(default_factory=list)
+    loads: list[ActiveOrigin] = field(default_factory=list)
     came_back: list[Task] = field(default_factory=list)  # and were not brought into memory
 
     def fail(self, error: Exception) -> None:
@@ -51,7 +51,7 @@ class Customer(Protocol):
         """A batch is about to be written: add what else can be asked for with it."""
         ...
 
-    def deliver(self, batch: Batch, asked: Asked, answers: Answers) -> None:
+    def deliver(self, batch: Batch, asked: PendingReplies, answers: BatchResult) -> None:
         """It was written."""
         ...
 
@@ -65,7 +65,7 @@ class Customer(Protocol):
         ...
 
 
-class Batches:
+class BatchWriter:
     """What is to be written goes into `batch`, and who waits for it into `asked`; then `stir` must be called."""
 
     def __init__(self, file: QueueFile, clock: FileClock, customer: Customer) -> None:
@@ -73,10 +73,10 @@ class Batches:
         self._clock = clock
         self._customer = customer
         self._thread = ThreadPoolExecutor(1, "polite frontier")
-        self.batch, self.asked = Batch(), Asked()
+        self.batch, self.asked = Batch(), PendingReplies()
         self.gone: set[int] = set()  # numbers that a batch which is under way may find where they are no more
         self.closed = False
-        self._busy: asyncio.Future[Answers] | None = None
+        self._busy: asyncio.Future[BatchResult] | None = None
         self._stirred = False
         self._failed = False  # the file: nothing more can be written
         self._over = False  # the file is being given back, or is
@@ -137,7 +137,7 @@ class Batches:
         batch, asked = self.batch, self.asked
         if not batch:
             return
-        self.batch, self.asked = Batch(), Asked()
+        self.batch, self.asked = Batch(), PendingReplies()
         self.gone.clear()
         batch.now = self._clock.now()
         self._busy = asyncio.get_running_loop().run_in_executor(
@@ -145,7 +145,7 @@ class Batches:
         )
         self._busy.add_done_callback(partial(self._written, batch, asked))
 
-    def _written(self, batch: Batch, asked: Asked, written: "asyncio.Future[Answers]") -> None:
+    def _written(self, batch: Batch, asked: PendingReplies, written: "asyncio.Future[BatchResult]") -> None:
         self._busy = None
         self._deliver(batch, asked, written)
         if self._given_back is not None:
@@ -153,7 +153,7 @@ class Batches:
         elif self.batch or self._customer.wants:
             self.stir()
 
-    def _deliver(self, batch: Batch, asked: Asked, written: "asyncio.Future[Answers]") -> None:
+    def _deliver(self, batch: Batch, asked: PendingReplies, written: "asyncio.Future[BatchResult]") -> None:
         error = written.exception()
         if error is not None:
             self._failed = True

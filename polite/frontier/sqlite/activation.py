@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from polite.frontier.durable.batch import Leave, Picked, Row
+from polite.frontier.durable.batch import Activation, Deactivation, Row
 from polite.frontier.sqlite.rows import ORIGIN, TASK, change_origin, origin_text, sound_origin, sound_tasks
 from polite.frontier.sqlite.schema import Order
 from polite.stores.database import Damaged
@@ -28,7 +28,7 @@ _LEFT = (
 )
 
 
-class Places:
+class Activations:
     """Every method may raise sqlite3.Error and Damaged. `window`: tasks of an origin that come into memory with it."""
 
     def __init__(self, order: Order, window: int) -> None:
@@ -51,7 +51,7 @@ class Places:
     def _load(self, connection: sqlite3.Connection, origin: int, text: str, count: int) -> list[Row]:
         return sound_tasks(text, connection.execute(self._heads, (origin, count)).fetchall())
 
-    def leave(self, connection: sqlite3.Connection, leave: Leave, now: float) -> None:
+    def leave(self, connection: sqlite3.Connection, leave: Deactivation, now: float) -> None:
         """The origin stands in line again, if it has something to do."""
         found = connection.execute(self._head, (leave.origin_id,)).fetchone()
         if found is None:
@@ -65,7 +65,7 @@ class Places:
         if failures != leave.failures:
             change_origin(connection, leave.origin_id, failures=leave.failures)
 
-    def pick(self, connection: sqlite3.Connection, count: int, now: float) -> list[Picked]:
+    def pick(self, connection: sqlite3.Connection, count: int, now: float) -> list[Activation]:
         """Those that waited longest; where the order looks at more, half of the places are for those with the best tasks."""
         if not count:
             return []
@@ -86,7 +86,7 @@ class Places:
                 "UPDATE origins SET since = NULL, best = NULL, active = ? WHERE id = ?", (active, origin)
             )
             if rows:
-                picked.append(Picked(origin, text, failures, crawl_delay, rows))
+                picked.append(Activation(origin, text, failures, crawl_delay, rows))
         if chosen and self._next(connection, now) in chosen:
             # An index that holds an entry which its table has not would be asked for ever.
             raise Damaged("an index of origins does not match its table")

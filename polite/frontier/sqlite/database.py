@@ -7,12 +7,12 @@ from hashlib import blake2b
 from pathlib import Path
 
 from polite.errors import StoreFailed
-from polite.frontier.durable.batch import Answers, Batch, Found, Put
-from polite.frontier.sqlite.activation import Places
+from polite.frontier.durable.batch import Batch, BatchResult, FileSummary, Put
+from polite.frontier.sqlite.activation import Activations
 from polite.frontier.sqlite.rows import TASK, change_origin, new_row, origin_sum, row_sum, sound_task
 from polite.frontier.sqlite.schema import HERE, LATER, ORDERS, OUT, make
 from polite.frontier.sqlite.totals import State
-from polite.frontier.sqlite.waiting_origins import Line
+from polite.frontier.sqlite.waiting_origins import WaitingOrigins
 from polite.stores.checksum import checksum
 from polite.stores.database import Damaged, Database
 from polite.stores.lock import FileLock
@@ -51,7 +51,7 @@ class QueueFile:
     def __init__(self, path: Path, *, order: str, window: int, max_done: int) -> None:
         self.path = path
         self._order = ORDERS[order]
-        self._places = Places(self._order, window)
+        self._places = Activations(self._order, window)
         self._key_of = _KEYS[order]
         self._max_done = max_done
         self._ids: dict[str, tuple[int, int]] = {}  # by text: the row's number, and the checksum of the text
@@ -74,7 +74,7 @@ class QueueFile:
             f"SELECT number, origin, {key} FROM tasks WHERE place = 2 AND later <= ? ORDER BY later LIMIT ?"  # noqa: S608
         )
 
-    def open(self, max_tries: int) -> Found:
+    def open(self, max_tries: int) -> FileSummary:
         """Take the file. What was out when it was last used comes back, and that try counts."""
         self._take()
         with self._words():
@@ -89,9 +89,11 @@ class QueueFile:
         with self._words():
             self._lock.note(self._database.identities)
         state = self._state
-        return Found(int(last), state.time, state.waiting, state.done, state.refused, state.dropped, given_up)
+        return FileSummary(
+            int(last), state.time, state.waiting, state.done, state.refused, state.dropped, given_up
+        )
 
-    def apply(self, batch: Batch) -> Answers:
+    def apply(self, batch: Batch) -> BatchResult:
         """Write it all, then read."""
         before = self._state.copy()
         try:
@@ -166,8 +168,8 @@ class QueueFile:
         connection.execute(self._places.all_leave)
         return given_up
 
-    def _applied(self, connection: sqlite3.Connection, batch: Batch) -> Answers:
-        state, line = self._state, Line()
+    def _applied(self, connection: sqlite3.Connection, batch: Batch) -> BatchResult:
+        state, line = self._state, WaitingOrigins()
         for number, tries, later in batch.backs:
             rows = self._bring_back(connection, number, tries, later)
             if later is None:
@@ -190,7 +192,7 @@ class QueueFile:
         in_line, next_at = self._places.outlook(connection, batch.now)
         if state.waiting and not (picked or in_line) and self._places.none_left(connection):
             raise Damaged(f"{state.waiting} tasks should wait, and none is found")
-        return Answers(
+        return BatchResult(
             puts,
             [self._met(connection, asked) for asked in batch.met],
             [self._places.load(connection, *load) for load in batch.loads],
@@ -213,7 +215,7 @@ class QueueFile:
         summed = row_sum(text, (*row[:6], tries, *row[7:]))
         return connection.execute(self._back, (place, later, tries, summed, number)).fetchall()
 
-    def _put(self, connection: sqlite3.Connection, put: Put, line: Line) -> int | None:
+    def _put(self, connection: sqlite3.Connection, put: Put, line: WaitingOrigins) -> int | None:
         state = self._state
         origin, text_sum = self._ids.get(put.origin) or self._id(connection, put.origin)
         key = (origin, _digest(put.path))
@@ -265,7 +267,7 @@ class QueueFile:
                     (state.sequence, origin, _digest(path)),
                 )
 
-    def _call(self, connection: sqlite3.Connection, now: float, line: Line) -> list[int]:
+    def _call(self, connection: sqlite3.Connection, now: float, line: WaitingOrigins) -> list[int]:
         """Tasks whose time has come may go; the origins they are of that are in memory."""
         due = connection.execute(self._due, (now, _DUE_AT_ONCE)).fetchall()
         for number, origin, key in due:

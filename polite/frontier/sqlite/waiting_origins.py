@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 
-class Line:
+class WaitingOrigins:
     """Origins that got something to do: those that are not in memory stand in line now, each with its best task's key."""
 
     def __init__(self) -> None:

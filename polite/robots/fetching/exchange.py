@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from polite.errors import InvalidURL, shown
+from polite.errors import InvalidURL, redact_url
 from polite.origin import Origin, Target
 from polite.robots.fetching.cache_control import max_age_s
-from polite.robots.fetching.result import Access, Found, Unavailable, Unreachable
+from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
 from polite.robots.policy import BODY_LIMIT, FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 
@@ -110,7 +110,7 @@ class Exchange:
         """Redirects followed so far."""
         return len(self.visited) - 1
 
-    def next(self, answer: Reply | Failed, *, retry_after_s: float | None = None) -> "Exchange | Access":
+    def next(self, answer: Reply | Failed, *, retry_after_s: float | None = None) -> "Exchange | FetchResult":
         """RFC 9309, 2.3.1: where an answer leads. Whatever is not foreseen there is unreachable."""
         if isinstance(answer, Failed):
             return self._no_answer(answer.reason, answer.status, answer.detail)
@@ -126,7 +126,7 @@ class Exchange:
             case _:
                 return self._no_answer(Reason.ODD_STATUS, answer.status)
 
-    def _success(self, reply: Reply) -> Access:
+    def _success(self, reply: Reply) -> FetchResult:
         """2.3.1.1, H1: what came is parsed, whatever its media type, once it is known to be all there."""
         if reply.end in _BROKEN:
             return self._unreachable(_BROKEN[reply.end], reply.status)
@@ -143,7 +143,7 @@ class Exchange:
             downgraded=self.downgraded,
         )
 
-    def _client_error(self, reply: Reply, retry_after_s: float | None) -> "Exchange | Access":
+    def _client_error(self, reply: Reply, retry_after_s: float | None) -> "Exchange | FetchResult":
         """2.3.1.3, H4: no restriction, but for what says nothing about the file."""
         status = reply.status
         if status == 407:
@@ -155,13 +155,13 @@ class Exchange:
             return self._unreachable(Reason.CLIENT_ERROR, status, retry_after_s=retry_after_s)
         return self._unavailable(Reason.CLIENT_ERROR, status, max_age_s(reply.cache_control, reply.age))
 
-    def _redirect(self, reply: Reply) -> "Exchange | Access":
+    def _redirect(self, reply: Reply) -> "Exchange | FetchResult":
         """2.3.1.2, H2: five hops at least; a loop or a sixth is a 404; the rules bind the origin first asked."""
         if not reply.location:
             return self._dead_end(Reason.REDIRECT_WITHOUT_TARGET, reply.status)
         location = as_sent(reply.location)
         if _UNSAFE.match(location.replace("\t", "")):
-            return self._unreachable(Reason.REDIRECT_UNSAFE, reply.status, detail=shown(location))
+            return self._unreachable(Reason.REDIRECT_UNSAFE, reply.status, detail=redact_url(location))
         try:
             target = self.ask.target.join(location)
         except InvalidURL as error:
@@ -184,13 +184,13 @@ class Exchange:
             downgraded=self.downgraded or downgrade,
         )
 
-    def _dead_end(self, reason: Reason, status: int, detail: str = "") -> Access:
+    def _dead_end(self, reason: Reason, status: int, detail: str = "") -> FetchResult:
         """A redirect that leads nowhere: the RFC is silent; we take it for a broken answer, a 404 only when asked to."""
         if self.robots.deny_bad_redirects:
             return self._unreachable(reason, status, detail=detail)
         return self._unavailable(reason, status)
 
-    def _no_answer(self, reason: Reason, status: int | None, detail: str = "") -> Access:
+    def _no_answer(self, reason: Reason, status: int | None, detail: str = "") -> FetchResult:
         """What says nothing about the file is unreachable, unless the policy says of its status that it means none."""
         if status in self.robots.allowed_statuses:
             return self._unavailable(reason, status)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from polite.origin import Origin, Target
 from polite.robots.fetching.exchange import Ask, Failed, Reply
-from polite.robots.fetching.result import Access, Unavailable, Unreachable
+from polite.robots.fetching.result import FetchResult, Unavailable, Unreachable
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 
@@ -26,8 +26,8 @@ class Inference:
 
     @classmethod
     def begin(
-        cls, origin: Origin, access: Access, policy: RobotsPolicy, *, missing: str
-    ) -> "Inference | Access":
+        cls, origin: Origin, access: FetchResult, policy: RobotsPolicy, *, missing: str
+    ) -> "Inference | FetchResult":
         """The first question, or the end where there is nothing to infer. `missing`: a path that no site has, without its slash."""
         if not policy.infer_missing or not isinstance(access, Unreachable) or access.hops:
             # A site that sends us elsewhere for robots.txt does not miss it.
@@ -36,7 +36,9 @@ class Inference:
             return access
         return cls(access, Ask(Target(origin, f"/{missing}"), _OCTETS))
 
-    def next(self, answer: Reply | Failed, *, retry_after_s: float | None = None) -> "Inference | Access":
+    def next(
+        self, answer: Reply | Failed, *, retry_after_s: float | None = None
+    ) -> "Inference | FetchResult":
         """Where an answer leads. A redirect is none of the answers that are looked for, and is not followed."""
         status = answer.status if isinstance(answer, Reply) else None
         if self.probes == 0:

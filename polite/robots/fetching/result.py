@@ -62,4 +62,4 @@ class Unreachable:
         return self.reason.option
 
 
-Access = Found | Unavailable | Unreachable
+FetchResult = Found | Unavailable | Unreachable

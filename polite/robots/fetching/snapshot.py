@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from polite.robots.fetching.result import Access, Found, Unavailable, Unreachable
+from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 
@@ -30,7 +30,7 @@ class Snapshot:
         good_until: If `access` is a failure, until when `good` stands nevertheless: the refresh came early.
     """
 
-    access: Access
+    access: FetchResult
     fetched_at: float
     expires_at: float
     good: Found | Unavailable | None = None
@@ -88,7 +88,7 @@ class Snapshot:
         since, until = self.fresh_between
         return since < now < until
 
-    def standing(self, policy: RobotsPolicy, now: float) -> tuple[Access, Reason]:
+    def standing(self, policy: RobotsPolicy, now: float) -> tuple[FetchResult, Reason]:
         """What decides now, and why: the answer itself, the last good copy (K3, H6), or nothing."""
         match self.access:
             case Found():
@@ -98,7 +98,9 @@ class Snapshot:
             case Unreachable():
                 return self._without_answer(self.access, policy, now)
 
-    def _without_answer(self, access: Unreachable, policy: RobotsPolicy, now: float) -> tuple[Access, Reason]:
+    def _without_answer(
+        self, access: Unreachable, policy: RobotsPolicy, now: float
+    ) -> tuple[FetchResult, Reason]:
         since = self.fetched_at if self.unreachable_since is None else self.unreachable_since
         too_long = policy.dialect.forgives_unreachable and now - since > policy.unreachable_limit
         if self.good is not None and (policy.keep_stale or too_long):
@@ -112,7 +114,7 @@ class Snapshot:
 
 
 def renewed(
-    before: Snapshot | None, access: Access, policy: RobotsPolicy, now: float, *, jitter: float = 0.0
+    before: Snapshot | None, access: FetchResult, policy: RobotsPolicy, now: float, *, jitter: float = 0.0
 ) -> Snapshot:
     """What is known after one more answer. `jitter` is a draw from [0, 1): it only ever makes a retry later."""
     if before is not None and before.good is not None and access.status == 304:

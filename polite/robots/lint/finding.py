@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from polite.errors import shown
+from polite.errors import redact_url
 from polite.robots.lines import readable
 
 
@@ -51,4 +51,4 @@ class Finding:
 
 def quoted(text: str) -> str:
     """A piece of a line, one character per octet, as a message may show it."""
-    return repr(shown(readable(text)))
+    return repr(redact_url(readable(text)))

@@ -11,12 +11,12 @@ from typing import Any
 from polite import schedulers
 from polite.compose import open_frontier, open_gate
 from polite.errors import Overloaded, PermitMisused, StoreFailed
-from polite.events import Dropped, Event, Granted, PutOff, Reclaimed, Refused, Skipped
+from polite.events import Dropped, Event, Granted, OriginPostponed, Reclaimed, Refused, Skipped
 from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.gate.gate import Gate, Permit
 from polite.pacing.policy import Anchor
 from polite.ports import RobotsStore, Scheduler
-from polite.robots.errors import Disallowed, Unreachable
+from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.testing.simulation.judge import Judge, Request
 from polite.testing.simulation.ledger import Due, Ledger
 from polite.testing.simulation.loop import SimulatedClock, SimulationLoop
@@ -126,8 +126,8 @@ class Life:
                 max_waiting=plan.max_waiting,
                 max_tries=plan.max_tries,
                 max_robots_tries=plan.max_robots_tries,
-                max_opening=plan.max_opening,
-                max_active=plan.max_active,
+                max_robots_fetches=plan.max_robots_fetches,
+                max_active_origins=plan.max_active_origins,
             )
         )
         self._frontiers.append(frontier)
@@ -161,7 +161,7 @@ class Life:
             case Reclaimed(url=url):
                 self._trace.note("reclaimed", url)
                 self._parts.judge.reclaimed(url)
-            case PutOff():
+            case OriginPostponed():
                 self._trace.note("put off", event.origin, f"{event.for_s:.3f} s", event.because)
                 self._parts.progress.told(event.origin)
             case _:
@@ -277,7 +277,7 @@ class Life:
         self._waiters[key] = Waiter(origin_of(url), self._loop.time(), f"a permit for {url}")
         try:
             await work
-        except Unreachable:
+        except RobotsUnreachable:
             self._parts.progress.told(origin_of(url))
         except Disallowed as error:
             self._require_reason(url, error.decision.reason.name)

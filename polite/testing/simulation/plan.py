@@ -76,8 +76,8 @@ class FrontierPlan:
     max_waiting: int
     max_tries: int
     max_robots_tries: int
-    max_opening: int
-    max_active: int
+    max_robots_fetches: int
+    max_active_origins: int
     ending: str  # "join", "close" or "drain"
 
 
@@ -238,8 +238,8 @@ def _frontier(chance: Random, sites: int) -> FrontierPlan:
         max_waiting=chance.choice([1, 2, 5]) if chance.random() < 0.1 else 1_000_000,
         max_tries=chance.choice([1, 2, 3, 5]),
         max_robots_tries=chance.choice([1, 2, 10]),
-        max_opening=chance.randint(1, 2) if few else 1_000,
-        max_active=chance.randint(1, max(1, sites // 2)) if few else 10_000,
+        max_robots_fetches=chance.randint(1, 2) if few else 1_000,
+        max_active_origins=chance.randint(1, max(1, sites // 2)) if few else 10_000,
         ending=chance.choice(["join", "join", "close", "drain"]),
     )
 

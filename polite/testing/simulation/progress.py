@@ -56,7 +56,8 @@ class Progress:
         self._places = {site.origin: _Place(site) for site in plan.sites}
         self._shared = isinstance(plan.pacing.scopes, Scopes)
         self.tight = self._shared or any(
-            each.max_active < len(plan.sites) or each.max_opening < len(plan.sites) for each in plan.frontiers
+            each.max_active_origins < len(plan.sites) or each.max_robots_fetches < len(plan.sites)
+            for each in plan.frontiers
         )
         self._again = _rests_for_nothing(plan)
         self._excused_until = -math.inf

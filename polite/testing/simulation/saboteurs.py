@@ -14,7 +14,7 @@ from polite.errors import StoreFailed
 from polite.events import Event
 from polite.pacing.effective_policy import throttle_of
 from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Circumstances, Pause
+from polite.pacing.pause import Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.reported_outcome import Headers
 
@@ -51,7 +51,7 @@ class FaultyThrottle:
         self._chance = chance
         self._nonsense = nonsense
 
-    def rest(self, outcome: Outcome, given: Circumstances) -> Pause:
+    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
         """See ports.InformedThrottle."""
         if self._chance.random() < 0.9:
             return throttle_of(self._policy()).rest(outcome, given)

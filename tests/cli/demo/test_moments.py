@@ -3,7 +3,7 @@
 from polite.cli.demo.moments import Scribe, write
 from polite.cli.demo.request_log import Hit
 from polite.cli.timeline.log_entry import Kind, Moment
-from polite.events import Granted, PutOff, Refused, Slowed
+from polite.events import BackedOff, Granted, OriginPostponed, Refused
 
 
 def test_what_is_no_request_is_noted_by_host():
@@ -11,8 +11,8 @@ def test_what_is_no_request_is_noted_by_host():
 
     for event in (
         Refused("http://a.test:80/no", "RULE", 2),
-        Slowed("http://a.test", 429, 2.0, "status 429"),
-        PutOff("http://b.test", 1, 5.0, "SERVER_ERROR"),
+        BackedOff("http://a.test", 429, 2.0, "status 429"),
+        OriginPostponed("http://b.test", 1, 5.0, "SERVER_ERROR"),
         Granted("http://a.test/", 0.0),
     ):
         scribe(event)

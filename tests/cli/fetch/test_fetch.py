@@ -68,9 +68,9 @@ def test_each_url_leaves_one_record_and_its_body_in_the_folder(site):
 def test_pages_of_an_origin_come_a_delay_apart_and_after_robots_txt(site):
     site.run("--delay", "3", "/a", "/b", "/c")
 
-    (asked_at, first), *_ = site.asked
+    (queued_at, first), *_ = site.asked
     assert first == "/robots.txt"
-    assert [round(at - asked_at) for at in site.times] == [3, 6, 9]
+    assert [round(at - queued_at) for at in site.times] == [3, 6, 9]
     assert site.records["/c"]["waited_s"] >= 9
 
 

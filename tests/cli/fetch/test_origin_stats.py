@@ -6,7 +6,7 @@ import pytest
 
 from polite.cli.fetch import origin_stats as ledger_module
 from polite.cli.fetch.origin_stats import Ledger
-from polite.events import Dropped, Granted, PutOff, Refused, Retried, RobotsFetched, Slowed
+from polite.events import BackedOff, Dropped, Granted, OriginPostponed, Refused, Retried, RobotsFetched
 from polite.origin import Target
 
 A, B = Target.of("http://a.test/1"), Target.of("http://b.test/1")
@@ -89,8 +89,13 @@ def test_a_duplicate_does_not_count(ledger):
     ("event", "why", "left", "held"),
     [
         (RobotsFetched("http://b.test", "found", "FOUND", 200, 0, 0.1, 9.0), "its turn", 0, ""),
-        (Slowed("http://b.test", 503, 30.0, "status 503"), "status 503", 30, "asked for patience"),
-        (PutOff("http://b.test", 1, 60.0, "SERVER_ERROR"), "robots.txt: server error", 60, "out of reach"),
+        (BackedOff("http://b.test", 503, 30.0, "status 503"), "status 503", 30, "asked for patience"),
+        (
+            OriginPostponed("http://b.test", 1, 60.0, "SERVER_ERROR"),
+            "robots.txt: server error",
+            60,
+            "out of reach",
+        ),
     ],
 )
 def test_events_say_why_an_origin_waits(event, why, left, held, ledger):
@@ -102,7 +107,7 @@ def test_events_say_why_an_origin_waits(event, why, left, held, ledger):
 
 
 def test_an_origin_that_goes_on_is_ordinary_again(ledger):
-    ledger.heard(Slowed("http://a.test", 503, 500.0, "status 503"), 0.0)
+    ledger.heard(BackedOff("http://a.test", 503, 500.0, "status 503"), 0.0)
 
     ledger.explained(_explained(A, delay=5, wait=400, held="status 503"), 0.0)
     assert ledger.held(1.0) == {"asked for patience": 1}
@@ -133,7 +138,7 @@ def test_beyond_a_bound_origins_are_not_looked_after_one_by_one(ledger, monkeypa
     c = Target.of("http://c.test/")
 
     ledger.put(c)
-    for event in (Granted(c.url, 0.0), Slowed("http://c.test", 503, 1.0, ""), Refused(c.url, "RULE", 1)):
+    for event in (Granted(c.url, 0.0), BackedOff("http://c.test", 503, 1.0, ""), Refused(c.url, "RULE", 1)):
         ledger.heard(event, 0.0)
     ledger.explained(_explained(c, delay=1, wait=1), 0.0)
     ledger.ended(c)

@@ -10,7 +10,7 @@ from polite.cli.fetch.origin_stats import Ledger
 from polite.cli.fetch.record import Records
 from polite.cli.fetch.run_log import Notes
 from polite.errors import InvalidURL
-from polite.events import Dropped, PutOff, Refused
+from polite.events import Dropped, OriginPostponed, Refused
 from polite.origin import Origin
 from polite.testing import ManualClock
 
@@ -73,7 +73,7 @@ async def test_the_log_counts_from_its_beginning():
 async def test_the_log_has_origins_that_are_put_off():
     log = io.StringIO()
 
-    _notes(io.StringIO(), journal=log)(PutOff("http://a.test", 3, 60.0, "TIMEOUT"))
+    _notes(io.StringIO(), journal=log)(OriginPostponed("http://a.test", 3, 60.0, "TIMEOUT"))
 
     assert json.loads(log.getvalue().splitlines()[-1]) == {
         "t": 0.0,

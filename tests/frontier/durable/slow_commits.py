@@ -108,8 +108,8 @@ class Plan:
             },
             scheduler,
             {
-                "max_active": draw.choice([1, 1, 2, 3, 10_000]),
-                "max_opening": draw.choice([1, 2, 1_000]),
+                "max_active_origins": draw.choice([1, 1, 2, 3, 10_000]),
+                "max_robots_fetches": draw.choice([1, 2, 1_000]),
                 "max_waiting": draw.choice([3, 20, 1_000_000, 1_000_000]),
                 "max_tries": draw.choice([2, 50]),
                 "max_robots_tries": draw.choice([2, 5]),

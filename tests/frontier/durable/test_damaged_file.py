@@ -28,7 +28,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def frontier(gate: polite.Gate, path: Path) -> Any:
-    return polite.open_frontier(gate, store=path, scheduler=schedulers.Priority(), max_active=3)
+    return polite.open_frontier(gate, store=path, scheduler=schedulers.Priority(), max_active_origins=3)
 
 
 def gate() -> Any:
@@ -173,7 +173,7 @@ async def test_a_file_of_the_version_before_gets_its_checksums(path: Path) -> No
 
 def another_process(path: Path) -> str:
     code = (
-        "import sys; from pathlib import Path; from polite.stores import queue; queue.BUSY_TIMEOUT_S = 0.05\n"
+        "import sys; from pathlib import Path; from polite.frontier.sqlite import database as queue; queue.BUSY_TIMEOUT_S = 0.05\n"
         "file = queue.QueueFile(Path(sys.argv[1]), order='fifo', window=4, max_done=10)\n"
         "try:\n    file.open(3); print('opened')\nexcept Exception as error: print(error)\nfinally: file.close()"
     )

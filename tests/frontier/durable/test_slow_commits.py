@@ -106,7 +106,7 @@ def test_a_time_that_comes_as_the_origins_last_task_leaves_is_noticed(path: Path
 def test_an_origin_with_many_tasks_ends_though_more_origins_wait_than_may_be_in_memory(path: Path) -> None:
     async def go() -> int:
         given = 0
-        async with opened(path, max_active=1, min_delay=0.0) as frontier:
+        async with opened(path, max_active_origins=1, min_delay=0.0) as frontier:
             await frontier.put_many(f"{(A, B, C)[n % 3]}/{n}" for n in range(300))
             frontier.close()
             async with asyncio.timeout(10_000):
@@ -155,7 +155,7 @@ def test_a_row_that_is_refused_as_it_comes_in_brings_none_of_the_others_in_twice
 def test_a_wall_clock_set_back_a_day_silences_no_origin_that_waits_for_a_place_in_memory(path: Path) -> None:
     async def go() -> float:
         clock = LoopClock()
-        async with opened(path, clock=clock, max_active=1) as frontier:
+        async with opened(path, clock=clock, max_active_origins=1) as frontier:
             await frontier.put_many(f"{site}/{n}" for n in range(40) for site in (A, B, C))
             frontier.close()
             steps = 0
@@ -189,7 +189,7 @@ def test_a_wall_clock_set_back_while_a_retry_waits_makes_it_no_later(path: Path)
 def test_a_wall_clock_set_back_between_two_runs_silences_no_origin(path: Path) -> None:
     async def run(clock: LoopClock, most: int) -> float:
         began = asyncio.get_running_loop().time()
-        async with opened(path, clock=clock, max_active=1) as frontier:
+        async with opened(path, clock=clock, max_active_origins=1) as frontier:
             if not frontier.waiting:
                 await frontier.put_many([*(f"{A}/{n}" for n in range(50)), f"{B}/1", f"{C}/1"])
             for _ in range(most):

@@ -12,7 +12,7 @@ import pytest
 
 import polite
 from polite import schedulers
-from polite.events import Dropped, Event, PutOff, Refused
+from polite.events import Dropped, Event, OriginPostponed, Refused
 from polite.frontier.durable import store as reserve
 from polite.frontier.durable import task_row
 from polite.frontier.durable.active_origin import MOST
@@ -342,7 +342,7 @@ async def test_a_flood_of_better_tasks_leaves_memory_bounded_and_loses_nothing(p
 
 async def test_only_so_many_origins_are_in_memory_and_all_have_their_turn(path: Path) -> None:
     most = 0
-    async with opened(path, max_active=3) as frontier:
+    async with opened(path, max_active_origins=3) as frontier:
         await frontier.put_many(f"https://big{n % 3}.test/{n}" for n in range(450))
         await frontier.put_many(f"https://host{n % 20}.test/{n}" for n in range(60))
         frontier.close()
@@ -402,7 +402,7 @@ async def test_the_origin_with_the_best_task_comes_in_before_those_that_waited_l
     async with opened(path, scheduler=schedulers.Priority()) as first:
         for number in range(40):
             await first.put(f"https://host{number}.test/", priority=number)
-    async with opened(path, scheduler=schedulers.Priority(), max_active=2) as second:
+    async with opened(path, scheduler=schedulers.Priority(), max_active_origins=2) as second:
         fetched = await urls_of(second, 2)
 
     assert set(fetched) == {"https://host0.test/", "https://host39.test/"}
@@ -411,12 +411,12 @@ async def test_the_origin_with_the_best_task_comes_in_before_those_that_waited_l
 async def test_an_origin_that_cannot_be_asked_gives_its_place_to_another(path: Path) -> None:
     events: list[Event] = []
     script = {f"{A}/robots.txt": [Reply(500), Reply(500), RULES]}
-    async with opened(path, script, max_active=1, listener=events.append) as frontier:
+    async with opened(path, script, max_active_origins=1, listener=events.append) as frontier:
         await frontier.put_many([f"{A}/1", f"{A}/2", f"{B}/1"])
         frontier.close()
         fetched = await fetch(frontier)
 
-    put_off = [event for event in events if isinstance(event, PutOff)]
+    put_off = [event for event in events if isinstance(event, OriginPostponed)]
     assert [url for _, url in fetched] == [f"{B}/1", f"{A}/1", f"{A}/2"]
     assert len(put_off) == 2
     assert fetched[0][0] < put_off[0].for_s
@@ -429,14 +429,14 @@ async def test_failures_are_counted_over_a_restart(path: Path) -> None:
     for run in (1, 2):
         async with opened(path, script, max_robots_tries=3, listener=events.append) as frontier:
             await frontier.put(f"{A}/1")
-            while sum(isinstance(event, PutOff) for event in events) < run:
+            while sum(isinstance(event, OriginPostponed) for event in events) < run:
                 await asyncio.sleep(1)
 
     async with opened(path, script, max_robots_tries=3, listener=events.append) as frontier:
         async with asyncio.timeout(100_000):
             await frontier.join()
 
-    assert sum(isinstance(event, PutOff) for event in events) == 2
+    assert sum(isinstance(event, OriginPostponed) for event in events) == 2
     assert sum(isinstance(event, Dropped) for event in events) == 1
 
 
@@ -498,7 +498,7 @@ async def test_a_time_beyond_the_longest_timer_comes(path: Path) -> None:
 
 async def test_every_gap_holds_with_few_places_in_memory(path: Path) -> None:
     hits: dict[str, list[float]] = {}
-    async with opened(path, max_active=7, scheduler=schedulers.RoundRobin()) as frontier:
+    async with opened(path, max_active_origins=7, scheduler=schedulers.RoundRobin()) as frontier:
         await frontier.put_many(f"https://host{n % 30}.test/{n}" for n in range(1_500))
         frontier.close()
 

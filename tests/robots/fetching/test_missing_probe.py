@@ -5,7 +5,7 @@ import pytest
 from polite.origin import Origin
 from polite.robots.fetching.exchange import Failed, Reply
 from polite.robots.fetching.missing_probe import Inference
-from polite.robots.fetching.result import Access, Found, Unavailable, Unreachable
+from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 
@@ -15,11 +15,11 @@ ON = RobotsPolicy(infer_missing=True)
 BROKEN = Unreachable(Reason.SERVER_ERROR, SITE.robots_url, 500)
 
 
-def begun(access: Access = BROKEN, policy: RobotsPolicy = ON) -> Inference | Access:
+def begun(access: FetchResult = BROKEN, policy: RobotsPolicy = ON) -> Inference | FetchResult:
     return Inference.begin(SITE, access, policy, missing=NAME)
 
 
-def asked(*answers: Reply | Failed, retry_after_s: float | None = None) -> Inference | Access:
+def asked(*answers: Reply | Failed, retry_after_s: float | None = None) -> Inference | FetchResult:
     step = begun()
     for answer in answers:
         assert isinstance(step, Inference)
@@ -91,7 +91,9 @@ def test_h7_a_time_to_come_back_says_that_it_will_pass() -> None:
         Unreachable(Reason.SERVER_ERROR, "https://elsewhere.test/robots.txt", 500, hops=1),
     ],
 )
-def test_h7_nothing_is_inferred_from_anything_but_a_lasting_5xx_of_the_site_itself(access: Access) -> None:
+def test_h7_nothing_is_inferred_from_anything_but_a_lasting_5xx_of_the_site_itself(
+    access: FetchResult,
+) -> None:
     assert begun(access) is access
 
 

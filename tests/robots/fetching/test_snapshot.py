@@ -2,7 +2,7 @@
 
 import pytest
 
-from polite.robots.fetching.result import Access, Found, Unavailable, Unreachable
+from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
 from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
@@ -98,7 +98,7 @@ def test_an_answer_ends_the_failures() -> None:
     assert snapshot.standing(POLICY, 60.0) == (MISSING, Reason.UNAVAILABLE)
 
 
-def retry_delays(access: Access, times: int, jitter: float = 0.0) -> list[float]:
+def retry_delays(access: FetchResult, times: int, jitter: float = 0.0) -> list[float]:
     delays, snapshot, now = [], None, 0.0
     for _ in range(times):
         snapshot = renewed(snapshot, access, POLICY, now, jitter=jitter)

@@ -114,7 +114,7 @@ class Crawler:
                 try:
                     async with self._gate.permit(url) as permit:
                         await self._fetch(permit)
-                except polite.Unreachable as refusal:
+                except polite.RobotsUnreachable as refusal:
                     await asyncio.sleep(refusal.retry_after_s)
                 except polite.Disallowed:
                     pass

@@ -137,7 +137,7 @@ class Crawl:
         while True:
             try:
                 await self.visit(url)
-            except polite.Unreachable as refusal:
+            except polite.RobotsUnreachable as refusal:
                 await asyncio.sleep(refusal.retry_after_s)
             else:
                 return

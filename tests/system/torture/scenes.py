@@ -80,11 +80,11 @@ async def closing(crawl: Crawl, steps: int) -> None:
 
 
 async def by_frontier(
-    crawl: Crawl, urls: tuple[str, ...] = (), *, asked_at: float = 0.0, entered_at: float = 0.0
+    crawl: Crawl, urls: tuple[str, ...] = (), *, queued_at: float = 0.0, entered_at: float = 0.0
 ) -> None:
     """All through a frontier with room for one, so that who puts waits too; nothing that was put is lost.
 
-    `urls`: the crawl's, if not given. `asked_at`: when workers come. `entered_at`: permits that are given out sooner are
+    `urls`: the crawl's, if not given. `queued_at`: when workers come. `entered_at`: permits that are given out sooner are
     entered then.
     """
     urls = urls or crawl.urls
@@ -98,7 +98,7 @@ async def by_frontier(
             joins.append(asyncio.create_task(frontier.join()))
 
     async def work() -> None:
-        await until(asked_at)
+        await until(queued_at)
         async for permit in frontier:
             await until(entered_at)
             # Entered late, it may be disallowed by now, and more than one may meet what fails: its task is done, or waits again.
@@ -235,8 +235,8 @@ SHARED: dict[str, Scene] = {
 }
 # Through a frontier, on paths whose rules change.
 REPLACED: dict[str, Scene] = {
-    "asked late": partial(replaced, asked_at=TTL_S + 1),
-    "asked late, checked before": partial(replaced, checked_at=TTL_S + 1, asked_at=TTL_S + RETRY_S),
+    "asked late": partial(replaced, queued_at=TTL_S + 1),
+    "asked late, checked before": partial(replaced, checked_at=TTL_S + 1, queued_at=TTL_S + RETRY_S),
     "entered late": partial(replaced, entered_at=TTL_S + 1),
 }
 # With addresses.

@@ -7,7 +7,7 @@ from pathlib import Path as File
 from typing import TypeVar
 
 from polite.origin import Origin
-from polite.ports import Hold, HoldStore, RobotsStore
+from polite.ports import BackOffStore, RobotsStore, SavedBackOff
 from polite.robots.fetching.snapshot import Snapshot
 from polite.stores.memory import MemoryStore
 
@@ -22,7 +22,7 @@ class Suspending:
 
     def __init__(self) -> None:
         self._memory = MemoryStore()
-        self._holds: dict[Origin, Hold] = {}
+        self._holds: dict[Origin, SavedBackOff] = {}
 
     async def load(self, origin: Origin) -> Snapshot | None:
         return await _slowly(lambda: self._memory.load(origin))
@@ -30,10 +30,10 @@ class Suspending:
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
         await _slowly(lambda: self._memory.save(origin, snapshot))
 
-    def hold(self, origin: Origin, hold: Hold) -> None:
+    def hold(self, origin: Origin, hold: SavedBackOff) -> None:
         self._holds[origin] = hold
 
-    async def held(self, origin: Origin) -> Hold | None:
+    async def held(self, origin: Origin) -> SavedBackOff | None:
         await asyncio.sleep(0)
         return self._holds.get(origin)
 
@@ -48,7 +48,7 @@ async def _slowly(work: Callable[[], Awaitable[T]]) -> T:
     return answer
 
 
-assert isinstance(Suspending(), HoldStore)
+assert isinstance(Suspending(), BackOffStore)
 
 
 def filled(template: File) -> Opening:

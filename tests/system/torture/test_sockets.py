@@ -10,7 +10,7 @@ from polite.origin import Target
 from polite.ports import Transport
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.policy import FetchPolicy
-from polite.testing import lying_server
+from polite.testing import scripted_server
 from polite.transports.ftp import FtpTransport
 from polite.transports.http import HttpTransport
 from tests.faults.stage import RULES, moved, ok
@@ -57,7 +57,7 @@ def expect_cancelled(answer: object, saboteur: Saboteur) -> None:
 @pytest.mark.parametrize("lie", ANSWERS.values(), ids=ANSWERS)
 def test_http_leaves_nothing_open(lie: bytes, failure: Failure) -> None:
     async def main(saboteur: Saboteur) -> None:
-        async with lying_server(lie) as server:
+        async with scripted_server(lie) as server:
             before = open_files()
             answer = await asked(HttpTransport("TestBot/1.0", POLICY), server.url(), saboteur)
             expect_cancelled(answer, saboteur)
@@ -110,7 +110,7 @@ def test_ftp_leaves_nothing_open(failure: Failure) -> None:
             writer.write(b"220 hello\r\n")
             await ftp_server(reader, writer)
 
-        async with lying_server(greeted, scheme="ftp", hears=b"") as server:
+        async with scripted_server(greeted, scheme="ftp", hears=b"") as server:
             before = open_files()
             answer = await asked(FtpTransport("TestBot/1.0", POLICY), server.url(), saboteur)
             if saboteur.victim is None:
