@@ -184,7 +184,10 @@ class Pacer(Protocol):
         ...
 
     def relimit(self, scopes: Iterable[Hashable] | None = None) -> None:
-        """The limits of these scopes, or of all, may have changed: they are asked for anew. No rest is shortened."""
+        """The limits of these scopes, or of all, may have changed: they are asked for anew. No rest is shortened.
+
+        Many scopes may be asked about later, each before its next turn is given at the latest.
+        """
         ...
 
     def strikes(self, scope: Hashable) -> int:
@@ -208,7 +211,10 @@ class Scheduler(Protocol):
     """
 
     def add(self, task: Task) -> None:
-        """The task may be chosen, once its origin is ready. It may have been chosen before, and come back."""
+        """The task may be chosen, once its origin is ready. It may have been chosen before, and come back.
+
+        A frontier in a file takes tasks back by `ready` and `next` if their origin must wait for long, and adds them again later.
+        """
         ...
 
     def ready(self, origin: Origin) -> None:

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from types import TracebackType
 
-from polite.events import Dropped, Event, Granted, Refused, Retried
+from polite.events import Dropped, Event, Granted, Refused, Retried, SetAside
 from polite.frontier.capacity_limiter import CapacityLimiter
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
 from polite.frontier.dispatcher import Dispatcher
@@ -22,11 +22,12 @@ from polite.task import Task
 
 @dataclass(slots=True)
 class Counts:
-    """How many tasks came to which end, from the beginning: done, refused by robots.txt, or given up."""
+    """How many tasks came to which end, from the beginning: done, refused by robots.txt, given up, or damaged in the file."""
 
     done: int = 0
     refused: int = 0
     dropped: int = 0
+    damaged: int = 0
 
 
 class Workers:
@@ -98,6 +99,10 @@ class Workers:
         """The same target, smaller where its origin is known already."""
         return self._lanes.shared(target)
 
+    def yield_place(self, origin: Origin) -> bool:
+        """Have the origin's tasks taken back (Stock.set_aside), if it waits for long. Whether that was done."""
+        return not self.stopped and self._lanes.yield_place(origin)
+
     def _due(self, task: Task) -> None:
         del self._later[task.number]
         self.enqueue(task)
@@ -133,6 +138,7 @@ class Workers:
         """The block was left."""
         if again_in is not None and self.may_retry(task):
             self._retry(task, again_in)
+            self._yield_place(task)
             return
         self._take_back(task)
         if again_in is None:
@@ -142,6 +148,12 @@ class Workers:
             self.counts.dropped += 1
             self.tell(Dropped(task.url, f"max_tries={self._max_tries}", task.tries + 1))
             self._finish(task, End.DROPPED)
+        self._yield_place(task)
+
+    def _yield_place(self, task: Task) -> None:
+        """By the answer to a task its origin may wait for long."""
+        if self.stock.crowded:
+            self.yield_place(task.origin)
 
     def _retry(self, task: Task, again_in: float) -> None:
         # The place comes first: a listener that is told sees the task among those that wait, and may close the frontier.
@@ -210,9 +222,25 @@ class Workers:
         self.room.leave()
         self._finish(task, End.DROPPED)
 
+    def lost(self, event: SetAside) -> None:
+        """A task that waited in the file is damaged there."""
+        self.counts.damaged += 1
+        self.tell(event)
+        self.room.leave()
+        self.end_if_over()
+
     def put_off(self, origin: Origin, seconds: float, failures: int) -> bool:
         """No rules could be had. True: the lane's tasks are taken back until then, and it can be forgotten."""
         return not self.stopped and self.stock.put_off(origin, seconds, failures)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether origins wait for a place in memory, and none is free."""
+        return self.stock.crowded
+
+    def set_aside(self, origin: Origin, seconds: float, failures: int, *, fetched: bool) -> bool:
+        """The origin waits for so long. True: the lane's tasks are taken back until then, and it can be forgotten."""
+        return not self.stopped and self.stock.set_aside(origin, seconds, failures, fetched=fetched)
 
     def given_up(self, origin: Origin, because: str) -> None:
         """All tasks of the origin are to be dropped."""

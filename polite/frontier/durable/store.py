@@ -1,11 +1,12 @@
 """The tasks of a frontier that wait in its file; a few are in memory (polite.frontier.durable.active_origins)."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable
 from functools import partial
 
-from polite.errors import InvalidOption
-from polite.events import Dropped
+from polite.errors import InvalidOption, StoreFailed
+from polite.events import Dropped, SetAside
 from polite.frontier.durable.active_origin import KEYS
 from polite.frontier.durable.active_origins import ActiveOrigins
 from polite.frontier.durable.batch import Batch, BatchResult, Put
@@ -20,6 +21,8 @@ from polite.gate.gate import Gate
 from polite.origin import Origin, Target
 from polite.ports import Timer
 from polite.task import Admission, Task
+
+log = logging.getLogger("polite")
 
 # A timer is set for so long at most (seconds): event loops differ in the longest one they take.
 _LONGEST_S = 600.0
@@ -58,6 +61,10 @@ class DurableTaskStore:
         desk.room.taken = found.waiting
         counts = desk.counts
         counts.done, counts.refused, counts.dropped = found.done, found.refused, found.dropped
+        counts.damaged = found.aside
+        for number in found.newly_aside:
+            self._warn(number)
+            desk.tell(SetAside(str(self._file.path), number))
         for url, tries in found.given_up:
             desk.tell(Dropped(url, f"max_tries={self._limits.max_tries}", tries))
         if found.waiting:
@@ -68,7 +75,7 @@ class DurableTaskStore:
 
     async def close(self) -> None:
         """Write what is not written yet, and give the file back. May be called twice."""
-        self.stop()
+        self._cancel_timer()
         await self._batches.close()
 
     # What the frontier asks.
@@ -129,7 +136,7 @@ class DurableTaskStore:
 
     def given(self, task: Task, crawl_delay: float | None) -> None:
         """See Stock."""
-        window = self._windows.left(task)
+        window = self._windows.given(task)
         self._batches.batch.marks[task.number] = OUT
         if window is not None and window.crawl_delay != crawl_delay:
             window.crawl_delay = crawl_delay
@@ -171,15 +178,23 @@ class DurableTaskStore:
         """See Stock."""
         return self._windows.put_off(origin, seconds, failures)
 
+    @property
+    def crowded(self) -> bool:
+        """See Stock."""
+        return self._windows.crowded
+
+    def set_aside(self, origin: Origin, seconds: float, failures: int, *, fetched: bool) -> bool:
+        """See Stock."""
+        return self._windows.set_aside(origin, seconds, failures, fetched=fetched)
+
     def given_up(self, origin: Origin, because: str) -> None:
         """See Stock."""
         self._windows.give_up(origin, because)
 
     def stop(self) -> None:
         """See Stock."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._cancel_timer()
+        self._windows.stop()
 
     # What becomes of batches: see polite.frontier.durable.writer.Customer.
 
@@ -200,7 +215,27 @@ class DurableTaskStore:
         """See Customer."""
         self._acknowledge(batch, asked, answers)
         self._windows.deliver(batch, asked, answers)
+        for number in answers.aside:
+            self._lost(number)
         self._look_at(answers.next_at)
+
+    def _lost(self, number: int) -> None:
+        """The file has set a task's row aside."""
+        self._warn(number)
+        if number in self._desk.out or self._windows.has(number):
+            # What becomes of it could not be kept, and it would come again.
+            self.fail(
+                StoreFailed(f"{self._file.path}: row {number} of tasks was damaged while it was in use")
+            )
+        else:
+            self._desk.lost(SetAside(str(self._file.path), number))
+
+    def _warn(self, number: int) -> None:
+        log.warning(
+            "%s: row %d of tasks does not match its checksum; it was set aside in the file, and the crawl goes on",
+            self._file.path,
+            number,
+        )
 
     def _acknowledge(self, batch: Batch, asked: PendingReplies, answers: BatchResult) -> None:
         for kept in asked.kept:
@@ -238,7 +273,12 @@ class DurableTaskStore:
         """One timer for the first time that will come."""
         if self._batches.closed or not self._windows.begun:
             return
-        self.stop()
+        self._cancel_timer()
         if next_at is not None and not self._desk.stopped:
             after = min(max(0.0, next_at - self._time.now()), _LONGEST_S)
             self._timer = self._clock.call_at(self._clock.monotonic() + after, self._look)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
