@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 
 from polite.agenda import Agenda
-from polite.events import Dropped, Event, Granted, Refused, Retried
+from polite.events import Dropped, Event, Granted, Refused, Retried, SetAside
 from polite.gate import Gate
 from polite.lanes import Lanes
 from polite.origin import Origin, Target
@@ -22,11 +22,12 @@ from polite.tasks import Task
 
 @dataclass(slots=True)
 class Counts:
-    """How many tasks came to which end, from the beginning: done, refused by robots.txt, or given up."""
+    """How many tasks came to which end, from the beginning: done, refused by robots.txt, given up, or damaged in the file."""
 
     done: int = 0
     refused: int = 0
     dropped: int = 0
+    damaged: int = 0
 
 
 class Desk:
@@ -209,6 +210,13 @@ class Desk:
         self.tell(event)
         self.room.leave()
         self._finish(task, End.DROPPED)
+
+    def lost(self, event: SetAside) -> None:
+        """A task that waited in the file is damaged there."""
+        self.counts.damaged += 1
+        self.tell(event)
+        self.room.leave()
+        self.end_if_over()
 
     def put_off(self, origin: Origin, seconds: float, failures: int) -> bool:
         """No rules could be had. True: the lane's tasks are taken back until then, and it can be forgotten."""

@@ -119,6 +119,14 @@ class Dropped:
     tries: int
 
 
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A frontier's file holds a damaged row: it stays in the file, and its task is not given out. `row`: the task's number."""
+
+    file: str
+    row: int
+
+
 Event = (
     RobotsFetched
     | Refused
@@ -132,4 +140,5 @@ Event = (
     | PutOff
     | Retried
     | Dropped
+    | SetAside
 )

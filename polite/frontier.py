@@ -124,6 +124,11 @@ class Frontier:
         """Tasks that were given up: each with a Dropped event."""
         return self._desk.counts.dropped
 
+    @property
+    def damaged(self) -> int:
+        """Tasks whose rows in the file do not match their checksums. They stay in the file, and are not given out."""
+        return self._desk.counts.damaged
+
     # Putting.
 
     async def put(

@@ -1,13 +1,14 @@
 """The reserve of a frontier: the tasks that wait in its file, of which a few are in memory (polite.windows)."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable
 from functools import partial
 
 from polite.batches import Asked, Batches
 from polite.desk import Desk
-from polite.errors import InvalidOption
-from polite.events import Dropped
+from polite.errors import InvalidOption, StoreFailed
+from polite.events import Dropped, SetAside
 from polite.file_clock import FileClock
 from polite.gate import Gate
 from polite.origin import Origin, Target
@@ -20,6 +21,8 @@ from polite.task_row import as_json, row_of, task_of
 from polite.tasks import Admission, Task
 from polite.window import KEYS
 from polite.windows import Windows
+
+log = logging.getLogger("polite")
 
 # A timer is set for so long at most (seconds): event loops differ in the longest one they take.
 _LONGEST_S = 600.0
@@ -58,6 +61,10 @@ class Reserve:
         desk.room.taken = found.waiting
         counts = desk.counts
         counts.done, counts.refused, counts.dropped = found.done, found.refused, found.dropped
+        counts.damaged = found.aside
+        for number in found.newly_aside:
+            self._warn(number)
+            desk.tell(SetAside(str(self._file.path), number))
         for url, tries in found.given_up:
             desk.tell(Dropped(url, f"max_tries={self._limits.max_tries}", tries))
         if found.waiting:
@@ -200,7 +207,27 @@ class Reserve:
         """See Customer."""
         self._acknowledge(batch, asked, answers)
         self._windows.deliver(batch, asked, answers)
+        for number in answers.aside:
+            self._lost(number)
         self._look_at(answers.next_at)
+
+    def _lost(self, number: int) -> None:
+        """The file has set a task's row aside."""
+        self._warn(number)
+        if number in self._desk.out or self._windows.has(number):
+            # What becomes of it could not be kept, and it would come again.
+            self.fail(
+                StoreFailed(f"{self._file.path}: row {number} of tasks was damaged while it was in use")
+            )
+        else:
+            self._desk.lost(SetAside(str(self._file.path), number))
+
+    def _warn(self, number: int) -> None:
+        log.warning(
+            "%s: row %d of tasks does not match its checksum; it was set aside in the file, and the crawl goes on",
+            self._file.path,
+            number,
+        )
 
     def _acknowledge(self, batch: Batch, asked: Asked, answers: Answers) -> None:
         for kept in asked.kept:

@@ -101,6 +101,10 @@ class Windows:
         for task in asked.came_back:
             self._find(task)
 
+    def has(self, number: int) -> bool:
+        """Whether the task of this number is in memory, and waits."""
+        return any(number in window.here for window in self._by_origin.values())
+
     # Tasks come into memory, and leave it.
 
     def admit(self, task: Task) -> Admission:

@@ -5,6 +5,7 @@ import random
 import sqlite3
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,10 @@ import pytest
 
 import polite
 from polite import schedulers
+from polite.events import SetAside
 from polite.stores.queue import QueueFile
-from polite.stores.queue_schema import VERSION
+from polite.stores.queue_batch import Batch, Put
+from polite.stores.queue_schema import ASIDE, HERE, OUT, VERSION
 from polite.testing import LoopClock, ScriptedTransport
 
 pytestmark = pytest.mark.virtual_time
@@ -31,10 +34,12 @@ def frontier(gate: polite.Gate, path: Path) -> Any:
     return polite.open_frontier(gate, store=path, scheduler=schedulers.Priority(), max_active=3)
 
 
-def gate() -> Any:
+def gate(**options: Any) -> Any:
     pacing = polite.PacingPolicy(min_delay=0.0)
     transport = ScriptedTransport()
-    return polite.open_gate("TestBot/1.0", transports={"https": transport}, clock=LoopClock(), pacing=pacing)
+    return polite.open_gate(
+        "TestBot/1.0", transports={"https": transport}, clock=LoopClock(), pacing=pacing, **options
+    )
 
 
 async def written(path: Path) -> None:
@@ -91,6 +96,14 @@ async def test_a_damaged_file_fails_or_gives_what_was_put(seed: int, path: Path)
     assert failed
 
 
+def change_file(path: Path, change: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(change)
+
+
+ALL_BUT_THE_SEVENTH = {url for url, payload in TASKS.items() if payload["n"] != 6}
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -99,6 +112,76 @@ async def test_a_damaged_file_fails_or_gives_what_was_put(seed: int, path: Path)
         "UPDATE tasks SET tries = 2 WHERE number = 7",
         "UPDATE tasks SET priority = 'high' WHERE number = 7",
         "UPDATE tasks SET origin = 1 WHERE number = 7",
+        "UPDATE tasks SET path = '/page/x', place = 1 WHERE number = 7",
+    ],
+)
+async def test_a_damaged_row_of_a_task_is_set_aside_and_the_crawl_goes_on(
+    path: Path, change: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await written(path)
+    change_file(path, change)
+    events: list[Any] = []
+
+    async with gate(listener=events.append) as opened, frontier(opened, path) as queue:
+        queue.close()
+        async with asyncio.timeout(1_000_000):
+            found = [permit.task.url async for permit in entered(queue)]
+            await queue.join()
+        counted = queue.done, queue.damaged, queue.waiting
+
+    assert set(found) == ALL_BUT_THE_SEVENTH
+    assert counted == (39, 1, 0)
+    assert [event for event in events if isinstance(event, SetAside)] == [SetAside(str(path), 7)]
+    assert "row 7 of tasks does not match its checksum; it was set aside" in caplog.text
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT number, place FROM tasks").fetchall() == [(7, ASIDE)]
+    # It is counted in the next run, and told once only.
+    caplog.clear()
+    async with gate() as opened, frontier(opened, path) as queue:
+        assert (queue.damaged, queue.waiting, caplog.text) == (1, 0, "")
+        assert await queue.put("https://h1.test/new")
+
+
+async def entered(queue: Any) -> AsyncIterator[Any]:
+    async for permit in queue:
+        async with permit:
+            yield permit
+
+
+async def test_a_file_with_very_many_damaged_rows_fails_as_a_whole(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polite.stores.queue._MOST_ASIDE", 20)
+    await written(path)
+    change_file(path, "UPDATE tasks SET tries = tries + 1")
+
+    with pytest.raises(polite.StoreFailed, match="is corrupt .more than 20 rows do not match"):
+        await crawled(path)
+
+
+@pytest.mark.parametrize("where", ["out", "in memory"])
+async def test_a_row_that_is_damaged_while_its_task_is_in_memory_fails(path: Path, where: str) -> None:
+    async with gate() as opened, frontier(opened, path) as queue:
+        await queue.put_many([f"https://h1.test/{number}" for number in range(60)])
+        queue.close()
+        permit = await anext(queue)
+        number = permit.task.number if where == "out" else permit.task.number + 28
+        file = queue._stock._file
+        change = "UPDATE tasks SET path = '/x', place = 0 WHERE number = ?"
+        await queue._stock._batches.run(lambda: file._database._connection.execute(change, (number,)))
+        with pytest.raises(polite.StoreFailed, match=rf"row {number} of tasks"):
+            async with asyncio.timeout(1_000_000):
+                async with permit:
+                    permit.retry()
+                async for _ in entered(queue):
+                    pass
+
+    assert await crawled(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
         "UPDATE origins SET text = 'https://h9.test' WHERE id = 2",
         "UPDATE origins SET crawl_delay = 0.1 WHERE id = 2",
         "UPDATE frontier SET waiting = 77",
@@ -109,8 +192,7 @@ async def test_a_row_that_does_not_match_its_checksum_is_named_and_the_file_left
     path: Path, change: str
 ) -> None:
     await written(path)
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(change)
+    change_file(path, change)
 
     with pytest.raises(polite.StoreFailed, match=r"is corrupt .*match.* checksum.*: it was left as it is"):
         await crawled(path)
@@ -143,6 +225,38 @@ async def test_a_number_of_any_kind_matches_its_checksum_when_it_is_read_again(
         "https://h.test/1": number,
         "https://h.test/2": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("then", "left"),
+    [
+        (Batch(marks={2: OUT}), [(1, 0), (2, ASIDE), (3, 0)]),
+        (Batch(marks={2: HERE}), [(1, 0), (2, ASIDE), (3, 0)]),
+        (Batch(backs=[(2, 1, None)]), [(1, 0), (2, ASIDE), (3, 0)]),
+        (Batch(ended=[(2, "/2")]), [(1, 0), (3, 0)]),
+    ],
+)
+def test_what_a_batch_says_of_a_row_that_is_set_aside_changes_no_count(
+    path: Path, then: Batch, left: list[tuple[int, int]]
+) -> None:
+    file = QueueFile(path, order="fifo", window=4, max_done=10)
+    file.open(3)
+    numbers = (1, 2, 3)
+    file.apply(
+        Batch(puts=[Put("https://h1.test", f"/{n}", 0, 0, None, None, None, False, None) for n in numbers])
+    )
+    with file._database.connected() as connection:
+        connection.execute("UPDATE tasks SET tries = 9 WHERE number = 2")
+
+    aside = file.apply(Batch(loads=[(1, 10)])).aside
+    file.apply(then)
+
+    with file._database.connected() as connection:
+        rows = connection.execute("SELECT number, place FROM tasks ORDER BY number").fetchall()
+    file.close()
+    assert (aside, rows) == ([2], left)
+    assert file.open(3).waiting == 2
+    file.close()
 
 
 # An old file.

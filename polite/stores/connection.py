@@ -3,7 +3,7 @@
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -32,6 +32,14 @@ class WrongFile(Exception):
 
 class Damaged(Exception):
     """A row that does not match its checksum, or an index that does not match its table; the message says which."""
+
+
+class DamagedRows(Damaged):
+    """Rows of one table that do not match their checksums, by their numbers. The rest of the file may be sound."""
+
+    def __init__(self, table: str, numbers: Sequence[int]) -> None:
+        super().__init__(f"row {numbers[0]} of {table} does not match its checksum")
+        self.numbers = numbers
 
 
 class Database:

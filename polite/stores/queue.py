@@ -5,22 +5,24 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
+from typing import TypeVar
 
 from polite.errors import StoreFailed
 from polite.stores.checksum import checksum
-from polite.stores.connection import Damaged, Database
+from polite.stores.connection import Damaged, DamagedRows, Database
 from polite.stores.lock import FileLock
 from polite.stores.queue_batch import Answers, Batch, Found, Put
 from polite.stores.queue_line import Line
 from polite.stores.queue_places import Places
 from polite.stores.queue_row import TASK, change_origin, new_row, origin_sum, row_sum, sound_task
-from polite.stores.queue_schema import HERE, LATER, ORDERS, OUT, make
+from polite.stores.queue_schema import ASIDE, HERE, LATER, ORDERS, OUT, make
 from polite.stores.queue_state import State
 
 # The columns of a Row follow one another: see queue_row.TASK.
 _PUT = f"INSERT INTO tasks (origin, place, later, {TASK}, sum) VALUES (?, ?, ?, {'?, ' * 8}?)"  # noqa: S608 - the words are ours
-_GIVE = "UPDATE tasks SET place = 1 WHERE number = ?"
+_GIVE = "UPDATE tasks SET place = 1 WHERE number = ? AND place != 3"
 _TASK = f"SELECT text, {TASK}, tasks.sum FROM tasks JOIN origins ON origins.id = tasks.origin WHERE "  # noqa: S608
+_SET_ASIDE = "UPDATE tasks SET place = ? WHERE number = ? AND place != 3"
 # The part of the file that is kept in memory (KiB), and what goes from the log into the file at one time (pages).
 _CACHE_KIB = 64 * 1024
 _LOG_PAGES = 10_000
@@ -29,8 +31,12 @@ BUSY_TIMEOUT_S = 1.0
 _LOCKED = "another frontier, of this process or another, has it open; each needs a file of its own"
 # Tasks whose time has come that are looked at in one batch; those beyond come with the next.
 _DUE_AT_ONCE = 2_000
+# Rows that are set aside from `open` to `close`. Of a file with more it is not known what is sound.
+_MOST_ASIDE = 1_000
 # Origins whose row's number is remembered: each is some 100 octets.
 _KNOWN_ORIGINS = 100_000
+
+_T = TypeVar("_T")
 
 # As the SQL expressions of `Order.key` say.
 _KEYS: dict[str, Callable[[Put], float]] = {
@@ -44,6 +50,8 @@ _KEYS: dict[str, Callable[[Put], float]] = {
 class QueueFile:
     """To be used by one thread. Every method raises StoreFailed; then nothing of the batch was written.
 
+    A task's row that does not match its checksum is set aside: it stays in the file, and is not given out.
+
     The file is locked from `open` to `close`, by a lock on a file of its own too (polite.stores.lock). `order` is one of
     `queue_schema.ORDERS`; `window`: tasks of an origin that come into memory with it.
     """
@@ -56,6 +64,7 @@ class QueueFile:
         self._max_done = max_done
         self._ids: dict[str, tuple[int, int]] = {}  # by text: the row's number, and the checksum of the text
         self._state = State()
+        self._aside: dict[int, None] = {}  # numbers of rows found damaged
         self._lock = FileLock(path)
         self._database = Database(
             path,
@@ -68,7 +77,7 @@ class QueueFile:
         )
         key = self._order.key or "0"
         # The words in these are ours.
-        self._unused = f"UPDATE tasks SET place = 0 WHERE number = ? RETURNING origin, {key}"  # noqa: S608
+        self._unused = f"UPDATE tasks SET place = 0 WHERE number = ? AND place != 3 RETURNING origin, {key}"  # noqa: S608
         self._back = f"UPDATE tasks SET place = ?, later = ?, tries = ?, sum = ? WHERE number = ? RETURNING origin, {key}"  # noqa: S608
         self._due = (
             f"SELECT number, origin, {key} FROM tasks WHERE place = 2 AND later <= ? ORDER BY later LIMIT ?"  # noqa: S608
@@ -80,35 +89,64 @@ class QueueFile:
         with self._words():
             self._database.set_foreign_log_aside(self._lock.noted())
         with self._database.connected() as connection:
-            connection.execute("BEGIN IMMEDIATE")
             (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM origins").fetchone()
-            self._state = State.read(connection)
-            given_up = self._recover(connection, max_tries)
-            self._state.write(connection)
-            connection.execute("COMMIT")
+            given_up = self._transact(connection, lambda: self._recovered(connection, max_tries))
+            (aside,) = connection.execute("SELECT count(*) FROM tasks WHERE place = 3").fetchone()
         with self._words():
             self._lock.note(self._database.identities)
         state = self._state
-        return Found(int(last), state.time, state.waiting, state.done, state.refused, state.dropped, given_up)
+        counts = state.waiting, state.done, state.refused, state.dropped
+        return Found(int(last), state.time, *counts, given_up, int(aside), list(self._aside))
 
     def apply(self, batch: Batch) -> Answers:
         """Write it all, then read."""
-        before = self._state.copy()
-        try:
-            with self._database.connected() as connection:
+        known = len(self._aside)
+        with self._database.connected() as connection:
+            answers = self._transact(connection, lambda: self._written(connection, batch))
+        answers.aside = list(self._aside)[known:]
+        return answers
+
+    def _transact(self, connection: sqlite3.Connection, work: Callable[[], _T]) -> _T:
+        """Do the work in one transaction. If a task's row is found damaged, set it aside and begin again."""
+        while True:
+            before = self._state.copy()
+            try:
                 connection.execute("BEGIN IMMEDIATE")
-                changes = connection.total_changes
-                answers = self._applied(connection, batch)
-                if connection.total_changes != changes or self._state != before:
-                    self._state.time = float(batch.now)
-                    self._state.write(connection)
+                result = work()
                 self._database.require_in_place()
                 connection.execute("COMMIT")
-        except BaseException:
-            # What was undone in the file is undone here.
-            self._state = before
-            self._ids.clear()
-            raise
+            except BaseException as error:
+                # What was undone in the file is undone here.
+                self._state = before
+                self._ids.clear()
+                if not isinstance(error, DamagedRows):
+                    raise
+                connection.rollback()
+                self._set_aside(connection, error)
+            else:
+                return result
+
+    def _set_aside(self, connection: sqlite3.Connection, damage: DamagedRows) -> None:
+        """In a transaction of its own: the rows are counted no more among those that wait."""
+        if len(self._aside) + len(damage.numbers) > _MOST_ASIDE:
+            raise Damaged(f"more than {_MOST_ASIDE} rows do not match their checksums")
+        connection.execute("BEGIN IMMEDIATE")
+        self._state = State.read(connection)
+        for number in damage.numbers:
+            changed = connection.execute(_SET_ASIDE, (ASIDE, number)).rowcount
+            if changed != 1:
+                raise damage
+            self._state.waiting -= 1
+        self._state.write(connection)
+        connection.execute("COMMIT")
+        self._aside.update(dict.fromkeys(damage.numbers))
+
+    def _written(self, connection: sqlite3.Connection, batch: Batch) -> Answers:
+        before, changes = self._state.copy(), connection.total_changes
+        answers = self._applied(connection, batch)
+        if connection.total_changes != changes or self._state != before:
+            self._state.time = float(batch.now)
+            self._state.write(connection)
         return answers
 
     def close(self) -> None:
@@ -146,8 +184,9 @@ class QueueFile:
         connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         make(connection, self._order)
 
-    def _recover(self, connection: sqlite3.Connection, max_tries: int) -> list[tuple[str, int]]:
+    def _recovered(self, connection: sqlite3.Connection, max_tries: int) -> list[tuple[str, int]]:
         """After whatever end the last use had: what was out comes back or is given up, and nobody is in memory."""
+        self._state = State.read(connection)
         given_up = []
         lost = connection.execute(f"{_TASK} place = 1").fetchmany(self._state.waiting + 1)
         if len(lost) > self._state.waiting:
@@ -164,6 +203,7 @@ class QueueFile:
                 for origin, _ in self._bring_back(connection, number, tries, None):
                     connection.execute("UPDATE origins SET since = ifnull(since, 0) WHERE id = ?", (origin,))
         connection.execute(self._places.all_leave)
+        self._state.write(connection)
         return given_up
 
     def _applied(self, connection: sqlite3.Connection, batch: Batch) -> Answers:
@@ -204,11 +244,17 @@ class QueueFile:
         self, connection: sqlite3.Connection, number: int, tries: int, later: float | None
     ) -> list[tuple[int, float]]:
         """A task that was given out waits again; its origin and key."""
+        if number in self._aside:
+            return []
         found = connection.execute(f"{_TASK} number = ?", (number,)).fetchone()
         if found is None:
             raise Damaged(f"row {number} of tasks is gone, and was given out")
         text = found[0]
-        row = sound_task(text, found[1:])
+        try:
+            row = sound_task(text, found[1:])
+        except DamagedRows as error:
+            # Its task is in memory: what becomes of it could not be kept.
+            raise Damaged(str(error)) from error
         place = HERE if later is None else LATER
         summed = row_sum(text, (*row[:6], tries, *row[7:]))
         return connection.execute(self._back, (place, later, tries, summed, number)).fetchall()
@@ -255,11 +301,11 @@ class QueueFile:
     def _end(self, connection: sqlite3.Connection, ended: Iterable[tuple[int, str]]) -> None:
         state = self._state
         for number, path in ended:
-            rows = connection.execute("DELETE FROM tasks WHERE number = ? RETURNING origin", (number,))
-            for (origin,) in rows.fetchall():
+            rows = connection.execute("DELETE FROM tasks WHERE number = ? RETURNING origin, place", (number,))
+            for origin, place in rows.fetchall():
                 state.sequence += 1
                 state.remembered += 1
-                state.waiting -= 1
+                state.waiting -= place != ASIDE
                 connection.execute(
                     "UPDATE seen SET done = ? WHERE origin = ? AND digest = ?",
                     (state.sequence, origin, _digest(path)),

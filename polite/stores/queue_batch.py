@@ -77,7 +77,7 @@ class Answers:
     """What came of a Batch, in its order. `puts`: each task's number, None for a URL met before.
 
     `in_line`: whether origins that may come into memory are left in the file. `next_at`: when the next origin or task may
-    come (Unix time). `due`: origins in memory with tasks whose time has come.
+    come (Unix time). `due`: origins in memory with tasks whose time has come. `aside`: tasks whose rows were found damaged.
     """
 
     puts: list[int | None]
@@ -87,6 +87,7 @@ class Answers:
     in_line: bool
     next_at: float | None
     due: list[int]
+    aside: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class Found:
     """What a file holds when it is opened.
 
     `last_origin`: the greatest number of an origin. `last_time`: of the last batch that changed something, or 0. `given_up`: the
-    URLs that were out too often, and how often.
+    URLs that were out too often, and how often. `aside`: rows that are damaged; `newly_aside`: those of them found just now.
     """
 
     last_origin: int
@@ -104,3 +105,5 @@ class Found:
     refused: int
     dropped: int
     given_up: list[tuple[str, int]]
+    aside: int
+    newly_aside: list[int]

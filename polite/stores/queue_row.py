@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from polite.stores.checksum import as_number, as_real, checksum
-from polite.stores.connection import Damaged
+from polite.stores.connection import Damaged, DamagedRows
 from polite.stores.queue_batch import Put, Row
 
 # The columns of a Row, in its order.
@@ -45,10 +45,10 @@ def origin_sum(text: object, failures: object, crawl_delay: object) -> int:
 
 
 def sound_task(origin: str, found: tuple[Any, ...]) -> Row:
-    """Return the Row of what was found in the columns `TASK, sum`. Raises Damaged."""
+    """Return the Row of what was found in the columns `TASK, sum`. Raises DamagedRows."""
     row = found[:-1]
     if row_sum(origin, row) != found[-1]:
-        raise Damaged(f"row {row[0]} of tasks does not match its checksum")
+        raise DamagedRows("tasks", row[:1])
     return row
 
 
@@ -56,9 +56,9 @@ def sound_tasks(origin: str, found: Sequence[tuple[Any, ...]]) -> list[Row]:
     """The same, of several tasks of an origin."""
     start = checksum(origin)
     rows = [each[:-1] for each in found]
-    for row, each in zip(rows, found, strict=True):
-        if checksum(row, start) != each[-1]:
-            raise Damaged(f"row {row[0]} of tasks does not match its checksum")
+    damaged = [each[0] for row, each in zip(rows, found, strict=True) if checksum(row, start) != each[-1]]
+    if damaged:
+        raise DamagedRows("tasks", damaged)
     return rows
 
 

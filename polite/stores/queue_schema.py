@@ -12,8 +12,9 @@ APPLICATION_ID = 0x706F6C71
 _ROBOTS_ID = 0x706F6C69
 VERSION = 2
 
-# Where a task is: it may go; it was given out; or it waits for its time, which is `later` (Unix time).
-HERE, OUT, LATER = 0, 1, 2
+# Where a task is: it may go; it was given out; it waits for its time, which is `later` (Unix time); or its row is damaged, and
+# is kept for a person to look at.
+HERE, OUT, LATER, ASIDE = 0, 1, 2, 3
 
 # `origins.since`: from when (Unix time) the origin stands in line for a place in memory; NULL when it has one (`active`), or
 # nothing to do. `best`: the key of its first task, while it stands in line and may come at once.
@@ -124,6 +125,8 @@ def make(connection: sqlite3.Connection, order: Order) -> None:
             State().write(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
+    # Files of earlier versions have none.
+    connection.execute("CREATE INDEX IF NOT EXISTS set_aside ON tasks (number) WHERE place = 3")
     if connection.execute("SELECT ordered FROM frontier").fetchone() != (order.name,):
         connection.execute("DROP INDEX IF EXISTS heads")
         connection.execute(f"CREATE INDEX heads ON tasks ({order.indexed}) WHERE place = 0")
