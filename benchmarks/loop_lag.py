@@ -1,18 +1,23 @@
 """`python -m benchmarks.loop_lag`: the longest time for which the event loop stands still.
 
-While 500 KiB files arrive; and while links of 2,000 characters are put that such a file takes long to decide about.
+While 500 KiB files arrive; while links of 2,000 characters are put that such a file takes long to decide about; while an origin
+with many tasks is given up; and while the policy of a gate that knows many origins is replaced.
 """
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import polite
 from benchmarks.decide import WORST, filled, worst_paths
-from polite.robots.exchange import Reply
+from polite.robots.exchange import Failed, Reply
+from polite.robots.reason import Reason
 from polite.testing import ScriptedTransport
 
 _FILES = 24
 _LINKS, _LINK_LENGTH = 300, 2_000
+_TASKS, _OVERRIDES, _ORIGINS = 50_000, 5_000, 50_000
 _KNOWN = "https://known.example"
 _TARGET_MS = 20.0
 _TICK_S = 0.001
@@ -43,6 +48,23 @@ def main() -> None:
         worst = max(worst, stalls[-1])
         each = took / _LINKS * 1e3
         print(f"  {name:40}{stalls[-1]:10.2f}{stalls[len(stalls) * 99 // 100]:12.2f}{each:20.1f}")
+    print("The same while much of one kind changes, ms")
+    print(f"  {'':60}{'longest':>10}{'all in all':>14}")
+    changes: dict[str, Callable[[list[float]], Awaitable[float]]] = {
+        f"an origin with {_TASKS:,} tasks is given up": lambda stalls: _give_up(
+            stalls, Failed(Reason.DNS_NXDOMAIN)
+        ),
+        f"{_TASKS:,} tasks are refused by Disallow: /": lambda stalls: _give_up(
+            stalls, Reply(200, b"User-agent: *\nDisallow: /\n")
+        ),
+        f"one origin more beside {_OVERRIDES:,} with options of their own": _override,
+        f"new limits for {_ORIGINS:,} origins that are known": _relimit,
+    }
+    for name, change in changes.items():
+        stalls = []
+        took = asyncio.run(_measured(change, stalls))
+        worst = max(worst, stalls[-1])
+        print(f"  {name:60}{stalls[-1]:10.2f}{took * 1e3:14.1f}")
     print(
         f"  longest of all: {worst:.2f} ms (target {_TARGET_MS:g}: {'held' if worst <= _TARGET_MS else 'NOT HELD'})"
     )
@@ -90,6 +112,71 @@ async def _put(body: bytes) -> tuple[list[float], float]:
         took = time.perf_counter() - started
     ticking.cancel()
     return sorted(stalls), took
+
+
+async def _measured(change: Callable[[list[float]], Awaitable[float]], stalls: list[float]) -> float:
+    took = await change(stalls)
+    stalls.sort()
+    return took
+
+
+async def _give_up(stalls: list[float], answer: Reply | Failed) -> float:
+    """The seconds from the answer for robots.txt until no task is left."""
+    transport = ScriptedTransport({f"{_KNOWN}/robots.txt": answer})
+    transport.hold()
+    async with (
+        polite.open_gate(
+            "BenchBot/1.0", pacing=polite.PacingPolicy(min_delay=0.0), transports={"https": transport}
+        ) as gate,
+        polite.open_frontier(gate, max_waiting=_TASKS, max_robots_tries=1) as frontier,
+    ):
+        await frontier.put_many([f"{_KNOWN}/{number}" for number in range(_TASKS)])
+        ticking = asyncio.create_task(_tick(stalls))
+        started = time.perf_counter()
+        transport.let_go()
+        await frontier.join()
+        took = time.perf_counter() - started
+        await asyncio.sleep(0.05)
+    ticking.cancel()
+    return took
+
+
+async def _override(stalls: list[float]) -> float:
+    """The seconds for ten assignments, each with an origin more."""
+    pacing = polite.PacingPolicy()
+    for number in range(_OVERRIDES):
+        pacing = pacing.for_origin(f"https://host{number}.example", min_delay=1.0 + number)
+    async with polite.open_gate("BenchBot/1.0", pacing=pacing, transports={}) as gate:
+        ticking = asyncio.create_task(_tick(stalls))
+        await asyncio.sleep(0.01)
+        started = time.perf_counter()
+        for number in range(10):
+            gate.pacing = gate.pacing.for_origin(f"https://more{number}.example", min_delay=5.0)
+            await asyncio.sleep(0)
+        took = time.perf_counter() - started
+        await asyncio.sleep(0.01)
+    ticking.cancel()
+    return took
+
+
+async def _relimit(stalls: list[float]) -> float:
+    """The seconds until all have new limits."""
+    transport = ScriptedTransport()
+    pacing = polite.PacingPolicy(min_delay=600.0)
+    async with polite.open_gate("BenchBot/1.0", pacing=pacing, transports={"https": transport}) as gate:
+        for start in range(0, _ORIGINS, 500):
+            some = range(start, start + 500)
+            await asyncio.gather(*(gate.check(f"https://host{number}.example/") for number in some))
+        ticking = asyncio.create_task(_tick(stalls))
+        await asyncio.sleep(0.01)
+        started = time.perf_counter()
+        gate.pacing = replace(gate.pacing, concurrency=2)
+        while gate._turns._pacer._telling:  # type: ignore[attr-defined]
+            await asyncio.sleep(0)
+        took = time.perf_counter() - started
+        await asyncio.sleep(0.05)
+    ticking.cancel()
+    return took
 
 
 async def _tick(stalls: list[float]) -> None:

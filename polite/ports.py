@@ -184,7 +184,10 @@ class Pacer(Protocol):
         ...
 
     def relimit(self, scopes: Iterable[Hashable] | None = None) -> None:
-        """The limits of these scopes, or of all, may have changed: they are asked for anew. No rest is shortened."""
+        """The limits of these scopes, or of all, may have changed: they are asked for anew. No rest is shortened.
+
+        Many scopes may be asked about later, each before its next turn is given at the latest.
+        """
         ...
 
     def strikes(self, scope: Hashable) -> int:
