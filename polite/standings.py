@@ -9,18 +9,18 @@ from weakref import WeakValueDictionary, ref
 from polite.asked import AskedPace
 from polite.errors import Overloaded
 from polite.origin import Origin
-from polite.robots.access import Found
+from polite.robots.access import Found, Unreachable, length
 from polite.robots.reason import Reason
 from polite.robots.rules import RuleSet
 from polite.robots.snapshot import Snapshot
 
 # The two clocks drift apart a little, and floats are coarse: less is no step of the wall clock.
 CLOCK_TOLERANCE_S = 1.0
-# What an origin takes beside its rules and its file.
-_OCTETS = 2_000
-# Rules of fewer octets are not looked for after they were forgotten.
+# What an origin was measured to take beside its rules and its file (tests/test_memory_limit.py), and a little more.
+_OCTETS = 1_200
 # Back-offs that one question looks at, to find those that are over.
 _SWEPT = 1_000
+# Rules of fewer octets are not looked for after they were forgotten.
 _LARGE = 16_384
 
 
@@ -106,12 +106,18 @@ class Standing:
     @property
     def octets(self) -> int:
         """About what it takes in memory, its rules and the files that they come from included."""
-        bodies = {}
-        for snapshot in (self.snapshot, self.attempt):
-            for access in () if snapshot is None else (snapshot.access, snapshot.good):
-                if isinstance(access, Found):
-                    bodies[id(access.body)] = len(access.body)
-        return _OCTETS + self.rules.memory + sum(bodies.values())
+        answers = [access for each in self._snapshots for access in (each.access, each.good)]
+        return _OCTETS + self.rules.memory + length(*answers)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it is a failure alone, without rules and files."""
+        files = (snapshot.good for snapshot in self._snapshots if isinstance(snapshot.good, Found))
+        return isinstance(self.rules.access, Unreachable) and not any(files)
+
+    @property
+    def _snapshots(self) -> tuple[Snapshot, ...]:
+        return (self.snapshot,) if self.attempt is None else (self.snapshot, self.attempt)
 
     def bare(self) -> "Standing":
         """Only its back-off, to save memory. It is not fresh, so that the store is asked for the rest when it is needed."""
@@ -183,22 +189,23 @@ class Standings:
     """At most `limit` origins, in about `max_memory` octets; the least recently used is forgotten first.
 
     An origin whose server failed, and which must not be asked again yet, is set aside instead. If memory is short, only its
-    back-off stays, without rules. If back-offs alone reach a limit, new origins are refused. `now` is monotonic here, so that a
+    back-off stays, without rules. If `limit` back-offs are set aside, new origins are refused. `now` is monotonic here, so that a
     clock that is set ends no back-off.
 
-    Rules that were forgotten while something else refers to them (a decision that the crawler keeps, a thread that decides) count
-    until they are freed, but leave at least half of the memory to the others.
+    Half of the memory at least is for rules. The other half is for rules too, but for what cannot be forgotten: failures without
+    rules, which may exceed it, and rules that were forgotten while something else refers to them (a decision that the crawler
+    keeps, a thread that decides).
     """
 
     def __init__(self, limit: int, max_memory: int = 1 << 28) -> None:
         self._limit = limit
         self._max_memory = max_memory
-        self._octets = 0
+        self._octets = 0  # of rules and files
+        self._bare = 0  # of failures without them
         self._in_use = _InUse()
         # By text: a str knows its hash, an Origin must be asked for it, and this is looked into for each page.
         self._known: OrderedDict[str, Standing] = OrderedDict()
         self._backing_off: OrderedDict[str, Standing] = OrderedDict()
-        self._held = 0  # octets of those
         self._with_rules: dict[str, None] = {}  # those that back off and are still whole, the oldest first
         self._earliest_retry = math.inf
         # Of evicted origins, as long as a standing of theirs is in use.
@@ -210,7 +217,7 @@ class Standings:
     @property
     def memory(self) -> int:
         """About how many octets are in use."""
-        return self._octets + self._in_use.octets
+        return self._octets + self._bare + self._in_use.octets
 
     def get(self, origin: Origin) -> Standing | None:
         """What was last known, fresh or not; the origin counts as asked for."""
@@ -242,13 +249,11 @@ class Standings:
             standing = replace(standing, lineage=lineage)
         standing.lineage.follow(standing)
         self._known[key] = standing
-        self._octets += standing.octets
-        self._in_use.remove(standing.rules)
-        room = self._max_memory - min(self._in_use.octets, self._max_memory // 2)
+        self._add(standing)
         # The newest stays, however large: it would be fetched again for each page.
-        while len(self._known) > self._limit or (self._octets > room and len(self._known) > 1):
-            self._evict(now, room)
-        while self._octets > room and self._with_rules:
+        while len(self._known) > self._limit or (self._crowded and len(self._known) > 1):
+            self._evict(now)
+        while self._with_rules and self._crowded:
             self._strip(next(iter(self._with_rules)))
         return standing
 
@@ -259,19 +264,22 @@ class Standings:
         if now >= self._earliest_retry:
             self._sweep(now)
         if self._full:
-            option = f"max_origins={self._limit}"
-            if len(self._backing_off) < self._limit:
-                option = f"max_memory={self._max_memory}"
             raise Overloaded(
                 f"{origin}: {len(self._backing_off)} other origins failed and may not be asked again yet; "
-                f"RobotsPolicy.{option} is the limit",
+                f"RobotsPolicy.max_origins={self._limit} is the limit",
                 url=str(origin),
             )
 
     @property
     def _full(self) -> bool:
-        """Whether there are as many back-offs as may be: what else takes memory can go."""
-        return len(self._backing_off) >= self._limit or self._held > self._max_memory
+        """Whether there are as many back-offs as may be."""
+        return len(self._backing_off) >= self._limit
+
+    @property
+    def _crowded(self) -> bool:
+        """Whether rules take more than is left to them."""
+        others = self._bare + self._in_use.octets
+        return self._octets > self._max_memory - min(others, self._max_memory // 2)
 
     def _sweep(self, now: float) -> None:
         """Forget back-offs that are over, among the next in the ring: a question looks at so many at most."""
@@ -288,17 +296,17 @@ class Standings:
         # With more than were looked at, the next question looks at the next.
         self._earliest_retry = now + left_s if len(self._backing_off) <= _SWEPT else now
 
-    def _evict(self, now: float, room: float) -> None:
+    def _evict(self, now: float) -> None:
         """Forget the least recently used, or set it aside while it backs off."""
         key, forgotten = self._known.popitem(last=False)
         left_s = forgotten.back_off_left_s(now)
         if left_s > 0:
             self._backing_off[key] = forgotten
-            self._held += forgotten.octets
-            self._with_rules[key] = None
             self._earliest_retry = min(self._earliest_retry, now + left_s)
-            if self._octets > room:
-                self._strip(key)
+            if not forgotten.is_bare:
+                self._with_rules[key] = None
+                if self._crowded:
+                    self._strip(key)
         else:
             self._subtract(forgotten)
             self._evicted[key] = forgotten.lineage
@@ -308,22 +316,31 @@ class Standings:
         del self._with_rules[key]
         whole = self._backing_off[key]
         bare = self._backing_off[key] = whole.bare()
-        self._octets += bare.octets
-        self._held += bare.octets - whole.octets
+        self._add(bare)
         self._subtract(whole)
 
     def _dropped(self, key: str) -> Standing | None:
         """What was set aside, and is not any more."""
         dropped = self._backing_off.pop(key, None)
         if dropped is not None:
-            self._held -= dropped.octets
             self._subtract(dropped)
             self._with_rules.pop(key, None)
         return dropped
 
+    def _add(self, standing: Standing) -> None:
+        """It is remembered."""
+        if standing.is_bare:
+            self._bare += standing.octets
+        else:
+            self._octets += standing.octets
+        self._in_use.remove(standing.rules)
+
     def _subtract(self, standing: Standing) -> None:
         """It is remembered no more."""
-        self._octets -= standing.octets
+        if standing.is_bare:
+            self._bare -= standing.octets
+        else:
+            self._octets -= standing.octets
         self._in_use.add(standing.rules)
 
 

@@ -11,8 +11,13 @@ import pytest
 
 import polite
 from polite.errors import InvalidOption, Overloaded
+from polite.origin import Origin
+from polite.robots.access import Unreachable
 from polite.robots.exchange import Reply
-from polite.standings import Standing
+from polite.robots.reason import Reason
+from polite.robots.rules import RuleSet
+from polite.robots.snapshot import renewed
+from polite.standings import Standing, Standings
 from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
 
@@ -107,12 +112,11 @@ async def test_a_running_back_off_stays_when_its_rules_go(store: MemoryStore | N
     assert decision.reason is (polite.Reason.UNREACHABLE if store is None else polite.Reason.RULE)
 
 
-async def test_back_offs_that_fill_the_memory_refuse_new_origins_until_some_are_over() -> None:
-
+async def test_back_offs_that_fill_max_origins_refuse_new_origins_until_some_are_over() -> None:
     transport = serving(*range(1_000), answer=Reply(500, retry_after="600"))
 
-    async with opened(transport, max_memory=MIB) as gate:
-        with pytest.raises(Overloaded, match="max_memory"):
+    async with opened(transport, max_memory=MIB, max_origins=300) as gate:
+        with pytest.raises(Overloaded, match="max_origins=300"):
             for number in range(1_000):
                 await gate.check(page(number))
         await asyncio.sleep(1_000)
@@ -120,13 +124,71 @@ async def test_back_offs_that_fill_the_memory_refuse_new_origins_until_some_are_
         assert not await gate.check(page(999))
 
 
+LIVE = [f"https://live{number}.test" for number in range(3)]
+
+
+async def test_back_offs_beyond_the_memory_keep_no_origin_out_and_leave_half_of_it_to_rules() -> None:
+    transport = serving(*range(2_000), answer=Reply(500, retry_after="86000"))
+    # About 400 kB together.
+    rules = b"User-agent: *\n" + b"".join(b"Disallow: /private/%d\n" % n for n in range(500))
+    for origin in LIVE:
+        transport.answer(f"{origin}/robots.txt", Reply(200, rules))
+
+    async with opened(transport, max_memory=MIB) as gate:
+        for origin in LIVE:
+            assert await gate.check(origin)
+        alone = gate.memory_used
+        for number in range(2_000):
+            assert not await gate.check(page(number))
+        for _ in range(3):
+            for origin in LIVE:
+                assert await gate.check(origin)
+        for number in range(2_000):
+            assert not await gate.check(page(number))
+        used = gate.memory_used
+
+    assert len(transport.asked) == 2_003
+    assert 300_000 < alone < MIB // 2
+    assert used > 2 * MIB
+
+
+def failing(number: int, kind: str) -> tuple[Origin, Standing]:
+    origin = Origin.of(f"https://some-host-{number}.example.com")
+    where, at = f"{origin}/robots.txt", 1e9 + number / 3
+    if kind == "redirected to a long URL":
+        where += "x" * 20_000
+    access = Unreachable(Reason.DNS_NXDOMAIN, where, detail=f"{where}: no such name", elapsed_s=number / 7)
+    snapshot = renewed(None, access, polite.RobotsPolicy(), at, jitter=0.3)
+    standing = Standing.of(
+        RuleSet.deny_all(Reason.UNREACHABLE, access=access), snapshot, ahead=0.1, skew=-1e9
+    )
+    return origin, standing.bare() if kind == "bare" else standing
+
+
+@pytest.mark.parametrize("kind", ["whole", "bare", "redirected to a long URL"])
+@pytest.mark.parametrize("max_origins", [1_000, 2])
+def test_the_gauge_counts_a_back_off_for_what_it_takes_and_no_more_than_twice_that(
+    kind: str, max_origins: int
+) -> None:
+    failing(0, kind)  # what is made once
+
+    with measured() as in_use:
+        standings = Standings(max_origins, MIB)
+        for number in range(300):
+            standings.put(*failing(number, kind), now=0.0)
+        taken = in_use()
+
+    assert len(standings) == 300
+    assert taken <= standings.memory <= 2 * taken
+
+
 async def test_what_is_forgotten_leaves_nothing_in_the_gauge() -> None:
-    transport = serving(*range(50), answer=Reply(404))
+    transport = serving(*range(10, 60), answer=Reply(404))
 
     async with opened(transport, max_origins=10) as gate:
-        await gate.check(page(0))
+        await gate.check(page(10))
         one = gate.memory_used
-        for number in range(50):
+        for number in range(10, 60):
             await gate.check(page(number))
 
         assert gate.memory_used == 10 * one

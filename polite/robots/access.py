@@ -63,3 +63,16 @@ class Unreachable:
 
 
 Access = Found | Unavailable | Unreachable
+
+
+def length(*answers: Access | None) -> int:
+    """How many octets or characters the answers hold together: their files, and URLs, which a redirect may make long."""
+    long: dict[int, bytes | str] = {}
+    for answer in answers:
+        if answer is not None:
+            long[id(answer.url)] = answer.url
+        if isinstance(answer, Found):
+            long[id(answer.body)] = answer.body
+        elif isinstance(answer, Unreachable):
+            long[id(answer.detail)] = answer.detail
+    return sum(map(len, long.values()))

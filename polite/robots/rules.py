@@ -32,6 +32,7 @@ _MOST_STEPS = 16 * _QUICK
 
 # What sets of rules were measured to take once asked (tests/robots/test_memory.py), and a little more.
 _OCTETS_OF_A_SET = 1_000
+_OCTETS_WITHOUT_FILE = 400
 _OCTETS_OF_A_RULE = 140
 _OCTETS_OF_A_WILD_RULE = 130
 _OCTETS_OF_A_MADE_RULE = 1_500
@@ -164,7 +165,9 @@ class RuleSet:
     @property
     def memory(self) -> int:
         """About how many octets this takes once it has been asked, what is made for questions included; rather too many."""
-        if self._memory == 0:
+        if self._memory == 0 and self.access is not None:
+            self._memory = _OCTETS_WITHOUT_FILE
+        elif self._memory == 0:
             text = "".join(self._paths)
             wild = min(len(self._paths), text.count("*"))
             made = min(wild, MOST_MADE) * _OCTETS_OF_A_MADE_RULE

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from polite.robots.access import Access, Found, Unavailable, Unreachable
+from polite.robots.access import Access, Found, Unavailable, Unreachable, length
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 
@@ -42,8 +42,7 @@ class Snapshot:
     @property
     def octets(self) -> int:
         """About what it takes in memory; a body that is both the answer and the good copy counts once."""
-        files = (each for each in (self.access, self.good) if isinstance(each, Found))
-        return _OCTETS + sum({id(file.body): len(file.body) for file in files}.values())
+        return _OCTETS + length(self.access, self.good)
 
     @property
     def sound(self) -> "Snapshot | None":

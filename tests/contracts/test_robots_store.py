@@ -233,6 +233,18 @@ async def test_a_memory_store_never_forgets_a_running_back_off_for_want_of_memor
     assert store.memory_used < 50_000
 
 
+async def test_a_memory_store_leaves_half_of_its_memory_to_files_however_many_back_offs_run() -> None:
+    store = MemoryStore(max_memory=1 << 20)
+
+    for number in range(3_000):
+        await store.save(numbered(number), failed(100.0, retry_after_s=600.0))
+    for number in range(4_000, 4_003):
+        await store.save(numbered(number), large(101.0, 150_000))
+    kept = [number for number in range(4_003) if await store.load(numbered(number)) is not None]
+
+    assert kept == [*range(3_000), *range(4_000, 4_003)]
+
+
 async def test_a_memory_store_keeps_what_is_larger_than_its_limit_until_the_next_is_saved() -> None:
     store = MemoryStore(max_memory=1 << 20)
 
