@@ -61,8 +61,8 @@ class RobotsPolicy:
     (H6). A failed fetch is tried again after `retry_min`, doubling up to `retry_max`, or up to `busy_retry_max` after a 503 (H5),
     and not before `nxdomain_retry` when the name does not exist; a Retry-After is obeyed up to `max_retry_after`.
     `max_origins` and `max_memory` (octets, about) limit what is remembered; the least recently used rules go first, and are loaded
-    from the store or fetched again when they are needed. A running back-off is never forgotten: it takes about 1.7 kB without rules,
-    at least half of `max_memory` stays for rules however many back-offs run, and only `max_origins` limits these.
+    from the store or fetched again when they are needed. A running back-off is never forgotten: it takes about 1.7 kB, and only
+    `max_origins` limits how many there are. At least half of `max_memory` stays for rules.
     """
 
     dialect: Dialect = RFC9309
