@@ -77,9 +77,11 @@ class Lane:
 
     def schedule(self, task: Task, meaning: Hashable) -> None:
         """Rules of this meaning allow the task, which goes to the scheduler."""
-        self.renew(meaning)
+        if meaning != self.meaning:
+            self.renew(meaning)
         self.scheduled += 1
-        self.decide(task, None)
+        if self.allowed is not None:
+            self.decide(task, None)
 
     def decide(self, task: Task, refusal: Refused | None) -> None:
         """A task that is at the scheduler is decided anew; `refusal`: if it is not allowed any more."""

@@ -48,8 +48,11 @@ class TaskRules:
 
         False if that must be found out first: the rules were forgotten, or to decide would hold the loop for long.
         """
-        if grounds.meaning == lane.meaning and (ruling := lane.ruling(task)):
-            return ruling
+        if grounds.meaning == lane.meaning:
+            if lane.allowed is None:
+                return True
+            if ruling := lane.ruling(task):
+                return ruling
         standing = self.known(lane.origin)
         if standing is None:
             lane.recheck = True
