@@ -1,21 +1,50 @@
 """What is to be done later: one heap, one timer."""
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from polite.ports import Clock, Timer
 
 # Calls in one step of the loop.
 _AT_A_TIME = 500
+# Cancelled calls stay in the heap until there are so many, and half of the heap is such.
+_CANCELLED = 100
+
+
+class Entry:
+    """One call that is to come, and may be cancelled."""
+
+    __slots__ = ("_cancelled", "_work")
+
+    def __init__(self, work: Callable[[], None], cancelled: Callable[[], None]) -> None:
+        self._work: Callable[[], None] | None = work
+        self._cancelled = cancelled
+
+    @property
+    def over(self) -> bool:
+        """Whether it was called or cancelled."""
+        return self._work is None
+
+    def cancel(self) -> None:
+        """The call does not come. May be called at any time."""
+        if self._work is not None:
+            self._work = None
+            self._cancelled()
+
+    def __call__(self) -> None:
+        work, self._work = self._work, None
+        if work is not None:
+            work()
 
 
 class Agenda:
-    """Calls back when the time has come, never before, in order. Cancelling is for all at once."""
+    """Calls back when the time has come, never before, in order."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._entries: list[tuple[float, int, Callable[[], None]]] = []
         self._made = 0
+        self._cancelled = 0  # since the heap was last cleaned
         self._timer: Timer | None = None
         self._timer_at = 0.0
 
@@ -25,12 +54,27 @@ class Agenda:
         heappush(self._entries, (when, self._made, callback))
         self._arm()
 
+    def entry(self, when: float, callback: Callable[[], None]) -> Entry:
+        """The same, for a call that may be cancelled."""
+        entry = Entry(callback, self._cancel)
+        self.at(when, entry)
+        return entry
+
     def clear(self) -> None:
         """Nothing of all that is to be done any more."""
         self._entries.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _cancel(self) -> None:
+        self._cancelled += 1
+        if self._cancelled >= _CANCELLED and self._cancelled * 2 >= len(self._entries):
+            self._cancelled = 0
+            self._entries = [
+                each for each in self._entries if not (isinstance(each[2], Entry) and each[2].over)
+            ]
+            heapify(self._entries)
 
     def _arm(self) -> None:
         if not self._entries or (self._timer is not None and self._timer_at <= self._entries[0][0]):

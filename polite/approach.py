@@ -6,17 +6,18 @@ from collections import deque
 from functools import partial
 from typing import Protocol
 
-from polite.agenda import Agenda
 from polite.background import start_later
 from polite.errors import GateClosed, Overloaded
 from polite.events import Dropped, Event, PutOff, Refused
 from polite.gate import Gate
 from polite.lane import Lane
+from polite.long_waits import EARLY_S, LONG_S, LongWaits
 from polite.origin import Origin
 from polite.pacing.turn import Turn
 from polite.referee import Referee, SchedulerFailed
 from polite.robots.reason import Reason
 from polite.standings import Grounds, Standing
+from polite.sweep import Sweep
 from polite.task_rules import TaskRules
 from polite.tasks import Task
 
@@ -71,6 +72,10 @@ class Hall(Protocol):
         """The lane has no tasks any more."""
         ...
 
+    def waits(self, lane: Lane) -> None:
+        """The lane waits now, perhaps for long."""
+        ...
+
 
 class Approach:
     """One request for each lane: never more of an origin wait in the pacer, however many tasks it has."""
@@ -79,7 +84,7 @@ class Approach:
         self,
         gate: Gate,
         referee: Referee,
-        agenda: Agenda,
+        waits: LongWaits,
         outlet: Outlet,
         hall: Hall,
         *,
@@ -91,33 +96,61 @@ class Approach:
         self._clock = gate._clock
         self._began = gate._clock.wall()
         self._referee = referee
-        self._agenda = agenda
+        self._waits = waits
         self._outlet = outlet
         self.rules = TaskRules(gate, referee, outlet.refused)
         self._hall = hall
         self._max_opening = max_opening
         self._max_robots_tries = max_robots_tries
-        self._opening = 0  # lanes that wait for their origin's rules
+        self._opening: set[Lane] = set()  # those that wait for their origin's rules
         self._unopened: deque[Lane] = deque()  # and those for which there is no room among them
         self._passing_on = False
         self._stopped = False
+        self._sweep = Sweep(
+            gate._clock, lambda: self._opening, self._doze, needed=lambda: bool(self._unopened)
+        )
 
     def start(self, lane: Lane) -> None:
         """Ask for what the lane needs next: rules, if there is room to ask for them, and a turn."""
-        if self._stopped:
+        if self._stopped or lane.gone:
             return
+        lane.runner = None
         known = self.rules.known(lane.origin)
         if known is None and not self._settled(lane):
-            if self._opening >= self._max_opening:
-                self._unopened.append(lane)
+            if self._sleeps(lane):
                 return
-            self._opening += 1
+            if len(self._opening) >= self._max_opening:
+                self._unopened.append(lane)
+                self._sweep.stir()
+                return
+            self._opening.add(lane)
             lane.opening = True
         elif self._called_back(lane, known):
             return
         lane.begun = False
         lane.runner = runner = start_later(lambda: self._bring(lane))
         runner.add_done_callback(lambda runner: self._end_unbegun(lane, runner))
+
+    def _sleeps(self, lane: Lane) -> bool:
+        """Whether its robots.txt cannot be asked for yet for long: then it takes no opening slot before that time."""
+        wait_s = self._waits.seconds(lane, known=False)
+        if wait_s <= LONG_S:
+            return False
+        self._waits.sleep(lane, self._clock.monotonic() + wait_s - EARLY_S, self.start)
+        self._hall.waits(lane)
+        return True
+
+    def wait_s(self, lane: Lane) -> float:
+        """How long it will be until the lane's turn may come; 0 while its origin is being asked for robots.txt."""
+        if lane.opening and self._waits.asking(lane):
+            return 0.0
+        return self._waits.seconds(lane, known=not lane.opening)
+
+    def _doze(self, lane: Lane) -> None:
+        """Have a lane that waits for long leave its opening slot: it asks again when its time is near."""
+        if lane.opening and lane.runner is not None and self.wait_s(lane) > LONG_S:
+            lane.dozes = True
+            lane.runner.cancel()
 
     def at_once(self, lane: Lane) -> Turn | None:
         """The turn for the task that was chosen, if nothing needs to be waited for: most often so, for its origin was ready."""
@@ -144,6 +177,7 @@ class Approach:
         """Start no more. Those under way are their lanes' runners."""
         self._stopped = True
         self._unopened.clear()
+        self._sweep.stop()
 
     def _newest(self, grounds: Grounds, known: Standing | None) -> bool:
         """Whether those are the grounds of what is known; rules that the gate has forgotten are good while they hold."""
@@ -209,12 +243,14 @@ class Approach:
 
     def _end_unbegun(self, lane: Lane, runner: "asyncio.Task[None]") -> None:
         """A task that is cancelled before its first step runs nothing of itself."""
-        if runner.cancelled() and not lane.begun:
+        if lane.runner is runner and runner.cancelled() and not lane.begun:
             self._put_aside(lane, asyncio.CancelledError())
 
     def _put_aside(self, lane: Lane, error: BaseException) -> None:
         """The lane did not come to its turn. What was chosen goes back to the scheduler, which may fail at that."""
         self._opened(lane)
+        if lane.gone:
+            return
         try:
             self._answer(lane, error)
         except SchedulerFailed as failure:
@@ -224,7 +260,11 @@ class Approach:
         match error:
             case asyncio.CancelledError():
                 # By somebody who cancelled every task that he found: the lane must not stand still for that.
-                if not self._stopped:
+                dozes, lane.dozes = lane.dozes, False
+                if dozes:
+                    self.unchoose(lane)
+                    self.start(lane)
+                elif not self._stopped:
                     self._put_off(lane, _FIRST_S, "cancelled from outside")
             case GateClosed() | SchedulerFailed():
                 self._outlet.fail(error)
@@ -243,6 +283,7 @@ class Approach:
                 self._hall.emptied(lane)
                 return None
             lane.asked_for = lane.sample if lane.chosen is None else lane.chosen.target
+            self._hall.waits(lane)
             turn = await self._turns.take(lane.asked_for, asked=grounds.asked, first=lane.renewed)
             if self._usable(lane, grounds, turn):
                 return turn
@@ -295,7 +336,10 @@ class Approach:
     async def _standing(self, lane: Lane, known: Standing | None) -> Standing:
         """The rules that hold; when they are there, or cannot be had, the next lane may ask for its own."""
         try:
-            return known or await self._origins.standing(lane.origin)
+            if known is not None:
+                return known
+            lane.fetched = True
+            return await self._origins.standing(lane.origin)
         finally:
             self._opened(lane)
 
@@ -303,7 +347,7 @@ class Approach:
         """It waits for rules no longer: the next one may."""
         if lane.opening:
             lane.opening = False
-            self._opening -= 1
+            self._opening.discard(lane)
             self._open_more()
 
     def _open_more(self) -> None:
@@ -313,7 +357,7 @@ class Approach:
             return
         self._passing_on = True
         try:
-            while self._unopened and self._opening < self._max_opening:
+            while self._unopened and len(self._opening) < self._max_opening:
                 self.start(self._unopened.popleft())
         finally:
             self._passing_on = False
@@ -374,7 +418,8 @@ class Approach:
         if not lane.scheduled and self._outlet.put_off(lane.origin, seconds, lane.failures):
             self._hall.emptied(lane)
         else:
-            self._agenda.at(self._clock.monotonic() + seconds, lambda: self.start(lane))
+            self._waits.sleep(lane, self._clock.monotonic() + seconds, self.start)
+            self._hall.waits(lane)
 
     def _drop(self, task: Task, because: str) -> None:
         self._outlet.dropped(task, Dropped(task.url, because, task.tries))

@@ -99,6 +99,10 @@ class Desk:
         """The same target, smaller where its origin is known already."""
         return self._lanes.shared(target)
 
+    def yield_place(self, origin: Origin) -> bool:
+        """Have the origin's tasks taken back (Stock.set_aside), if it waits for long. Whether that was done."""
+        return not self.stopped and self._lanes.yield_place(origin)
+
     def _due(self, task: Task) -> None:
         del self._later[task.number]
         self.enqueue(task)
@@ -134,6 +138,7 @@ class Desk:
         """The block was left."""
         if again_in is not None and self.may_retry(task):
             self._retry(task, again_in)
+            self._yield_place(task)
             return
         self._take_back(task)
         if again_in is None:
@@ -143,6 +148,12 @@ class Desk:
             self.counts.dropped += 1
             self.tell(Dropped(task.url, f"max_tries={self._max_tries}", task.tries + 1))
             self._finish(task, End.DROPPED)
+        self._yield_place(task)
+
+    def _yield_place(self, task: Task) -> None:
+        """By the answer to a task its origin may wait for long."""
+        if self.stock.crowded:
+            self.yield_place(task.origin)
 
     def _retry(self, task: Task, again_in: float) -> None:
         # The place comes first: a listener that is told sees the task among those that wait, and may close the frontier.
@@ -221,6 +232,15 @@ class Desk:
     def put_off(self, origin: Origin, seconds: float, failures: int) -> bool:
         """No rules could be had. True: the lane's tasks are taken back until then, and it can be forgotten."""
         return not self.stopped and self.stock.put_off(origin, seconds, failures)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether origins wait for a place in memory, and none is free."""
+        return self.stock.crowded
+
+    def set_aside(self, origin: Origin, seconds: float, failures: int, *, fetched: bool) -> bool:
+        """The origin waits for so long. True: the lane's tasks are taken back until then, and it can be forgotten."""
+        return not self.stopped and self.stock.set_aside(origin, seconds, failures, fetched=fetched)
 
     def given_up(self, origin: Origin, because: str) -> None:
         """All tasks of the origin are to be dropped."""

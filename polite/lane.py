@@ -1,5 +1,6 @@
 """A lane: what a frontier knows of one origin that has tasks, and how far that origin is on its way to a turn."""
 
+import math
 from collections import deque
 from collections.abc import Hashable
 
@@ -25,7 +26,10 @@ class Lane:
         "chosen",
         "condemned",
         "doomed",
+        "dozes",
         "failures",
+        "fetched",
+        "gone",
         "grounds",
         "meaning",
         "opening",
@@ -38,6 +42,7 @@ class Lane:
         "scheduled",
         "turn",
         "unchecked",
+        "wakes_at",
     )
 
     def __init__(self, origin: Origin, sample: Target) -> None:
@@ -59,6 +64,12 @@ class Lane:
         self.begun = False  # whether that has taken its first step
         self.renewed = False  # whether a turn was given back to have the rules renewed
         self.opening = False  # whether it counts among those that wait for rules
+        self.wakes_at = -math.inf  # when it asks for what it needs (monotonic), if it asks for nothing now
+        self.dozes = (
+            False  # whether what asks on its behalf was cancelled to leave its opening slot to others
+        )
+        self.fetched = False  # whether robots.txt was asked for, and no task was given out since
+        self.gone = False  # whether its tasks were taken back: nothing is to be done with it any more
         self.failures = 0  # times in a row that no rules could be had
         self.doomed: str | None = None  # why all its tasks are given up
         self.condemned = 0  # so many of the first in `unchecked` are among them

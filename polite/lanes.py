@@ -15,6 +15,7 @@ from polite.approach import Approach, Outlet, ended_by, out_of_reach
 from polite.events import Dropped
 from polite.gate import Gate
 from polite.lane import Lane
+from polite.long_waits import EARLY_S, LONG_S, LongWaits
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
 from polite.referee import Referee, SchedulerFailed
@@ -35,8 +36,17 @@ class Counter(Outlet, Protocol):
         """How many permits would be taken at once, at most."""
         ...
 
+    @property
+    def crowded(self) -> bool:
+        """Whether other origins wait for a place in memory, and none is free."""
+        ...
+
     def serve(self, task: Task, turn: Turn, grounds: Grounds) -> bool:
         """Give the task out. False when nobody is there any more."""
+        ...
+
+    def set_aside(self, origin: Origin, seconds: float, failures: int, *, fetched: bool) -> bool:
+        """The origin waits for so long at least. True: its tasks were taken back until then (see Stock)."""
         ...
 
 
@@ -56,10 +66,10 @@ class Lanes:
         self._turns = gate._turns
         self._clock = gate._clock
         self._referee = referee
-        self._agenda = agenda
+        self._waits = LongWaits(gate._turns, gate._clock, agenda)
         self._desk = desk
         self._approach = Approach(
-            gate, referee, agenda, desk, self, max_opening=max_opening, max_robots_tries=max_robots_tries
+            gate, referee, self._waits, desk, self, max_opening=max_opening, max_robots_tries=max_robots_tries
         )
         self._rules = self._approach.rules
         self._lanes: dict[Origin, Lane] = {}
@@ -151,6 +161,10 @@ class Lanes:
     def granted(self, lane: Lane, turn: Turn) -> None:
         """The lane has its turn (approach.Hall). Raises SchedulerFailed; the turn is given back then."""
         lane.turn = turn
+        if lane.gone:
+            # Its request was cancelled when the turn was there already.
+            self._return_turn(lane)
+            return
         try:
             if lane.chosen is not None and self._give(lane, lane.chosen):
                 return
@@ -174,11 +188,51 @@ class Lanes:
         """Forget the lane (approach.Hall)."""
         del self._lanes[lane.origin]
 
+    def waits(self, lane: Lane) -> None:
+        """Have its place freed, if another origin needs it and the wait is long: in a step of its own (approach.Hall)."""
+        if self._desk.crowded:
+            asyncio.get_running_loop().call_soon(self.yield_place, lane.origin)
+
+    def yield_place(self, origin: Origin) -> bool:
+        """Give the origin's tasks back to where they are kept, if it waits for long. Whether that was done."""
+        lane = self._lanes.get(origin)
+        if lane is None or not self._idle(lane):
+            return False
+        wait_s = self._approach.wait_s(lane)
+        if wait_s <= LONG_S:
+            return False
+        # A back-off of robots.txt that is not over yet would be met once more.
+        away_s = wait_s if lane.failures else wait_s - EARLY_S
+        if not self._desk.set_aside(origin, away_s, lane.failures, fetched=lane.fetched):
+            return False
+        del self._lanes[origin]
+        lane.gone = True
+        if lane.runner is not None:
+            lane.runner.cancel()
+        try:
+            self._referee.take_back(origin, lane.scheduled)
+        except SchedulerFailed as error:
+            self._desk.fail(error)
+        return True
+
+    def _idle(self, lane: Lane) -> bool:
+        """Whether the lane does nothing but wait for its time, and the scheduler can be asked for its tasks.
+
+        While any origin is ready it cannot. But then no place needs to be freed either: workers are what is short.
+        """
+        return (
+            lane.runner is not None
+            and lane.turn is None
+            and lane.chosen is None
+            and lane.doomed is None
+            and not (lane.scheduled and self._referee)
+        )
+
     def _ready_when_rested(self, lane: Lane) -> None:
         """With a concurrency above 1 the grant itself makes the origin rest, used or not."""
         ready_at = self._turns.outlook(lane.asked_for or lane.sample).ready_at
         if ready_at > self._clock.monotonic():
-            self._agenda.at(ready_at, lambda: self._rested(lane))
+            self._waits.sleep(lane, ready_at, self._rested)
         else:
             self._ready(lane)
 
@@ -288,6 +342,7 @@ class Lanes:
             lane.turn = turn
             return False
         lane.chosen = None
+        lane.fetched = False
         lane.remove(task)
         self._go_on(lane)
         return True

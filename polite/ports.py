@@ -211,7 +211,10 @@ class Scheduler(Protocol):
     """
 
     def add(self, task: Task) -> None:
-        """The task may be chosen, once its origin is ready. It may have been chosen before, and come back."""
+        """The task may be chosen, once its origin is ready. It may have been chosen before, and come back.
+
+        A frontier in a file takes tasks back by `ready` and `next` if their origin must wait for long, and adds them again later.
+        """
         ...
 
     def ready(self, origin: Origin) -> None:

@@ -70,6 +70,16 @@ class Referee:
         self._ready.discard(task.origin)
         return task
 
+    def take_back(self, origin: Origin, count: int) -> None:
+        """Take the origin's tasks, which are so many, from the scheduler.
+
+        No origin may be ready. The scheduler is told that this one is, so that each choice must be one of its tasks: a protocol
+        with a method for this would ask more of users' schedulers.
+        """
+        for _ in range(count):
+            self.ready(origin)
+            self.next()
+
     def _failed(self, what: str, task: Task | None = None) -> SchedulerFailed:
         url = None if task is None else task.url
         about = "" if url is None else f" ({shown(url)})"

@@ -75,7 +75,7 @@ class Reserve:
 
     async def close(self) -> None:
         """Write what is not written yet, and give the file back. May be called twice."""
-        self.stop()
+        self._cancel_timer()
         await self._batches.close()
 
     # What the frontier asks.
@@ -136,7 +136,7 @@ class Reserve:
 
     def given(self, task: Task, crawl_delay: float | None) -> None:
         """See Stock."""
-        window = self._windows.left(task)
+        window = self._windows.given(task)
         self._batches.batch.marks[task.number] = OUT
         if window is not None and window.crawl_delay != crawl_delay:
             window.crawl_delay = crawl_delay
@@ -178,15 +178,23 @@ class Reserve:
         """See Stock."""
         return self._windows.put_off(origin, seconds, failures)
 
+    @property
+    def crowded(self) -> bool:
+        """See Stock."""
+        return self._windows.crowded
+
+    def set_aside(self, origin: Origin, seconds: float, failures: int, *, fetched: bool) -> bool:
+        """See Stock."""
+        return self._windows.set_aside(origin, seconds, failures, fetched=fetched)
+
     def given_up(self, origin: Origin, because: str) -> None:
         """See Stock."""
         self._windows.give_up(origin, because)
 
     def stop(self) -> None:
         """See Stock."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._cancel_timer()
+        self._windows.stop()
 
     # What becomes of batches: see polite.batches.Customer.
 
@@ -265,7 +273,12 @@ class Reserve:
         """One timer for the first time that will come."""
         if self._batches.closed or not self._windows.begun:
             return
-        self.stop()
+        self._cancel_timer()
         if next_at is not None and not self._desk.stopped:
             after = min(max(0.0, next_at - self._time.now()), _LONGEST_S)
             self._timer = self._clock.call_at(self._clock.monotonic() + after, self._look)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

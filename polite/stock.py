@@ -104,6 +104,18 @@ class Stock(Protocol):
         """No rules could be had, and none of the origin's tasks is at the scheduler. True: they are taken back until then."""
         ...
 
+    @property
+    def crowded(self) -> bool:
+        """Whether origins wait for a place in memory, and none is free."""
+        ...
+
+    def set_aside(self, origin: Origin, seconds: float, failures: int, *, fetched: bool) -> bool:
+        """The origin can give no turn before so many seconds have passed. True: its tasks are taken back until then.
+
+        `failures`: how often in a row its rules could not be had. `fetched`: they were asked for, and no task was given out since.
+        """
+        ...
+
     def given_up(self, origin: Origin, because: str) -> None:
         """No rules could be had for too long: all tasks of the origin are to be dropped."""
         ...
@@ -117,6 +129,7 @@ class MemoryStock:
     """A Stock that keeps nothing beyond the process: all that waits is at the desk."""
 
     lasts = False
+    crowded = False
 
     def __init__(self, clock: Clock, desk: Desk, limits: Limits) -> None:
         self._clock = clock
@@ -179,6 +192,10 @@ class MemoryStock:
         self._seen.finish(task.url)
 
     def put_off(self, origin: Origin, seconds: float, failures: int) -> bool:
+        """See Stock."""
+        return False
+
+    def set_aside(self, origin: Origin, seconds: float, failures: int, *, fetched: bool) -> bool:
         """See Stock."""
         return False
 

@@ -229,6 +229,14 @@ class Turns:
         waiting = self._pacer.outlook((door,)).waiting
         return Outlook(opens_at, door, waiting, 0, _closed(asked), since)
 
+    def wait_s(self, target: Target, asked: AskedPace | None = None) -> float:
+        """Seconds until this URL's turn could come, as far as is known now.
+
+        While the site is closed, at most the time after which the wall clock is looked at again.
+        """
+        ready_at = self._pacer.outlook(self._scopes(target)).ready_at
+        return max(ready_at - self._clock.monotonic(), min(self._closed_s(target, asked), _LOOK_AGAIN_S))
+
     def pause(self, origin: Origin, asked: AskedPace | None) -> Pause:
         """How long an origin rests after an ordinary answer, and what that comes from."""
         given = Circumstances(asked, 0, self._clock.wall())

@@ -1,7 +1,8 @@
 """The windows of a frontier in a file: which origins come into memory, a few tasks of each, and when they leave.
 
 An origin that is in memory has a window: its first tasks in the order that the scheduler names. The rest stays in the file until
-the window is nearly empty; when other origins stand in line by then, the origin goes to the line's end instead.
+the window is nearly empty; when other origins stand in line by then, the origin goes to the line's end instead. While others stand
+in line, an origin that can give no turn for long goes back to the file until then.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from polite.file_clock import FileClock
 from polite.gate import Gate
 from polite.origin import Origin, Target
 from polite.stores.queue_batch import Answers, Batch, Leave, Picked, Row
+from polite.sweep import Sweep
 from polite.task_row import task_of
 from polite.tasks import Admission, Task
 from polite.window import LOW, MOST, WINDOW, Place, Window
@@ -22,6 +24,8 @@ from polite.window import LOW, MOST, WINDOW, Place, Window
 _DROPPED_AT_ONCE = 500
 # Origins that come in with one batch.
 _PICKED_AT_ONCE = 50
+# So many origins that are to have a page before they leave again are remembered; others keep their places.
+_MOST_OWED = 100_000
 
 
 class Windows:
@@ -55,6 +59,11 @@ class Windows:
         # Whether origins wait in the file for a place in memory. Only the file knows: each batch answers it, and nothing else
         # writes it, so that no change can be overwritten by the answer to an older question.
         self._in_line = False
+        # Origins that were set aside after their robots.txt was asked for, before a task of theirs was given out.
+        self._owed: set[int] = set()
+        self._sweep: Sweep[Origin] = Sweep(
+            gate._clock, self._by_origin.keys, desk.yield_place, needed=lambda: self.crowded
+        )
 
     def begin(self) -> None:
         """Let origins come into memory from now on."""
@@ -87,6 +96,15 @@ class Windows:
     def _free(self) -> int:
         return max(0, self._max_active - len(self._by_origin))
 
+    @property
+    def crowded(self) -> bool:
+        """Whether origins wait in the file for a place in memory, and none is free."""
+        return self._in_line and self.begun and not self._free and not self._desk.stopped
+
+    def stop(self) -> None:
+        """Look for nothing any more."""
+        self._sweep.stop()
+
     def deliver(self, batch: Batch, asked: Asked, answers: Answers) -> None:
         """What was read with a batch comes into memory."""
         self._in_line = answers.in_line
@@ -100,6 +118,10 @@ class Windows:
             self._come_in(picked)
         for task in asked.came_back:
             self._find(task)
+        if self.crowded:
+            for picked in answers.picked:
+                self._desk.yield_place(Origin.of(picked.text))
+            self._sweep.stir()
 
     def has(self, number: int) -> bool:
         """Whether the task of this number is in memory, and waits."""
@@ -204,6 +226,27 @@ class Windows:
             window.here.discard(task.number)
             self._replenish(window)
         return window
+
+    def given(self, task: Task) -> Window | None:
+        """The task is given out."""
+        window = self.left(task)
+        if window is not None and self._owed:
+            self._owed.discard(window.origin_id)
+        return window
+
+    def set_aside(self, origin: Origin, seconds: float, failures: int, *, fetched: bool) -> bool:
+        """An origin that waits for long gives its place to another; but not twice with robots.txt asked for and no task given out.
+
+        Where origins wait in the file for longer than rules last, it would be asked for robots.txt each time, and for no page.
+        """
+        window = self._by_origin.get(origin)
+        if window is None or window.doomed is not None:
+            return False
+        if fetched:
+            if window.origin_id in self._owed or len(self._owed) >= _MOST_OWED:
+                return False
+            self._owed.add(window.origin_id)
+        return self.put_off(origin, seconds, failures)
 
     def put_off(self, origin: Origin, seconds: float, failures: int) -> bool:
         """An origin that cannot be asked gives its place to another."""
