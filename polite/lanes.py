@@ -225,6 +225,7 @@ class Lanes:
             and lane.turn is None
             and lane.chosen is None
             and lane.doomed is None
+            and not lane.condemned
             and not (lane.scheduled and self._referee)
         )
 
