@@ -31,7 +31,7 @@ class LongWaits:
             return lane.wakes_at - now
         try:
             if known and lane.grounds is not None:
-                return self._turns.wait_s(lane.asked_for or lane.sample, lane.grounds.asked)
+                return self._turns.wait_s(lane.asked_for or lane.sample, lane.grounds.pace)
             return self._turns.wait_s(Target(lane.origin, "/robots.txt"))
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - a scope that cannot be worked out: the lane meets that itself
             return 0.0

@@ -163,7 +163,7 @@ class TurnSeeker:
             return None
         lane.asked_for = task.target
         try:
-            return self._turns.take_now(task.target, asked=grounds.asked)
+            return self._turns.take_now(task.target, pace=grounds.pace)
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - as in _called_back
             return None
 
@@ -201,7 +201,7 @@ class TurnSeeker:
         lane.asked_for = lane.sample
         back = partial(self._arrived, lane, grounds)
         try:
-            call = self._turns.take_later(lane.sample, back, asked=grounds.asked, first=lane.renewed)
+            call = self._turns.take_later(lane.sample, back, pace=grounds.pace, first=lane.renewed)
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - the long way meets the same, and says so in a step of its own
             return False
         if call is None:
@@ -284,7 +284,7 @@ class TurnSeeker:
                 return None
             lane.asked_for = lane.sample if lane.chosen is None else lane.chosen.target
             self._hall.waits(lane)
-            turn = await self._turns.take(lane.asked_for, asked=grounds.asked, first=lane.renewed)
+            turn = await self._turns.take(lane.asked_for, pace=grounds.pace, first=lane.renewed)
             if self._usable(lane, grounds, turn):
                 return turn
         return None

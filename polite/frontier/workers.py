@@ -201,7 +201,7 @@ class Workers:
         self.room.leave()
         self._gate._turns.counters.granted += 1
         self._gate._turns.counters.waited += turn.waited
-        self.stock.given(task, None if grounds.asked is None else grounds.asked.slowest_s)
+        self.stock.given(task, None if grounds.pace is None else grounds.pace.slowest_s)
         worker.set_result(TaskPermit(self._gate, task, turn, grounds, self))
         if self._gate._listener is not None:
             self.tell(Granted(task.url, self._now() - task.queued_at))

@@ -91,13 +91,13 @@ class Gate:
         self._require_open(target)
         standing = await self._learned(target)
         await self._turns.meet(target)
-        outlook = self._turns.outlook(target, standing.asked)
+        outlook = self._turns.outlook(target, standing.pace)
         now = self._clock.monotonic()
         return Explanation(
             target=target,
             decision=await self._verdicts.decide(standing.rules, target.path),
             snapshot=standing.snapshot,
-            pause=self._turns.pause(target.origin, standing.asked),
+            pause=self._turns.pause(target.origin, standing.pace),
             outlook=outlook,
             wait_s=max(0.0, outlook.ready_at - now),
             held_s=None if outlook.since is None else max(0.0, now - outlook.since),
@@ -182,7 +182,7 @@ class Gate:
             # While it waits, the rules, which may be large, can be forgotten.
             del standing, rules
             try:
-                turn = await self._turns.take(target, asked=grounds.asked, first=renewed)
+                turn = await self._turns.take(target, pace=grounds.pace, first=renewed)
             except GateClosed as error:
                 raise self._refused_by_closing(target) from error
             if not turn.waited:
@@ -193,7 +193,7 @@ class Gate:
             newer = self._origins.current(origin)
             if (
                 newer is not None
-                and newer.asked == grounds.asked
+                and newer.pace == grounds.pace
                 and self._verdicts.at_once(newer.rules, target.path)
             ):
                 # Who asked before the rules were renewed need not ask again: the turn is what the new ones would have given.
@@ -280,7 +280,7 @@ class Gate:
 
     def _tell_what_holds(self, target: Target, standing: OriginRules) -> None:
         """A permit that must wait says so, for whoever listens."""
-        outlook = self._turns.outlook(target, standing.asked)
+        outlook = self._turns.outlook(target, standing.pace)
         if outlook.scope is not None and self._listener is not None:
             for_s = max(0.0, outlook.ready_at - self._clock.monotonic())
             self._listener(PermitDelayed(target.url, str(outlook.scope), for_s, outlook.because))
@@ -342,7 +342,7 @@ class Permit:
         self._outcome = outcome = self._timed(outcome, self._turn) if turns.timed else outcome
         if self._lost or turns.anchor is Anchor.FIRST_BYTE:
             grounds = self._grounds
-            turns.settle(self._turn, self._target, outcome, None if grounds is None else grounds.asked)
+            turns.settle(self._turn, self._target, outcome, None if grounds is None else grounds.pace)
 
     def __aenter__(self) -> "Awaitable[Permit]":
         if self._entered:
@@ -441,8 +441,8 @@ class Permit:
         return replace(outcome, elapsed_s=max(0.0, self._gate._clock.monotonic() - granted_at))
 
     def _settle(self, turn: Turn, outcome: Outcome) -> None:
-        asked = None if self._grounds is None else self._grounds.asked
-        self._gate._turns.settle(turn, self._target, outcome, asked)
+        pace = None if self._grounds is None else self._grounds.pace
+        self._gate._turns.settle(turn, self._target, outcome, pace)
 
 
 class _TurnHeld(Exception):

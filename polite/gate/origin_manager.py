@@ -228,9 +228,9 @@ class OriginManager:
         return standing.fresh_from < self._clock.wall() < standing.refresh_at
 
     async def _fetch(self, origin: Origin, before: OriginRules | None) -> OriginRules:
-        asked = self._known.pace(origin) if before is None else before.asked
+        pace = self._known.pace(origin) if before is None else before.pace
         had_file = before is not None and isinstance(before.snapshot.good, Found)
-        access = await self._fetcher.fetch(origin, asked=asked, had_file=had_file, pace_of=self._known.pace)
+        access = await self._fetcher.fetch(origin, pace=pace, had_file=had_file, pace_of=self._known.pace)
         now = self._clock.wall()
         still_good = before is not None and before.fresh(now)
         before = None if before is None else before.dated(self._skew())
@@ -248,7 +248,7 @@ class OriginManager:
             standing = before.attempted(snapshot)
         else:
             standing = await self._standing_of(origin, snapshot, before)
-        self._rest_as_asked(origin, standing.asked)
+        self._rest_as_asked(origin, standing.pace)
         standing = self._put(origin, self._lasting(origin, standing))
         self._tell(origin, snapshot, standing)
         await self._save(origin, snapshot)
@@ -273,7 +273,7 @@ class OriginManager:
         if stored is None:
             return None
         standing = await self._standing_of(origin, stored.recalled(self._clock.wall()))
-        pause = self._turns.pause(origin, standing.asked)
+        pause = self._turns.pause(origin, standing.pace)
         self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
         return standing
 
@@ -284,10 +284,10 @@ class OriginManager:
             left_s = hold.left_s(self._clock.wall())
             self._turns.hold(Target.of(origin.robots_url), left_s, hold.because)
 
-    def _rest_as_asked(self, origin: Origin, asked: RequestedPace | None) -> None:
+    def _rest_as_asked(self, origin: Origin, pace: RequestedPace | None) -> None:
         """The pace that the file asks for was not known while it was fetched; the fetch was a hit all the same."""
-        if asked is not None:
-            pause = self._turns.pause(origin, asked)
+        if pace is not None:
+            pause = self._turns.pause(origin, pace)
             self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
 
     def _lasting(self, origin: Origin, standing: OriginRules) -> OriginRules:
@@ -299,8 +299,8 @@ class OriginManager:
         if isinstance(standing.rules.access, Unreachable):
             return standing
         target = Target.of(origin.robots_url)
-        ready_in_s = self._turns.outlook(target, standing.asked).ready_at - self._clock.monotonic()
-        delay_s = self._turns.pause(origin, standing.asked).seconds
+        ready_in_s = self._turns.outlook(target, standing.pace).ready_at - self._clock.monotonic()
+        delay_s = self._turns.pause(origin, standing.pace).seconds
         return standing.lasting(self._clock.wall() + ready_in_s + delay_s)
 
     async def _standing_of(

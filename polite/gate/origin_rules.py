@@ -34,11 +34,11 @@ class Lineage:
     meaning: Hashable = None
     fresh_from: float = -math.inf
     fresh_until: float = -math.inf
-    asked: RequestedPace | None = None
+    pace: RequestedPace | None = None
 
     def follow(self, standing: "OriginRules") -> None:
         """The standing is the newest one."""
-        self.meaning, self.asked = standing.meaning, standing.asked
+        self.meaning, self.pace = standing.meaning, standing.pace
         self.fresh_from, self.fresh_until = standing.fresh_from, standing.fresh_until
 
 
@@ -48,7 +48,7 @@ class Grounds:
 
     meaning: Hashable
     lineage: Lineage
-    asked: RequestedPace | None
+    pace: RequestedPace | None
 
     def replaced(self) -> bool:
         """Whether the origin's newest rules are others."""
@@ -59,7 +59,7 @@ class Grounds:
 class OriginRules:
     """What holds for an origin between `fresh_from` and `fresh_until` (wall seconds): the rules that bind our agent.
 
-    `snapshot`: what they come from. `asked`: what the file asks about pace, or None when it asks nothing.
+    `snapshot`: what they come from. `pace`: what the file asks about pace, or None when it asks nothing.
     `refresh_at` (wall seconds): from then on a question has the origin asked again ahead of time; `attempt` is what that
     came to, when it failed. `skew`: the monotonic clock less the wall clock; by it, a wall clock that was set since is noticed.
     `meaning`: equal for equal rules of one origin, also when the file was read twice.
@@ -67,7 +67,7 @@ class OriginRules:
 
     rules: RuleSet
     snapshot: Snapshot
-    asked: RequestedPace | None
+    pace: RequestedPace | None
     fresh_from: float
     fresh_until: float
     refresh_at: float
@@ -79,7 +79,7 @@ class OriginRules:
 
     def __post_init__(self) -> None:
         # Made once: each permit takes it.
-        object.__setattr__(self, "grounds", Grounds(self.meaning, self.lineage, self.asked))
+        object.__setattr__(self, "grounds", Grounds(self.meaning, self.lineage, self.pace))
 
     @classmethod
     def of(cls, rules: RuleSet, snapshot: Snapshot, *, ahead: float, skew: float) -> "OriginRules":
@@ -232,9 +232,9 @@ class RulesCache:
         """What the origin's last file asked about pace. Of an evicted origin it is known while a request waits with its rules."""
         known = self.get(origin)
         if known is not None:
-            return known.asked
+            return known.pace
         lineage = self._evicted.get(origin.text)
-        return None if lineage is None else lineage.asked
+        return None if lineage is None else lineage.pace
 
     def put(self, origin: Origin, standing: OriginRules, now: float) -> OriginRules:
         """Remember it, in place of what was known, and return it with the origin's lineage."""

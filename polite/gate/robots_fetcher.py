@@ -65,22 +65,22 @@ class RobotsFetcher:
         self,
         origin: Origin,
         *,
-        asked: RequestedPace | None = None,
+        pace: RequestedPace | None = None,
         had_file: bool = False,
         pace_of: Callable[[Origin], RequestedPace | None] = lambda _: None,
     ) -> FetchResult:
         """What the fetch came to; never an exception but a cancellation, or GateClosed while waiting for a turn.
 
-        `asked` is what the origin's last known file asked about pace, and `pace_of` tells that of an origin to which a redirect
+        `pace` is what the origin's last known file asked about pace, and `pace_of` tells that of an origin to which a redirect
         leads: a hop is a request like any other there. `had_file`: a file of the origin is known, so that
         nobody infers that there is none (H7).
         """
         schemes = frozenset(self._transports)
         exchange = Exchange.begin(origin, self._robots, self._policy, schemes=schemes)
-        access, spent = await self._to_the_end(exchange, origin, asked, pace_of)
+        access, spent = await self._to_the_end(exchange, origin, pace, pace_of)
         if not had_file:
             inference = Inference.begin(origin, access, self._robots, missing=self._missing())
-            access, spent = await self._to_the_end(inference, origin, asked, pace_of, spent)
+            access, spent = await self._to_the_end(inference, origin, pace, pace_of, spent)
         if access.reason.hostile:
             detail = access.detail if isinstance(access, Unreachable) else ""
             log.warning(
@@ -96,35 +96,35 @@ class RobotsFetcher:
         self,
         step: Exchange | Inference | FetchResult,
         origin: Origin,
-        asked: RequestedPace | None,
+        pace: RequestedPace | None,
         pace_of: Callable[[Origin], RequestedPace | None],
         spent: float = 0.0,
     ) -> tuple[FetchResult, float]:
         """One hop after another, and the seconds spent on the network so far."""
         while isinstance(step, Exchange | Inference):
             there = step.ask.target.origin
-            pace = (lambda: asked) if there == origin else partial(pace_of, there)
-            answer, elapsed = await self._hop(origin, step.ask, self._policy.timeout - spent, pace)
+            read_pace = (lambda: pace) if there == origin else partial(pace_of, there)
+            answer, elapsed = await self._hop(origin, step.ask, self._policy.timeout - spent, read_pace)
             spent += elapsed
             step = step.next(answer, retry_after_s=self._retry_after(answer))
         return step, spent
 
     async def _hop(
-        self, origin: Origin, ask: Ask, left_s: float, pace: Callable[[], RequestedPace | None]
+        self, origin: Origin, ask: Ask, left_s: float, read_pace: Callable[[], RequestedPace | None]
     ) -> tuple[Reply | Failed, float]:
         """One request in its turn, for the origin's robots.txt.
 
         Waiting for the turn and for a free connection is not the server's time.
-        `pace` is asked again afterwards: the origin's own file may have been read meanwhile.
+        `read_pace` is called again afterwards: the origin's own file may have been read meanwhile.
         """
         # Its scopes are known then.
         await self._turns.meet(ask.target)
         with self.awaited.waiting(origin, ask.target):
-            turn = await self._turn(ask.target, pace, foreign=ask.target.origin != origin)
+            turn = await self._turn(ask.target, read_pace, foreign=ask.target.origin != origin)
         outcome = Outcome()
         started = self._clock.monotonic()
         try:
-            async with self._connection(ask.target, pace):
+            async with self._connection(ask.target, read_pace):
                 started = self._clock.monotonic()
                 answer = await self._ask(ask, left_s)
             elapsed = self._clock.monotonic() - started
@@ -135,26 +135,28 @@ class RobotsFetcher:
             # that robots.txt itself has opened.
             most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
             try:
-                self._turns.settle(turn, ask.target, outcome, pace(), most_s=most_s)
+                self._turns.settle(turn, ask.target, outcome, read_pace(), most_s=most_s)
             finally:
                 self._turns.release(turn)
         return answer, elapsed
 
-    async def _turn(self, target: Target, pace: Callable[[], RequestedPace | None], *, foreign: bool) -> Turn:
+    async def _turn(
+        self, target: Target, read_pace: Callable[[], RequestedPace | None], *, foreign: bool
+    ) -> Turn:
         """The turn of a hop. At an origin of its own, robots.txt goes before the pages, which need it.
 
         A redirect to another origin is nothing that the pages there wait for: it stands in line with them. One stands there at a
         time, however many origins lead there, so that they cannot hold the pages up by more than one turn each.
         """
         if not foreign:
-            return await self._turns.take(target, asked=pace(), urgent=True)
+            return await self._turns.take(target, pace=read_pace(), urgent=True)
         door = self._doors.setdefault(target.origin, asyncio.Lock())
         async with door:
-            return await self._turns.take(target, asked=pace(), urgent=True, in_line=True)
+            return await self._turns.take(target, pace=read_pace(), urgent=True, in_line=True)
 
     @asynccontextmanager
     async def _connection(
-        self, target: Target, pace: Callable[[], RequestedPace | None]
+        self, target: Target, read_pace: Callable[[], RequestedPace | None]
     ) -> AsyncIterator[None]:
         """A free connection. While the turn's request waits for one, the origin gives no other turn. Its delay begins then."""
         if not self._connections.locked():
@@ -164,7 +166,7 @@ class RobotsFetcher:
         with self._turns.standstill(target, "its robots.txt waits for a connection"):
             await self._connections.acquire()
         try:
-            self._turns.delayed(target, pace())
+            self._turns.delayed(target, read_pace())
             yield
         finally:
             self._connections.release()

@@ -94,7 +94,7 @@ class Turns:
         self,
         target: Target,
         *,
-        asked: RequestedPace | None = None,
+        pace: RequestedPace | None = None,
         urgent: bool = False,
         first: bool = False,
         in_line: bool = False,
@@ -104,44 +104,44 @@ class Turns:
         While the site is closed (Visit-time) only urgent ones go: the file itself says when it opens. `in_line`: an urgent one
         that overtakes nobody. `first`: a page that gave its turn back to have the rules renewed; it goes before other pages.
         """
-        if self._simple and self._plain and asked is None and not urgent:
+        if self._simple and self._plain and pace is None and not urgent:
             return self._pacer.acquire(self._scopes(target), urgent=first)
-        return self._take(target, asked, urgent=urgent, first=first or (urgent and not in_line))
+        return self._take(target, pace, urgent=urgent, first=first or (urgent and not in_line))
 
     async def meet(self, target: Target) -> bool:
         """Learn what it takes to name the URL's scopes. Whether that took a wait."""
         return self._find is not None and await self._find(target.origin.host)
 
-    def take_now(self, target: Target, *, asked: RequestedPace | None = None) -> Turn | None:
+    def take_now(self, target: Target, *, pace: RequestedPace | None = None) -> Turn | None:
         """The turn of a URL where it is free this moment; None where it is not, or that cannot be said without waiting."""
-        if self._acquire_now is None or not self._at_once(asked):
+        if self._acquire_now is None or not self._at_once(pace):
             return None
-        return self._acquire_now(self._scopes(target), provisional_s=self._provisional_s(target, asked))
+        return self._acquire_now(self._scopes(target), provisional_s=self._provisional_s(target, pace))
 
     def take_later(
         self,
         target: Target,
         back: Callable[[Turn, Exception | None], None],
         *,
-        asked: RequestedPace | None,
+        pace: RequestedPace | None,
         first: bool = False,
     ) -> Cancellable | None:
         """The same as `take` for who is called back (see LocalPacer.acquire_later); None where only `take` can do that."""
-        if self._acquire_later is None or not self._at_once(asked):
+        if self._acquire_later is None or not self._at_once(pace):
             return None
-        provisional_s = self._provisional_s(target, asked)
+        provisional_s = self._provisional_s(target, pace)
         return self._acquire_later(self._scopes(target), back, urgent=first, provisional_s=provisional_s)
 
-    def _at_once(self, asked: RequestedPace | None) -> bool:
+    def _at_once(self, pace: RequestedPace | None) -> bool:
         """Whether nothing but the pacer decides when a turn comes: no opening hours, and no scope that has to be learned."""
-        return self._simple and (asked is None or asked.visit_time is None)
+        return self._simple and (pace is None or pace.visit_time is None)
 
     def settle(
         self,
         turn: Turn,
         target: Target,
         outcome: Outcome,
-        asked: RequestedPace | None,
+        pace: RequestedPace | None,
         *,
         most_s: float = math.inf,
     ) -> Pause:
@@ -154,7 +154,7 @@ class Turns:
         status, ordinary = outcome.status, self._ordinary
         if (
             ordinary is not None
-            and asked is None
+            and pace is None
             and status is not None
             and status < 429
             and outcome.retry_after_s is None
@@ -167,9 +167,9 @@ class Turns:
         well = status is not None and status < 500
         ruling = self._rulings.of(target.origin)
         strikes = self._pacer.strikes(turn.narrowest) if status in REFUSALS else 0
-        pause = ruling.rest(outcome, ThrottleContext(asked, strikes, self._clock.wall()))
+        pause = ruling.rest(outcome, ThrottleContext(pace, strikes, self._clock.wall()))
         if pause.seconds > most_s and outcome.retry_after_s is None:
-            seconds = max(most_s, self.pause(target.origin, asked).seconds)
+            seconds = max(most_s, self.pause(target.origin, pace).seconds)
             pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
         if not well or self._failing:
             pause = self._circuit(turn, target, outcome, pause, most_s)
@@ -178,7 +178,7 @@ class Turns:
             rests = {turn.narrowest: pause.seconds} | {key: self._rulings.delay(key) for key in turn.broader}
         self._pacer.settle(turn, rests, strike=pause.strike, forgive=well, because=pause.because)
         if pause.seconds >= LONG_REST_S and self._keep_rest:
-            self._keep_long(target.origin, pause, asked)
+            self._keep_long(target.origin, pause, pace)
         if pause.strike:
             self.counters.slowed += 1
             self._listener(BackedOff(str(target.origin), status or 0, pause.seconds, pause.because))
@@ -206,10 +206,10 @@ class Turns:
         """The URL's narrowest scope rests for so long from now, at least."""
         self._pacer.hold(self._scopes(target)[:1], seconds, because)
 
-    def delayed(self, target: Target, asked: RequestedPace | None) -> None:
+    def delayed(self, target: Target, pace: RequestedPace | None) -> None:
         """The request of a turn is sent only now: its scopes rest from now, at least."""
         scopes = self._scopes(target)
-        self._pacer.hold(scopes[:1], self.pause(target.origin, asked).seconds, "a request was just sent")
+        self._pacer.hold(scopes[:1], self.pause(target.origin, pace).seconds, "a request was just sent")
         for scope in scopes[1:]:
             self._pacer.hold((scope,), self._rulings.delay(scope), "a request was just sent")
 
@@ -217,43 +217,43 @@ class Turns:
         """Return a block in which the URL's narrowest scope gives no turn, however many may be open there."""
         return Standstill(self._clock, lambda seconds: self.hold(target, seconds, because))
 
-    def outlook(self, target: Target, asked: RequestedPace | None = None) -> Outlook:
+    def outlook(self, target: Target, pace: RequestedPace | None = None) -> Outlook:
         """When this URL's turn could come, as far as is known now."""
         outlook = self._explained(self._pacer.outlook(self._scopes(target)))
-        closed_s = self._closed_s(target, asked)
+        closed_s = self._closed_s(target, pace)
         opens_at = self._clock.monotonic() + closed_s
-        if not closed_s or asked is None or opens_at < outlook.ready_at:
+        if not closed_s or pace is None or opens_at < outlook.ready_at:
             return outlook
         door = OpeningHours(target.origin)
-        since = self._clock.monotonic() - asked.closed_for_s(self._clock.wall())
+        since = self._clock.monotonic() - pace.closed_for_s(self._clock.wall())
         waiting = self._pacer.outlook((door,)).waiting
-        return Outlook(opens_at, door, waiting, 0, _closed(asked), since)
+        return Outlook(opens_at, door, waiting, 0, _closed(pace), since)
 
-    def wait_s(self, target: Target, asked: RequestedPace | None = None) -> float:
+    def wait_s(self, target: Target, pace: RequestedPace | None = None) -> float:
         """Seconds until this URL's turn could come, as far as is known now.
 
         While the site is closed, at most the time after which the wall clock is looked at again.
         """
         ready_at = self._pacer.outlook(self._scopes(target)).ready_at
-        return max(ready_at - self._clock.monotonic(), min(self._closed_s(target, asked), _LOOK_AGAIN_S))
+        return max(ready_at - self._clock.monotonic(), min(self._closed_s(target, pace), _LOOK_AGAIN_S))
 
-    def pause(self, origin: Origin, asked: RequestedPace | None) -> Pause:
+    def pause(self, origin: Origin, pace: RequestedPace | None) -> Pause:
         """How long an origin rests after an ordinary answer, and what that comes from."""
-        given = ThrottleContext(asked, 0, self._clock.wall())
+        given = ThrottleContext(pace, 0, self._clock.wall())
         return self._rulings.of(origin).rest(Outcome(200), given)
 
     async def close(self) -> None:
         """Everyone who waits gets GateClosed. May be called twice."""
         await self._pacer.close()
 
-    async def _take(self, target: Target, asked: RequestedPace | None, *, urgent: bool, first: bool) -> Turn:
+    async def _take(self, target: Target, pace: RequestedPace | None, *, urgent: bool, first: bool) -> Turn:
         waited = await self.meet(target)
         moves = 0
         while True:
-            if not urgent and self._closed_s(target, asked):
-                await self._opening(target, asked)
+            if not urgent and self._closed_s(target, pace):
+                await self._opening(target, pace)
                 waited = True
-            provisional_s = self._provisional_s(target, asked)
+            provisional_s = self._provisional_s(target, pace)
             turn = await self._pacer.acquire(self._scopes(target), urgent=first, provisional_s=provisional_s)
             turn.waited = turn.waited or waited
             if turn.waited and moves < _MOST_MOVES and await self._moved(turn, target):
@@ -264,7 +264,7 @@ class Turns:
             if urgent:
                 self.counters.robots += 1
                 return turn
-            if not self._closed_s(target, asked):
+            if not self._closed_s(target, pace):
                 return turn
             self.skip(turn, target, "the site closed while it waited")
 
@@ -278,32 +278,32 @@ class Turns:
             self._pacer.give_back(turn)
             raise
 
-    async def _opening(self, target: Target, asked: RequestedPace | None) -> None:
+    async def _opening(self, target: Target, pace: RequestedPace | None) -> None:
         """Wait until the site is open, at a scope of its own: nobody else stands in that line."""
         door = (OpeningHours(target.origin),)
         first = False
-        while asked is not None and (closed_s := self._closed_s(target, asked)):
-            self._pacer.hold(door, max(_MOMENT_S, min(closed_s, _LOOK_AGAIN_S)), _closed(asked))
+        while pace is not None and (closed_s := self._closed_s(target, pace)):
+            self._pacer.hold(door, max(_MOMENT_S, min(closed_s, _LOOK_AGAIN_S)), _closed(pace))
             # Who has looked at the clock in vain stays the first in line.
             self._pacer.give_back(await self._pacer.acquire(door, urgent=first))
             first = True
 
-    def _provisional_s(self, target: Target, asked: RequestedPace | None) -> Callable[[], float] | None:
+    def _provisional_s(self, target: Target, pace: RequestedPace | None) -> Callable[[], float] | None:
         """What tells the rest that a grant arms where more than one turn may be open; None where that is the scope's own delay.
 
         It is named although one turn alone may be open now, and worked out when the turn is granted: the policy may change while
         the request waits, and the hours of a Request-rate may begin.
         """
-        if asked is None and self._plain and not self._rulings.concurrent:
+        if pace is None and self._plain and not self._rulings.concurrent:
             return None
-        return lambda: self.pause(target.origin, asked).seconds
+        return lambda: self.pause(target.origin, pace).seconds
 
-    def _closed_s(self, target: Target, asked: RequestedPace | None) -> float:
+    def _closed_s(self, target: Target, pace: RequestedPace | None) -> float:
         """Seconds until the site is open (Visit-time)."""
-        if asked is None or asked.visit_time is None:
+        if pace is None or pace.visit_time is None:
             return 0.0
         obeyed = self._rulings.of(target.origin).policy.obey_visit_time
-        return asked.opens_in_s(self._clock.wall()) if obeyed else 0.0
+        return pace.opens_in_s(self._clock.wall()) if obeyed else 0.0
 
     def _circuit(self, turn: Turn, target: Target, outcome: Outcome, pause: Pause, most_s: float) -> Pause:
         """What the outcome does to the origin's circuit, and the longer rest that may come of it."""
@@ -337,10 +337,10 @@ class Turns:
             outlook, because=f"rests for {self._rulings.delay(outlook.scope):g} s after each request"
         )
 
-    def _keep_long(self, origin: Origin, pause: Pause, asked: RequestedPace | None) -> None:
-        if self._keep_rest is not None and pause.seconds > self.pause(origin, asked).seconds:
+    def _keep_long(self, origin: Origin, pause: Pause, pace: RequestedPace | None) -> None:
+        if self._keep_rest is not None and pause.seconds > self.pause(origin, pace).seconds:
             self._keep_rest(origin, pause.seconds, pause.because)
 
 
-def _closed(asked: RequestedPace) -> str:
-    return f"Visit-time {asked.visit_time}: the site is closed"
+def _closed(pace: RequestedPace) -> str:
+    return f"Visit-time {pace.visit_time}: the site is closed"

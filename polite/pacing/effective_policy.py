@@ -253,7 +253,7 @@ def _resting(throttle: Plain | Informed) -> Resting:
     plain = throttle
 
     def rest(outcome: Outcome, given: ThrottleContext) -> Pause:
-        asked = None if given.asked is None else given.asked.slowest_s
-        return plain.pause(outcome, crawl_delay=asked, strikes=given.strikes)
+        slowest_s = None if given.pace is None else given.pace.slowest_s
+        return plain.pause(outcome, crawl_delay=slowest_s, strikes=given.strikes)
 
     return rest

@@ -21,10 +21,10 @@ class Pause:
 class ThrottleContext(NamedTuple):
     """What a throttle may know beside the outcome: a frozen value.
 
-    `asked`: what the file asks for, or None. `strikes`: where this outcome is a refusal, those before it that are not forgiven yet.
+    `pace`: what the file asks for, or None. `strikes`: where this outcome is a refusal, those before it that are not forgiven yet.
     `wall`: Unix time now.
     """
 
-    asked: RequestedPace | None
+    pace: RequestedPace | None
     strikes: int
     wall: float

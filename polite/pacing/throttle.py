@@ -107,7 +107,7 @@ class DelayThrottle:
         """See ports.InformedThrottle."""
         if (
             self.ordinary is not None
-            and given.asked is None
+            and given.pace is None
             and outcome.retry_after_s is None
             and outcome.status not in REFUSALS
         ):
@@ -116,5 +116,5 @@ class DelayThrottle:
 
     def pause(self, outcome: Outcome, *, crawl_delay: float | None, strikes: int) -> Pause:
         """See ports.Throttle: the same, where no more is known."""
-        asked = None if crawl_delay is None else RequestedPace(crawl_delay)
-        return self.rest(outcome, ThrottleContext(asked, strikes, 0.0))
+        pace = None if crawl_delay is None else RequestedPace(crawl_delay)
+        return self.rest(outcome, ThrottleContext(pace, strikes, 0.0))

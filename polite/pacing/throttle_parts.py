@@ -25,7 +25,7 @@ class CrawlDelay:
 
     def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause | None:
         """See throttle.Part."""
-        asked = None if given.asked is None else given.asked.crawl_delay
+        asked = None if given.pace is None else given.pace.crawl_delay
         return None if asked is None else _held(asked, self._most, f"Crawl-delay {asked:g} s")
 
 
@@ -37,7 +37,7 @@ class RequestRates:
 
     def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause | None:
         """See throttle.Part."""
-        rates = () if given.asked is None else given.asked.request_rates
+        rates = () if given.pace is None else given.pace.request_rates
         holding = [rate for rate in rates if rate.holds(given.wall)]
         if not holding:
             return None

@@ -382,7 +382,7 @@ async def test_a_throttle_of_ones_own_may_be_told_all_that_is_known() -> None:
     outcome, given = next((outcome, given) for outcome, given in told if outcome.elapsed_s == 2.5)
     assert outcome.status == 200
     assert given.wall == MIDNIGHT + first + 2.5
-    assert given.asked == polite.pace.RequestedPace(
+    assert given.pace == polite.pace.RequestedPace(
         2.0, (polite.pace.RequestRate(1, 3.0),), polite.pace.VisitTime(0, 1440)
     )
 

@@ -261,7 +261,7 @@ class OwnInformedThrottle:
     """One that wants to know more."""
 
     def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
-        asked = 0.0 if given.asked is None else given.asked.slowest_s or 0.0
+        asked = 0.0 if given.pace is None else given.pace.slowest_s or 0.0
         return Pause(max(asked, 3.0 * (outcome.elapsed_s or 0.0)), "ours", strike=given.strikes > 3)
 
 

@@ -162,8 +162,8 @@ class ActiveOrigins:
         """An origin that the last run may have asked at its end rests from the beginning of this one."""
         if window.origin_id > self._last_origin:
             return
-        asked = None if window.crawl_delay is None else RequestedPace(window.crawl_delay)
-        pause = self._turns.pause(window.origin, asked)
+        pace = None if window.crawl_delay is None else RequestedPace(window.crawl_delay)
+        pause = self._turns.pause(window.origin, pace)
         left = self.opened_at + pause.seconds - self._clock.monotonic()
         if left > 0:
             because = f"the frontier was opened again; {pause.because}"
