@@ -44,7 +44,7 @@ def main() -> None:
     print(f"The same while `put_many` takes {_LINKS} links of {_LINK_LENGTH:,} characters of one origin, ms")
     print(f"  {'':40}{'longest':>10}{'99 of 100':>12}{'a link, all in all':>20}")
     for name, make in WORST.items():
-        stalls, took = asyncio.run(_put(filled(make)))
+        stalls, took = asyncio.run(_install(filled(make)))
         worst = max(worst, stalls[-1])
         each = took / _LINKS * 1e3
         print(f"  {name:40}{stalls[-1]:10.2f}{stalls[len(stalls) * 99 // 100]:12.2f}{each:20.1f}")
@@ -89,7 +89,7 @@ async def _arrive(body: bytes | None) -> tuple[list[float], float]:
     return sorted(stalls), took
 
 
-async def _put(body: bytes) -> tuple[list[float], float]:
+async def _install(body: bytes) -> tuple[list[float], float]:
     """The stalls in ms, sorted, and the seconds until all links are put and decided about."""
     transport = ScriptedTransport({f"{_KNOWN}/robots.txt": Reply(200, body)})
     spoken = {"http": transport, "https": transport}

@@ -11,7 +11,7 @@ from polite.origin import Target
 from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.transports import ftp
-from polite.transports.ftp_connection import LONGEST_LINE, FtpLine
+from polite.transports.ftp_connection import LONGEST_LINE, FtpConnection
 
 WORDS = (
     b"220 ", b"220-", b"331 ", b"230 ", b"200 ", b"229 (|||2000|)", b"229 (|1|10.0.0.1|2000|)",
@@ -65,19 +65,19 @@ def one_input(data: bytes) -> None:
 async def _got(ask: Ask, streams: list[bytes], said: _Said, ports: list[int]) -> Reply | Failed:
     """An answer over connections that hold these octets, and then end."""
 
-    async def dial(guard: object, host: str, port: int) -> FtpLine:
+    async def connect(guard: object, host: str, port: int) -> FtpConnection:
         reader = asyncio.StreamReader(limit=LONGEST_LINE)
         reader.feed_data(streams[min(len(ports), 1)])
         reader.feed_eof()
         ports.append(port)
         writer: Any = said
-        return FtpLine(reader, writer, host)
+        return FtpConnection(reader, writer, host)
 
-    real, ftp.dial = ftp.dial, dial
+    real, ftp.connect = ftp.connect, connect
     try:
         return await _TRANSPORT.get(ask)
     finally:
-        ftp.dial = real
+        ftp.connect = real
 
 
 def _check(answer: Reply | Failed, commands: list[bytes], replies: bytes, sent: bytes, limit: int) -> None:

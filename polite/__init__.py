@@ -22,14 +22,16 @@ from polite.origin import Origin, Target
 from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.scopes import CustomScope, ScopeLimit, Scopes
 from polite.robots.agent import UserAgent
+from polite.robots.decision import Decision, Rule
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect, dialect
 from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.robots.indexing import ImagePreview, Indexing, indexing
-from polite.robots.lint.lint import Finding, lint
+from polite.robots.lint.finding import Finding
+from polite.robots.lint.lint import lint
 from polite.robots.parse import Robots, parse
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
-from polite.robots.rules import Decision, Rule, RuleSet
+from polite.robots.rules import RuleSet
 from polite.robots.serialization import CorruptRobots
 from polite.robots.signals import CleanParam, Signals, SignalSet
 from polite.robots.trace import DecisionTrace, Match, Sensitivity

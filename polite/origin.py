@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from polite.url.fast_path import plain_origin, plain_path
+from polite.url.fast_path import canonical_origin, canonical_path
 from polite.url.parse import DEFAULT_PORTS, MAX_URL, ParsedURL, parse_url
 
 _put = object.__setattr__
@@ -128,11 +128,11 @@ def _plain(url: object) -> Target | None:
     spelling, end = _split(url)
     origin = _spellings.get(spelling)
     if origin is None:
-        found = plain_origin(spelling)
+        found = canonical_origin(spelling)
         if found is None:
             return None
         origin = _remember(spelling, Origin(*found, None))
-    path = "/" if end < 0 else plain_path(url, end)
+    path = "/" if end < 0 else canonical_path(url, end)
     return None if path is None else Target(origin, path)
 
 

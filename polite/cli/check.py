@@ -13,7 +13,7 @@ from polite.cli.file import rules
 from polite.cli.gate import gate
 from polite.cli.url_report import Answer, as_object, as_text, exit_for, wants_colour
 from polite.errors import InvalidURL
-from polite.robots.rules import Decision
+from polite.robots.decision import Decision
 
 # URLs that are under way at one time; the rest of standard input waits in the pipe.
 WINDOW = 64

@@ -11,10 +11,10 @@ from polite.cli.gate import gate
 from polite.cli.options import spoken
 from polite.cli.url_report import exit_for
 from polite.errors import redact_url
+from polite.robots.decision import Decision
 from polite.robots.fetching.result import Found
 from polite.robots.lines import readable, rows
 from polite.robots.parse import Robots, parse
-from polite.robots.rules import Decision
 from polite.robots.trace import DecisionTrace
 
 # Lines of the file that are shown: of more matching rules nobody reads the rest.

@@ -6,8 +6,8 @@ from typing import TextIO
 from polite.cli.exit_codes import Exit
 from polite.errors import InvalidURL, redact_url
 from polite.origin import Target
+from polite.robots.decision import Decision
 from polite.robots.reason import Reason
-from polite.robots.rules import Decision
 
 Answer = Decision | InvalidURL
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from polite.origin import Target
 from polite.pacing.throttle import Pause
 from polite.pacing.turnstile import Outlook
+from polite.robots.decision import Decision
 from polite.robots.fetching.result import Found, Unreachable
 from polite.robots.fetching.snapshot import Snapshot
 from polite.robots.reason import Reason
-from polite.robots.rules import Decision
 
 # A wait of so many seconds ends at a time that is worth naming.
 _LONG_S = 600.0

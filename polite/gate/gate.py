@@ -23,9 +23,9 @@ from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.reported_outcome import Headers, reported
 from polite.pacing.turnstile import Turn
 from polite.ports import Clock, Listener
+from polite.robots.decision import Decision
 from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.robots.reason import Reason
-from polite.robots.rules import Decision
 
 # A permit entered so soon after its grant (seconds) needs no second look at how old the rules are.
 _PROMPT_S = 30.0

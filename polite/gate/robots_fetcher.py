@@ -20,7 +20,7 @@ from polite.pacing.retry_after import retry_after_s
 from polite.pacing.turnstile import Turn
 from polite.ports import Clock, Transport
 from polite.robots.fetching.exchange import Ask, Exchange, Failed, Reply
-from polite.robots.fetching.missing_probe import Inference
+from polite.robots.fetching.missing_probe import MissingProbe
 from polite.robots.fetching.result import FetchResult, Unreachable
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
@@ -79,8 +79,8 @@ class RobotsFetcher:
         exchange = Exchange.begin(origin, self._robots, self._policy, schemes=schemes)
         access, spent = await self._to_the_end(exchange, origin, pace, pace_of)
         if not had_file:
-            inference = Inference.begin(origin, access, self._robots, missing=self._missing())
-            access, spent = await self._to_the_end(inference, origin, pace, pace_of, spent)
+            probe = MissingProbe.begin(origin, access, self._robots, missing=self._missing())
+            access, spent = await self._to_the_end(probe, origin, pace, pace_of, spent)
         if access.reason.hostile:
             detail = access.detail if isinstance(access, Unreachable) else ""
             log.warning(
@@ -94,14 +94,14 @@ class RobotsFetcher:
 
     async def _to_the_end(
         self,
-        step: Exchange | Inference | FetchResult,
+        step: Exchange | MissingProbe | FetchResult,
         origin: Origin,
         pace: RequestedPace | None,
         pace_of: Callable[[Origin], RequestedPace | None],
         spent: float = 0.0,
     ) -> tuple[FetchResult, float]:
         """One hop after another, and the seconds spent on the network so far."""
-        while isinstance(step, Exchange | Inference):
+        while isinstance(step, Exchange | MissingProbe):
             there = step.ask.target.origin
             read_pace = (lambda: pace) if there == origin else partial(pace_of, there)
             answer, elapsed = await self._hop(origin, step.ask, self._policy.timeout - spent, read_pace)

@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import time
 from typing import NamedTuple
 
+from polite import pace
 from polite.integrations import lenient
-from polite.robots import pace_fields as pace
 from polite.robots.dialect import GOOGLE, RFC9309, Dialect
 from polite.robots.parse import Robots, parse
 

@@ -74,7 +74,7 @@ def names_agent(value: str, name: str) -> bool:
     return following not in _NAME_GOES_ON and not (following in _DIGITS and name[-1] in _DIGITS)
 
 
-def names_everyone(value: str) -> bool:
+def names_all(value: str) -> bool:
     """Whether the value is `*`, alone or with white space and more text behind it."""
     return value[:1] == "*" and value[1:2] in ("", *WHITE)
 

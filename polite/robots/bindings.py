@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import Dialect
-from polite.robots.groups import chosen, rules_of
+from polite.robots.groups import rules_of, select_groups
 from polite.robots.lines import readable
 from polite.robots.rules import RuleSet
 from polite.robots.sections import Sections
@@ -32,7 +32,7 @@ class Bindings:
         If the same groups bind this agent and the one before, the result is the same object. Its `group` may then be the
         name of the other agent.
         """
-        name, bound = chosen(self._sections, agent, self._dialect)
+        name, bound = select_groups(self._sections, agent, self._dialect)
         if bound != self._bound:
             self._rules = rules_of(self._sections, bound, name, self._dialect)
             self._bound = bound

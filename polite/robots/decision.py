@@ -25,7 +25,7 @@ class Rule(NamedTuple):
 RuleLine = tuple[bool, str, int]
 
 
-def as_rule(line: RuleLine) -> Rule:
+def to_rule(line: RuleLine) -> Rule:
     """The rule as people read it."""
     return Rule(line[0], readable(line[1]), line[2])
 

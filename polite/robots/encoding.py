@@ -15,14 +15,14 @@ _WIDE = (
 )
 
 
-class Counted(NamedTuple):
+class ReadableBody(NamedTuple):
     """The octets that count, without byte order mark. `cut`: whether a limit, or the body's end, cut the last line short."""
 
     octets: bytes
     cut: bool
 
 
-def counted(body: bytes, dialect: Dialect) -> Counted:
+def readable_body(body: bytes, dialect: Dialect) -> ReadableBody:
     """What counts of a body, in UTF-8 as far as it is any; what is no UTF-8 stays as it is (F1, F3, F4, H9)."""
     cut = len(body) >= dialect.max_bytes
     body = body[: dialect.max_bytes]
@@ -32,7 +32,7 @@ def counted(body: bytes, dialect: Dialect) -> Counted:
         # Two octets of UTF-16 may be three of UTF-8, and of these too only so many count.
         cut = cut or not whole or len(octets) >= dialect.max_bytes
         body = octets[: dialect.max_bytes]
-    return Counted(body[_mark_length(body, dialect) :], cut)
+    return ReadableBody(body[_mark_length(body, dialect) :], cut)
 
 
 def wide_encoding(body: bytes) -> str | None:

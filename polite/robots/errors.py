@@ -1,7 +1,7 @@
 """The exceptions that carry a decision: what a crawler gets instead of a permit."""
 
 from polite.errors import PoliteError
-from polite.robots.rules import Decision
+from polite.robots.decision import Decision
 
 
 class Disallowed(PoliteError):

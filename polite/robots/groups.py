@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from polite.robots import pace_fields as pace
-from polite.robots.agent import UserAgent, names_agent, names_everyone
-from polite.robots.decision import Rule, RuleLine, as_rule
+from polite.robots.agent import UserAgent, names_agent, names_all
+from polite.robots.decision import Rule, RuleLine, to_rule
 from polite.robots.dialect import Dialect
 from polite.robots.lines import Field, readable
 from polite.robots.rules import RuleSet
-from polite.robots.sections import Below, Sections
+from polite.robots.sections import GroupLines, Sections
 
 # So many bound rules are made ready at once: the first question would take longer than a question may.
 _MANY_RULES = 2_500
@@ -30,14 +30,14 @@ class Group:
     @property
     def rules(self) -> tuple[Rule, ...]:
         """The group's rules, in the order of the file."""
-        return tuple(map(as_rule, self.rule_lines))
+        return tuple(map(to_rule, self.rule_lines))
 
     def names(self, name: str) -> bool:
         """Whether one of its lines names this crawler (lower-case)."""
         return any(names_agent(agent, name) for agent in self.agents)
 
-    def names_everyone(self) -> bool:
-        return any(map(names_everyone, self.agents))
+    def names_all(self) -> bool:
+        return any(map(names_all, self.agents))
 
 
 def groups(sections: Sections) -> Iterator[Group]:
@@ -47,7 +47,7 @@ def groups(sections: Sections) -> Iterator[Group]:
 
 def bound_groups(sections: Sections, agent: UserAgent, dialect: Dialect) -> list[Group]:
     """The groups that bind an agent. Reads no others."""
-    return list(_read(sections, chosen(sections, agent, dialect)[1]))
+    return list(_read(sections, select_groups(sections, agent, dialect)[1]))
 
 
 def _read(sections: Sections, bound: Sequence[range]) -> Iterator[Group]:
@@ -65,14 +65,14 @@ def _read(sections: Sections, bound: Sequence[range]) -> Iterator[Group]:
 
 def bind(sections: Sections, agent: UserAgent, dialect: Dialect) -> RuleSet:
     """The rules of the groups with the most specific of the agent's names; else those of `*`; else none (A1, A4)."""
-    name, bound = chosen(sections, agent, dialect)
+    name, bound = select_groups(sections, agent, dialect)
     rules = rules_of(sections, bound, name, dialect)
     return rules.prepare() if len(rules) > _MANY_RULES else rules
 
 
-def chosen(sections: Sections, agent: UserAgent, dialect: Dialect) -> tuple[str | None, list[range]]:
+def select_groups(sections: Sections, agent: UserAgent, dialect: Dialect) -> tuple[str | None, list[range]]:
     """The name under which an agent is found, "*" or None; and its groups, each as the places of its user-agent lines."""
-    name, places = _chosen(sections, agent.names(dialect))
+    name, places = _select(sections, agent.names(dialect))
     bound = list(sections.groups(places))
     # Several groups of one name hold together, or the first alone does (G5).
     return name, bound if dialect.combines_groups else bound[:1]
@@ -93,7 +93,7 @@ def rules_of(sections: Sections, bound: Iterable[range], name: str | None, diale
     )
 
 
-def _chosen(sections: Sections, names: Sequence[str]) -> tuple[str | None, list[int]]:
+def _select(sections: Sections, names: Sequence[str]) -> tuple[str | None, list[int]]:
     """The name that is found, or "*", or None; and the places of the user-agent lines that bear it."""
     starts = tuple(names)
     near = [
@@ -104,9 +104,9 @@ def _chosen(sections: Sections, names: Sequence[str]) -> tuple[str | None, list[
     for name in names if near else ():
         if places := [place for place, value in near if names_agent(value, name)]:
             return name, places
-    everyone = [place for place, line in enumerate(sections.agents) if names_everyone(line.value)]
+    everyone = [place for place, line in enumerate(sections.agents) if names_all(line.value)]
     return "*" if everyone else None, everyone
 
 
-def _values(below: Below, field: Field) -> list[str]:
+def _values(below: GroupLines, field: Field) -> list[str]:
     return [value for each, value in below.paces if each is field]

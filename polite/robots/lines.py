@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from polite.robots.dialect import Dialect
-from polite.robots.encoding import counted
+from polite.robots.encoding import readable_body
 
 # The format's white space, spelled out: strip() alone would take U+0085, U+00A0 and more, which here are octets
 # of ordinary letters. Vertical tab and form feed are no line ends; no URL holds them, so they may go.
@@ -55,7 +55,7 @@ class Line(NamedTuple):
 
     @property
     def column(self) -> int:
-        """Where the value starts: 1-based, counted in characters of the line."""
+        """Where the value starts: 1-based, readable_body in characters of the line."""
         content = self.text.partition("#")[0]
         before = content.rstrip(WHITE).removesuffix(self.value) if self.value else content
         return len(readable(before)) + 1
@@ -98,7 +98,7 @@ def line_of(number: int, text: str, dialect: Dialect) -> Line:
 
 def rows(body: bytes, dialect: Dialect) -> list[str]:
     """The lines as they stand, the first at index 0 (F1)."""
-    return _text(counted(body, dialect).octets, dialect).split("\n")
+    return _text(readable_body(body, dialect).octets, dialect).split("\n")
 
 
 def text(body: bytes, dialect: Dialect) -> str:
@@ -107,7 +107,7 @@ def text(body: bytes, dialect: Dialect) -> str:
     Where a limit may have cut the last line short, it counts only as a Disallow, which then forbids more than it should. Any
     other line, an Allow or a name above all, could allow more, and an incomplete line is no valid one.
     """
-    octets, cut = counted(body, dialect)
+    octets, cut = readable_body(body, dialect)
     whole = _text(octets, dialect)
     if not cut:
         return whole

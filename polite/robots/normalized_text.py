@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from polite.robots.dialect import Dialect
-from polite.robots.encoding import counted, looks_marked
+from polite.robots.encoding import looks_marked, readable_body
 from polite.robots.lines import Field, Line, lines, octets, readable, rows
 
 _RULES = {Field.ALLOW, Field.DISALLOW}
@@ -29,7 +29,7 @@ def to_text(body: bytes, dialect: Dialect, group_starts: Collection[int]) -> str
 
 def _said(body: bytes, dialect: Dialect) -> list[Line]:
     said = [line for line in lines(body, dialect) if line.field is not Field.NONE]
-    if said and said[-1].field is not Field.DISALLOW and counted(body, dialect).cut:
+    if said and said[-1].field is not Field.DISALLOW and readable_body(body, dialect).cut:
         # The limit may have cut the last line short, so the parser does not count it either.
         number = len(rows(body, dialect))
         said = [line for line in said if line.number < number]

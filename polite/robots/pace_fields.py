@@ -5,8 +5,6 @@ from collections.abc import Iterable
 
 from polite.pace import RequestRate, VisitTime
 
-__all__ = ["RequestRate", "VisitTime", "crawl_delay", "request_rates", "slowest", "visit_time"]
-
 _NUMBER = re.compile(r"(?:\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(?:[eE][+-]?\d{1,2})?", re.ASCII)
 _TIMES = re.compile(r"(\d\d):?(\d\d)\s*-\s*(\d\d):?(\d\d)", re.ASCII)
 _RATE = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})\s*([smh]?)(?:\s+(.{1,20}))?", re.ASCII | re.IGNORECASE)

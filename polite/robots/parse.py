@@ -14,7 +14,7 @@ from polite.robots.normalized_text import to_text
 from polite.robots.rules import RuleSet
 from polite.robots.sections import Sections, field_lines
 from polite.robots.serialization import pack, unpack
-from polite.robots.signals import CleanParam, Places, Signals, SignalSet, SiteSignals, site_signals
+from polite.robots.signals import CleanParam, GroupLocator, Signals, SignalSet, SiteSignals, site_signals
 from polite.robots.trace import DecisionTrace, explain
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
@@ -157,7 +157,7 @@ class Robots:
         agent = UserAgent.of(agent)
         said = self._said.get(agent)
         if said is None:
-            places = Places(self._sections(), agent, self.dialect)
+            places = GroupLocator(self._sections(), agent, self.dialect)
             said = self._site_signals.of_groups(places, self.dialect), self._site_signals.licenses_of(places)
             if len(self._said) >= _MOST_BOUND:
                 self._said.clear()
@@ -182,7 +182,7 @@ class Robots:
 
     def _said_of_site(self) -> tuple[tuple[str, ...], str | None]:
         if self._site is None:
-            self._site = _of_site(text(self._body, self.dialect), self.dialect)
+            self._site = _site_lines(text(self._body, self.dialect), self.dialect)
         return self._site
 
     @property
@@ -237,7 +237,7 @@ def parse(body: bytes | str, dialect: Dialect = RFC9309) -> Robots:
     return Robots(body, dialect)
 
 
-def _of_site(counted: str, dialect: Dialect) -> tuple[tuple[str, ...], str | None]:
+def _site_lines(counted: str, dialect: Dialect) -> tuple[tuple[str, ...], str | None]:
     """The sitemaps and the host: they are tied to no group, and do not end one (G6)."""
     fields = fields_of(dialect)
     sitemaps = (line.value for line in field_lines(counted, Field.SITEMAP, fields))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import RFC9309, Dialect
-from polite.robots.groups import chosen, rules_of
+from polite.robots.groups import rules_of, select_groups
 from polite.robots.matching.ranking import Reading
 from polite.robots.rules import RuleSet
 from polite.robots.sections import Sections
@@ -36,7 +36,7 @@ class Rereading:
         self._text = text
         self._agent = agent
         self._sections: dict[tuple[str, Dialect], Sections] = {}
-        self._chosen: dict[tuple[int, tuple[str, ...], bool], tuple[str | None, list[range]]] = {}
+        self._select: dict[tuple[int, tuple[str, ...], bool], tuple[str | None, list[range]]] = {}
         self._rules: dict[tuple[int, tuple[range, ...]], RuleSet] = {}
         self._verdicts: dict[tuple[Reading, bool], bool] = {}
 
@@ -58,9 +58,9 @@ class Rereading:
     def _read(self, dialect: Dialect) -> RuleSet:
         sections = self.sections(dialect)
         choice = id(sections), self._agent.names(dialect), dialect.combines_groups
-        if choice not in self._chosen:
-            self._chosen[choice] = chosen(sections, self._agent, dialect)
-        name, bound = self._chosen[choice]
+        if choice not in self._select:
+            self._select[choice] = select_groups(sections, self._agent, dialect)
+        name, bound = self._select[choice]
         below = id(sections), tuple(bound)
         if below not in self._rules:
             self._rules[below] = rules_of(sections, bound, name, dialect)

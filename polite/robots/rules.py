@@ -5,26 +5,25 @@ from collections.abc import Sequence
 from sys import maxsize
 
 from polite.errors import InvalidURL
+from polite.pace import RequestRate, VisitTime
 from polite.robots.decision import Decision, Rule
 from polite.robots.dialect import RFC9309, Dialect, WildcardConflict
 from polite.robots.fetching.result import FetchResult
 from polite.robots.lines import readable
-from polite.robots.matching.pattern import Matcher, fits, grammar
+from polite.robots.matching.pattern import Matcher, grammar, shape_matches
 from polite.robots.matching.prefilter import (
     ALL_ALLOWED,
     ALL_DENIED,
-    IMPASSABLE,
     MOST_RULES,
-    UNDECIDED,
-    Screen,
-    screen,
+    NOT_BUILT,
+    PASSES_NOTHING,
+    Prefilter,
+    build_prefilter,
 )
 from polite.robots.matching.ranking import Match, Ranking, Reading, matching, ranking, reading
-from polite.robots.matching.rule_index import MOST_MADE, Index
-from polite.robots.pace_fields import RequestRate, VisitTime, slowest
+from polite.robots.matching.rule_index import MAX_CACHED_RULES, RuleIndex
+from polite.robots.pace_fields import slowest
 from polite.robots.reason import Reason
-
-__all__ = ["Decision", "Rule", "RuleSet"]
 
 _NO_MARKS = array("I")
 # Steps that a quick question takes at most; 0.35 ns each.
@@ -59,7 +58,6 @@ class RuleSet:
 
     __slots__ = (
         "__weakref__",
-        "_alike",
         "_certain",
         "_exempt",
         "_grammar",
@@ -67,6 +65,7 @@ class RuleSet:
         "_made",
         "_marks",
         "_memory",
+        "_only_disallows",
         "_order",
         "_otherwise",
         "_paths",
@@ -110,10 +109,10 @@ class RuleSet:
         self._exempt = "/robots.txt" if dialect.exempts_robots_txt else None
         self._grammar = grammar(dialect)
         # Until the first question nothing is known: a rule may forbid any path.
-        self._put(UNDECIDED if paths else ALL_ALLOWED)
-        self._index: Index | None = None
-        # Whether no rule allows anything: then it matters that one matches, and not which. Known with the screen.
-        self._alike = False
+        self._install(NOT_BUILT if paths else ALL_ALLOWED)
+        self._index: RuleIndex | None = None
+        # Whether no rule allows anything: then it matters that one matches, and not which. Known with the build_prefilter.
+        self._only_disallows = False
         self.quick_length = _QUICK // (_STEPS_OF_ANY_RULE * len(paths)) + 1 if paths else maxsize
         self._order: Sequence[int] = ()
         self._made: dict[int, Rule] = {}
@@ -158,7 +157,7 @@ class RuleSet:
         rules.cause = access.reason if cause is None and access is not None else cause
         rules._otherwise = allowed
         rules._reason = reason
-        rules._put(ALL_ALLOWED if allowed else ALL_DENIED)
+        rules._install(ALL_ALLOWED if allowed else ALL_DENIED)
         return rules
 
     def __len__(self) -> int:
@@ -172,9 +171,14 @@ class RuleSet:
         """The same rules, compared with paths as another dialect does."""
         return RuleSet(self._paths, self._marks, group=self.group, dialect=dialect)
 
+    @property
+    def content(self) -> tuple[tuple[str, ...], list[int]]:
+        """The rules' paths, and for each 1 if it allows, else 0, in the order of the file. Line numbers are left out."""
+        return self._paths, [mark & 1 for mark in self._marks]
+
     def repeats(self, other: "RuleSet") -> bool:
         """Whether both hold the same rules in the same order, on whatever lines. Then they decide alike."""
-        return self._paths == other._paths and _allowing(self._marks) == _allowing(other._marks)
+        return self.content == other.content
 
     @property
     def memory(self) -> int:
@@ -184,7 +188,7 @@ class RuleSet:
         elif self._memory == 0:
             text = "".join(self._paths)
             wild = min(len(self._paths), text.count("*"))
-            made = min(wild, MOST_MADE) * _OCTETS_OF_A_MADE_RULE
+            made = min(wild, MAX_CACHED_RULES) * _OCTETS_OF_A_MADE_RULE
             per_rule = len(self._paths) * _OCTETS_OF_A_RULE + wild * _OCTETS_OF_A_WILD_RULE
             self._memory = _OCTETS_OF_A_SET + per_rule + made + len(text) * _OCTETS_OF_AN_OCTET
         return self._memory
@@ -207,10 +211,10 @@ class RuleSet:
         if "%" in path or "#" in path or not path.isascii():
             path = self._grammar.path(path)
         if path.startswith(self._starts):
-            return path == self._exempt if self._certain else self._settled(path)
+            return path == self._exempt if self._certain else self._allows_by_index(path)
         for needle, shape in self._shapes:
-            if needle in path and fits(shape, path):
-                return path == self._exempt if self._certain else self._settled(path)
+            if needle in path and shape_matches(shape, path):
+                return path == self._exempt if self._certain else self._allows_by_index(path)
         return True
 
     def decide(self, path: str) -> Decision:
@@ -222,13 +226,13 @@ class RuleSet:
         rank = index.strongest(normal)
         if rank == index.none:
             return _decision(Decision, (path, self._otherwise, self._reason, None, self))
-        rule = self._ruling(rank)
+        rule = self._rule_of_rank(rank)
         return _decision(Decision, (path, rule[0], Reason.RULE, rule, self))
 
     def prepare(self) -> "RuleSet":
         """Make now what the first question would make; for a large file that takes a while. Gives back itself."""
-        if self._starts is UNDECIDED.starts:
-            self._put(self._screen())
+        if self._starts is NOT_BUILT.starts:
+            self._install(self._build_prefilter())
         if self._paths:
             self._indexed()
         return self
@@ -295,52 +299,56 @@ class RuleSet:
             return self._grammar.path(path)
         return path
 
-    def _settled(self, path: str) -> bool:
-        """Whether a path in normal form may be fetched that the screen did not let pass."""
+    def _allows_by_index(self, path: str) -> bool:
+        """Whether a path in normal form may be fetched that the build_prefilter did not let pass."""
         if path == self._exempt:
             return True
-        if self._starts is UNDECIDED.starts:
-            return self._first_asked(path)
+        if self._starts is NOT_BUILT.starts:
+            return self._allows_first(path)
         index = self._index or self._indexed()
-        rank = index.strongest(path, any_will_do=self._alike)
+        rank = index.strongest(path, any_will_do=self._only_disallows)
         return self._otherwise if rank == index.none else self._marks[self._order[rank]] & 1 == 1
 
-    def _first_asked(self, path: str) -> bool:
+    def _allows_first(self, path: str) -> bool:
         """The answer to the first question; many files are read and never asked."""
-        self._put(self._screen())
-        passes = not path.startswith(self._starts) and not any(fits(shape, path) for _, shape in self._shapes)
-        return passes or (not self._certain and self._settled(path))
+        self._install(self._build_prefilter())
+        passes = not path.startswith(self._starts) and not any(
+            shape_matches(shape, path) for _, shape in self._shapes
+        )
+        return passes or (not self._certain and self._allows_by_index(path))
 
-    def _put(self, made: Screen) -> None:
+    def _install(self, made: Prefilter) -> None:
         # In this order: another thread may read what a first question puts, and `_starts` says whether there was one.
         self._shapes = made.shapes
         self._starts = made.starts
         self._certain = made.certain
 
-    def _screen(self) -> Screen:
+    def _build_prefilter(self) -> Prefilter:
         forbidding = [p for p, mark in zip(self._paths, self._marks, strict=True) if p and not mark & 1]
-        self._alike = len(forbidding) == len(self._paths) - self._paths.count("")
+        self._only_disallows = len(forbidding) == len(self._paths) - self._paths.count("")
         if not forbidding:
             return ALL_ALLOWED
         if len(forbidding) > MOST_RULES:
-            return IMPASSABLE
-        made = screen(self._grammar.matchers(forbidding), certain=self._alike)
-        if made is not IMPASSABLE and self._index is None and len(self._paths) <= 2 * MOST_RULES:
-            self._weigh(_STEPS_OF_A_RULE * sum("*" in path or "$" in path for path in self._paths))
+            return PASSES_NOTHING
+        made = build_prefilter(self._grammar.matchers(forbidding), certain=self._only_disallows)
+        if made is not PASSES_NOTHING and self._index is None and len(self._paths) <= 2 * MOST_RULES:
+            self._limit_quick_length(
+                _STEPS_OF_A_RULE * sum("*" in path or "$" in path for path in self._paths)
+            )
         return made
 
-    def _weigh(self, steps: int) -> None:
+    def _limit_quick_length(self, steps: int) -> None:
         """`steps`: for each octet of a path, at most."""
         self.quick_length = _QUICK // steps + 1 if steps else maxsize
 
-    def _indexed(self) -> Index:
+    def _indexed(self) -> RuleIndex:
         texts, places, _ = self._ranked()
         # What stands twice is decided by the first.
         strongest = dict(zip(reversed(texts), reversed(places), strict=True))
         ranked = dict.fromkeys(texts)
         self._order = array("I", [strongest[text] for text in ranked])
-        self._index = index = Index(tuple(ranked), self._grammar)
-        self._weigh(index.steps)
+        self._index = index = RuleIndex(tuple(ranked), self._grammar)
+        self._limit_quick_length(index.steps)
         return index
 
     def _ranked(self) -> Ranking:
@@ -350,7 +358,7 @@ class RuleSet:
         folders = self.dialect.index_is_folder
         return matching(self._paths, self._marks, self._grammar, self._normal(path), folders=folders)
 
-    def _ruling(self, rank: int) -> Rule:
+    def _rule_of_rank(self, rank: int) -> Rule:
         """The rule of a rank; each is made once, of the few that ever decide."""
         rule = self._made.get(rank)
         if rule is None:
@@ -360,10 +368,6 @@ class RuleSet:
     def _rule(self, place: int) -> Rule:
         mark = self._marks[place]
         return Rule(mark & 1 == 1, readable(self._paths[place]), mark >> 1)
-
-
-def _allowing(marks: Sequence[int]) -> list[int]:
-    return [mark & 1 for mark in marks]
 
 
 def _has_wildcard(matcher: Matcher) -> bool:

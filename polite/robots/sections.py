@@ -25,7 +25,7 @@ class FieldLine(NamedTuple):
     value: str
 
 
-class Below(NamedTuple):
+class GroupLines(NamedTuple):
     """What stands below a group's user-agent lines: the rules' paths, for each its line doubled plus one for an Allow,
     and Crawl-delay, Request-rate and Visit-time as field and value. Texts have one character per octet.
     """
@@ -54,25 +54,25 @@ class Sections:
             if place < stop:
                 continue
             start = place
-            while start > stop and not self._parted(start - 1):
+            while start > stop and not self._separated(start - 1):
                 start -= 1
             stop = place + 1
-            while stop < len(self.agents) and not self._parted(stop - 1):
+            while stop < len(self.agents) and not self._separated(stop - 1):
                 stop += 1
             yield range(start, stop)
 
-    def below(self, groups: Iterable[range]) -> Below:
+    def below(self, groups: Iterable[range]) -> GroupLines:
         """What these groups say, together; they come in the order of the file."""
-        together = Below([], array("I"), [])
+        together = GroupLines([], array("I"), [])
         for _ in self._read(groups, lambda: together):
             pass
         return together
 
-    def each_below(self, groups: Iterable[range]) -> Iterator[Below]:
+    def each_below(self, groups: Iterable[range]) -> Iterator[GroupLines]:
         """What each of these groups says; they come in the order of the file."""
-        return self._read(groups, lambda: Below([], array("I"), []))
+        return self._read(groups, lambda: GroupLines([], array("I"), []))
 
-    def _read(self, groups: Iterable[range], into: Callable[[], Below]) -> Iterator[Below]:
+    def _read(self, groups: Iterable[range], into: Callable[[], GroupLines]) -> Iterator[GroupLines]:
         number, counted = 1, 0
         for group in groups:
             start, stop = self.agents[group.start].end, self._start(group.stop)
@@ -102,7 +102,7 @@ class Sections:
     def _start(self, place: int) -> int:
         return self.agents[place].start if place < len(self.agents) else len(self._text)
 
-    def _parted(self, place: int) -> bool:
+    def _separated(self, place: int) -> bool:
         """Whether the user-agent line behind this one starts another group (G1, G2)."""
         start, stop = self.agents[place].end + 1, self.agents[place + 1].start - 1
         if start > stop:
@@ -152,7 +152,7 @@ def field_lines(text: str, of: Field, fields: Fields) -> Iterator[FieldLine]:
 _field_line = tuple.__new__
 
 
-def _read(text: str, number: int, fields: Fields, dialect: Dialect, below: Below) -> None:
+def _read(text: str, number: int, fields: Fields, dialect: Dialect, below: GroupLines) -> None:
     """Add what the rows of the text say to `below`; the first has this number."""
     paths, marks, paces = below
     found: list[int] = []

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from polite.robots import preferences
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import Dialect
-from polite.robots.groups import chosen
+from polite.robots.groups import select_groups
 from polite.robots.lines import WHITE, Field, Line, line_of, readable, rows
 from polite.robots.matching.pattern import grammar
 from polite.robots.sections import Sections
@@ -148,23 +148,23 @@ class SiteSignals:
     licenses: tuple[tuple[int, str], ...]
     clean_params: tuple[CleanParam, ...]
 
-    def of_groups(self, places: "Places", dialect: Dialect) -> SignalSet:
+    def of_groups(self, places: "GroupLocator", dialect: Dialect) -> SignalSet:
         """The statements of the groups that bind an agent; a statement above the first group binds no agent (G3)."""
         return SignalSet([(each, raw) for each, raw in self.statements if places.bind(each.line)], dialect)
 
-    def licenses_of(self, places: "Places") -> tuple[str, ...]:
+    def licenses_of(self, places: "GroupLocator") -> tuple[str, ...]:
         """The licences of those groups; if they name none, those above the first group (RSL 1.0, 4.4.2 and 4.4.3)."""
         own = tuple(url for line, url in self.licenses if places.bind(line))
         return own or tuple(url for line, url in self.licenses if places.above(line))
 
 
-class Places:
+class GroupLocator:
     """Finds out in which group a line stands."""
 
     def __init__(self, sections: Sections, agent: UserAgent, dialect: Dialect) -> None:
         numbers = sections.numbers()
         self._starts = [numbers[group.start] for group in sections.groups(range(len(numbers)))]
-        self._bound = {numbers[group.start] for group in chosen(sections, agent, dialect)[1]}
+        self._bound = {numbers[group.start] for group in select_groups(sections, agent, dialect)[1]}
 
     def above(self, line: int) -> bool:
         """Whether it stands above the first group."""

@@ -180,12 +180,12 @@ class _Reader:
         return MappingProxyType(found)
 
     def _bare(self) -> BareItem:
-        return _BY_FIRST.get(self._text[self._at : self._at + 1], _Reader._token)(self)
+        return _BY_FIRST.get(self._text[self._at : self._at + 1], _Reader.token)(self)
 
-    def _token(self) -> Token:
+    def token(self) -> Token:
         return Token(self._match(_TOKEN, "a value")[0])
 
-    def _number(self) -> int | Decimal:
+    def number(self) -> int | Decimal:
         start = self._at
         found = self._match(_NUMBER, "a number")
         whole, fraction = found.groups()
@@ -195,19 +195,19 @@ class _Reader:
             return Decimal(found[0])
         raise Malformed(start, "a number of 15 digits, or of 12 and 3 after a point, at most")
 
-    def _date(self) -> Date:
+    def date(self) -> Date:
         start = self._at
         self._at += 1
-        seconds = self._number()
+        seconds = self.number()
         if isinstance(seconds, Decimal):
             raise Malformed(start, "a whole number of seconds")
         return Date(seconds)
 
-    def _string(self) -> str:
+    def string(self) -> str:
         text = self._match(_STRING, "a string of printable ASCII in quotes")[1]
         return _ESCAPED.sub(r"\1", text) if "\\" in text else text
 
-    def _display_string(self) -> DisplayString:
+    def display_string(self) -> DisplayString:
         start = self._at
         text = self._match(_DISPLAY_STRING, "a display string")[1]
         try:
@@ -215,7 +215,7 @@ class _Reader:
         except UnicodeDecodeError as error:
             raise Malformed(start, "a display string in UTF-8") from error
 
-    def _bytes(self) -> bytes:
+    def octets(self) -> bytes:
         start = self._at
         text = self._match(_BYTES, "Base64 between colons")[1]
         try:
@@ -224,7 +224,7 @@ class _Reader:
         except Base64Error as error:
             raise Malformed(start, "Base64") from error
 
-    def _boolean(self) -> bool:
+    def boolean(self) -> bool:
         return self._match(_BOOLEAN, "?0 or ?1")[1] == "1"
 
     def _match(self, pattern: re.Pattern[str], expected: str) -> re.Match[str]:
@@ -241,10 +241,10 @@ def _decoded(escapes: re.Match[str]) -> str:
 
 
 _BY_FIRST: dict[str, Callable[[_Reader], BareItem]] = {
-    **dict.fromkeys("-0123456789", _Reader._number),
-    '"': _Reader._string,
-    ":": _Reader._bytes,
-    "?": _Reader._boolean,
-    "@": _Reader._date,
-    "%": _Reader._display_string,
+    **dict.fromkeys("-0123456789", _Reader.number),
+    '"': _Reader.string,
+    ":": _Reader.octets,
+    "?": _Reader.boolean,
+    "@": _Reader.date,
+    "%": _Reader.display_string,
 }

@@ -6,12 +6,12 @@ from typing import Any
 
 from polite.errors import redact_url
 from polite.robots.agent import UserAgent
+from polite.robots.decision import Decision, Rule
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.groups import Group, bind, bound_groups
 from polite.robots.lines import line_of, rows
 from polite.robots.matching.pattern import grammar
 from polite.robots.rereading import Rereading
-from polite.robots.rules import Decision, Rule
 
 _NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
 # Fields that no verdict about a path depends on: a name, the fetch, and what is only called undefined.

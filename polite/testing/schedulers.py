@@ -49,14 +49,14 @@ def gives_what_was_added(make: Make) -> None:
 
 def gives_each_task_once(make: Make) -> None:
     """All that was added comes, each once, when its origin is ready again and again."""
-    referee, tasks = CheckedScheduler(make()), _tasks(200, 7)
+    checked, tasks = CheckedScheduler(make()), _tasks(200, 7)
     for task in tasks:
-        referee.add(task)
+        checked.add(task)
     chosen: list[int] = []
     while len(chosen) < len(tasks):
         # The first of those that still wait has its turn.
-        referee.ready(referee.tasks[0].origin)
-        chosen.append(referee.next().number)
+        checked.ready(checked.tasks[0].origin)
+        chosen.append(checked.next().number)
     _require("each task must be chosen once", that=len(set(chosen)) == len(tasks))
 
 
@@ -64,73 +64,73 @@ def chooses_of_ready_origins_only(make: Make) -> None:
     """The others must wait, whatever their tasks are."""
     tasks = _tasks(60, 6)
     for ready in {task.origin for task in tasks}:
-        referee = CheckedScheduler(make())
+        checked = CheckedScheduler(make())
         for task in tasks:
-            referee.add(task)
-        referee.ready(ready)
-        _require("the task must be one of the origin that is ready", that=referee.next().origin == ready)
+            checked.add(task)
+        checked.ready(ready)
+        _require("the task must be one of the origin that is ready", that=checked.next().origin == ready)
 
 
 def an_origin_is_ready_for_one_task(make: Make) -> None:
     """With the choice the origin's turn is gone, although it has more tasks."""
     tasks = _tasks(40, 4)
-    referee = CheckedScheduler(make())
+    checked = CheckedScheduler(make())
     for task in tasks:
-        referee.add(task)
+        checked.add(task)
     for origin in {task.origin for task in tasks}:
-        referee.ready(origin)
-    chosen = {referee.next().origin for _ in range(4)}
+        checked.ready(origin)
+    chosen = {checked.next().origin for _ in range(4)}
     _require("four origins were ready, so each must be chosen once", that=len(chosen) == 4)
 
 
 def a_task_may_be_added_while_its_origin_is_ready(make: Make) -> None:
     """It waits like the others."""
     first, second, third = _tasks(3, 1)
-    referee = CheckedScheduler(make())
-    referee.add(first)
-    referee.ready(first.origin)
-    referee.add(second)
-    chosen = [referee.next()]
-    referee.add(third)
+    checked = CheckedScheduler(make())
+    checked.add(first)
+    checked.ready(first.origin)
+    checked.add(second)
+    chosen = [checked.next()]
+    checked.add(third)
     for _ in range(2):
-        referee.ready(first.origin)
-        chosen.append(referee.next())
+        checked.ready(first.origin)
+        chosen.append(checked.next())
     _require("all three must be chosen", that={task.number for task in chosen} == {1, 2, 3})
 
 
-def a_chosen_task_may_come_back(make: Make) -> None:
+def a_chosen_task_may_be_requeued(make: Make) -> None:
     """As it was, when its turn was gone again, or tried once more."""
     (task,) = _tasks(1, 1)
-    referee = CheckedScheduler(make())
+    checked = CheckedScheduler(make())
     for each in (task, task, replace(task, tries=1)):
-        referee.add(each)
-        referee.ready(task.origin)
-        _require("a task that comes back must be chosen like any other", that=referee.next() is each)
+        checked.add(each)
+        checked.ready(task.origin)
+        _require("a task that comes back must be chosen like any other", that=checked.next() is each)
 
 
 def holds_in_any_mixture(make: Make) -> None:
     """Adding, readiness and choice in any order, thousands of times."""
-    chance, referee = random.Random(9), CheckedScheduler(make())
+    chance, checked = random.Random(9), CheckedScheduler(make())
     waiting: dict[object, int] = {}
     ready: set[object] = set()
     for task in _tasks(3_000, 40):
-        referee.add(task)
+        checked.add(task)
         waiting[task.origin] = waiting.get(task.origin, 0) + 1
         if task.origin not in ready and chance.random() < 0.7:
-            referee.ready(task.origin)
+            checked.ready(task.origin)
             ready.add(task.origin)
         while ready and chance.random() < 0.6:
-            chosen = referee.next()
+            chosen = checked.next()
             ready.discard(chosen.origin)
             waiting[chosen.origin] -= 1
             if chance.random() < 0.1:
-                referee.add(chosen)
+                checked.add(chosen)
                 waiting[chosen.origin] += 1
             if waiting[chosen.origin] and chance.random() < 0.5:
-                referee.ready(chosen.origin)
+                checked.ready(chosen.origin)
                 ready.add(chosen.origin)
     left = sum(waiting.values())
-    _require(f"{left} tasks must be left, not {len(referee.tasks)}", that=len(referee.tasks) == left)
+    _require(f"{left} tasks must be left, not {len(checked.tasks)}", that=len(checked.tasks) == left)
 
 
 SCHEDULER_CONTRACT: tuple[Check, ...] = (
@@ -139,6 +139,6 @@ SCHEDULER_CONTRACT: tuple[Check, ...] = (
     chooses_of_ready_origins_only,
     an_origin_is_ready_for_one_task,
     a_task_may_be_added_while_its_origin_is_ready,
-    a_chosen_task_may_come_back,
+    a_chosen_task_may_be_requeued,
     holds_in_any_mixture,
 )

@@ -23,7 +23,7 @@ class ScriptedServer:
         """Where a path of it is; under another name when that leads here."""
         return f"{self._scheme}://{host or self._host}:{self.port}{path}"
 
-    async def _serve(
+    async def serve(
         self, lie: Lie, hears: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self.hits += 1
@@ -59,7 +59,7 @@ async def scripted_server(
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         lie = lies[min(server.hits, len(lies) - 1)]
-        task = asyncio.ensure_future(server._serve(lie, hears, reader, writer))
+        task = asyncio.ensure_future(server.serve(lie, hears, reader, writer))
         talking.add(task)
         await asyncio.wait([task])
 

@@ -10,7 +10,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Any
 
 from polite.robots.policy import FetchPolicy
-from polite.url.errors import Refusal
+from polite.url.errors import InvalidPart
 from polite.url.host import parse_host
 
 Address = IPv4Address | IPv6Address
@@ -92,10 +92,10 @@ def public(address: Address) -> bool:
         return True
     if not address.is_global or address.is_multicast or address.is_reserved or address.is_unspecified:
         return False
-    return not (_serves_nobody(address) or any(address in network for network in _NEVER_PUBLIC))
+    return not (_never_a_server(address) or any(address in network for network in _NEVER_PUBLIC))
 
 
-def _serves_nobody(address: Address) -> bool:
+def _never_a_server(address: Address) -> bool:
     """Whether no server that a crawler is meant for can be there, in a private network either."""
     if address.is_link_local or address.is_multicast or address.is_unspecified or address in _LOCAL_NAT64:
         return True
@@ -117,14 +117,14 @@ def permitted(address: Address, policy: FetchPolicy) -> bool:
         return public(address)
     # A private network has servers of its own, at their own addresses. A redirect to a metadata service, or to a private address
     # in the form of another, must not be followed by saying "private" alone.
-    return not _serves_nobody(address) and all(public(inner) for inner in carried)
+    return not _never_a_server(address) and all(public(inner) for inner in carried)
 
 
-def blocked(hosts: Sequence[str], policy: FetchPolicy) -> str:
+def blocked_message(hosts: Sequence[str], policy: FetchPolicy) -> str:
     """Say that the policy blocks these addresses, and which option permits them."""
     names = ", ".join(hosts)[:_LONGEST_HOSTS]
     are, them = ("is", "it") if len(hosts) == 1 else ("are", "them")
-    addresses = [address for host in hosts if (address := literal(host.partition("%")[0])) is not None]
+    addresses = [address for host in hosts if (address := ip_literal(host.partition("%")[0])) is not None]
     if any(_denied(address, policy) for address in addresses):
         return f"{names} {are} blocked by FetchPolicy.denied_networks"
     with_private = replace(policy, allow_private=True)
@@ -139,7 +139,7 @@ _refused: ContextVar[list[str] | None] = ContextVar("refused", default=None)
 
 
 @contextmanager
-def refusals() -> Iterator[list[str]]:
+def collect_refused() -> Iterator[list[str]]:
     """Collects the addresses that were refused inside the block."""
     seen: list[str] = []
     token = _refused.set(seen)
@@ -154,7 +154,7 @@ _to_proxy: ContextVar[bool] = ContextVar("to_proxy", default=False)
 
 
 @contextmanager
-def dialling_the_proxy() -> Iterator[None]:
+def connecting_to_proxy() -> Iterator[None]:
     """Inside the block private addresses may be dialled: it is the policy's own proxy; a denied network still is not."""
     token = _to_proxy.set(True)
     try:
@@ -163,13 +163,13 @@ def dialling_the_proxy() -> Iterator[None]:
         _to_proxy.reset(token)
 
 
-def literal(host: str) -> Address | None:
+def ip_literal(host: str) -> Address | None:
     """The address that a host stands for when it is one, in whatever spelling, brackets or not; None for a name."""
     with suppress(ValueError):
         return ip_address(host.strip("[]").partition("%25")[0])
     try:
         return ip_address(parse_host(host, special=True))
-    except (Refusal, ValueError):
+    except (InvalidPart, ValueError):
         return None
 
 
@@ -192,14 +192,14 @@ class AddressGuard:
         except ValueError:
             raise self._refusal(host, f"{host} is blocked: it is not an IP address") from None
         if not permitted(address, self._for_proxy if _to_proxy.get() else self._policy):
-            raise self._refusal(host, blocked([host], self._policy))
+            raise self._refusal(host, blocked_message([host], self._policy))
         return socket.socket(family, kind, protocol)
 
     def check(self, host: str) -> None:
         """For a host that somebody else will dial: raises AddressRefused when it is an address that we would not."""
-        address = literal(host)
+        address = ip_literal(host)
         if address is not None and not permitted(address, self._policy):
-            raise self._refusal(str(address), blocked([str(address)], self._policy))
+            raise self._refusal(str(address), blocked_message([str(address)], self._policy))
 
     def _refusal(self, host: str, why: str) -> AddressRefused:
         seen = _refused.get()

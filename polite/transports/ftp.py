@@ -8,8 +8,8 @@ from polite.origin import Target
 from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-from polite.transports.address_guard import AddressGuard, AddressRefused, literal
-from polite.transports.ftp_connection import FtpLine, FtpReply, NotFtp, dial
+from polite.transports.address_guard import AddressGuard, AddressRefused, ip_literal
+from polite.transports.ftp_connection import FtpConnection, FtpReply, InvalidFtpReply, connect
 from polite.transports.inflate import Inflater
 from polite.transports.os_errors import reason_of
 from polite.transports.resolver import NameNotResolved, resolver_for
@@ -46,7 +46,7 @@ class FtpTransport:
         self._resolver = resolver_for(policy)
 
     async def get(self, ask: Ask) -> Reply | Failed:
-        """One RETR (see ports.Transport). 200 stands for a file, 404 for FTP's 550; other refusals are Failed, with FTP's code."""
+        """One RETR (see ports.Transport). 200 stands for a file, 404 for FTP's 550; other codes are Failed, with FTP's code."""
         try:
             path = _path(ask.target)
             control = await self._connect(ask.target)
@@ -56,7 +56,7 @@ class FtpTransport:
                 control.close()
         except _Refused as refused:
             return refused.failed
-        except (NameNotResolved, NotFtp) as error:
+        except (NameNotResolved, InvalidFtpReply) as error:
             return Failed(error.reason, str(error)[:500])
         except AddressRefused as error:
             return Failed(Reason.ADDRESS_REFUSED, str(error))
@@ -67,16 +67,16 @@ class FtpTransport:
         """Ask no more nameservers. May be called twice."""
         await self._resolver.close()
 
-    async def _connect(self, target: Target) -> FtpLine:
+    async def _connect(self, target: Target) -> FtpConnection:
         """To the first address that may be dialled and answers. Raises what the last of them came to; a refusal comes first."""
-        address = literal(target.origin.host)
+        address = ip_literal(target.origin.host)
         hosts = [str(address)] if address is not None else await self._addresses(target.origin.host)
         share_s = self._timeout_s / (len(hosts) + 1)
         failed: OSError = OSError("no address")
         for host in hosts:
             try:
                 async with asyncio.timeout(share_s if len(hosts) > 1 else None):
-                    return await dial(self._guard, host, target.origin.port or _PORT)
+                    return await connect(self._guard, host, target.origin.port or _PORT)
             except OSError as error:
                 failed = failed if isinstance(failed, AddressRefused) else error
         raise failed
@@ -84,12 +84,12 @@ class FtpTransport:
     async def _addresses(self, host: str) -> list[str]:
         return [found["host"] for found in await self._resolver.resolve(host)][:_MOST_ADDRESSES]
 
-    async def _retrieve(self, control: FtpLine, path: bytes, limit: int) -> Reply | Failed:
+    async def _retrieve(self, control: FtpConnection, path: bytes, limit: int) -> Reply | Failed:
         """RFC 959, 5.4: greeting, login, image type, passive mode, the file."""
         _expect(await control.final_reply(), 220)
         await self._log_in(control)
         _expect(await control.ask(b"TYPE I"), 200)
-        data = await dial(self._guard, control.peer, _data_port(await control.ask(b"EPSV")))
+        data = await connect(self._guard, control.peer, _data_port(await control.ask(b"EPSV")))
         try:
             begun = await control.ask(b"RETR " + path)
             if begun.code in _NO_FILE:
@@ -103,7 +103,7 @@ class FtpTransport:
             end = await _confirmed(control)
         return Reply(200, body, end)
 
-    async def _log_in(self, control: FtpLine) -> None:
+    async def _log_in(self, control: FtpConnection) -> None:
         reply = await control.ask(b"USER anonymous")
         if reply.code == 331:
             reply = await control.ask(b"PASS " + self._password)
@@ -147,7 +147,7 @@ def _data_port(reply: FtpReply) -> int:
     return int(found[2])
 
 
-async def _read(data: FtpLine, limit: int) -> tuple[bytes, BodyEnd]:
+async def _read(data: FtpConnection, limit: int) -> tuple[bytes, BodyEnd]:
     """The file up to the limit; what lies beyond is not read (H9)."""
     inflater = Inflater("", limit, finds_gzip=True)
     try:
@@ -158,9 +158,9 @@ async def _read(data: FtpLine, limit: int) -> tuple[bytes, BodyEnd]:
     return inflater.body, inflater.end()
 
 
-async def _confirmed(control: FtpLine) -> BodyEnd:
+async def _confirmed(control: FtpConnection) -> BodyEnd:
     try:
         reply = await control.reply()
-    except (NotFtp, OSError):
+    except (InvalidFtpReply, OSError):
         return BodyEnd.CUT_SHORT
     return BodyEnd.COMPLETE if reply.code in {226, 250} else BodyEnd.CUT_SHORT

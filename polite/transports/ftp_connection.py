@@ -29,7 +29,7 @@ class FtpReply:
         return f"{self.code} {redact_url(self.text.decode('latin-1'))}"
 
 
-class NotFtp(Exception):
+class InvalidFtpReply(Exception):
     """What came is no reply, or more of one than is read; `reason` says which."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
@@ -37,7 +37,7 @@ class NotFtp(Exception):
         self.reason = reason
 
 
-class FtpLine:
+class FtpConnection:
     """A connection: commands and replies, or data. `peer`: the address it leads to."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: str) -> None:
@@ -46,22 +46,22 @@ class FtpLine:
         self._writer = writer
 
     async def ask(self, command: bytes) -> FtpReply:
-        """Say a command, which must hold no line end, and hear the answer. Raises NotFtp, OSError."""
+        """Say a command, which must hold no line end, and hear the answer. Raises InvalidFtpReply, OSError."""
         self._writer.write(command + b"\r\n")
         await self._writer.drain()
         return await self.reply()
 
     async def reply(self) -> FtpReply:
-        """The next reply. Raises NotFtp, OSError."""
+        """The next reply. Raises InvalidFtpReply, OSError."""
         return await read_reply(self._reader)
 
     async def final_reply(self) -> FtpReply:
-        """The next reply that does not only say "wait". Raises NotFtp, OSError."""
+        """The next reply that does not only say "wait". Raises InvalidFtpReply, OSError."""
         for _ in range(_MOST_PRELIMINARY):
             reply = await self.reply()
             if reply.code >= 200:
                 return reply
-        raise NotFtp(Reason.HEAD_TOO_LARGE, f"{_MOST_PRELIMINARY} replies that announce another")
+        raise InvalidFtpReply(Reason.HEAD_TOO_LARGE, f"{_MOST_PRELIMINARY} replies that announce another")
 
     async def read(self, octets: int) -> bytes:
         """Some of the data, at most so many octets; nothing at their end. Raises OSError."""
@@ -73,10 +73,10 @@ class FtpLine:
 
 
 async def read_reply(reader: asyncio.StreamReader) -> FtpReply:
-    """One reply, of one line or of several (`220-` to `220 `), of at most MOST_LINES. Raises NotFtp, OSError."""
+    """One reply, of one line or of several (`220-` to `220 `), of at most MOST_LINES. Raises InvalidFtpReply, OSError."""
     found = _REPLY.fullmatch(line := await _line(reader))
     if found is None:
-        raise NotFtp(Reason.PROTOCOL_ERROR, f"no FTP reply: {line[:100]!r}")
+        raise InvalidFtpReply(Reason.PROTOCOL_ERROR, f"no FTP reply: {line[:100]!r}")
     reply = FtpReply(int(found[1]), found[3] or b"")
     if found[2] != b"-":
         return reply
@@ -84,19 +84,19 @@ async def read_reply(reader: asyncio.StreamReader) -> FtpReply:
         line = await _line(reader)
         if line.startswith(found[1]) and line[3:4] != b"-" and _REPLY.fullmatch(line):
             return reply
-    raise NotFtp(Reason.HEAD_TOO_LARGE, f"a reply of more than {MOST_LINES} lines")
+    raise InvalidFtpReply(Reason.HEAD_TOO_LARGE, f"a reply of more than {MOST_LINES} lines")
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes:
     try:
         return await reader.readuntil(b"\n")
     except asyncio.IncompleteReadError as error:
-        raise NotFtp(Reason.CONNECTION_LOST, "the connection ended within a reply") from error
+        raise InvalidFtpReply(Reason.CONNECTION_LOST, "the connection ended within a reply") from error
     except asyncio.LimitOverrunError as error:
-        raise NotFtp(Reason.HEAD_TOO_LARGE, f"a line of more than {LONGEST_LINE} octets") from error
+        raise InvalidFtpReply(Reason.HEAD_TOO_LARGE, f"a line of more than {LONGEST_LINE} octets") from error
 
 
-async def dial(guard: AddressGuard, host: str, port: int) -> FtpLine:
+async def connect(guard: AddressGuard, host: str, port: int) -> FtpConnection:
     """A connection to an address; `host` is one already. Raises AddressRefused before there is a socket; OSError."""
     family = socket.AF_INET6 if ip_address(host.partition("%")[0]).version == 6 else socket.AF_INET
     connection = guard((family, socket.SOCK_STREAM, 0, "", (host, port)))
@@ -107,4 +107,4 @@ async def dial(guard: AddressGuard, host: str, port: int) -> FtpLine:
     except BaseException:
         connection.close()
         raise
-    return FtpLine(reader, writer, host)
+    return FtpConnection(reader, writer, host)

@@ -13,7 +13,7 @@ from yarl import URL
 from polite.errors import InvalidOption, redact_url
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-from polite.transports.address_guard import AddressGuard, AddressRefused, dialling_the_proxy
+from polite.transports.address_guard import AddressGuard, AddressRefused, connecting_to_proxy
 from polite.transports.resolver import resolver_for
 
 
@@ -52,7 +52,7 @@ class GuardedConnector(aiohttp.TCPConnector):
             raise ProxyRefused(f"{redact_url(str(proxy))} is not used: see FetchPolicy.proxy")
         # A proxy looks up names for us; what is an address already can be judged here.
         self._judge(req.connection_key, req.url.host or "")
-        with dialling_the_proxy():
+        with connecting_to_proxy():
             return await super().connect(req, traces, limits)
 
     async def close(self, *, abort_ssl: bool = False) -> None:

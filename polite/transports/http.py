@@ -13,12 +13,12 @@ from polite.errors import InvalidOption
 from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-from polite.transports.address_guard import blocked, refusals
+from polite.transports.address_guard import blocked_message, collect_refused
 from polite.transports.guarded_connector import GuardedConnector
 from polite.transports.inflate import Inflater
 from polite.transports.os_errors import reason_of
 from polite.transports.resolver import NameNotResolved
-from polite.transports.strict_response import WatchedResponse
+from polite.transports.strict_response import StrictResponse
 
 # X509_V_ERR_...: what OpenSSL found wrong with a certificate (x509_vfy.h).
 _CERTIFICATE_REASONS = {
@@ -40,7 +40,7 @@ class ConnectionLost(aiohttp.ClientError):
     """The server closed the connection before its answer was there."""
 
 
-async def ask_once(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+async def without_hidden_retry(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
     """aiohttp repeats a GET once after a disconnect; that hidden hit is neither paced nor counted, so it is not made."""
     try:
         return await handler(request)
@@ -55,7 +55,7 @@ class _Connector(GuardedConnector):
 
     def __init__(self, policy: FetchPolicy, **options: object) -> None:
         super().__init__(policy, **options)
-        reader: type[ResponseHandler] = WatchedResponse
+        reader: type[ResponseHandler] = StrictResponse
         self._factory = partial(reader, loop=self._loop)
 
 
@@ -73,7 +73,7 @@ class HttpTransport:
 
     async def get(self, ask: Ask) -> Reply | Failed:
         """One hop (see ports.Transport). What goes wrong below is a value; only a cancellation passes through."""
-        with refusals() as refused:
+        with collect_refused() as refused:
             try:
                 return await self._exchange(ask)
             except aiohttp.ClientError as error:
@@ -130,7 +130,7 @@ class HttpTransport:
             raise_for_status=False,
             # The fetcher's one deadline is over everything; aiohttp's own would only confuse the reasons.
             timeout=aiohttp.ClientTimeout(total=None),
-            middlewares=(ask_once,),
+            middlewares=(without_hidden_retry,),
         )
 
 
@@ -189,7 +189,7 @@ def _reply(response: ClientResponse, body: bytes = b"", end: BodyEnd = BodyEnd.C
 def _failure(error: aiohttp.ClientError, refused: list[str], policy: FetchPolicy) -> Failed:
     """RFC 9309, 2.3.1.4: each of these is "unreachable"; the reason says which it was."""
     if refused and isinstance(error, aiohttp.ClientConnectorError):
-        return Failed(Reason.ADDRESS_REFUSED, blocked(refused, policy))
+        return Failed(Reason.ADDRESS_REFUSED, blocked_message(refused, policy))
     return Failed(_reason(error), f"{type(error).__name__}: {error}"[:500])
 
 

@@ -33,7 +33,7 @@ def _ended_properly(transport: BaseTransport) -> bool:
         return False
 
 
-class WatchedResponse(ResponseHandler):
+class StrictResponse(ResponseHandler):
     """What does not begin like HTTP is refused at once, not when it ends. Interim responses (1xx) are dropped unread.
 
     When more octets come with a body than its Content-Length says, the rules in it are not whole: the connection is cut

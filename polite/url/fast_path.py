@@ -11,13 +11,13 @@ _PLAIN_PATH = re.compile(r"(/[!$-;=@-Z\[\]_a-z|~]*+(?:\?[!$-&(-;=?-~]*+)?)(?:#|\
 _ENCODED_DOT = re.compile(r"%2e", re.IGNORECASE).search
 
 
-def plain_origin(text: str) -> tuple[str, str] | None:
+def canonical_origin(text: str) -> tuple[str, str] | None:
     """The scheme and host of a `scheme://host` without a port, when both are canonical; None: parse it."""
     found = _PLAIN_ORIGIN(text)
     return None if found is None else (found[1], found[2])
 
 
-def plain_path(url: str, start: int) -> str | None:
+def canonical_path(url: str, start: int) -> str | None:
     """The path and query that begin at `start`, when they are canonical; None: parse the URL.
 
     What follows `start` must be a path: `start` is at the first slash after the authority.

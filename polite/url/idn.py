@@ -7,7 +7,7 @@ from functools import lru_cache
 from idna import IDNAError, check_bidi, valid_contextj
 from idna.uts46data import uts46_replacements, uts46_starts, uts46_statuses
 
-from polite.url.errors import Refusal
+from polite.url.errors import InvalidPart
 from polite.url.punycode import decode_label, encode_label
 
 # In characters. A name in DNS has at most 253 octets (RFC 1035, 2.3.4); the standard sets no limit, but each
@@ -21,7 +21,7 @@ _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 
 
 def domain_to_ascii(domain: str) -> str:
-    """`domain` as DNS is asked for it: lower case, Punycode where needed. Raises Refusal.
+    """`domain` as DNS is asked for it: lower case, Punycode where needed. Raises InvalidPart.
 
     CheckHyphens, UseSTD3ASCIIRules, Transitional_Processing and VerifyDnsLength are false, CheckBidi and
     CheckJoiners true. Which ASCII characters a host may hold is the caller's question.
@@ -33,7 +33,7 @@ def domain_to_ascii(domain: str) -> str:
         # An xn-- label is not even decoded then, so a wrong one passes: browsers ask DNS for it as it stands.
         return domain.lower()
     if len(domain) > MAX_IDN:
-        raise Refusal(f"the internationalised name has more than MAX_IDN = {MAX_IDN} characters")
+        raise InvalidPart(f"the internationalised name has more than MAX_IDN = {MAX_IDN} characters")
     return _internationalised(domain)
 
 
@@ -70,11 +70,11 @@ def _decoded(label: str) -> str:
     if not label.startswith("xn--"):
         return label
     if not label.isascii():
-        raise Refusal("a label that starts with xn-- holds characters beyond ASCII")
+        raise InvalidPart("a label that starts with xn-- holds characters beyond ASCII")
     decoded = decode_label(label[4:])
     # Covers the empty one. Such a label would be a second spelling of a plain one.
     if decoded.isascii():
-        raise Refusal("a label that starts with xn-- stands for plain ASCII")
+        raise InvalidPart("a label that starts with xn-- stands for plain ASCII")
     return decoded
 
 
@@ -83,16 +83,16 @@ def _check(label: str) -> None:
     if label.isascii():
         return
     if unicodedata.normalize("NFC", label) != label:
-        raise Refusal("a label that starts with xn-- is not normalised (NFC)")
+        raise InvalidPart("a label that starts with xn-- is not normalised (NFC)")
     if label.startswith("xn--"):
-        raise Refusal("a label that starts with xn-- stands for another that does")
+        raise InvalidPart("a label that starts with xn-- stands for another that does")
     if unicodedata.category(label[0]).startswith("M"):
-        raise Refusal("a label starts with a combining mark")
+        raise InvalidPart("a label starts with a combining mark")
     for position, character in enumerate(label):
         if uts46_statuses[_row(character)] not in (_VALID, _DEVIATION):
-            raise Refusal(f"U+{ord(character):04X} is not allowed in a name")
+            raise InvalidPart(f"U+{ord(character):04X} is not allowed in a name")
         if character in _JOINERS and not _may_join(label, position):
-            raise Refusal("a zero-width joiner stands where it joins nothing")
+            raise InvalidPart("a zero-width joiner stands where it joins nothing")
 
 
 def _may_join(label: str, position: int) -> bool:
@@ -118,6 +118,6 @@ def _check_directions(labels: list[str]) -> None:
             if _RIGHT_TO_LEFT & found or _UNKNOWN_DIRECTION in found:
                 check_bidi(label)
     except IDNAError as error:
-        raise Refusal(
+        raise InvalidPart(
             "a label mixes letters that run from right to left with others (RFC 5893, 2)"
         ) from error

@@ -2,7 +2,7 @@
 
 import re
 
-from polite.url.errors import Refusal
+from polite.url.errors import InvalidPart
 
 # The last label decides: digits, or 0x with any hexadecimal digits or none; one trailing dot may follow.
 _ENDS_IN_NUMBER = re.compile(r"(?:^|\.)(?:[0-9]++|0x[0-9a-f]*+)\.?\Z").search
@@ -26,13 +26,13 @@ def ends_in_number(host: str) -> bool:
 
 
 def parse_ipv4(host: str) -> str:
-    """`host` (lower-case, ends in a number) as a dotted quad: `0x7f.1` is `127.0.0.1`. Raises Refusal."""
+    """`host` (lower-case, ends in a number) as a dotted quad: `0x7f.1` is `127.0.0.1`. Raises InvalidPart."""
     parts = host.removesuffix(".").split(".", 4)
     if len(parts) > 4:
-        raise Refusal("an IPv4 address has at most four parts")
+        raise InvalidPart("an IPv4 address has at most four parts")
     *heads, last = (_ipv4_number(part) for part in parts)
     if any(number > 255 for number in heads) or last >= 256 ** (4 - len(heads)):
-        raise Refusal("a part of the IPv4 address is too large")
+        raise InvalidPart("a part of the IPv4 address is too large")
     address = last + sum(number << 8 * (3 - i) for i, number in enumerate(heads))
     return ".".join(str(address >> shift & 255) for shift in (24, 16, 8, 0))
 
@@ -45,23 +45,23 @@ def _ipv4_number(part: str) -> int:
     elif _DECIMAL(part) and (part == "0" or part[0] != "0"):
         digits, radix = part, 10
     else:
-        raise Refusal("a host that ends in a number must be an IPv4 address, and this is none")
+        raise InvalidPart("a host that ends in a number must be an IPv4 address, and this is none")
     digits = digits.lstrip("0")
     if len(digits) > _MAX_DIGITS:
-        raise Refusal("a part of the IPv4 address is too large")
+        raise InvalidPart("a part of the IPv4 address is too large")
     return int(digits or "0", radix)
 
 
 def parse_ipv6(text: str) -> str:
-    """What stands between the brackets, compressed, in hexadecimal to its end. Raises Refusal."""
+    """What stands between the brackets, compressed, in hexadecimal to its end. Raises InvalidPart."""
     if len(text) > _MAX_IPV6:
-        raise Refusal("the IPv6 address is too long")
+        raise InvalidPart("the IPv6 address is too long")
     before, gap, after = text.partition("::")
     left = _ipv6_pieces(before, ends_address=not gap)
     right = _ipv6_pieces(after, ends_address=True)
     missing = 8 - len(left) - len(right)
     if missing < 1 if gap else missing != 0:
-        raise Refusal("an IPv6 address has eight pieces, or fewer and one '::'")
+        raise InvalidPart("an IPv6 address has eight pieces, or fewer and one '::'")
     return _compressed([*left, *[0] * missing, *right])
 
 
@@ -73,7 +73,7 @@ def _ipv6_pieces(text: str, *, ends_address: bool) -> list[int]:
     if quad is None:
         parts.append(last)
     if not all(map(_IPV6_PIECE, parts)):
-        raise Refusal("a piece of the IPv6 address is not one to four hexadecimal digits")
+        raise InvalidPart("a piece of the IPv6 address is not one to four hexadecimal digits")
     return [int(part, 16) for part in parts] + (
         [] if quad is None else _quad_pieces(*map(int, quad.groups()))
     )
@@ -81,7 +81,7 @@ def _ipv6_pieces(text: str, *, ends_address: bool) -> list[int]:
 
 def _quad_pieces(a: int, b: int, c: int, d: int) -> list[int]:
     if max(a, b, c, d) > 255:
-        raise Refusal("a part of the IPv4 address within the IPv6 address is too large")
+        raise InvalidPart("a part of the IPv4 address within the IPv6 address is too large")
     return [a << 8 | b, c << 8 | d]
 
 

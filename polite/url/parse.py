@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from polite.errors import InvalidURL
-from polite.url.errors import Refusal
+from polite.url.errors import InvalidPart
 from polite.url.host import parse_host
 from polite.url.path import normalise_path
 from polite.url.percent import encode_fragment, encode_query, encode_special_query, encode_userinfo
@@ -81,8 +81,8 @@ def parse_url(url: str, base: ParsedURL | None = None) -> ParsedURL:
         raise InvalidURL(url, f"it has {len(url)} characters, the limit is MAX_URL = {MAX_URL}", MAX_URL)
     try:
         parsed = _parse(_as_read(url), base)
-    except Refusal as refusal:
-        raise InvalidURL(url, refusal.reason, _as_given(url, refusal.position)) from None
+    except InvalidPart as invalid:
+        raise InvalidURL(url, invalid.reason, _as_given(url, invalid.position)) from None
     if (length := len(parsed.href)) > MAX_URL:
         raise InvalidURL(url, f"it has {length} characters once encoded, the limit is MAX_URL = {MAX_URL}")
     return parsed
@@ -105,7 +105,7 @@ def _parse(text: str, base: ParsedURL | None) -> ParsedURL:
     found = _SCHEME(text)
     if found is None:
         if base is None:
-            raise Refusal("it does not start with a scheme, such as https:")
+            raise InvalidPart("it does not start with a scheme, such as https:")
         return _relative(text, 0, base)
     scheme, start = found[1].lower(), found.end()
     if scheme in DEFAULT_PORTS:
@@ -114,9 +114,9 @@ def _parse(text: str, base: ParsedURL | None) -> ParsedURL:
             return _relative(text, start, base)
         return _absolute(text, _after(_SLASHES, text, start), scheme)
     if scheme == "file":
-        raise Refusal("a file: URL names no host to ask")
+        raise InvalidPart("a file: URL names no host to ask")
     if not text.startswith("//", start):
-        raise Refusal("no host follows its scheme (as in scheme://host)", start)
+        raise InvalidPart("no host follows its scheme (as in scheme://host)", start)
     return _absolute(text, start + 2, scheme)
 
 
@@ -134,11 +134,11 @@ def _absolute(text: str, start: int, scheme: str) -> ParsedURL:
     username, _, password = userinfo.partition(":")
     host_length = _after(_HOST, host_and_port, 0)
     if not host_length:
-        raise Refusal("it names no host", host_start)
+        raise InvalidPart("it names no host", host_start)
     try:
         host = parse_host(host_and_port[:host_length], special=special)
-    except Refusal as refusal:
-        raise Refusal(refusal.reason, host_start + refusal.position) from refusal
+    except InvalidPart as invalid:
+        raise InvalidPart(invalid.reason, host_start + invalid.position) from invalid
     port = _port(host_and_port[host_length + 1 :], scheme, host_start + host_length + 1)
     path, query, fragment = _split(text[end:], special=special)
     path = normalise_path(path or "/") if path or special else ""
@@ -152,10 +152,10 @@ def _port(digits: str, scheme: str, position: int) -> int | None:
         return None
     # The reason never shows what stands there: it may be the password of a URL whose @ was forgotten.
     if not _DIGITS(digits):
-        raise Refusal("what follows the host's colon is not a port number", position)
+        raise InvalidPart("what follows the host's colon is not a port number", position)
     significant = digits.lstrip("0")
     if len(significant) > 5 or (port := int(significant or "0")) > 65_535:
-        raise Refusal("the port is out of range (0 to 65535)", position)
+        raise InvalidPart("the port is out of range (0 to 65535)", position)
     return None if port == DEFAULT_PORTS.get(scheme) else port
 
 

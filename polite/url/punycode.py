@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import chain
 
-from polite.url.errors import Refusal
+from polite.url.errors import InvalidPart
 
 # The parameters that RFC 3492, section 5, fixes for names.
 _BASE, _TMIN, _TMAX, _SKEW, _DAMP, _BIAS, _FIRST = 36, 1, 26, 38, 700, 72, 0x80
@@ -33,7 +33,7 @@ def encode_label(label: str) -> str:
 
 
 def decode_label(punycode: str) -> str:
-    """The label that `punycode` (lower case, without the `xn--`) stands for. Raises Refusal.
+    """The label that `punycode` (lower case, without the `xn--`) stands for. Raises InvalidPart.
 
     Its length is the caller's to bound: an integer may be as long as the label.
     """
@@ -47,7 +47,7 @@ def decode_label(punycode: str) -> str:
         code_point += index // (len(label) + 1)
         index %= len(label) + 1
         if code_point > 0x10FFFF:
-            raise Refusal("a label that starts with xn-- is not Punycode")
+            raise InvalidPart("a label that starts with xn-- is not Punycode")
         label.insert(index, chr(code_point))
         index += 1
     return "".join(label)
@@ -90,4 +90,4 @@ def _read_integer(first: str, rest: Iterator[str], bias: int) -> int:
             return number
         weight *= _BASE - threshold
         k += _BASE
-    raise Refusal("a label that starts with xn-- is not Punycode")
+    raise InvalidPart("a label that starts with xn-- is not Punycode")

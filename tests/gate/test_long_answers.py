@@ -13,7 +13,7 @@ import pytest
 import polite
 from polite.gate.long_answers import LongDecisions
 from polite.robots.fetching.exchange import Reply
-from polite.robots.matching.rule_index import Index
+from polite.robots.matching.rule_index import RuleIndex
 from polite.robots.parse import parse
 from polite.robots.rules import RuleSet
 from polite.task import Admission
@@ -35,18 +35,18 @@ def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Steps that each question took at most which was answered on the loop's own thread."""
     steps: list[int] = []
     here = threading.get_ident()
-    strongest = Index.strongest
+    strongest = RuleIndex.strongest
 
-    def watched(self: Index, path: str, **options: bool) -> int:
+    def watched(self: RuleIndex, path: str, **options: bool) -> int:
         if threading.get_ident() == here:
-            thickets = self._thickets.values()
+            indexes = self._indexes.values()
             walked = sum(
-                getattr(getattr(each, "_loom", None), "_starts", 0).bit_length() for each in thickets
+                getattr(getattr(each, "_automaton", None), "_starts", 0).bit_length() for each in indexes
             )
             steps.append(len(path) * walked // 3)
         return strongest(self, path, **options)
 
-    monkeypatch.setattr(Index, "strongest", watched)
+    monkeypatch.setattr(RuleIndex, "strongest", watched)
     return steps
 
 
@@ -150,7 +150,7 @@ async def test_a_decision_that_took_long_is_there_when_its_refusal_is_told(monke
     rules, verdicts = hostile(), LongDecisions()
     path = "/secret/" + LONG
     assert not await verdicts.allows(rules, path)
-    monkeypatch.setattr(Index, "strongest", None)
+    monkeypatch.setattr(RuleIndex, "strongest", None)
 
     assert not verdicts.decided(rules, path)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.robots.dialect import GOOGLE, RFC9309
-from polite.robots.encoding import counted, wide_encoding
+from polite.robots.encoding import readable_body, wide_encoding
 from polite.robots.lint.lint import lint
 from polite.robots.parse import Robots, parse
 
@@ -78,7 +78,7 @@ def test_of_a_large_file_the_octets_that_count_are_bounded_before_and_after(enco
     rules = "".join(f"Disallow: /漢字漢字{number}\n" for number in range(60_000))
     body = marked(f"User-agent: *\n{rules}", encoding)
 
-    octets, cut = counted(body, RFC9309)
+    octets, cut = readable_body(body, RFC9309)
 
     assert cut
     assert len(octets) <= RFC9309.max_bytes

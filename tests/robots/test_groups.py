@@ -32,8 +32,8 @@ def bound(text: str, header: str, dialect: Dialect = RFC9309) -> RuleSet:
 def test_a_group_names_the_crawlers_of_its_lines():
     assert NEWS.names("examplebot-news")
     assert not NEWS.names("examplebot")
-    assert BOTH.names_everyone()
-    assert not NEWS.names_everyone()
+    assert BOTH.names_all()
+    assert not NEWS.names_all()
 
 
 def test_a_groups_rules_read_as_people_write_them():

@@ -9,11 +9,11 @@ from polite.robots.policy import FetchPolicy
 from polite.transports.address_guard import (
     AddressGuard,
     AddressRefused,
-    blocked,
-    literal,
+    blocked_message,
+    collect_refused,
+    ip_literal,
     permitted,
     public,
-    refusals,
 )
 
 NOT_PUBLIC = [
@@ -186,14 +186,15 @@ def test_the_guard_refuses_before_any_socket_exists(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(socket, "socket", no_socket)
 
-    with refusals() as seen, pytest.raises(AddressRefused, match="allowed_networks"):
+    with collect_refused() as seen, pytest.raises(AddressRefused, match="allowed_networks"):
         AddressGuard(FetchPolicy())(info("169.254.169.254"))
     assert seen == ["169.254.169.254"]
 
 
 def test_a_refusal_names_the_option_that_would_permit_the_address() -> None:
     with pytest.raises(
-        AddressRefused, match=r"10\.0\.0\.1 is not public and blocked; use FetchPolicy\.allow_private or"
+        AddressRefused,
+        match=r"10\.0\.0\.1 is not public and blocked; use FetchPolicy\.allow_private or",
     ):
         AddressGuard(FetchPolicy())(info("10.0.0.1"))
     with pytest.raises(AddressRefused, match="is blocked; only FetchPolicy.allowed_networks can permit it"):
@@ -208,7 +209,7 @@ def test_a_refusal_names_no_option_that_would_not_help() -> None:
 
 
 def test_several_refused_addresses_are_named_together() -> None:
-    text = blocked(["10.0.0.1", "fe80::1%eth0", "nonsense"], FetchPolicy())
+    text = blocked_message(["10.0.0.1", "fe80::1%eth0", "nonsense"], FetchPolicy())
 
     assert (
         text
@@ -238,12 +239,12 @@ def test_what_is_no_address_is_refused() -> None:
     ],
 )
 def test_a_host_that_is_an_address_is_known_in_each_spelling(host: str, address: str) -> None:
-    assert literal(host) == ip_address(address)
+    assert ip_literal(host) == ip_address(address)
 
 
 @pytest.mark.parametrize("host", ["example.com", "1.1.1.1.example.com", "", "a b", "256.256.256.256"])
 def test_a_host_that_is_a_name_or_nothing_is_no_address(host: str) -> None:
-    assert literal(host) is None
+    assert ip_literal(host) is None
 
 
 def test_the_guard_makes_the_socket_of_a_permitted_address() -> None:

@@ -20,7 +20,7 @@ from polite.robots.reason import Reason
 from polite.testing import ScriptedServer, scripted_server
 from polite.testing.scripted_server import Lie
 from polite.transports.ftp import FtpTransport
-from polite.transports.ftp_connection import LONGEST_LINE, MOST_LINES, NotFtp, read_reply
+from polite.transports.ftp_connection import LONGEST_LINE, MOST_LINES, InvalidFtpReply, read_reply
 from tests.faults.ftp import ftp
 from tests.faults.names import AAAA, A, telling
 
@@ -259,7 +259,7 @@ async def replied(data: bytes) -> object:
     reader.feed_eof()
     try:
         return await read_reply(reader)
-    except NotFtp as error:
+    except InvalidFtpReply as error:
         return error.reason
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.transports import strict_response as wire
-from polite.transports.strict_response import WatchedResponse
+from polite.transports.strict_response import StrictResponse
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n"
 
@@ -27,7 +27,7 @@ def read(*chunks: bytes) -> tuple[bytes, bool]:
     handed: list[bytes] = []
     loop = asyncio.new_event_loop()
     try:
-        watched = WatchedResponse(loop)
+        watched = StrictResponse(loop)
         watched.transport = Transport()
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(ResponseHandler, "data_received", lambda _, data: handed.append(data))

@@ -5,24 +5,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.errors import InvalidURL
-from polite.url.fast_path import plain_origin, plain_path
+from polite.url.fast_path import canonical_origin, canonical_path
 from polite.url.parse import parse_url
 
 
 @pytest.mark.parametrize("host", ["example.com", "localhost", "a.b-c.d_e.f1", "1.2.com", "xn--mller-kva.eu"])
 def test_a_common_origin_is_recognised(host):
-    assert plain_origin(f"https://{host}") == ("https", host)
+    assert canonical_origin(f"https://{host}") == ("https", host)
 
 
 @pytest.mark.parametrize(
     "host", ["Example.com", "1.2", "a.0x1", "a..b", "a.", "", "a:1", "a@b", "a?", "a\n", "é", "a%41"]
 )
 def test_any_other_origin_is_left_to_the_parser(host):
-    assert plain_origin(f"https://{host}") is None
+    assert canonical_origin(f"https://{host}") is None
 
 
 def test_an_ftp_origin_is_left_to_the_parser():
-    assert plain_origin("ftp://example.com") is None
+    assert canonical_origin("ftp://example.com") is None
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_an_ftp_origin_is_left_to_the_parser():
     ],
 )
 def test_a_common_path_is_recognised_up_to_its_fragment(tail, path):
-    assert plain_path(f"https://a{tail}", 9) == path
+    assert canonical_path(f"https://a{tail}", 9) == path
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def test_a_common_path_is_recognised_up_to_its_fragment(tail, path):
     ],
 )
 def test_any_other_path_is_left_to_the_parser(tail):
-    assert plain_path(f"https://a{tail}", 9) is None
+    assert canonical_path(f"https://a{tail}", 9) is None
 
 
 @given(st.text(st.sampled_from("aB1-_.:/?#@%2eE'\"{}[]^|~\\ \té"), max_size=12))
 def test_what_is_taken_for_plain_is_what_the_parser_makes_of_it(text):
-    origin, path = plain_origin(f"http://{text}"), plain_path(f"http://a/{text}", 8)
+    origin, path = canonical_origin(f"http://{text}"), canonical_path(f"http://a/{text}", 8)
 
     assert (
         origin is None
@@ -75,7 +75,7 @@ def test_what_is_taken_for_plain_is_what_the_parser_makes_of_it(text):
 
 @given(st.text(st.characters(max_codepoint=0x7F), max_size=3))
 def test_no_host_is_plain_that_the_parser_refuses(text):
-    origin = plain_origin(f"http://{text}")
+    origin = canonical_origin(f"http://{text}")
 
     if origin is not None:
         try:

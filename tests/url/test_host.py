@@ -2,7 +2,7 @@
 
 import pytest
 
-from polite.url.errors import Refusal
+from polite.url.errors import InvalidPart
 from polite.url.host import parse_host
 
 
@@ -26,7 +26,7 @@ def test_a_host_has_one_spelling(text, host):
 
 @pytest.mark.parametrize("character", "\x00\x01\t\n\r\x1f #/:<>?@[\\]^|%\x7f")
 def test_a_forbidden_character_is_refused_where_it_stands(character):
-    with pytest.raises(Refusal, match=rf"U\+{ord(character):04X}") as caught:
+    with pytest.raises(InvalidPart, match=rf"U\+{ord(character):04X}") as caught:
         parse_host(f"ab{character}c", special=True)
 
     assert caught.value.position == 2
@@ -50,7 +50,7 @@ def test_a_forbidden_character_is_refused_where_it_stands(character):
     ],
 )
 def test_what_is_no_host_is_refused(text, reason):
-    with pytest.raises(Refusal, match=reason):
+    with pytest.raises(InvalidPart, match=reason):
         parse_host(text, special=True)
 
 
@@ -64,5 +64,5 @@ def test_the_host_of_an_unknown_scheme_is_opaque(text, host):
 
 @pytest.mark.parametrize("text", ["a b", "a<b", "a\\b", "a^b", "a|b", "a]"])
 def test_an_opaque_host_has_forbidden_characters_too(text):
-    with pytest.raises(Refusal, match="not allowed"):
+    with pytest.raises(InvalidPart, match="not allowed"):
         parse_host(text, special=False)

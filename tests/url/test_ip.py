@@ -2,7 +2,7 @@
 
 import pytest
 
-from polite.url.errors import Refusal
+from polite.url.errors import InvalidPart
 from polite.url.ip import ends_in_number, parse_ipv4, parse_ipv6
 
 
@@ -55,7 +55,7 @@ def test_every_spelling_of_an_ipv4_address_is_read(spelling, address):
     ],
 )
 def test_a_number_that_is_no_ipv4_address_is_refused(spelling):
-    with pytest.raises(Refusal, match="IPv4"):
+    with pytest.raises(InvalidPart, match="IPv4"):
         parse_ipv4(spelling)
 
 
@@ -103,5 +103,5 @@ def test_an_ipv6_address_has_one_spelling(spelling, address):
     ],
 )
 def test_what_is_no_ipv6_address_is_refused(spelling):
-    with pytest.raises(Refusal, match="IPv6"):
+    with pytest.raises(InvalidPart, match="IPv6"):
         parse_ipv6(spelling)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.url.errors import Refusal
+from polite.url.errors import InvalidPart
 from polite.url.punycode import decode_label, encode_label
 
 _SAMPLES = [
@@ -31,7 +31,7 @@ def test_samples_decode(label, punycode):
 
 @pytest.mark.parametrize("punycode", ["mller-kv", "en32g", "zz.", "99999999", "-a-é", "9" * 1_000])
 def test_what_is_no_punycode_is_refused(punycode):
-    with pytest.raises(Refusal, match="Punycode"):
+    with pytest.raises(InvalidPart, match="Punycode"):
         decode_label(punycode)
 
 

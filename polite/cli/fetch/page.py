@@ -10,9 +10,9 @@ from polite.gate.gate import Permit
 from polite.robots.agent import UserAgent
 from polite.robots.fetching.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy
-from polite.transports.address_guard import blocked, refusals
+from polite.transports.address_guard import blocked_message, collect_refused
 from polite.transports.connector import guarded_connector
-from polite.transports.http import ask_once
+from polite.transports.http import without_hidden_retry
 from polite.transports.inflate import Inflater
 
 # RFC 9110, 15: 1xx announces another response. aiohttp passes those over, but for 101, and hands on what is below.
@@ -68,7 +68,7 @@ class Pages:
             auto_decompress=False,
             trust_env=False,
             timeout=aiohttp.ClientTimeout(total=fetching.timeout),
-            middlewares=(ask_once,),
+            middlewares=(without_hidden_retry,),
         )
 
     async def __aenter__(self) -> Self:
@@ -79,13 +79,13 @@ class Pages:
 
     async def get(self, permit: Permit) -> Page:
         """One request, no redirect followed. Raises aiohttp.ClientError, TimeoutError."""
-        with refusals() as refused:
+        with collect_refused() as refused:
             try:
                 return await self._get(permit)
             except aiohttp.ClientConnectorError as error:
                 if not refused:
                     raise
-                raise NotDialled(blocked(refused, self._fetching)) from error
+                raise NotDialled(blocked_message(refused, self._fetching)) from error
 
     async def _get(self, permit: Permit) -> Page:
         url = URL(permit.url, encoded=True)

@@ -31,7 +31,7 @@ class BodyEnd(Enum):
 
 # A Disallow with something to forbid; and what is left at the end of a character or an escape that was cut.
 _DISALLOW = re.compile(rb"[ \t]*disallow[ \t]*:[ \t]*[^ \t#]", re.IGNORECASE)
-_LOOSE_OCTETS = re.compile(rb"(?:%[0-9A-Fa-f]?|[\xc2-\xf4][\x80-\xbf]{0,2})\Z")
+_CUT_OCTETS = re.compile(rb"(?:%[0-9A-Fa-f]?|[\xc2-\xf4][\x80-\xbf]{0,2})\Z")
 _OPEN_SCHEMES = frozenset({"http", "ftp"})
 
 _BROKEN = {
@@ -76,7 +76,7 @@ class Failed:
 class Exchange:
     """A fetch under way: the hop to make now, and the URLs asked so far. `next` takes it one step further.
 
-    `asked_again`: this hop's first answer spoke of the request, not of the file, so it is made once more.
+    `retried`: this hop's first answer spoke of the request, not of the file, so it is made once more.
     """
 
     ask: Ask
@@ -84,7 +84,7 @@ class Exchange:
     robots: RobotsPolicy
     fetching: FetchPolicy
     schemes: frozenset[str]
-    asked_again: bool = False
+    retried: bool = False
     downgraded: bool = False
 
     @classmethod
@@ -134,7 +134,7 @@ class Exchange:
             return self._no_answer(Reason.ODD_STATUS, 206, "a part of the file, though all was asked for")
         capped = reply.end is BodyEnd.CAPPED
         return Found(
-            _without_a_loose_end(reply.body) if capped else reply.body,
+            _without_cut_line(reply.body) if capped else reply.body,
             reply.status,
             self.ask.target.url,
             self.hops,
@@ -149,8 +149,8 @@ class Exchange:
         if status == 407:
             # The proxy speaks here, not the site.
             return self._no_answer(Reason.PROXY_FAILED, status)
-        if status in self.robots.retry_once_statuses and not self.asked_again:
-            return replace(self, asked_again=True)
+        if status in self.robots.retry_once_statuses and not self.retried:
+            return replace(self, retried=True)
         if status in self.robots.denied_statuses | self.robots.dialect.denied_statuses:
             return self._unreachable(Reason.CLIENT_ERROR, status, retry_after_s=retry_after_s)
         return self._unavailable(Reason.CLIENT_ERROR, status, max_age_s(reply.cache_control, reply.age))
@@ -180,7 +180,7 @@ class Exchange:
             self,
             ask=replace(self.ask, target=target),
             visited=(*self.visited, target.url),
-            asked_again=False,
+            retried=False,
             downgraded=self.downgraded or downgrade,
         )
 
@@ -222,7 +222,7 @@ def _is_whole(content_range: str | None) -> bool:
     return match is not None and int(match[1]) + 1 == int(match[2])
 
 
-def _without_a_loose_end(body: bytes) -> bytes:
+def _without_cut_line(body: bytes) -> bytes:
     """A line that the cap has cut is dropped, but for a Disallow: of that the rest is shorter, so it forbids more.
 
     A cut Allow would allow more, a cut Crawl-delay ask for less, a cut User-agent name somebody else.
@@ -230,4 +230,4 @@ def _without_a_loose_end(body: bytes) -> bytes:
     start = max(body.rfind(b"\n"), body.rfind(b"\r")) + 1
     if start == len(body) or not _DISALLOW.match(body, start):
         return body[:start]
-    return body[: -len(loose[0])] if (loose := _LOOSE_OCTETS.search(body, len(body) - 4)) else body
+    return body[: -len(loose[0])] if (loose := _CUT_OCTETS.search(body, len(body) - 4)) else body

@@ -13,7 +13,7 @@ _OCTETS = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Inference:
+class MissingProbe:
     """What to ask now of a site whose robots.txt came to `failed`: a page that cannot exist, then the front page.
 
     5xx for the one and 2xx for the other: the site works, and 5xx is how it says that a page is missing. Anything else says
@@ -27,7 +27,7 @@ class Inference:
     @classmethod
     def begin(
         cls, origin: Origin, access: FetchResult, policy: RobotsPolicy, *, missing: str
-    ) -> "Inference | FetchResult":
+    ) -> "MissingProbe | FetchResult":
         """The first question, or the end where there is nothing to infer. `missing`: a path that no site has, without its slash."""
         if not policy.infer_missing or not isinstance(access, Unreachable) or access.hops:
             # A site that sends us elsewhere for robots.txt does not miss it.
@@ -38,7 +38,7 @@ class Inference:
 
     def next(
         self, answer: Reply | Failed, *, retry_after_s: float | None = None
-    ) -> "Inference | FetchResult":
+    ) -> "MissingProbe | FetchResult":
         """Where an answer leads. A redirect is none of the answers that are looked for, and is not followed."""
         status = answer.status if isinstance(answer, Reply) else None
         if self.probes == 0:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from polite.robots.agent import names_everyone
+from polite.robots.agent import names_all
 from polite.robots.dialect import Dialect
 from polite.robots.lines import Line
 from polite.robots.lint.finding import Finding, quoted
@@ -12,7 +12,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]*")
 _LETTERED_NAME = re.compile(r"[A-Za-z_-]*")
 
 
-class Names:
+class AgentChecks:
     """Remembers which groups have named whom."""
 
     def __init__(self, dialect: Dialect) -> None:
@@ -21,7 +21,7 @@ class Names:
 
     def line(self, line: Line, group: int) -> Iterator[Finding]:
         """X1, D8 and D9 of one user-agent line, in the group whose first line this is."""
-        name = "*" if names_everyone(line.value) else _start(_NAME, line.value)
+        name = "*" if names_all(line.value) else _start(_NAME, line.value)
         heard = _start(_LETTERED_NAME, name) if self._dialect.lettered_names_only and name != "*" else name
         if line.value.startswith("/"):
             yield Finding(

@@ -16,15 +16,15 @@ _LOOKED_AT = 1_024
 _NUL_SHARE = 4
 
 
-def wide(body: bytes) -> bool:
+def is_wide(body: bytes) -> bool:
     """Whether it is UTF-16 or UTF-32, with a mark or without."""
     head = body[:_LOOKED_AT]
     return head.startswith(_WIDE_MARKS) or head.count(0) * _NUL_SHARE > len(head)
 
 
-def wrapping(body: bytes, dialect: Dialect) -> Iterator[Finding]:
+def file_findings(body: bytes, dialect: Dialect) -> Iterator[Finding]:
     """D2 to D4 and X8, of a file that need not be cut at the dialect's limit."""
-    if wide(body):
+    if is_wide(body):
         read = dialect.reads_utf16 and wide_encoding(body)
         yield Finding(
             1,

@@ -8,14 +8,12 @@ from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.encoding import wide_encoding
 from polite.robots.groups import groups
 from polite.robots.lines import Field, Line, lines, octets, text
-from polite.robots.lint.agent_checks import Names
-from polite.robots.lint.file_checks import wide, wrapping
-from polite.robots.lint.finding import CODES, Code, Finding, quoted
-from polite.robots.lint.shadowed_rules import idle_rules
+from polite.robots.lint.agent_checks import AgentChecks
+from polite.robots.lint.file_checks import file_findings, is_wide
+from polite.robots.lint.finding import Finding, quoted
+from polite.robots.lint.shadowed_rules import shadowed_rules
 from polite.robots.pace_fields import crawl_delay
 from polite.robots.sections import Sections
-
-__all__ = ["CODES", "Code", "Finding", "lint"]
 
 # A hostile file has a mistake in every line; nobody reads beyond so many.
 _MOST_FINDINGS = 1_000
@@ -62,10 +60,10 @@ def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
     if not isinstance(dialect, Dialect):
         raise TypeError(f"dialect={dialect!r}: a Dialect is needed, see polite.dialect(name)")
     octet_body = octets(body) if isinstance(body, str) else body
-    findings = list(wrapping(octet_body, dialect))
-    if wide(octet_body) and not (dialect.reads_utf16 and wide_encoding(octet_body)):
+    findings = list(file_findings(octet_body, dialect))
+    if is_wide(octet_body) and not (dialect.reads_utf16 and wide_encoding(octet_body)):
         return findings
-    check = _Check(dialect)
+    check = _LineChecks(dialect)
     for line in lines(octet_body, dialect):
         if check.is_silent(line):
             continue
@@ -73,12 +71,12 @@ def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
         if len(findings) >= _MOST_FINDINGS:
             return sorted(findings[:_MOST_FINDINGS])
     findings += check.end()
-    findings += _idle(octet_body, dialect)
+    findings += _shadowed(octet_body, dialect)
     return sorted(findings)[:_MOST_FINDINGS]
 
 
-def _idle(body: bytes, dialect: Dialect) -> Iterator[Finding]:
-    for rule, winner in idle_rules(groups(Sections(text(body, dialect), dialect)), dialect):
+def _shadowed(body: bytes, dialect: Dialect) -> Iterator[Finding]:
+    for rule, winner in shadowed_rules(groups(Sections(text(body, dialect), dialect)), dialect):
         again = rule.pattern == winner.pattern and rule.allows == winner.allows
         because = "is written twice" if again else "never decides, since another wins wherever it matches"
         yield Finding(
@@ -96,7 +94,7 @@ def _reading(line: Line) -> str:
     return f"polite reads it as {line.field.value.capitalize()}, many crawlers ignore the line"
 
 
-class _Check:
+class _LineChecks:
     """Walks through the lines as the parser does, and remembers which group it is in."""
 
     def __init__(self, dialect: Dialect) -> None:
@@ -106,7 +104,7 @@ class _Check:
         self._in_rules = False
         self._inverted = False
         self._pace: Line | None = None
-        self._names = Names(dialect)
+        self._names = AgentChecks(dialect)
         self._spellings: dict[str, str | None] = {}
 
     def is_silent(self, line: Line) -> bool:

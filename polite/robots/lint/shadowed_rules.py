@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from polite.robots.decision import Rule, RuleLine, as_rule
+from polite.robots.decision import Rule, RuleLine, to_rule
 from polite.robots.dialect import Dialect
 from polite.robots.groups import Group
 from polite.robots.parse import parse
@@ -19,7 +19,7 @@ _ANYTHING = "\n"
 _NOT_ASCII = re.compile("[\x80-\xff]")
 
 
-def idle_rules(groups: Iterable[Group], dialect: Dialect) -> Iterator[tuple[Rule, Rule]]:
+def shadowed_rules(groups: Iterable[Group], dialect: Dialect) -> Iterator[tuple[Rule, Rule]]:
     """Yield each idle rule, and the rule that wins instead.
 
     Skips groups of more than 1,000 rules, and groups whose wildcard rules would take longer than a search may.
@@ -52,7 +52,7 @@ def _in_group(group: Group, dialect: Dialect) -> Iterator[tuple[Rule, Rule]]:
         winner = None if example is None else rules.decide(example).rule
         # Line 1 is the name.
         if winner is not None and winner.line != place + 2:
-            yield as_rule(line), as_rule(group.rule_lines[winner.line - 2])
+            yield to_rule(line), to_rule(group.rule_lines[winner.line - 2])
 
 
 def _example(line: RuleLine, dialect: Dialect) -> str | None:

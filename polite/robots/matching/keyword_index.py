@@ -1,23 +1,23 @@
-"""Thicket: the wildcard rules of one head, each tried only where a piece of its text stands in the path."""
+"""KeywordIndex: the wildcard rules of one head, each tried only where a piece of its text stands in the path."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from polite.robots.matching.pattern import Grammar, Shape, fits, fits_linearly, tame
-from polite.robots.matching.shift_and import Loom
+from polite.robots.matching.pattern import Grammar, Shape, is_linear, shape_matches, shape_matches_linearly
+from polite.robots.matching.shift_and import ShiftAnd
 
 # Up to so many rules are quicker tried than looked up.
 FEW = 24
 # Up to so many keys are each looked for in the path; of more, what the path holds is looked for among them.
 _FEW_KEYS = 24
-# Of a rule whose longest piece has at most so many octets all pieces are tame.
+# Of a rule whose longest piece has at most so many octets all pieces are is_linear.
 _SHORT = 16
 # Octets of a key: longer ones tell more rules apart, shorter ones are found in more rules.
 _KEY = 6
-# So many rules under one key are a crowd, and so many rules in crowds are walked at once.
-_CROWD = 16
+# So many rules under one key are a crowd, and so many rules in buckets are walked at once.
+_FULL_BUCKET = 16
 _MOST_TRIED = 256
-# Of so many rules nearly all are in crowds: then the rest is woven with them, and needs no keys.
+# Of so many rules nearly all are in buckets: then the rest is crowded with them, and needs no keys.
 _SAMPLE = 1_024
 _MOSTLY = 7 / 8
 # For each octet of a path: to look for a rule's pieces, and for the keys that the path holds.
@@ -25,10 +25,10 @@ STEPS_OF_A_RULE = 6
 _STEPS_OF_A_REPETITIVE_RULE = 60
 _STEPS_OF_KEYS = 1_500
 # Stands for the rules of a key that are.
-_WOVEN = -1
+_AUTOMATON = -1
 
 
-class Thicket:
+class KeywordIndex:
     """The rules of one head by their ranks: a rank is a place in the order of precedence, 0 the strongest.
 
     Each rule is kept under a key, a few octets that every path it matches holds. The keys are kept by their first
@@ -37,18 +37,18 @@ class Thicket:
     """
 
     __slots__ = (
+        "_always_scans",
+        "_automaton",
         "_by_character",
         "_few",
         "_grammar",
         "_head",
+        "_in_automaton",
         "_lengths",
-        "_loom",
         "_repetitive",
         "_shapes",
-        "_slowly",
+        "_superlinear",
         "_texts",
-        "_untame",
-        "_woven",
         "best",
         "steps",
     )
@@ -69,21 +69,21 @@ class Thicket:
         self._texts = texts
         self._grammar = grammar
         self._shapes: dict[int, Shape] = {}
-        self._untame: set[int] = set()
+        self._superlinear: set[int] = set()
         self._few: list[tuple[int, str, Shape]] = []
         self._by_character: dict[str, dict[str, int | list[int]]] = {}
-        self._loom: Loom | None = None
-        self._woven: Sequence[int] = ()
-        # Of the rules without keys those with a piece that is not tame, in their order.
+        self._automaton: ShiftAnd | None = None
+        self._in_automaton: Sequence[int] = ()
+        # Of the rules without keys those with a piece that is not is_linear, in their order.
         self._repetitive: list[tuple[int, Shape]] = []
-        # Whether each question looks at those rules, or at those that are woven together.
-        self._slowly = False
+        # Whether each question looks at those rules, or at those that are crowded together.
+        self._always_scans = False
         if len(ranks) > FEW:
             self._keep(ranks, tails)
         else:
-            self._put_by(ranks)
-        self._slowly = self._slowly or bool(self._repetitive)
-        self.steps = self._weighed(len(ranks))
+            self._add_unkeyed(ranks)
+        self._always_scans = self._always_scans or bool(self._repetitive)
+        self.steps = self._cost(len(ranks))
         self._lengths = {len(key) for by_key in self._by_character.values() for key in by_key}
 
     def strongest(self, path: str, rank: int) -> int:
@@ -92,27 +92,27 @@ class Thicket:
             if held in path:
                 if each >= rank:
                     break
-                if fits(shape, path):
+                if shape_matches(shape, path):
                     rank = each
                     break
-        slowly = self._slowly
+        scans = self._always_scans
         for character, by_key in self._by_character.items():
             if character in path:
-                for key in by_key if len(by_key) <= _FEW_KEYS else self._standing(character, by_key, path):
+                for key in by_key if len(by_key) <= _FEW_KEYS else self._keys_in(character, by_key, path):
                     if key in path:
                         kept = by_key[key]
-                        if kept == _WOVEN:
-                            slowly = True
+                        if kept == _AUTOMATON:
+                            scans = True
                         else:
                             rank = self._first(kept, path, rank)
-        return self._found_slowly(path, rank) if slowly else rank
+        return self._scan(path, rank) if scans else rank
 
-    def _weighed(self, rules: int) -> int:
-        steps = STEPS_OF_A_RULE * (rules - len(self._woven))
-        steps += _STEPS_OF_A_REPETITIVE_RULE * (len(self._repetitive) + len(self._untame))
+    def _cost(self, rules: int) -> int:
+        steps = STEPS_OF_A_RULE * (rules - len(self._in_automaton))
+        steps += _STEPS_OF_A_REPETITIVE_RULE * (len(self._repetitive) + len(self._superlinear))
         if self._by_character:
             steps += _STEPS_OF_KEYS
-        return steps if self._loom is None else steps + self._loom.steps
+        return steps if self._automaton is None else steps + self._automaton.steps
 
     def _first(self, kept: int | list[int], path: str, rank: int) -> int:
         """The first of the ranks whose rule matches, when it is stronger than `rank`; else `rank`."""
@@ -123,24 +123,28 @@ class Thicket:
             shape = self._shapes.get(each)
             if shape is None:
                 shape = self._shapes[each] = self._grammar.shape(self._texts[each])
-            if fits_linearly(shape, path) if each in self._untame else fits(shape, path):
+            if (
+                shape_matches_linearly(shape, path)
+                if each in self._superlinear
+                else shape_matches(shape, path)
+            ):
                 return each
         return rank
 
-    def _found_slowly(self, path: str, rank: int) -> int:
-        """The same among the rules that repeat themselves, and those that are woven together."""
+    def _scan(self, path: str, rank: int) -> int:
+        """The same among the rules that repeat themselves, and those that are crowded together."""
         for each, shape in self._repetitive:
             if each >= rank:
                 break
-            if fits_linearly(shape, path):
+            if shape_matches_linearly(shape, path):
                 rank = each
                 break
-        if self._loom is None or self._woven[0] >= rank:
+        if self._automaton is None or self._in_automaton[0] >= rank:
             return rank
-        place = self._loom.strongest(path, self._head)
-        return rank if place is None else min(rank, self._woven[place])
+        place = self._automaton.strongest(path, self._head)
+        return rank if place is None else min(rank, self._in_automaton[place])
 
-    def _standing(self, character: str, by_key: Mapping[str, object], path: str) -> AbstractSet[str]:
+    def _keys_in(self, character: str, by_key: Mapping[str, object], path: str) -> AbstractSet[str]:
         """The keys that stand in the path; all of them start with this character, or lie about a query."""
         if character == "?":
             places = range(len(path))
@@ -153,37 +157,39 @@ class Thicket:
             at = path.find(character, at + 1)
         return by_key.keys() & stretches
 
-    def _put_by(self, ranks: Sequence[int]) -> None:
+    def _add_unkeyed(self, ranks: Sequence[int]) -> None:
         for rank in ranks:
             shape = self._grammar.shape(self._texts[rank])
-            if all(map(tame, shape[1])):
+            if all(map(is_linear, shape[1])):
                 self._few.append((rank, needle(shape), shape))
             else:
                 self._repetitive.append((rank, shape))
 
     def _keep(self, ranks: Sequence[int], tails: Sequence[str]) -> None:
         """File the rules under their keys, and weave those together that keys do not tell apart."""
-        crowds: list[tuple[dict[str, int | list[int]], str]] = []
-        self._file(ranks[:_SAMPLE], tails, crowds)
-        woven = _in_crowds(crowds)
-        self._slowly = len(woven) > _MOSTLY * _SAMPLE
-        if self._slowly:
-            woven += ranks[_SAMPLE:]
+        buckets: list[tuple[dict[str, int | list[int]], str]] = []
+        self._file(ranks[:_SAMPLE], tails, buckets)
+        crowded = _in_full_buckets(buckets)
+        self._always_scans = len(crowded) > _MOSTLY * _SAMPLE
+        if self._always_scans:
+            crowded += ranks[_SAMPLE:]
         else:
-            self._file(ranks[_SAMPLE:], tails, crowds)
-            woven = _in_crowds(crowds)
-        if len(woven) > _MOST_TRIED:
-            woven.sort()
-            self._loom = Loom([tails[rank] for rank in woven], plain_specials=self._grammar.plain_specials)
-            self._woven = tuple(woven)
-            for by_key, key in crowds:
-                by_key[key] = _WOVEN
+            self._file(ranks[_SAMPLE:], tails, buckets)
+            crowded = _in_full_buckets(buckets)
+        if len(crowded) > _MOST_TRIED:
+            crowded.sort()
+            self._automaton = ShiftAnd(
+                [tails[rank] for rank in crowded], plain_specials=self._grammar.plain_specials
+            )
+            self._in_automaton = tuple(crowded)
+            for by_key, key in buckets:
+                by_key[key] = _AUTOMATON
 
     def _file(
         self,
         ranks: Sequence[int],
         tails: Sequence[str],
-        crowds: list[tuple[dict[str, int | list[int]], str]],
+        buckets: list[tuple[dict[str, int | list[int]], str]],
     ) -> None:
         by_character = self._by_character
         few: list[int] = []
@@ -199,8 +205,10 @@ class Thicket:
             if not key:
                 few.append(rank)  # `/$` holds nothing to look for
                 continue
-            if len(held) > _SHORT and not all(map(tame, map(self._grammar.plain, tails[rank].split("*")))):
-                self._untame.add(rank)
+            if len(held) > _SHORT and not all(
+                map(is_linear, map(self._grammar.plain, tails[rank].split("*")))
+            ):
+                self._superlinear.add(rank)
             # Many rules are about a query, and most paths have none.
             character = "?" if "?" in held else key[0]
             by_key = by_character.get(character)
@@ -213,17 +221,17 @@ class Thicket:
                 by_key[key] = [kept, rank]
             else:
                 kept.append(rank)
-                if len(kept) == _CROWD:
-                    crowds.append((by_key, key))
-        self._put_by(few)
+                if len(kept) == _FULL_BUCKET:
+                    buckets.append((by_key, key))
+        self._add_unkeyed(few)
 
 
-def _in_crowds(crowds: Sequence[tuple[Mapping[str, int | list[int]], str]]) -> list[int]:
-    woven: list[int] = []
-    for by_key, key in crowds:
+def _in_full_buckets(buckets: Sequence[tuple[Mapping[str, int | list[int]], str]]) -> list[int]:
+    crowded: list[int] = []
+    for by_key, key in buckets:
         kept = by_key[key]
-        woven.extend((kept,) if isinstance(kept, int) else kept)
-    return woven
+        crowded.extend((kept,) if isinstance(kept, int) else kept)
+    return crowded
 
 
 def needle(shape: Shape) -> str:

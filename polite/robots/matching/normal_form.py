@@ -1,4 +1,4 @@
-"""Spelling: one normal form for the many ways to percent-encode a path (RFC 9309, 2.2.2)."""
+"""EscapeNormaliser: one normal form for the many ways to percent-encode a path (RFC 9309, 2.2.2)."""
 
 import re
 from functools import lru_cache
@@ -14,7 +14,7 @@ _NOT_ASCII = r"\x80-\xff"
 _SPECIALS = "*$"
 
 
-class Spelling:
+class EscapeNormaliser:
     """Rewrites a text of one character per octet. Linear, idempotent, and nearly free when nothing changes.
 
     Octets outside ASCII become their escapes. `decoded`: the characters whose escapes become themselves; None for none.
@@ -44,18 +44,18 @@ class Spelling:
 
 
 @lru_cache(maxsize=16)
-def spelling(*, unreserved: bool, specials: bool, excluded: bool) -> Spelling:
+def escape_normaliser(*, unreserved: bool, specials: bool, excluded: bool) -> EscapeNormaliser:
     """Escapes of unreserved characters are decoded, those of `*` and `$` too, and those of excluded characters.
 
     These could as well be escaped. Decoded, a URL without "%" is in normal form as it stands, and needs no look at its characters.
     With `excluded` goes `'`: URL parsers escape it in a query and leave it in a path, so the two are equal.
     """
-    return Spelling(_UNRESERVED * unreserved + _SPECIALS * specials + (EXCLUDED + "'") * excluded)
+    return EscapeNormaliser(_UNRESERVED * unreserved + _SPECIALS * specials + (EXCLUDED + "'") * excluded)
 
 
-NON_ASCII_ONLY = Spelling(None)
+NON_ASCII_ONLY = EscapeNormaliser(None)
 # A URL whose escapes stay as they are, but for those of excluded characters.
-EXCLUDED_ONLY = Spelling(EXCLUDED + "'", upper=False)
+EXCLUDED_ONLY = EscapeNormaliser(EXCLUDED + "'", upper=False)
 
 
 def plain_specials(text: str) -> str:

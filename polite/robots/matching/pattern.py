@@ -9,8 +9,8 @@ from polite.robots.matching.normal_form import (
     EXCLUDED,
     EXCLUDED_ONLY,
     NON_ASCII_ONLY,
+    escape_normaliser,
     plain_specials,
-    spelling,
 )
 
 # A pattern as a plain tuple of its head, its pieces and whether it is anchored: a file may hold 30,000 of these, and what
@@ -28,10 +28,10 @@ _FEW_STEPS = 100_000
 _TWO_WAY = 30_000
 
 
-def fits(shape: Shape, path: str) -> bool:
+def shape_matches(shape: Shape, path: str) -> bool:
     """Whether a path in normal form is matched. To find each piece as far left as it goes is exact.
 
-    It is linear if all pieces are tame; else `fits_linearly` is.
+    It is linear if all pieces are is_linear; else `shape_matches_linearly` is.
     """
     head, pieces, anchored = shape
     if not path.startswith(head):
@@ -49,7 +49,7 @@ def fits(shape: Shape, path: str) -> bool:
     return bool(pieces) and path.endswith(pieces[-1], start)
 
 
-def tame(piece: str) -> bool:
+def is_linear(piece: str) -> bool:
     """Whether `str.find` needs steps linear in the path to look for the piece, whatever the path holds.
 
     CPython compares from the left at each place that might do, for pieces below its thresholds. That is slow only if the piece
@@ -61,12 +61,12 @@ def tame(piece: str) -> bool:
     return again < 0 or 4 * again >= len(piece)
 
 
-def fits_linearly(shape: Shape, path: str) -> bool:
-    """What `fits` answers, in steps linear in the path although a piece is not tame."""
+def shape_matches_linearly(shape: Shape, path: str) -> bool:
+    """What `shape_matches` answers, in steps linear in the path although a piece is not is_linear."""
     head, pieces, anchored = shape
     longest = max(map(len, pieces), default=0)
     if longest * len(path) <= _FEW_STEPS:
-        return fits(shape, path)
+        return shape_matches(shape, path)
     if not path.startswith(head):
         return False
     # In front of so many octets more, of which no rule holds one, CPython uses its two-way search, which is linear.
@@ -83,7 +83,7 @@ def fits_linearly(shape: Shape, path: str) -> bool:
 
 def matches(matcher: Matcher, path: str) -> bool:
     """Whether a path in normal form is matched."""
-    return path.startswith(matcher) if isinstance(matcher, str) else fits_linearly(matcher, path)
+    return path.startswith(matcher) if isinstance(matcher, str) else shape_matches_linearly(matcher, path)
 
 
 class Pattern:
@@ -108,7 +108,7 @@ class Pattern:
 
     def matches(self, path: str) -> bool:
         """Whether it matches a path in normal form, in time linear in its length."""
-        return fits(self.shape, path)
+        return shape_matches(self.shape, path)
 
 
 class Grammar:
@@ -134,11 +134,11 @@ class Grammar:
         self.has_wildcards = dialect.has_wildcards
         self.plain_specials = dialect.specials_equal_escapes
         # In a rule `%2A` and `%24` stay escaped until the pattern has been taken apart.
-        self._rule_spelling = spelling(unreserved=decodes, specials=False, excluded=excluded)
+        self._rule_spelling = escape_normaliser(unreserved=decodes, specials=False, excluded=excluded)
         self._url_spelling = EXCLUDED_ONLY if excluded else NON_ASCII_ONLY
         if dialect.normalises_urls:
             specials = dialect.specials_equal_escapes
-            self._url_spelling = spelling(unreserved=decodes, specials=specials, excluded=excluded)
+            self._url_spelling = escape_normaliser(unreserved=decodes, specials=specials, excluded=excluded)
 
     def normals(self, raws: Sequence[str]) -> Sequence[str]:
         """The normal forms of rules' paths, which are as the file has them, one character per octet.

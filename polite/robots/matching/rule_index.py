@@ -1,20 +1,20 @@
-"""Index: which rule of many is the strongest that matches a path, found without trying them one by one."""
+"""RuleIndex: which rule of many is the strongest that matches a path, found without trying them one by one."""
 
 from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from polite.robots.matching.keyword_index import FEW, STEPS_OF_A_RULE, Thicket
+from polite.robots.matching.keyword_index import FEW, STEPS_OF_A_RULE, KeywordIndex
 from polite.robots.matching.pattern import Grammar
 
 _NOWHERE = -1
-# Rules of thickets of few that are kept once made: one takes up to 1.5 kB, and a hostile file has a head for each of its rules.
-MOST_MADE = 1_000
+# Rules of indexes of few that are kept once made: one takes up to 1.5 kB, and a hostile file has a head for each of its rules.
+MAX_CACHED_RULES = 1_000
 # The ranks of one head's rules with wildcards; most heads have one, which needs no list.
 _Ranks = int | list[int]
 
 
-class Index:
+class RuleIndex:
     """The rules of one set by their literal heads (docs/explanation/matching.md).
 
     The heads are sorted, so a path's longest head stands right before the path, or is an ancestor of what does: of the heads
@@ -23,13 +23,13 @@ class Index:
     """
 
     __slots__ = (
+        "_cacheable",
         "_grammar",
         "_heads",
+        "_indexes",
         "_parents",
         "_ranks",
         "_texts",
-        "_thickets",
-        "_unmade",
         "_wild",
         "none",
         "steps",
@@ -43,15 +43,15 @@ class Index:
         self.none = len(texts)
         self._texts = texts
         self._grammar = grammar
-        # A thicket of few rules is only their ranks until it is needed: a file may have a head for each rule.
-        self._thickets: dict[int, Thicket | _Ranks] = {}
-        self._unmade = MOST_MADE
+        # A index of few rules is only their ranks until it is needed: a file may have a head for each rule.
+        self._indexes: dict[int, KeywordIndex | _Ranks] = {}
+        self._cacheable = MAX_CACHED_RULES
         literal, wild, tails = self._by_head()
-        self._grow(literal, wild)
-        for at, ranks in self._thickets.items():
+        self._link(literal, wild)
+        for at, ranks in self._indexes.items():
             if isinstance(ranks, list) and len(ranks) > FEW:
-                self._thickets[at] = Thicket(self._heads[at], ranks, texts, grammar, tails)
-        self.steps = sum(map(_steps, self._thickets.values()))
+                self._indexes[at] = KeywordIndex(self._heads[at], ranks, texts, grammar, tails)
+        self.steps = sum(map(_steps, self._indexes.values()))
 
     def strongest(self, path: str, *, any_will_do: bool = False) -> int:
         """The rank of the strongest rule that matches a path in normal form, or `none`; or of any that does."""
@@ -64,15 +64,15 @@ class Index:
             return rank
         at = self._wild[at]
         while at >= 0:
-            thicket = self._thickets[at]
-            if not isinstance(thicket, Thicket):
-                ranks = (thicket,) if isinstance(thicket, int) else thicket
-                thicket = Thicket(heads[at], ranks, self._texts, self._grammar)
-                if self._unmade > 0:
-                    self._unmade -= len(ranks)
-                    self._thickets[at] = thicket
-            if thicket.best < rank:
-                rank = thicket.strongest(path, rank)
+            index = self._indexes[at]
+            if not isinstance(index, KeywordIndex):
+                ranks = (index,) if isinstance(index, int) else index
+                index = KeywordIndex(heads[at], ranks, self._texts, self._grammar)
+                if self._cacheable > 0:
+                    self._cacheable -= len(ranks)
+                    self._indexes[at] = index
+            if index.best < rank:
+                rank = index.strongest(path, rank)
             at = self._wild[self._parents[at]] if at else _NOWHERE
         return rank
 
@@ -105,16 +105,16 @@ class Index:
                 kept.append(rank)
         return literal, wild, tails
 
-    def _grow(self, literal: Mapping[str, int], wild: Mapping[str, _Ranks]) -> None:
+    def _link(self, literal: Mapping[str, int], wild: Mapping[str, _Ranks]) -> None:
         """Hand down to each head what its ancestors know; a parent stands before its children."""
         # The garbage collector visits what a list holds, again and again, and the loop waits for it; of a tuple of texts
         # it learns once that there is nothing to see.
         self._heads = heads = tuple(sorted(dict.fromkeys(("", *literal, *wild))))
-        none, thickets = self.none, self._thickets
+        none, indexes = self.none, self._indexes
         # The root has no parent but itself.
         parents, ranks, wilds = [0], [literal.get("", none)], [_NOWHERE]
         if "" in wild:
-            wilds[0], thickets[0] = 0, wild[""]
+            wilds[0], indexes[0] = 0, wild[""]
         ancestors = [0]
         parent, start = 0, ""
         for at, head in enumerate(heads[1:], 1):
@@ -127,7 +127,7 @@ class Index:
             ranks.append(min(upper, rank))
             if head in wild:
                 wilds.append(at)
-                thickets[at] = wild[head]
+                indexes[at] = wild[head]
             else:
                 wilds.append(wilds[parent])
             ancestors.append(at)
@@ -137,8 +137,8 @@ class Index:
         self._wild = array("i", wilds if wild else ())
 
 
-def _steps(kept: Thicket | _Ranks) -> int:
+def _steps(kept: KeywordIndex | _Ranks) -> int:
     """What the rules of one head take for each octet of a path, at most."""
-    if isinstance(kept, Thicket):
+    if isinstance(kept, KeywordIndex):
         return kept.steps
     return STEPS_OF_A_RULE * (1 if isinstance(kept, int) else len(kept))

@@ -1,4 +1,4 @@
-"""Loom: very many wildcard rules of one head, all walked at once through a path, with one bit for each octet of theirs."""
+"""ShiftAnd: very many wildcard rules of one head, all walked at once through a path, with one bit for each octet of theirs."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _HAS_BIT = [bytes(48 + (octet >> bit & 1) for octet in range(256)) for bit in ra
 _IS_STAR = bytes(128 * (octet == ord("*")) for octet in range(256))
 
 
-class Loom:
+class ShiftAnd:
     """Rules by their texts behind the head's first `*`, the strongest first.
 
     This is the Shift-And automaton (Baeza-Yates and Gonnet, 1992; with gaps Navarro and Raffinot, 2002) on Python's integers.

@@ -4,7 +4,7 @@ import pytest
 
 from polite.origin import Origin
 from polite.robots.fetching.exchange import Failed, Reply
-from polite.robots.fetching.missing_probe import Inference
+from polite.robots.fetching.missing_probe import MissingProbe
 from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
@@ -15,14 +15,14 @@ ON = RobotsPolicy(infer_missing=True)
 BROKEN = Unreachable(Reason.SERVER_ERROR, SITE.robots_url, 500)
 
 
-def begun(access: FetchResult = BROKEN, policy: RobotsPolicy = ON) -> Inference | FetchResult:
-    return Inference.begin(SITE, access, policy, missing=NAME)
+def begun(access: FetchResult = BROKEN, policy: RobotsPolicy = ON) -> MissingProbe | FetchResult:
+    return MissingProbe.begin(SITE, access, policy, missing=NAME)
 
 
-def asked(*answers: Reply | Failed, retry_after_s: float | None = None) -> Inference | FetchResult:
+def asked(*answers: Reply | Failed, retry_after_s: float | None = None) -> MissingProbe | FetchResult:
     step = begun()
     for answer in answers:
-        assert isinstance(step, Inference)
+        assert isinstance(step, MissingProbe)
         step = step.next(answer, retry_after_s=retry_after_s)
     return step
 
@@ -31,8 +31,8 @@ def test_h7_a_page_that_cannot_exist_is_asked_for_and_then_the_front_page() -> N
     first = begun()
     second = asked(Reply(500))
 
-    assert isinstance(first, Inference)
-    assert isinstance(second, Inference)
+    assert isinstance(first, MissingProbe)
+    assert isinstance(second, MissingProbe)
     assert (first.ask.target.url, first.ask.max_bytes) == (f"https://site.test:8443/{NAME}", 1)
     assert (second.ask.target.url, second.ask.max_bytes) == ("https://site.test:8443/", 1)
 
@@ -45,7 +45,7 @@ def test_h7_5xx_for_the_one_and_2xx_for_the_other_means_no_robots_txt(
 ) -> None:
     step = begun(Unreachable(Reason.SERVER_ERROR, SITE.robots_url, robots))
     for answer in (Reply(missing), Reply(front)):
-        assert isinstance(step, Inference)
+        assert isinstance(step, MissingProbe)
         step = step.next(answer)
 
     assert step == Unavailable(Reason.INFERRED_MISSING, SITE.robots_url, robots, probes=2)

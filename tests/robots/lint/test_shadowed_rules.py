@@ -1,19 +1,19 @@
-"""idle_rules: which pairs it gives, and where it does not look. What is idle at all is in test_lint."""
+"""shadowed_rules: which pairs it gives, and where it does not look. What is idle at all is in test_lint."""
 
 from polite.robots.decision import Rule
 from polite.robots.dialect import GOOGLE, GOOGLE_2010, RFC9309, Dialect
-from polite.robots.lint.shadowed_rules import idle_rules
+from polite.robots.lint.shadowed_rules import shadowed_rules
 from polite.robots.parse import parse
 
 
 def found(body: str, dialect: Dialect = RFC9309) -> list[tuple[int, int]]:
-    return [(idle.line, winner.line) for idle, winner in idle_rules(parse(body, dialect).groups, dialect)]
+    return [(idle.line, winner.line) for idle, winner in shadowed_rules(parse(body, dialect).groups, dialect)]
 
 
 def test_each_idle_rule_comes_with_the_rule_that_wins():
     body = "# c\nUser-agent: *\nDisallow: /a\nAllow: /a*\n"
 
-    pairs = list(idle_rules(parse(body).groups, RFC9309))
+    pairs = list(shadowed_rules(parse(body).groups, RFC9309))
 
     assert pairs == [(Rule(allows=False, pattern="/a", line=3), Rule(allows=True, pattern="/a*", line=4))]
 

@@ -1,25 +1,25 @@
-"""Thicket: few rules tried, many looked up, crowds walked together, and the same one found."""
+"""KeywordIndex: few rules tried, many looked up, buckets walked together, and the same one found."""
 
 from itertools import product
 
 import pytest
 
 from polite.robots.dialect import RFC9309
-from polite.robots.matching.keyword_index import Thicket, needle
-from polite.robots.matching.pattern import fits, grammar
+from polite.robots.matching.keyword_index import KeywordIndex, needle
+from polite.robots.matching.pattern import grammar, shape_matches
 
 WORDS = [f"{letter}{figure}word" for letter in "abcdef" for figure in "0123456789"]
 GRAMMAR = grammar(RFC9309)
 
 
-def thicket(*tails: str) -> Thicket:
+def index(*tails: str) -> KeywordIndex:
     """The rules `/*` with these behind it, the strongest first."""
-    return Thicket("/", range(len(tails)), [f"/*{tail}" for tail in tails], GRAMMAR, tails)
+    return KeywordIndex("/", range(len(tails)), [f"/*{tail}" for tail in tails], GRAMMAR, tails)
 
 
 @pytest.mark.parametrize("many", [3, 24, 25, 60])
 def test_the_strongest_that_matches_is_found_among_few_and_many(many: int) -> None:
-    words = thicket(*WORDS[:many])
+    words = index(*WORDS[:many])
 
     assert words.strongest(f"/{WORDS[2]}/{WORDS[1]}", 99) == 1
     assert words.strongest("/word", 99) == 99
@@ -27,14 +27,14 @@ def test_the_strongest_that_matches_is_found_among_few_and_many(many: int) -> No
 
 @pytest.mark.parametrize("many", [3, 60])
 def test_a_rule_no_stronger_than_the_one_known_is_left_alone(many: int) -> None:
-    words = thicket(*WORDS[:many])
+    words = index(*WORDS[:many])
 
     assert words.strongest(f"/{WORDS[2]}", 2) == 2
     assert words.strongest(f"/{WORDS[2]}", 1) == 1
 
 
 def test_rules_under_one_key_are_told_apart() -> None:
-    same = thicket(*[f"?aaaaaaa*{word}" for word in WORDS])
+    same = index(*[f"?aaaaaaa*{word}" for word in WORDS])
 
     assert same.strongest(f"/{WORDS[7]}?aaaaaaa", 99) == 99
     assert same.strongest(f"/?aaaaaaa/{WORDS[7]}", 99) == 7
@@ -43,7 +43,7 @@ def test_rules_under_one_key_are_told_apart() -> None:
 def test_a_rule_that_holds_nothing_to_look_for_is_found_in_a_crowd() -> None:
     texts = [*[f"/*{word}" for word in WORDS], "/$"]
 
-    crowd = Thicket("/", range(61), texts, GRAMMAR, [*WORDS, ""])
+    crowd = KeywordIndex("/", range(61), texts, GRAMMAR, [*WORDS, ""])
 
     assert crowd.strongest("/", 99) == 60
 
@@ -56,7 +56,7 @@ def test_the_needle_is_the_longest_piece() -> None:
 def test_keys_of_any_length_are_found_under_one_character() -> None:
     lengths = ["a" + word[:length] for length in range(6) for word in WORDS[10:20]]
 
-    short = thicket(*dict.fromkeys(["ax", "a1x", "a12x", "a", *lengths]))
+    short = index(*dict.fromkeys(["ax", "a1x", "a12x", "a", *lengths]))
 
     assert short.strongest("/ax/and/more", 99) == 0
     assert short.strongest("/a1x/and/more", 99) == 1
@@ -64,7 +64,7 @@ def test_keys_of_any_length_are_found_under_one_character() -> None:
 
 
 def test_many_rules_about_queries_are_told_apart() -> None:
-    queries = thicket(*[f"?sort={word}&*=" for word in WORDS])
+    queries = index(*[f"?sort={word}&*=" for word in WORDS])
 
     assert queries.strongest(f"/page?sort={WORDS[30]}&by=name", 99) == 30
     assert queries.strongest(f"/page/sort={WORDS[30]}&by=name", 99) == 99
@@ -101,7 +101,7 @@ MIXED = [*[f"*{word}one" for word in WORDS], *CROWD, *[f"{n}word{n}*two" for n i
 def test_a_crowd_matches_as_each_rule_alone_does(tails: list[str], path: str) -> None:
     each = [GRAMMAR.shape(f"/*{tail}") for tail in tails]
 
-    found = thicket(*tails).strongest(path, 9_999)
+    found = index(*tails).strongest(path, 9_999)
 
-    assert found == next((rank for rank, shape in enumerate(each) if fits(shape, path)), 9_999)
-    assert thicket(*tails).strongest(path, found) == found
+    assert found == next((rank for rank, shape in enumerate(each) if shape_matches(shape, path)), 9_999)
+    assert index(*tails).strongest(path, found) == found

@@ -2,7 +2,12 @@
 
 import pytest
 
-from polite.robots.matching.normal_form import EXCLUDED_ONLY, NON_ASCII_ONLY, plain_specials, spelling
+from polite.robots.matching.normal_form import (
+    EXCLUDED_ONLY,
+    NON_ASCII_ONLY,
+    escape_normaliser,
+    plain_specials,
+)
 
 TEXT = "/%61%2a%24%27%2f%e9'\xe9 |%zz%"
 
@@ -20,7 +25,7 @@ TEXT = "/%61%2a%24%27%2f%e9'\xe9 |%zz%"
 def test_each_option_changes_its_own_characters(
     unreserved: bool, specials: bool, excluded: bool, expected: str
 ):
-    assert spelling(unreserved=unreserved, specials=specials, excluded=excluded)(TEXT) == expected
+    assert escape_normaliser(unreserved=unreserved, specials=specials, excluded=excluded)(TEXT) == expected
 
 
 def test_escapes_may_be_left_as_they_are():
@@ -29,7 +34,7 @@ def test_escapes_may_be_left_as_they_are():
 
 
 def test_every_octet_has_one_spelling_however_it_is_written():
-    normal = spelling(unreserved=True, specials=True, excluded=True)
+    normal = escape_normaliser(unreserved=True, specials=True, excluded=True)
     # Neither a rule nor a path holds the last two as they are.
     reserved = set(":/?[]@!&()+,;=%#\n")
 

@@ -1,4 +1,4 @@
-"""Patterns apart from files: spelling, precedence, and time that stays linear."""
+"""Patterns apart from files: escape_normaliser, precedence, and time that stays linear."""
 
 import time
 from dataclasses import replace
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309
-from polite.robots.matching.pattern import fits, fits_linearly, grammar, tame
+from polite.robots.matching.pattern import grammar, is_linear, shape_matches, shape_matches_linearly
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,12 @@ def test_google_escapes_a_path_only_outside_ascii():
 
 
 def test_what_repeats_its_own_start_close_by_is_not_tame():
-    assert tame("a" * 16)
-    assert tame("category-of-things")
-    assert tame("/folder/with/a/folder/far/behind")
-    assert not tame("a" * 17)
-    assert not tame("ab" * 30 + "c")
-    assert not tame("a" * 48 + "b" + "a" * 45)
+    assert is_linear("a" * 16)
+    assert is_linear("category-of-things")
+    assert is_linear("/folder/with/a/folder/far/behind")
+    assert not is_linear("a" * 17)
+    assert not is_linear("ab" * 30 + "c")
+    assert not is_linear("a" * 48 + "b" + "a" * 45)
 
 
 @given(
@@ -125,5 +125,5 @@ def test_rules_that_are_not_tame_match_what_they_matched(pieces: list[str], part
     # Long enough for the two-way search, which takes over behind 100,000 comparisons.
     long = "/" + "c" * 4_000 + path[1:]
 
-    assert fits_linearly(shape, path) == fits(shape, path)
-    assert fits_linearly(shape, long) == fits(shape, long)
+    assert shape_matches_linearly(shape, path) == shape_matches(shape, path)
+    assert shape_matches_linearly(shape, long) == shape_matches(shape, long)

@@ -1,11 +1,11 @@
-"""Screen: what passes it is disallowed by nothing."""
+"""Prefilter: what passes it is disallowed by nothing."""
 
-from polite.robots.matching.prefilter import MOST_RULES, screen
+from polite.robots.matching.prefilter import MOST_RULES, build_prefilter
 from polite.robots.parse import parse
 
 
-def test_a_screen_holds_literal_starts_and_what_else_has_to_be_looked_for():
-    made = screen(["/a", ("/", ("?sort=", "x"), False), ("/long/head", ("x",), False)], certain=True)
+def test_a_prefilter_holds_literal_starts_and_what_else_has_to_be_looked_for():
+    made = build_prefilter(["/a", ("/", ("?sort=", "x"), False), ("/long/head", ("x",), False)], certain=True)
 
     assert made.starts == ("/a",)
     assert [text for text, _ in made.shapes] == ["?sort=", "/long/head"]
@@ -21,7 +21,7 @@ def test_files_on_both_sides_of_the_limit_answer_alike():
         assert not rules.allows(f"/{many - 1}/x")
 
 
-def test_an_allow_may_overrule_what_the_screen_holds_back():
+def test_an_allow_may_overrule_what_the_prefilter_holds_back():
     rules = parse("User-agent: *\nDisallow: /a\nDisallow: /*b\nAllow: /a/c").rules_for("a")
 
     assert [rules.allows(path) for path in ("/a", "/a/c", "/a/c/b", "/b", "/c")] == [
@@ -33,7 +33,7 @@ def test_an_allow_may_overrule_what_the_screen_holds_back():
     ]
 
 
-def test_robots_txt_passes_a_screen_that_denies_everything():
+def test_robots_txt_passes_a_prefilter_that_denies_everything():
     rules = parse("User-agent: *\nDisallow: /\nDisallow: /*txt").rules_for("a")
 
     assert rules.allows("/robots.txt")

@@ -4,11 +4,11 @@ import pytest
 
 from polite.robots.dialect import CLASSIC, RFC9309
 from polite.robots.matching.pattern import grammar
-from polite.robots.matching.rule_index import Index
+from polite.robots.matching.rule_index import RuleIndex
 
 # By rank.
 TEXTS = ["/a/b/c", "/a/b*x", "/a/b", "/*y$", "/a*z", "/a", "nowhere"]
-INDEX = Index(TEXTS, grammar(RFC9309))
+INDEX = RuleIndex(TEXTS, grammar(RFC9309))
 
 
 @pytest.mark.parametrize(
@@ -39,37 +39,37 @@ def test_where_any_rule_will_do_no_stronger_one_is_looked_for():
 
 
 def test_an_index_of_nothing_finds_nothing():
-    nothing = Index([], grammar(RFC9309))
+    nothing = RuleIndex([], grammar(RFC9309))
 
     assert nothing.strongest("/a") == nothing.none == 0
 
 
 @pytest.mark.parametrize("text", ["", "*", "*$", "/", "/*"])
 def test_a_rule_that_starts_with_nothing_matches_everything(text: str):
-    assert Index([text], grammar(RFC9309)).strongest("/") == 0
+    assert RuleIndex([text], grammar(RFC9309)).strongest("/") == 0
 
 
 def test_rules_that_start_with_a_star_stand_above_all_others():
-    index = Index(["*/c$", "/a/b*", "/a/*$", "*/b"], grammar(RFC9309))
+    index = RuleIndex(["*/c$", "/a/b*", "/a/*$", "*/b"], grammar(RFC9309))
 
     assert [index.strongest(path) for path in ("/c", "/a/b", "/a/", "/b", "/d")] == [0, 1, 2, 3, 4]
 
 
 def test_a_head_is_known_by_what_its_escapes_stand_for():
-    index = Index(["/a%2Ab*c", "/a%24", "/a$"], grammar(RFC9309))
+    index = RuleIndex(["/a%2Ab*c", "/a%24", "/a$"], grammar(RFC9309))
 
     assert [index.strongest(path) for path in ("/a*bc", "/a$b", "/a", "/axbc")] == [0, 1, 2, 3]
 
 
 def test_without_wildcards_a_star_is_a_character():
-    index = Index(["/a*b", "/a$", "/a"], grammar(CLASSIC))
+    index = RuleIndex(["/a*b", "/a$", "/a"], grammar(CLASSIC))
 
     assert [index.strongest(path) for path in ("/a*b", "/a$x", "/axb", "/b")] == [0, 1, 2, 3]
 
 
 def test_many_heads_with_wildcards_each_answer_for_themselves():
     texts = [f"/{head}*{number}" for head in "abc" for number in range(100, 140)]
-    index = Index(texts, grammar(RFC9309))
+    index = RuleIndex(texts, grammar(RFC9309))
 
     assert index.strongest("/b/120") == 60
     assert index.strongest("/d/120") == 120

@@ -10,7 +10,7 @@ import pytest
 
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.errors import Disallowed
-from polite.robots.matching import shift_and as loom
+from polite.robots.matching import shift_and
 from polite.robots.parse import parse
 from polite.robots.rules import RuleSet
 
@@ -220,8 +220,8 @@ class CountedWords(int):
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
-    where = loom._where
-    monkeypatch.setattr(loom, "_where", lambda *given: CountedWords(where(*given)))
+    where = shift_and._where
+    monkeypatch.setattr(shift_and, "_where", lambda *given: CountedWords(where(*given)))
     STEPS.taken = 0
     yield STEPS
     standing.cache_clear()

@@ -4,9 +4,9 @@ from itertools import permutations
 
 import pytest
 
+from polite.robots.decision import Decision
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
 from polite.robots.parse import parse
-from polite.robots.rules import Decision
 
 NEWER = [GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE]
 newer_dialects = pytest.mark.parametrize("dialect", NEWER, ids=lambda dialect: dialect.name)
