@@ -170,7 +170,7 @@ NEVER_SUSPEND = {
     "origins.py: await self._standing_of(origin, sound, before)",
     # What is done after a failure: that would be the second.
     "compose.py: await file.close()",
-    # Nobody is out when a crawl ends by itself; tests/frontier/test_frontier.py drains.
+    # No task is in flight when a crawl ends by itself; tests/frontier/test_lifecycle.py drains.
     "frontier.py: await self._desk.nothing_out.wait()",
 }
 # What waits for a frontier's file: tests/frontier/durable/test_store.py, and the kills.

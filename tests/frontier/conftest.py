@@ -1,0 +1,57 @@
+"""A frontier in memory and one in a file: a test that takes `opened` runs with each."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import polite
+from polite.frontier.frontier import Frontier
+from tests.frontier.support import Drained, Opened, rows_in_file
+from tests.support import scripted_gate
+
+
+@pytest.fixture(params=["in memory", "in a file"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str | None:
+    """The frontier's `store` option: None, or a new file."""
+    return None if request.param == "in memory" else str(tmp_path / "queue.sqlite")
+
+
+@pytest.fixture
+def opened(store: str | None) -> Opened:
+    """`opened(script, frontier={...}, **options)`: a frontier and its gate, which takes the other options."""
+
+    @asynccontextmanager
+    async def opened(
+        script: Any = None, *, frontier: dict[str, Any] | None = None, **options: Any
+    ) -> AsyncIterator[tuple[Frontier, polite.Gate]]:
+        async with (
+            scripted_gate(script, **options) as gate,
+            polite.open_frontier(gate, store=store, **(frontier or {})) as queue,
+        ):
+            yield queue, gate
+
+    return opened
+
+
+@pytest.fixture
+def drained(store: str | None) -> Drained:
+    """`await drained(frontier)`: the tasks that were left at its end, from `drain()` or from the file."""
+
+    async def drained(frontier: Frontier) -> list[Any]:
+        left: list[Any] = await frontier.drain()
+        if store is None:
+            return left
+        assert left == []
+        rows = await rows_in_file(
+            frontier, "SELECT text || path, tries, payload, number FROM tasks JOIN origins ON id = origin"
+        )
+        return [
+            SimpleNamespace(url=row[0], tries=row[1], payload=row[2] and json.loads(row[2])) for row in rows
+        ]
+
+    return drained

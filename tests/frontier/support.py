@@ -1,0 +1,50 @@
+"""What tests of the frontier share: the types of their fixtures, and what may be read of a frontier's file."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+import polite
+from polite.frontier.frontier import Frontier
+from tests.support import expect_no_other_tasks, fetch_all
+
+Opened = Callable[..., AbstractAsyncContextManager[tuple[Frontier, polite.Gate]]]
+Drained = Callable[[Frontier], Awaitable[list[Any]]]
+
+# A frontier in a file does this in another way: tests/frontier/durable has its tests.
+memory_only = pytest.mark.parametrize("store", ["in memory"], indirect=True)
+
+
+async def expect_a_healthy_frontier(frontier: Frontier, urls: set[str], fetched: list[str]) -> None:
+    """Require that all that is left can be fetched, that nothing is lost, and that no asyncio task is left."""
+    frontier.close()
+    async with asyncio.timeout(100_000):
+        fetched += await fetch_all(frontier)
+        await frontier.join()
+    assert set(fetched) == urls
+    assert (frontier.waiting, frontier.out) == (0, 0)
+    await expect_no_other_tasks()
+
+
+async def rows_in_file(frontier: Frontier, query: str) -> list[Any]:
+    """Return what the frontier's file holds, once all changes are written."""
+    batches: Any = frontier._stock._batches
+    while batches._busy is not None or batches.batch:
+        if batches._busy is None:
+            batches._flush()
+        if batches._busy is not None:
+            await asyncio.wait([batches._busy])
+    return await batches.run(lambda: batches._file._database._connection.execute(query).fetchall())
+
+
+def turns_of(gate: polite.Gate) -> Any:
+    """Return the object through which a gate and its frontiers request turns."""
+    return gate._turns
+
+
+def stop(frontier: Frontier, error: Exception) -> None:
+    """End a frontier with an error, in this step."""
+    frontier._desk.stop(error)

@@ -1,0 +1,159 @@
+"""`put` waits for capacity (`max_waiting`), in the order of calls, and no slot is lost."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import polite
+from polite.events import Event, Granted, Refused
+from polite.frontier.frontier import Frontier, FrontierClosed
+from polite.task import Admission
+from tests.frontier.support import Opened
+from tests.support import RULES, A, fetch_all
+
+pytestmark = pytest.mark.virtual_time
+
+
+async def fetch_all_and_close(frontier: Frontier) -> list[str]:
+    frontier.close()
+    return await fetch_all(frontier)
+
+
+async def test_put_waits_for_capacity_in_the_order_of_calls(opened: Opened) -> None:
+    async with opened(frontier={"max_waiting": 2}) as (frontier, _):
+        await frontier.put_many([f"{A}/1", f"{A}/2"])
+        putters = [asyncio.create_task(frontier.put(f"{A}/{n}")) for n in (3, 4)]
+        done = []
+        for _ in range(2):
+            async with await anext(frontier):
+                await asyncio.sleep(0)
+            done.append([putter.done() for putter in putters])
+
+    assert done == [[True, False], [True, True]]
+    assert frontier.waiting == 2
+
+
+async def test_put_raises_overloaded_when_asked_not_to_wait(opened: Opened) -> None:
+    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
+        await frontier.put(f"{A}/1")
+
+        with pytest.raises(polite.Overloaded, match="max_waiting=1") as refusal:
+            await frontier.put(f"{A}/2", wait=False)
+
+        assert refusal.value.url == f"{A}/2"
+        assert await frontier.put(f"{A}/1", wait=False) is Admission.DUPLICATE
+
+
+async def test_a_putter_that_is_cancelled_passes_its_slot_on(opened: Opened) -> None:
+    putters: list[asyncio.Task[Any]] = []
+
+    def cancel_first(event: Event) -> None:
+        if isinstance(event, Granted) and event.url == f"{A}/1":
+            putters[0].cancel()
+
+    async with opened(frontier={"max_waiting": 1}, listener=cancel_first) as (frontier, _):
+        await frontier.put(f"{A}/1")
+        putters += [asyncio.create_task(frontier.put(f"{A}/{n}")) for n in (2, 3)]
+        async with await anext(frontier):
+            assert await putters[1] is Admission.WAITING
+
+        assert await fetch_all_and_close(frontier) == [f"{A}/3"]
+        assert putters[0].cancelled()
+        await frontier.join()
+
+
+async def test_a_putter_that_is_cancelled_while_it_waits_leaves_no_trace(opened: Opened) -> None:
+    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
+        await frontier.put(f"{A}/1")
+        putter = asyncio.create_task(frontier.put(f"{A}/2"))
+        await asyncio.sleep(0)
+        putter.cancel()
+        await asyncio.wait([putter])
+
+        assert await fetch_all_and_close(frontier) == [f"{A}/1"]
+        assert frontier.waiting == 0
+
+
+async def test_a_slot_granted_to_a_cancelled_putter_is_free_again_for_join(opened: Opened) -> None:
+    putters: list[asyncio.Task[Any]] = []
+
+    async with opened(frontier={"max_waiting": 1}, listener=lambda _: [p.cancel() for p in putters]) as (
+        frontier,
+        _,
+    ):
+        await frontier.put(f"{A}/1")
+        await asyncio.sleep(0.5)
+        putters += [asyncio.create_task(frontier.put(f"{A}/2"))]
+        async with await anext(frontier):
+            pass
+        async with asyncio.timeout(10):
+            await frontier.join()
+
+    assert frontier.waiting == 0
+    assert putters[0].cancelled()
+
+
+async def test_the_last_slot_granted_to_a_cancelled_putter_ends_join(opened: Opened) -> None:
+    putters: list[asyncio.Task[Any]] = []
+
+    def cancel(event: Event) -> None:
+        if isinstance(event, Refused) and event.url.endswith("/2"):
+            putters[0].cancel()
+
+    async with opened({f"{A}/robots.txt": RULES}, frontier={"max_waiting": 2}, listener=cancel) as (
+        frontier,
+        _,
+    ):
+        await frontier.put_many([f"{A}/private/1", f"{A}/private/2"])
+        putters.append(asyncio.create_task(frontier.put(f"{A}/3")))
+        async with asyncio.timeout(10):
+            await frontier.join()
+
+    assert putters[0].cancelled()
+    assert (frontier.refused, frontier.waiting) == (2, 0)
+
+
+async def test_of_two_putters_that_wait_with_the_same_url_one_puts_it(opened: Opened) -> None:
+    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
+        await frontier.put(f"{A}/1")
+        putters = [asyncio.create_task(frontier.put(f"{A}/2")) for _ in range(2)]
+        await asyncio.sleep(0)
+        for _ in range(2):
+            async with await anext(frontier):
+                pass
+
+        assert await asyncio.gather(*putters) == [Admission.WAITING, Admission.DUPLICATE]
+        await frontier.join()
+
+
+async def test_closing_ends_the_wait_for_capacity(opened: Opened) -> None:
+    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
+        await frontier.put(f"{A}/1")
+        putters = [asyncio.create_task(frontier.put(f"{A}/{n}")) for n in (2, 3)]
+        await asyncio.sleep(0)
+        putters[1].cancel()
+        frontier.close()
+        results = await asyncio.gather(*putters, return_exceptions=True)
+
+        assert [type(result) for result in results] == [FrontierClosed, asyncio.CancelledError]
+        assert await fetch_all(frontier) == [f"{A}/1"]
+
+
+async def test_a_slot_that_is_granted_in_the_step_of_closing_is_not_taken(opened: Opened) -> None:
+    frontiers: list[Frontier] = []
+
+    def close(event: Event) -> None:
+        if isinstance(event, Granted):
+            frontiers[0].close()
+
+    async with opened(frontier={"max_waiting": 1}, listener=close) as (frontier, _):
+        frontiers.append(frontier)
+        await frontier.put(f"{A}/1")
+        putter = asyncio.create_task(frontier.put(f"{A}/2"))
+        fetched = await fetch_all(frontier)
+        with pytest.raises(FrontierClosed):
+            await putter
+
+    assert fetched == [f"{A}/1"]
+    assert frontier.waiting == 0

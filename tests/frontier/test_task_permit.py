@@ -1,0 +1,114 @@
+"""A `TaskPermit`: it carries its task, and its misuse is an error, not a deadlock."""
+
+import asyncio
+import gc
+from typing import Any
+
+import pytest
+
+import polite
+from polite.errors import PermitMisused
+from polite.events import Event, Granted
+from tests.frontier.support import Opened
+from tests.support import A, now
+
+pytestmark = pytest.mark.virtual_time
+
+
+async def test_a_permit_carries_its_task(opened: Opened) -> None:
+    payload = {"from": [f"{A}/", None], "weight": 0.5}
+
+    async with opened() as (frontier, _):
+        await frontier.put(f"{A}/x#part", priority=2.5, depth=3, deadline=9.0, payload=payload)
+        permit = await anext(frontier)
+
+    task = permit.task
+    assert (permit.url, task.url, task.origin) == (f"{A}/x", f"{A}/x", polite.Origin.of(A))
+    assert (task.number, task.priority, task.depth, task.deadline, task.tries) == (1, 2.5, 3, 9.0, 0)
+    assert task.payload == payload
+
+
+async def test_retry_is_for_inside_the_block(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(A)
+        permit = await anext(frontier)
+        with pytest.raises(polite.PermitMisused, match="outside"):
+            permit.retry()
+        with pytest.raises(polite.PermitMisused, match="outside"):
+            permit.report(status=200)
+        async with permit:
+            with pytest.raises(polite.InvalidOption, match="after"):
+                permit.retry(after=-1)
+        with pytest.raises(polite.PermitMisused, match="outside"):
+            permit.retry()
+        with pytest.raises(polite.PermitMisused, match="twice"):
+            await permit.__aenter__()
+
+    assert frontier.done == 1
+
+
+async def test_a_permit_that_is_dropped_unentered_gives_turn_and_task_back(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(A)
+        permit = await anext(frontier)
+        del permit
+        async with asyncio.timeout(1):
+            permit = await anext(frontier)
+
+    assert (permit.task.tries, now()) == (0, 1.0)
+
+
+async def test_a_permit_that_outlives_its_loop_is_dropped_silently(opened: Opened) -> None:
+    async def given() -> Any:
+        async with opened() as (frontier, _):
+            await frontier.put(A)
+            return await anext(frontier)
+
+    from polite.testing import VirtualTimeLoop
+
+    def elsewhere() -> None:
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            permit = runner.run(given())
+        del permit
+        gc.collect()
+
+    await asyncio.to_thread(elsewhere)
+
+
+@pytest.mark.parametrize("times", [0, 1])
+async def test_a_permit_left_without_being_entered_or_twice_is_misused_and_counts_nothing(
+    opened: Opened, times: int
+) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put_many([f"{A}/1", f"{A}/2"])
+        permit = await anext(frontier)
+        for _each in range(times):
+            async with permit:
+                pass
+
+        with pytest.raises(polite.PermitMisused, match="left without being entered, or twice"):
+            await permit.__aexit__(None, None, None)
+
+        assert (frontier.waiting, frontier.out, frontier.done) == (1, 1 - times, times)
+
+
+async def test_a_listener_is_told_how_long_a_task_waited(opened: Opened) -> None:
+    events: list[Event] = []
+
+    async with opened(listener=events.append) as (frontier, _):
+        await frontier.put(A)
+        await anext(frontier)
+
+    assert [event for event in events if isinstance(event, Granted)] == [Granted(f"{A}/", 1.0)]
+
+
+async def test_a_permit_asked_for_inside_a_frontiers_permit_of_its_origin_is_an_error_and_no_hang(
+    opened: Opened,
+) -> None:
+    async with opened() as (frontier, gate):
+        await frontier.put(A)
+        async with await anext(frontier) as permit:
+            with pytest.raises(PermitMisused, match="leave that block first"):
+                async with gate.permit(f"{A}/other"):
+                    pass
+            permit.report(status=200)

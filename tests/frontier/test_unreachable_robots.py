@@ -1,0 +1,229 @@
+"""An origin whose robots.txt cannot be fetched: it is postponed, tried again, and dropped after `max_robots_tries`."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import polite
+from polite.events import Dropped, Event, OriginPostponed, RobotsFetched
+from polite.frontier.frontier import Frontier
+from polite.robots.fetching.exchange import Failed, Reply
+from polite.testing import LoopClock, ScriptedTransport
+from tests.frontier.support import Opened
+from tests.support import RULES, A, fetch_all, now
+
+pytestmark = pytest.mark.virtual_time
+
+
+class FailingStore:
+    """A store that cannot be read until `mended`."""
+
+    mended = False
+
+    async def load(self, origin: polite.Origin) -> None:
+        if not self.mended:
+            raise OSError("disk on fire")
+
+    async def save(self, origin: polite.Origin, snapshot: object) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+async def entered(permit: polite.TaskPermit) -> bool:
+    """Enter and leave the permit's block."""
+    async with permit:
+        return True
+
+
+async def test_tasks_wait_for_a_robots_txt_that_is_out_of_reach(opened: Opened) -> None:
+    events: list[Event] = []
+    script = {f"{A}/robots.txt": [Reply(500), Failed(polite.Reason.TIMEOUT), RULES]}
+
+    async with opened(script, listener=events.append) as (frontier, _):
+        await frontier.put_many([f"{A}/1", f"{A}/2", f"{A}/private"])
+        frontier.close()
+        fetched = await fetch_all(frontier)
+
+    assert fetched == [f"{A}/1", f"{A}/2"]
+    put_off = [event for event in events if isinstance(event, OriginPostponed)]
+    assert [(event.origin, event.tasks) for event in put_off] == [(A, 3), (A, 3)]
+    assert put_off[0].for_s >= 5.0
+    assert (frontier.done, frontier.refused) == (2, 1)
+
+
+async def test_the_tasks_of_an_origin_out_of_reach_are_dropped_in_the_end_and_may_be_put_again(
+    opened: Opened,
+) -> None:
+    events: list[Event] = []
+    script = {f"{A}/robots.txt": [Reply(500), Reply(500), RULES]}
+
+    async with opened(script, listener=events.append, frontier={"max_robots_tries": 2}) as (frontier, _):
+        await frontier.put_many([f"{A}/1", f"{A}/2"])
+        await frontier.join()
+        await frontier.put(f"{A}/1", again=True)
+        permit = await anext(frontier)
+
+    dropped = [event for event in events if isinstance(event, Dropped)]
+    assert [(event.url, event.tries) for event in dropped] == [(f"{A}/1", 0), (f"{A}/2", 0)]
+    assert frontier.dropped == 2
+    assert permit.url == f"{A}/1"
+
+
+@pytest.mark.parametrize("reason", [each for each in polite.Reason if not each.may_pass])
+async def test_what_cannot_pass_by_waiting_is_not_tried_again(opened: Opened, reason: polite.Reason) -> None:
+    events: list[Event] = []
+    robots = f"{A}/robots.txt"
+    transport = ScriptedTransport({robots: [Failed(reason)]})
+
+    async with opened(transport, listener=events.append) as (frontier, _):
+        await frontier.put_many([f"{A}/1", f"{A}/2"])
+        await frontier.join()
+        took_s = now()
+
+    assert took_s < 1
+    assert transport.asked == [robots]
+    assert [event.because for event in events if isinstance(event, Dropped)] == [reason.name] * 2
+    assert not [event for event in events if isinstance(event, OriginPostponed)]
+
+
+async def test_what_an_earlier_run_met_is_tried_again_with_the_options_of_this_one(
+    opened: Opened, tmp_path: Path
+) -> None:
+    store = str(tmp_path / "robots.sqlite")
+    refused = ScriptedTransport({f"{A}/robots.txt": [Failed(polite.Reason.ADDRESS_REFUSED)]})
+    async with opened(refused, store=store) as (_, gate):
+        await gate.check(f"{A}/1")
+    await asyncio.sleep(1)
+
+    async with opened({f"{A}/robots.txt": RULES}, store=store) as (frontier, _):
+        await frontier.put(f"{A}/1")
+        frontier.close()
+        fetched = await fetch_all(frontier)
+
+    assert fetched == [f"{A}/1"]
+    assert frontier.dropped == 0
+
+
+async def test_an_origin_that_falls_out_of_reach_has_its_allowed_tasks_dropped_too(opened: Opened) -> None:
+    policy = polite.RobotsPolicy(default_ttl=300, keep_stale=False)
+    script = {f"{A}/robots.txt": [RULES, Reply(500)]}
+
+    async with opened(script, robots=policy, frontier={"max_robots_tries": 2}) as (frontier, gate):
+        await frontier.put_many([f"{A}/{n}" for n in range(3)])
+        async with await anext(frontier):
+            pass
+        frontier.pause()
+        await asyncio.sleep(1_000)
+        frontier.resume()
+        frontier.close()
+        fetched = await fetch_all(frontier)
+        await gate.check(A)
+
+    assert fetched == []
+    assert (frontier.done, frontier.dropped) == (1, 2)
+
+
+async def test_tasks_that_were_given_up_are_saved_by_rules_that_come_before_they_are_dropped(
+    opened: Opened,
+) -> None:
+    policy = polite.RobotsPolicy(default_ttl=300, keep_stale=False)
+    script = {f"{A}/robots.txt": [RULES, Reply(500), RULES]}
+    frontiers: list[Frontier] = []
+
+    def pause_when_out_of_reach(event: Event) -> None:
+        if isinstance(event, RobotsFetched) and event.outcome == "unreachable":
+            frontiers[0].pause()
+
+    async with opened(
+        script, robots=policy, listener=pause_when_out_of_reach, frontier={"max_robots_tries": 1}
+    ) as (frontier, gate):
+        frontiers.append(frontier)
+        await frontier.put_many([f"{A}/0", f"{A}/1"])
+        async with await anext(frontier):
+            pass
+        await asyncio.sleep(1_000)
+        worker = asyncio.create_task(fetch_all(frontier))
+        await asyncio.sleep(100)
+        await gate.check(A)
+        await frontier.put(f"{A}/2")
+        frontier.close()
+        frontier.resume()
+
+        assert await worker == [f"{A}/1", f"{A}/2"]
+
+
+async def test_an_origin_asked_again_too_early_has_not_failed_twice(opened: Opened) -> None:
+    clock = LoopClock()
+
+    async with opened(
+        {f"{A}/robots.txt": [Reply(500), RULES]}, clock=clock, frontier={"max_robots_tries": 2}
+    ) as (frontier, _):
+        await frontier.put(A)
+        await asyncio.sleep(4)
+        clock.set_wall(clock.wall() - 3)
+
+        assert (await anext(frontier)).url == f"{A}/"
+
+
+async def test_a_store_that_fails_puts_the_origin_off_and_is_logged(
+    opened: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, events = FailingStore(), []
+
+    async with opened(store=store, listener=events.append) as (frontier, _):
+        await frontier.put(A)
+        await asyncio.sleep(20)
+        store.mended = True
+        await anext(frontier)
+
+    assert [event.for_s for event in events if isinstance(event, OriginPostponed)] == [5.0, 10.0, 20.0]
+    assert "disk on fire" in caplog.text
+
+
+async def test_a_store_that_fails_for_ever_drops_what_waits_for_it(
+    opened: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(store=FailingStore()) as (frontier, _):
+        await frontier.put(A)
+        await frontier.join()
+
+    assert frontier.dropped == 1
+    assert now() < 3 * 3_600
+    assert "disk on fire" in caplog.text
+
+
+async def test_only_so_many_origins_are_asked_for_robots_txt_at_one_time(opened: Opened) -> None:
+    transport = ScriptedTransport()
+    transport.hold()
+
+    async with opened(transport, frontier={"max_robots_fetches": 3}) as (frontier, _):
+        await frontier.put_many(f"https://host{n}.test/" for n in range(10))
+        await asyncio.sleep(1)
+        asked = len(transport.asked)
+        transport.let_go()
+        frontier.close()
+        fetched = await fetch_all(frontier)
+
+    assert asked == 3
+    assert len(fetched) == 10
+
+
+@pytest.mark.parametrize("opening", [1, 3])
+async def test_origins_whose_rules_become_known_while_they_wait_for_a_slot_end_no_chain(
+    opened: Opened, opening: int
+) -> None:
+    transport = ScriptedTransport()
+    transport.hold()
+    urls = [f"https://host{number}.test/" for number in range(60)]
+    async with opened(transport, frontier={"max_robots_fetches": opening}) as (frontier, gate):
+        await frontier.put_many(urls)
+        frontier.close()
+        known = [asyncio.create_task(gate.check(url)) for url in urls[10:50]]
+        await asyncio.sleep(5)
+        transport.let_go()
+        await asyncio.gather(*known)
+        async with asyncio.timeout(1_000):
+            given = [permit.url async for permit in frontier if await entered(permit)]
+
+    assert sorted(given) == sorted(urls)
