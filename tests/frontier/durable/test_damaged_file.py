@@ -25,11 +25,6 @@ pytestmark = pytest.mark.virtual_time
 TASKS = {f"https://h{n % 5}.test/page/{n}": {"n": n, "text": "x" * (n % 7)} for n in range(40)}
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "queue.sqlite"
-
-
 def frontier(gate: polite.Gate, path: Path) -> Any:
     return polite.open_frontier(gate, store=path, scheduler=schedulers.Priority(), max_active_origins=3)
 

@@ -32,11 +32,6 @@ ORDERS: list[Callable[[], Any]] = [
 ]
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "queue.sqlite"
-
-
 def run(work: Coroutine[Any, Any, Any], delay: Callable[[], float] = lambda: 0.01) -> Any:
     """In virtual time; each commit takes `delay()` seconds."""
     with asyncio.Runner(loop_factory=lambda: OverlappingLoop(delay)) as runner:

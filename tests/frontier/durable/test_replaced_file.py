@@ -16,11 +16,6 @@ from polite.frontier.sqlite.database import QueueFile
 from polite.stores.lock import FileLock
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "queue.sqlite"
-
-
 def queue(path: Path) -> QueueFile:
     return QueueFile(path, order="fifo", window=32, max_done=100)
 

@@ -20,11 +20,6 @@ SLOW = Reply(200, b"User-agent: *\nCrawl-delay: 30\nDisallow: /private\n")
 DAY = 86_400.0
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "queue.sqlite"
-
-
 @contextmanager
 def slow_file(seconds: float = 0.02) -> Iterator[asyncio.Runner]:
     """A loop in which each commit takes so long."""

@@ -1,0 +1,196 @@
+"""A frontier in a file holds a limited number of tasks and origins in memory, and every task is given out."""
+
+import asyncio
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import polite
+from polite import schedulers
+from polite.events import Dropped, Event, OriginPostponed, Refused
+from polite.frontier.durable import store as reserve
+from polite.frontier.durable.active_origin import MOST
+from polite.robots.fetching.exchange import Reply
+from polite.task import Admission
+from polite.testing import LoopClock
+from tests.frontier.durable.support import (
+    fetch,
+    in_memory,
+    opened,
+    task_store,
+    urls_of,
+)
+from tests.support import RULES, A, B, now
+
+pytestmark = pytest.mark.virtual_time
+
+
+async def test_only_the_first_tasks_of_an_origin_are_in_memory(path: Path) -> None:
+    async with opened(path) as frontier:
+        await frontier.put_many(f"{A}/{n}" for n in range(600))
+        await frontier.put_many(f"{B}/{n}" for n in range(5))
+        frontier.pause()
+        await asyncio.sleep(10)
+        held = len(in_memory(frontier)[polite.Origin.of(A)].here)
+        frontier.resume()
+        frontier.close()
+        fetched = await urls_of(frontier)
+
+    assert held <= MOST
+    assert [url for url in fetched if url.startswith(A)] == [f"{A}/{n}" for n in range(600)]
+    assert len(fetched) == 605
+
+
+async def test_a_flood_of_better_tasks_leaves_memory_bounded_and_loses_nothing(path: Path) -> None:
+    async with opened(path, scheduler=schedulers.Priority()) as frontier:
+        await frontier.put(f"{A}/first")
+        await asyncio.sleep(5)
+        for number in range(600):
+            await frontier.put(f"{A}/{number}", priority=number)
+        held = len(in_memory(frontier)[polite.Origin.of(A)].here)
+        frontier.close()
+        fetched = await urls_of(frontier)
+
+    assert held == MOST
+    assert sorted(fetched) == sorted([f"{A}/first", *(f"{A}/{n}" for n in range(600))])
+
+
+async def test_only_so_many_origins_are_in_memory_and_all_have_their_turn(path: Path) -> None:
+    most = 0
+    async with opened(path, max_active_origins=3) as frontier:
+        await frontier.put_many(f"https://big{n % 3}.test/{n}" for n in range(450))
+        await frontier.put_many(f"https://host{n % 20}.test/{n}" for n in range(60))
+        frontier.close()
+        fetched = []
+        async for permit in frontier:
+            async with permit:
+                most = max(most, len(in_memory(frontier)))
+                fetched.append(permit.url)
+                permit.report(status=200)
+
+    assert most == 3
+    assert len(fetched) == 510
+    # The large origins, put first, left memory after a batch of tasks: their tasks come last.
+    assert all("big" in url for url in fetched[-200:])
+
+
+async def test_what_ended_while_a_load_was_under_way_does_not_come_again(path: Path) -> None:
+    async with opened(path) as frontier:
+        await frontier.put_many([f"{A}/1", f"{A}/2", f"{A}/3"])
+        async with await anext(frontier) as permit:
+            await asyncio.sleep(1)
+        window = in_memory(frontier)[polite.Origin.of(A)]
+        # As a query found it a moment before the block was left.
+        task_store(frontier)._windows._loaded(
+            window, [(permit.task.number, "/1", 0, 0, None, None, 0, None)], 1
+        )
+        frontier.close()
+
+        assert await urls_of(frontier) == [f"{A}/2", f"{A}/3"]
+
+
+async def test_an_unreachable_origin_leaves_its_slot_in_memory_to_another(path: Path) -> None:
+    events: list[Event] = []
+    script = {f"{A}/robots.txt": [Reply(500), Reply(500), RULES]}
+    async with opened(path, script, max_active_origins=1, listener=events.append) as frontier:
+        await frontier.put_many([f"{A}/1", f"{A}/2", f"{B}/1"])
+        frontier.close()
+        fetched = await fetch(frontier)
+
+    put_off = [event for event in events if isinstance(event, OriginPostponed)]
+    assert [url for _, url in fetched] == [f"{B}/1", f"{A}/1", f"{A}/2"]
+    assert len(put_off) == 2
+    assert fetched[0][0] < put_off[0].for_s
+    assert fetched[1][0] >= put_off[0].for_s + put_off[1].for_s
+
+
+async def test_all_tasks_of_an_origin_out_of_reach_are_dropped_those_in_the_file_too(path: Path) -> None:
+    events: list[Event] = []
+    script = {f"{A}/robots.txt": Reply(500)}
+    async with opened(path, script, max_robots_tries=2, listener=events.append) as frontier:
+        await frontier.put_many(f"{A}/{n}" for n in range(1_300))
+        async with asyncio.timeout(100_000):
+            await frontier.join()
+
+    assert sum(isinstance(event, Dropped) for event in events) == 1_300
+    assert (frontier.dropped, frontier.waiting) == (1_300, 0)
+
+
+async def test_refusals_are_told_one_by_one_when_tasks_come_into_memory(path: Path) -> None:
+    events: list[Event] = []
+    async with opened(path, {f"{A}/robots.txt": RULES}, listener=events.append) as frontier:
+        await frontier.put_many(f"{A}/private/{n}" for n in range(100))
+        await frontier.put(f"{A}/public")
+        frontier.close()
+        fetched = await urls_of(frontier)
+
+    refused = [event for event in events if isinstance(event, Refused)]
+    assert fetched == [f"{A}/public"]
+    assert {event.url for event in refused} == {f"{A}/private/{n}" for n in range(100)}
+    assert {event.line for event in refused} == {2}
+    assert frontier.refused == 100
+
+
+async def test_many_tasks_whose_time_comes_at_once_all_come(path: Path) -> None:
+    clock = LoopClock()
+    async with opened(path, clock=clock) as frontier:
+        await frontier.put_many(
+            (f"https://host{n % 500}.test/{n}" for n in range(3_000)), not_before=clock.wall() + 50
+        )
+        await frontier.put(f"{A}/now")
+        frontier.close()
+
+        async def worker() -> list[tuple[float, str]]:
+            return await fetch(frontier)
+
+        fetched = [each for some in await asyncio.gather(*(worker() for _ in range(600))) for each in some]
+
+    assert len(fetched) == 3_001
+    assert min(at for at, url in fetched if "host" in url) >= 50.0
+    # Two gaps of a second after robots.txt's, and so on: as fast as may be.
+    assert max(at for at, _ in fetched) == pytest.approx(50.0 + 6.0)
+
+
+async def test_a_time_beyond_the_longest_timer_comes(path: Path) -> None:
+    clock = LoopClock()
+    async with opened(path, clock=clock) as frontier:
+        await frontier.put(A, not_before=clock.wall() + 3 * reserve._LONGEST_S)
+        await anext(frontier)
+
+    assert now() == pytest.approx(3 * reserve._LONGEST_S + 1.0, abs=0.01)
+
+
+async def test_every_delay_is_kept_with_few_origins_in_memory(path: Path) -> None:
+    hits: dict[str, list[float]] = {}
+    async with opened(path, max_active_origins=7, scheduler=schedulers.RoundRobin()) as frontier:
+        await frontier.put_many(f"https://host{n % 30}.test/{n}" for n in range(1_500))
+        frontier.close()
+
+        async def worker() -> None:
+            async for permit in frontier:
+                async with permit:
+                    hits.setdefault(permit.task.origin.host, []).append(now())
+                    await asyncio.sleep(0.05)
+                    permit.report(status=200)
+
+        await asyncio.gather(*(worker() for _ in range(10)))
+
+    assert sum(map(len, hits.values())) == 1_500
+    assert all(later - earlier >= 1.0 for times in hits.values() for earlier, later in pairwise(times))
+
+
+async def test_an_origin_that_is_not_in_memory_cannot_be_put_off(path: Path) -> None:
+    async with opened(path) as frontier:
+        assert not task_store(frontier).put_off(polite.Origin.of(A), 5.0, 1)
+
+
+async def test_more_origins_than_are_remembered_are_told_apart(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polite.frontier.sqlite.database._KNOWN_ORIGINS", 3)
+    urls = [f"https://host{n % 10}.test/{n % 20}" for n in range(40)]
+    async with opened(path) as frontier:
+        admissions = await frontier.put_many(urls)
+
+    assert admissions == [Admission.WAITING] * 20 + [Admission.DUPLICATE] * 20

@@ -1,0 +1,181 @@
+"""The file of a frontier fails, or is the file of another program: the error is clear, and nothing acknowledged is lost."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import polite
+from polite.frontier.durable.batch import Batch, Put
+from polite.frontier.frontier import Frontier
+from polite.frontier.sqlite.database import QueueFile
+from polite.frontier.sqlite.schema import VERSION
+from polite.task import Admission
+from tests.frontier.durable.support import (
+    connection_of,
+    gate_of,
+    in_its_thread,
+    opened,
+    task_store,
+)
+from tests.support import A, B
+
+pytestmark = pytest.mark.virtual_time
+
+
+def fill_the_disk(frontier: Frontier) -> None:
+    connection = connection_of(frontier)
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+
+
+def test_a_batch_that_fails_leaves_the_counts_as_they_were(path: Path) -> None:
+    file = QueueFile(path, order="fifo", window=4, max_done=10)
+    file.open(3)
+    put = Put(A, "/1", 0, 0, None, None, None, again=False, later=None)
+
+    with pytest.raises(TypeError):
+        file.apply(Batch(now=1.0, puts=[put], met=[None]))  # type: ignore[list-item]
+    answers = file.apply(Batch(now=1.0, puts=[put]))
+    file.close()
+
+    assert answers.puts == [1]
+
+
+async def test_a_file_serves_one_frontier_at_a_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polite.frontier.sqlite.database.BUSY_TIMEOUT_S", 0.01)
+    async with opened(path) as first:
+        with pytest.raises(polite.StoreFailed, match=r"queue\.sqlite: another frontier"):
+            async with opened(path):
+                pass
+        await first.put(A)
+
+
+async def test_the_file_of_a_gate_is_none_for_a_frontier(path: Path) -> None:
+    async with polite.open_gate("TestBot/1.0", store=path):
+        pass
+
+    with pytest.raises(polite.StoreFailed, match=r"keeps robots\.txt for a gate.*open_frontier"):
+        async with opened(path):
+            pass
+
+
+async def test_the_database_of_another_program_is_left_alone(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+
+    with pytest.raises(polite.StoreFailed, match="another program"):
+        async with opened(path):
+            pass
+
+
+async def test_a_file_of_a_newer_polite_is_left_alone(path: Path) -> None:
+    async with opened(path):
+        pass
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+
+    with pytest.raises(polite.StoreFailed, match="newer polite"):
+        async with opened(path):
+            pass
+
+
+async def test_a_corrupt_file_is_named_and_stays_where_it_is(path: Path) -> None:
+    path.write_bytes(b"nonsense " * 1_000)
+
+    with pytest.raises(polite.StoreFailed, match="is corrupt .*: it was left as it is"):
+        async with opened(path):
+            pass
+
+    assert path.read_bytes().startswith(b"nonsense")
+
+
+async def test_a_folder_that_is_not_there_is_named(path: Path) -> None:
+    with pytest.raises(polite.StoreFailed, match="is there such a folder"):
+        async with opened(path / "deeper" / "queue.sqlite"):
+            pass
+
+
+async def test_a_full_disk_fails_loudly_for_all_and_loses_nothing_acknowledged(path: Path) -> None:
+    acknowledged: list[str] = []
+    async with opened(path) as frontier:
+        await frontier.put(f"{A}/0", not_before=5e9)
+        worker = asyncio.create_task(frontier.join())
+        await in_its_thread(frontier, lambda: fill_the_disk(frontier))
+        with pytest.raises(polite.StoreFailed, match=r"queue\.sqlite: the disk is full"):
+            for number in range(100_000):
+                await frontier.put(f"{B}/{number}" + "x" * 500, not_before=5e9)
+                acknowledged.append(f"{B}/{number}" + "x" * 500)
+        for waiting in (worker, anext(frontier), frontier.put(f"{A}/more"), frontier.put_many([A])):
+            with pytest.raises(polite.StoreFailed):
+                await waiting
+        await frontier.drain()
+
+    async with opened(path) as frontier:
+        assert frontier.waiting == len(acknowledged) + 1
+        assert set(await frontier.put_many(acknowledged)) == {Admission.DUPLICATE}
+
+
+async def test_a_worker_whose_permit_could_not_be_written_down_gets_none(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        error = sqlite3.DatabaseError("malformed")
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+
+    async with opened(path) as frontier:
+        await frontier.put(f"{A}/1")
+        await asyncio.sleep(5)
+        monkeypatch.setattr(task_store(frontier)._file, "_applied", broken)
+        with pytest.raises(polite.StoreFailed, match="is corrupt .malformed.: it was left as it is"):
+            await anext(frontier)
+
+        assert frontier.out == 0
+
+
+async def test_a_defect_is_raised_to_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(path) as frontier:
+        monkeypatch.setattr(task_store(frontier)._file, "_call", lambda *_: 1 / 0)
+        putting = [asyncio.create_task(frontier.put(f"{A}/{n}")) for n in range(3)]
+        results = await asyncio.gather(*putting, frontier.join(), return_exceptions=True)
+
+    assert {type(result) for result in results} == {ZeroDivisionError}
+
+
+async def test_a_defect_in_what_is_done_with_the_results_is_raised_to_all(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(path) as frontier:
+        monkeypatch.setattr(task_store(frontier), "_admitted", lambda *_: 1 / 0)
+        results = await asyncio.gather(frontier.put(A), frontier.join(), return_exceptions=True)
+
+    assert {type(result) for result in results} == {ZeroDivisionError}
+    assert "the frontier failed" in caplog.text
+
+
+async def test_a_gate_that_closes_leaves_no_putter_waiting_and_what_was_done_is_written(path: Path) -> None:
+    async with opened(path) as first:
+        await first.put(f"{A}/done")
+        async with await anext(first) as permit:
+            putting = [asyncio.create_task(first.put(f"{A}/{n}")) for n in range(3)]
+            await asyncio.sleep(0)
+            await gate_of(first).close()
+            late = await asyncio.gather(*putting, return_exceptions=True)
+            permit.report(status=200)
+
+    async with opened(path) as second:
+        admissions = await second.put_many([f"{A}/done", f"{A}/0"])
+
+    assert {type(each) for each in late} == {polite.GateClosed}
+    assert (second.done, admissions[0]) == (1, Admission.DUPLICATE)
+
+
+@pytest.mark.parametrize("store", ["", ":memory:", "redis://localhost", "a\0b", 7, b"queue.sqlite"])
+async def test_what_is_no_file_is_refused(store: Any) -> None:
+    with pytest.raises(polite.InvalidOption, match="store="):
+        async with opened(store):
+            pass

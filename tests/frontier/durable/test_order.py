@@ -1,0 +1,113 @@
+"""The order of a scheduler holds for the tasks in a file as for those in memory."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import polite
+from polite import schedulers
+from tests.frontier.durable.support import fetch, in_its_thread, opened, task_store, urls_of
+from tests.support import A
+
+pytestmark = pytest.mark.virtual_time
+
+
+def with_order(order: Any) -> schedulers.Fifo:
+    scheduler = schedulers.Fifo()
+    scheduler.order = order
+    return scheduler
+
+
+async def test_the_order_may_be_another_in_the_next_run(path: Path) -> None:
+    async with opened(path, scheduler=schedulers.Deadline()) as first:
+        for number in range(100):
+            await first.put(f"{A}/{number}", priority=number * 37 % 100, depth=number * 11 % 100)
+    async with opened(path, scheduler=schedulers.Priority()) as second:
+        best = await urls_of(second, 3)
+    async with opened(path, scheduler=schedulers.BreadthFirst()) as third:
+        nearest = await urls_of(third, 3)
+
+    assert best == [f"{A}/{n}" for n in sorted(range(100), key=lambda n: -(n * 37 % 100))[:3]]
+    assert nearest == [f"{A}/{n}" for n in sorted(range(100), key=lambda n: n * 11 % 100)[:3]]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "options"),
+    [
+        (schedulers.Priority, [{"priority": -n} for n in range(400)]),
+        (schedulers.BreadthFirst, [{"depth": n} for n in range(400)]),
+        (schedulers.Deadline, [{"deadline": 1e9 + n} for n in range(399)] + [{}]),
+        (schedulers.Fifo, None),
+    ],
+)
+async def test_an_origins_tasks_come_in_the_schedulers_order_however_many_they_are(
+    path: Path, scheduler: Any, options: Any
+) -> None:
+    count = 400
+    order = [number * 171 % count for number in range(count)]
+    async with opened(path, scheduler=scheduler()) as first:
+        for number in order:
+            await first.put(f"{A}/{number}", **(options[number] if options else {}))
+    async with opened(path, scheduler=scheduler()) as second:
+        second.close()
+        fetched = await urls_of(second)
+
+    expected = range(count) if options else order
+    assert fetched == [f"{A}/{number}" for number in expected]
+
+
+async def test_what_is_put_late_and_matters_most_goes_first(path: Path) -> None:
+    async with opened(path, scheduler=schedulers.Priority()) as first:
+        await first.put_many((f"{A}/{n}" for n in range(200)), priority=1)
+    async with opened(path, scheduler=schedulers.Priority()) as second:
+        await fetch(second, 3)
+        await second.put(f"{A}/best", priority=2)
+        await second.put(f"{A}/last", priority=0)
+        second.close()
+        fetched = await urls_of(second)
+
+    assert fetched[0] == f"{A}/best"
+    assert fetched[-1] == f"{A}/last"
+
+
+async def test_the_file_has_an_index_for_the_order_of_this_run(path: Path) -> None:
+    for scheduler in (schedulers.Fifo(), schedulers.Priority(), schedulers.Deadline(), schedulers.Fifo()):
+        async with opened(path, scheduler=scheduler) as frontier:
+            file = task_store(frontier)._file
+            plan = await in_its_thread(
+                frontier,
+                lambda file=file: file._database._connection.execute(
+                    f"EXPLAIN QUERY PLAN {file._places._heads}", (1, 1)
+                ).fetchall(),
+            )
+
+        assert [row[3] for row in plan] == ["SEARCH tasks USING INDEX heads (origin=?)"]
+
+
+async def test_the_origin_with_the_best_task_comes_in_before_those_that_waited_longer(path: Path) -> None:
+    async with opened(path, scheduler=schedulers.Priority()) as first:
+        for number in range(40):
+            await first.put(f"https://host{number}.test/", priority=number)
+    async with opened(path, scheduler=schedulers.Priority(), max_active_origins=2) as second:
+        fetched = await urls_of(second, 2)
+
+    assert set(fetched) == {"https://host0.test/", "https://host39.test/"}
+
+
+async def test_an_order_that_no_file_knows_is_refused(path: Path) -> None:
+    with pytest.raises(polite.InvalidOption, match=r"Fifo\.order='alphabet'"):
+        async with opened(path, scheduler=with_order("alphabet")):
+            pass
+
+
+async def test_a_scheduler_that_names_no_order_gets_tasks_as_they_were_put(path: Path) -> None:
+    class Own:
+        def __init__(self) -> None:
+            inner = schedulers.Fifo()
+            self.add, self.ready, self.next = inner.add, inner.ready, inner.next
+
+    async with opened(path, scheduler=Own()) as frontier:
+        await frontier.put_many(f"{A}/{n}" for n in range(50))
+
+        assert await urls_of(frontier, 50) == [f"{A}/{n}" for n in range(50)]

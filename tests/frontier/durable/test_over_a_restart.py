@@ -1,0 +1,209 @@
+"""A frontier in a file over a restart: tasks, tries, counts and delays are kept."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import polite
+from polite.events import Dropped, Event, OriginPostponed
+from polite.robots.fetching.exchange import Reply
+from polite.task import Admission
+from polite.testing import LoopClock, ScriptedTransport
+from tests.frontier.durable.support import (
+    each_left,
+    fetch,
+    opened,
+    urls_of,
+)
+from tests.support import RULES, A, B, now
+
+pytestmark = pytest.mark.virtual_time
+
+
+async def test_what_was_put_waits_in_the_next_run_as_it_was_put(path: Path) -> None:
+    payload = {"from": [1, None, "x"], "é": 0.5}
+    async with opened(path) as first:
+        await first.put(f"{A}/1", priority=2.5, depth=3, deadline=4e9, not_before=5.0, payload=payload)
+        await first.put(f"{A}/2")
+
+    async with opened(path) as second:
+        waiting = second.waiting
+        second.close()
+        task, other = [permit.task async for permit in each_left(second)]
+
+    assert waiting == 2
+    assert (task.url, task.number, task.priority, task.depth) == (f"{A}/1", 1, 2.5, 3)
+    assert (task.deadline, task.not_before, task.payload, task.tries) == (4e9, 5.0, payload, 0)
+    assert (other.number, other.payload) == (2, None)
+    assert type(task.depth) is int
+
+
+async def test_numbers_go_on_where_they_were(path: Path) -> None:
+    async with opened(path) as first:
+        await first.put_many([f"{A}/1", f"{A}/1", f"{A}/2"])
+        await fetch(first, 2)
+    async with opened(path) as second:
+        await second.put(f"{A}/3")
+        permit = await anext(second)
+
+    assert permit.task.number == 3
+
+
+async def test_what_is_done_refused_or_dropped_stays_so_and_is_counted(path: Path) -> None:
+    urls = [f"{A}/1", f"{A}/private", f"{A}/dropped"]
+    async with opened(path, {f"{A}/robots.txt": RULES}, max_tries=1) as first:
+        await first.put_many(urls)
+        await fetch(first, 1)
+        async with await anext(first) as permit:
+            permit.retry()
+
+    async with opened(path) as second:
+        counts = (second.done, second.refused, second.dropped, second.waiting)
+        admissions = await second.put_many(urls)
+        again = await second.put(urls[0], again=True)
+        await second.put_many(urls)
+        second.close()
+        fetched = await urls_of(second)
+
+    assert counts == (1, 1, 1, 0)
+    assert admissions == [Admission.DUPLICATE] * 3
+    assert again is Admission.WAITING
+    assert fetched == [f"{A}/1"]
+
+
+async def test_a_task_that_was_in_flight_is_requeued_once_and_the_try_counts(path: Path) -> None:
+    async with opened(path) as first:
+        await first.put_many([f"{A}/out", f"{A}/next"])
+        permit = await anext(first)
+        await permit.__aenter__()
+
+    async with opened(path) as second:
+        second.close()
+        tasks = [(permit.task.url, permit.task.tries) async for permit in each_left(second)]
+
+    assert tasks == [(f"{A}/out", 1), (f"{A}/next", 0)]
+
+
+async def test_a_task_that_was_in_flight_too_often_is_dropped_with_an_event(path: Path) -> None:
+    events: list[Event] = []
+    async with opened(path) as frontier:
+        await frontier.put(f"{A}/deadly")
+    for _ in range(2):
+        async with opened(path, max_tries=2, listener=events.append) as frontier:
+            await (await anext(frontier)).__aenter__()
+    async with opened(path, max_tries=2, listener=events.append) as frontier:
+        counts = (frontier.waiting, frontier.dropped)
+        admission = await frontier.put(f"{A}/deadly")
+
+    assert [event for event in events if isinstance(event, Dropped)] == [
+        Dropped(f"{A}/deadly", "max_tries=2", 2)
+    ]
+    assert counts == (0, 1)
+    assert admission is Admission.DUPLICATE
+
+
+async def test_a_permit_that_was_never_entered_costs_no_try(path: Path) -> None:
+    async with opened(path) as first:
+        await first.put(A)
+        permit = await anext(first)
+        del permit
+        await asyncio.sleep(1)
+    async with opened(path) as second:
+        permit = await anext(second)
+
+    assert permit.task.tries == 0
+
+
+async def test_a_retry_and_a_time_outlive_the_run(path: Path) -> None:
+    clock = LoopClock()
+    async with opened(path, clock=clock) as first:
+        await first.put(f"{A}/late", not_before=clock.wall() + 500)
+        await first.put(f"{A}/retried")
+        async with await anext(first) as permit:
+            permit.retry(after=100)
+    async with opened(path, clock=clock) as second:
+        second.close()
+        fetched = [(now(), permit.url, permit.task.tries) async for permit in each_left(second)]
+
+    assert fetched == [(102.0, f"{A}/retried", 1), (500.0, f"{A}/late", 0)]
+
+
+async def test_a_task_retried_at_once_waits_in_the_next_run_too(path: Path) -> None:
+    async with opened(path) as first:
+        await first.put(A)
+        async with await anext(first) as permit:
+            permit.retry()
+    async with opened(path) as second:
+        permit = await anext(second)
+
+    assert permit.task.tries == 1
+
+
+@pytest.mark.parametrize(("robots", "gap"), [(b"", 1.0), (b"User-agent: *\nCrawl-delay: 60", 60.0)])
+async def test_the_first_request_of_a_run_keeps_the_gap_to_the_last_one_before(
+    path: Path, robots: bytes, gap: float
+) -> None:
+    script = {f"{A}/robots.txt": Reply(200, robots)}
+    async with opened(path, script) as first:
+        await first.put_many([f"{A}/1", f"{A}/2"])
+        await fetch(first, 1)
+    began = now()
+    transport = ScriptedTransport(script)
+    async with opened(path, transport):
+        while not transport.asked:
+            await asyncio.sleep(0.01)
+
+    assert now() - began >= gap - 0.02
+
+
+async def test_a_run_begins_when_the_delays_of_all_scopes_are_over(path: Path) -> None:
+    pacing = polite.PacingPolicy(scopes=lambda target: (target.origin, "all"))
+    async with opened(path, pacing=pacing) as first:
+        await first.put(f"{A}/1")
+        await fetch(first, 1)
+    began = now()
+    async with opened(path, pacing=pacing) as second:
+        await second.put(f"{B}/1")
+        await anext(second)
+
+    # One second after the last request, and one after robots.txt.
+    assert now() - began >= 2.0 - 1e-6
+
+
+async def test_the_file_is_free_when_the_block_is_left(path: Path) -> None:
+    async with opened(path):
+        pass
+    with closing(sqlite3.connect(path, timeout=0)) as connection:
+        (check,) = connection.execute("PRAGMA integrity_check").fetchone()
+
+    assert check == "ok"
+
+
+async def test_failures_are_counted_over_a_restart(path: Path) -> None:
+    events: list[Event] = []
+    script = {f"{A}/robots.txt": Reply(500)}
+    for run in (1, 2):
+        async with opened(path, script, max_robots_tries=3, listener=events.append) as frontier:
+            await frontier.put(f"{A}/1")
+            while sum(isinstance(event, OriginPostponed) for event in events) < run:
+                await asyncio.sleep(1)
+
+    async with opened(path, script, max_robots_tries=3, listener=events.append) as frontier:
+        async with asyncio.timeout(100_000):
+            await frontier.join()
+
+    assert sum(isinstance(event, OriginPostponed) for event in events) == 2
+    assert sum(isinstance(event, Dropped) for event in events) == 1
+
+
+async def test_of_urls_that_are_done_so_many_are_remembered_in_the_file(path: Path) -> None:
+    async with opened(path, max_done=10) as first:
+        await first.put_many(f"{A}/{n}" for n in range(15))
+        await fetch(first, 15)
+    async with opened(path, max_done=10) as second:
+        admissions = await second.put_many(f"{A}/{n}" for n in range(15))
+
+    assert admissions == [Admission.WAITING] * 5 + [Admission.DUPLICATE] * 10

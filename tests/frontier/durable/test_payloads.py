@@ -1,0 +1,100 @@
+"""Numbers and payloads: what a file can hold is read as it was put, what it cannot hold is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import polite
+from polite import schedulers
+from polite.frontier.durable import task_row
+from tests.frontier.durable.support import connection_of, in_its_thread, opened, urls_of
+from tests.support import A
+
+pytestmark = pytest.mark.virtual_time
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for level in range(depth):
+        value = [value] if level % 2 else {"in": value}
+    return value
+
+
+@pytest.mark.parametrize("payload", [object(), {1, 2}, (1, 2), {1: "a"}, float("nan"), b"octets"])
+async def test_a_payload_that_would_not_be_read_as_it_was_put_is_refused_by_its_type(
+    path: Path, payload: Any
+) -> None:
+    async with opened(path) as frontier:
+        with pytest.raises(
+            polite.InvalidOption, match=f"payload of type {type(payload).__name__}"
+        ) as refusal:
+            await frontier.put(A, payload=payload)
+
+        assert refusal.value.url == f"{A}/"
+        assert frontier.waiting == 0
+        await frontier.join()
+
+
+@pytest.mark.parametrize("scheduler", [schedulers.Priority, schedulers.BreadthFirst, schedulers.Deadline])
+@pytest.mark.parametrize("name", ["priority", "depth", "not_before", "deadline"])
+@pytest.mark.parametrize(
+    "value",
+    [-(2**63), 2**63, 2**63 - 1, 1 - 2**63, 2**53 + 1, 10**400, 1.8e308, -1.7e308, 1.7e308, 5e-324, -0.0],
+)
+async def test_a_number_is_refused_when_it_is_put_or_read_as_it_was_put(
+    path: Path, scheduler: Any, name: str, value: float
+) -> None:
+    try:
+        async with opened(path, scheduler=scheduler()) as first:
+            await first.put(f"{A}/odd", **{name: value})
+            refused = False
+    except polite.InvalidOption:
+        refused = True
+    async with opened(path, scheduler=scheduler(), pacing=polite.PacingPolicy(min_delay=0.0)) as second:
+        await second.put(f"{A}/other")
+        rows = await in_its_thread(
+            second,
+            lambda: connection_of(second).execute("SELECT * FROM tasks WHERE path = '/odd'").fetchall(),
+        )
+        permit = await anext(second)
+
+    assert permit.url in (f"{A}/odd", f"{A}/other")
+    assert refused == (not rows)
+    assert refused or value in rows[0]
+
+
+async def test_a_number_that_a_file_cannot_hold_leaves_the_frontier_as_it_was(path: Path) -> None:
+    async with opened(path, scheduler=schedulers.Priority()) as frontier:
+        with pytest.raises(polite.InvalidOption, match=r"priority=-9223372036854775808: an integer from"):
+            await frontier.put(f"{A}/1", priority=-(2**63))
+        await frontier.put(f"{A}/2")
+        frontier.close()
+
+        assert await urls_of(frontier) == [f"{A}/2"]
+
+
+@pytest.mark.parametrize(
+    ("payload", "why"),
+    [
+        ("x" * (task_row.PAYLOAD_LIMIT - 1), "octets of JSON"),
+        (nested(101), "nested deeper than the limit of 100"),
+        (nested(100_000), "recursion"),
+    ],
+)
+async def test_a_payload_too_large_or_too_deep_is_refused(path: Path, payload: Any, why: str) -> None:
+    async with opened(path) as frontier:
+        with pytest.raises(polite.InvalidOption, match=why):
+            await frontier.put(A, payload=payload)
+
+        assert frontier.waiting == 0
+
+
+@pytest.mark.parametrize(
+    "payload", [nested(100), "x" * 100_000, [[]] * 200, "[" * 1_000, -0.0, 2**63, 10**400, 1.7e308]
+)
+async def test_a_payload_within_the_limits_is_read_as_it_was_put(path: Path, payload: Any) -> None:
+    async with opened(path) as first:
+        await first.put(A, payload=payload)
+    async with opened(path) as second:
+        assert (await anext(second)).task.payload == payload
