@@ -173,7 +173,7 @@ NEVER_SUSPEND = {
     # No task is in flight when a crawl ends by itself; tests/frontier/test_lifecycle.py drains.
     "frontier.py: await self._desk.nothing_out.wait()",
 }
-# What waits for a frontier's file: tests/frontier/durable/test_store.py, and the kills.
+# tests/frontier/durable and the kill tests have the awaits of a frontier's file.
 FOR_A_FILE = {
     "compose.py: await reserve.begin(frontier._desk)",
     "compose.py: await reserve.close()",
