@@ -1,4 +1,4 @@
-"""`polite diff`: which URLs two robots.txt decide differently, for whom; by effect and not by text."""
+"""`polite diff`: print which URLs two robots.txt files decide differently, and for which agents."""
 
 import argparse
 import json
@@ -19,11 +19,11 @@ from polite.robots.decision import Decision
 from polite.robots.parse import parse
 from polite.robots.rules import RuleSet
 
-# Names in a file: more are not compared, which is said.
-_MOST_AGENTS = 1_000
+# The limit on agents named in the files that are compared; a message says if there are more.
+_MAX_AGENTS = 1_000
 _LONGEST_NAME = 128
 _CHUNK = 65_536
-# All agents are compared for so many URLs, or so many characters of them, at a time.
+# URLs, and their characters, that are compared for all agents at a time.
 _BATCH = 10_000
 _BATCH_SIZE = 4_194_304
 _NAME = re.compile(r"[A-Za-z0-9_-]*[A-Za-z][A-Za-z0-9_-]*")
@@ -31,7 +31,7 @@ _WORDS = {True: "allowed", False: "disallowed"}
 
 
 class _Change(NamedTuple):
-    """A URL that two files decide differently."""
+    """A URL that the two files decide differently."""
 
     url: str
     before: Decision
@@ -39,36 +39,42 @@ class _Change(NamedTuple):
 
 
 def diff(options: argparse.Namespace) -> Exit:
-    """Print each change of a verdict; 1 when there are any, 2 when a URL was none."""
-    old, new = (parse(file.octets(name), options.dialect).bindings() for name in (options.old, options.new))
+    """Print each changed decision. Return 1 if there are any, 2 if a URL is invalid."""
+    old, new = (
+        parse(file.read_octets(name), options.dialect).bindings() for name in (options.old, options.new)
+    )
     agents = list(_agents(options, old, new))
     show = _as_json if options.json else _as_text
     status = Exit.ALLOWED
-    reader = _Paths(urls.each(_lines(options.urls)))
+    reader = _Paths(urls.parse_lines(_lines(options.urls)))
     for paths in reader.batches():
         for name, change in _changes(paths, agents, old, new):
             print(show(name, change))
             status = Exit.DISALLOWED
-    return Exit.USAGE if reader.spoiled else status
+    return Exit.USAGE if reader.invalid else status
 
 
 class _Paths:
-    """The URLs of a list with their paths, a batch at a time. `spoiled`: whether a line was no URL."""
+    """The URLs of a list with their paths, in batches.
+
+    Attributes:
+        invalid: whether a line so far was not a URL.
+    """
 
     def __init__(self, listed: Iterable[str | InvalidURL]) -> None:
         self._listed = listed
-        self.spoiled = False
+        self.invalid = False
 
     def batches(self) -> Iterator[list[tuple[str, str]]]:
         batch: list[tuple[str, str]] = []
         size = 0
         for each in self._listed:
             try:
-                url = urls.valid(each)
+                url = urls.require_url(each)
                 batch.append((url, url if url.startswith("/") else Target.of(url).path))
             except InvalidURL as error:
                 print(f"polite: {error}", file=sys.stderr)
-                self.spoiled = True
+                self.invalid = True
                 continue
             size += len(url)
             if len(batch) >= _BATCH or size >= _BATCH_SIZE:
@@ -81,7 +87,7 @@ class _Paths:
 def _changes(
     paths: Sequence[tuple[str, str]], agents: Iterable[tuple[str, UserAgent]], old: Bindings, new: Bindings
 ) -> Iterator[tuple[str, _Change]]:
-    """Agent by agent: the rules of one may be megabytes, and a file may name a thousand. Agents of one group share theirs."""
+    """Compare agent by agent: the rules of one may be megabytes. Agents of the same group share the result."""
     compared: tuple[RuleSet, RuleSet] | None = None
     changes: list[_Change] = []
     for name, agent in agents:
@@ -112,23 +118,25 @@ def _as_json(name: str, change: _Change) -> str:
 
 
 def _agents(options: argparse.Namespace, old: Bindings, new: Bindings) -> Iterator[tuple[str, UserAgent]]:
-    """Those asked for; else all that one of the files names, and somebody whom neither does, who is called `*`."""
+    """Yield the agents of --agent, or else all agents that the files name, and `*` for any other."""
     written = (found[0] for each in (old, new) for value in each.names() if (found := _NAME.match(value)))
     names = dict.fromkeys(map(str.lower, written))
-    nobody = "*", UserAgent("nobody", tokens=(_unnamed(names),))
+    unnamed = "*", UserAgent("unnamed", tokens=(_unnamed(names),))
     if options.agent:
-        yield from (nobody if agent is None else (str(agent), agent) for agent in options.agent)
+        yield from (unnamed if agent is None else (str(agent), agent) for agent in options.agent)
         return
-    honest = [name for name in names if len(name) <= _LONGEST_NAME]
-    if len(honest) > _MOST_AGENTS:
-        said = f"{len(honest)} agents are named: the first {_MOST_AGENTS} are compared"
-        print(f"polite: {said}", file=sys.stderr)
-    yield from ((name, UserAgent(name)) for name in honest[:_MOST_AGENTS])
-    yield nobody
+    listed = [name for name in names if len(name) <= _LONGEST_NAME]
+    if len(listed) > _MAX_AGENTS:
+        print(
+            f"polite: the files name {len(listed)} agents; only the first {_MAX_AGENTS} are compared",
+            file=sys.stderr,
+        )
+    yield from ((name, UserAgent(name)) for name in listed[:_MAX_AGENTS])
+    yield unnamed
 
 
 def _unnamed(names: dict[str, None]) -> str:
-    """A name that no group is for."""
+    """Return a name that no group has."""
     return "x" * (1 + max(map(len, names), default=0))
 
 

@@ -1,15 +1,15 @@
-"""What the exit status says; of several URLs the gravest, which is the highest, counts."""
+"""Exit statuses of all subcommands. For several URLs, the highest status counts."""
 
 from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """The same in every subcommand. The last three are what a shell reports for a program that the signal ends."""
+    """The exit statuses. The last three are 128 plus a signal's number, as shells report them."""
 
     ALLOWED = 0
     DISALLOWED = 1
     USAGE = 2
     UNREACHABLE = 3
     INTERRUPTED = 130
-    CUT_OFF = 141
+    OUTPUT_CLOSED = 141
     TERMINATED = 143

@@ -1,4 +1,4 @@
-"""`polite explain`: everything that decides about one URL, beside the lines of the file that it comes from."""
+"""`polite explain`: print everything that decides about one URL, with the lines of robots.txt."""
 
 import argparse
 import asyncio
@@ -7,8 +7,8 @@ from itertools import islice
 
 from polite.cli import file
 from polite.cli.exit_codes import Exit
-from polite.cli.gate import gate
-from polite.cli.options import spoken
+from polite.cli.gate import open_gate_for
+from polite.cli.option_names import command_line_text
 from polite.cli.url_report import exit_for
 from polite.errors import redact_url
 from polite.robots.decision import Decision
@@ -17,19 +17,19 @@ from polite.robots.lines import readable, rows
 from polite.robots.parse import Robots, parse
 from polite.robots.trace import DecisionTrace
 
-# Lines of the file that are shown: of more matching rules nobody reads the rest.
-_MOST_SHOWN = 60
+# The limit on lines of robots.txt that are printed.
+_MAX_LINES = 60
 
 
 def explain(options: argparse.Namespace) -> Exit:
-    """Print the explanation; gives the exit status of its decision."""
+    """Print the explanation. Return the exit status of its decision."""
     return exit_for(asyncio.run(_by_site(options)) if options.robots is None else _by_file(options))
 
 
 async def _by_site(options: argparse.Namespace) -> Decision:
-    async with gate(options) as asking:
-        explanation = await asking.explain(options.url)
-    print(spoken(str(explanation)))
+    async with open_gate_for(options) as gate:
+        explanation = await gate.explain(options.url)
+    print(command_line_text(str(explanation)))
     access = explanation.snapshot.access
     if isinstance(access, Found):
         _show(parse(access.body, options.dialect), access.body, options)
@@ -37,7 +37,7 @@ async def _by_site(options: argparse.Namespace) -> Decision:
 
 
 def _by_file(options: argparse.Namespace) -> Decision:
-    body = file.octets(options.robots)
+    body = file.read_octets(options.robots)
     robots = parse(body, options.dialect)
     decision, bound = robots.decide(options.agent, options.url), robots.rules_for(options.agent)
     print(redact_url(options.url))
@@ -49,7 +49,7 @@ def _by_file(options: argparse.Namespace) -> Decision:
 
 def _show(robots: Robots, body: bytes, options: argparse.Namespace) -> None:
     explained = robots.explain(options.agent, options.url)
-    # Its first line is the decision, which has been told.
+    # The first line is the decision, which is printed already.
     for text in str(explained).splitlines()[1:]:
         print(f"  {text}")
     for text in _excerpt(explained, rows(body, options.dialect)):
@@ -57,11 +57,11 @@ def _show(robots: Robots, body: bytes, options: argparse.Namespace) -> None:
 
 
 def _excerpt(explained: DecisionTrace, texts: list[str]) -> Iterator[str]:
-    """The lines that had a part in it, numbered; the deciding one is marked."""
+    """Yield the lines of the group and of matching rules, numbered; `>` marks the deciding one."""
     names = {number for group in explained.groups for number in group.lines}
     numbers = sorted(names | {match.rule.line for match in explained.matches})
     decided = explained.winner.rule.line if explained.winner else 0
-    for number in islice(numbers, _MOST_SHOWN):
+    for number in islice(numbers, _MAX_LINES):
         yield f"{'>' if number == decided else ' '} {number:5} | {redact_url(readable(texts[number - 1]))}"
-    if len(numbers) > _MOST_SHOWN:
-        yield f"  and {len(numbers) - _MOST_SHOWN} more"
+    if len(numbers) > _MAX_LINES:
+        yield f"  and {len(numbers) - _MAX_LINES} more"

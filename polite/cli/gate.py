@@ -1,4 +1,4 @@
-"""A gate as the command's options ask for it."""
+"""Opens a gate from a command's options."""
 
 import argparse
 from contextlib import AbstractAsyncContextManager
@@ -8,8 +8,10 @@ from polite.gate.gate import Gate
 from polite.robots.policy import BODY_LIMIT, FetchPolicy, RobotsPolicy
 
 
-def gate(options: argparse.Namespace, *, max_bytes: int = BODY_LIMIT) -> AbstractAsyncContextManager[Gate]:
-    """A gate with the options' agent, dialect, time-out and addresses."""
+def open_gate_for(
+    options: argparse.Namespace, *, max_bytes: int = BODY_LIMIT
+) -> AbstractAsyncContextManager[Gate]:
+    """Open a gate with the options' agent, dialect, timeout and address rule."""
     return open_gate(
         options.agent,
         robots=RobotsPolicy(dialect=options.dialect),

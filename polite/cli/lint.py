@@ -1,4 +1,4 @@
-"""`polite lint`: what is wrong in a robots.txt, by line."""
+"""`polite lint`: print what is wrong in a robots.txt, by line."""
 
 import argparse
 import asyncio
@@ -8,8 +8,8 @@ from dataclasses import asdict
 
 from polite.cli import file, stdin
 from polite.cli.exit_codes import Exit
-from polite.cli.gate import gate
-from polite.cli.options import spoken
+from polite.cli.gate import open_gate_for
+from polite.cli.option_names import option_of
 from polite.cli.sarif import sarif
 from polite.errors import redact_url
 from polite.robots.fetching.result import Found
@@ -17,7 +17,7 @@ from polite.robots.lint.lint import lint as findings_of
 
 
 def lint(options: argparse.Namespace) -> Exit:
-    """Print the findings; 1 when there are any."""
+    """Print the findings. Return 1 if there are any."""
     body = _body(options)
     if body is None:
         return Exit.UNREACHABLE
@@ -37,26 +37,26 @@ def lint(options: argparse.Namespace) -> Exit:
 
 def _body(options: argparse.Namespace) -> bytes | None:
     if options.source == "-":
-        return stdin.octets(file.READ_LIMIT)
-    return asyncio.run(_fetched(options)) if "://" in options.source else file.octets(options.source)
+        return stdin.read_octets(file.READ_LIMIT)
+    return asyncio.run(_fetch(options)) if "://" in options.source else file.read_octets(options.source)
 
 
-async def _fetched(options: argparse.Namespace) -> bytes | None:
-    """The robots.txt of the URL's origin; None, and a word about it, when there is no file to look at."""
-    async with gate(options, max_bytes=file.READ_LIMIT) as asking:
-        explanation = await asking.explain(options.source)
+async def _fetch(options: argparse.Namespace) -> bytes | None:
+    """Return the robots.txt of the URL's origin. If there is none, print why and return None."""
+    async with open_gate_for(options, max_bytes=file.READ_LIMIT) as gate:
+        explanation = await gate.explain(options.source)
     access = explanation.snapshot.access
     if isinstance(access, Found):
         return access.body
     where = explanation.target.origin.robots_url
     print(
-        f"polite: {where}: no robots.txt to look at: {access.reason.value}{_way_out(access.reason.option)}",
+        f"polite: {where}: no robots.txt to check: {access.reason.value}{_way_out(access.reason.option)}",
         file=sys.stderr,
     )
     return None
 
 
 def _way_out(option: str) -> str:
-    """The option that changes it, where this command has it."""
-    here = spoken(option)
-    return f"; {here} changes it" if here.startswith("--") else ""
+    """Name the command-line option that changes the outcome, if there is one."""
+    here = option_of(option)
+    return f"; {here} changes it" if here else ""

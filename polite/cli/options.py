@@ -1,9 +1,10 @@
-"""Options that several subcommands have, each checked where it is read."""
+"""Options that several subcommands share, with their checks."""
 
 import argparse
 from collections.abc import Callable
 from typing import TypeVar
 
+from polite.cli.option_names import command_line_text
 from polite.errors import InvalidOption
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import dialect
@@ -12,38 +13,30 @@ from polite.version import __version__
 
 DEFAULT_AGENT = f"polite-cli/{__version__}"
 
-# The longer name first: it begins as the other does.
-_OPTIONS = {
-    "only FetchPolicy.allowed_networks can permit": "no option permits",
-    "FetchPolicy.allow_private or allowed_networks": "--allow-private",
-    "FetchPolicy.allow_private": "--allow-private",
-    "FetchPolicy.timeout": "--timeout",
-}
-
 T = TypeVar("T")
 
 
-def rules(parser: argparse.ArgumentParser) -> None:
-    """Whose rules decide: the site's, or a file's."""
+def add_rules(parser: argparse.ArgumentParser) -> None:
+    """Add --robots, and the options for fetching robots.txt."""
     parser.add_argument(
         "--robots",
         metavar="FILE",
-        help="decide by the rules in FILE, whatever the site has; nothing is fetched, and a path does for a URL",
+        help="use the rules in FILE instead of the site's; nothing is fetched, and a URL may be just a path",
     )
-    network(parser)
+    add_network(parser)
 
 
-def network(
-    parser: argparse.ArgumentParser, *, timeout: str = "for one robots.txt with its redirects"
+def add_network(
+    parser: argparse.ArgumentParser, *, timeout: str = "limit for one robots.txt with its redirects"
 ) -> None:
-    """Who asks, how the file is read, and which servers are dialled."""
+    """Add the options for fetching robots.txt."""
     parser.add_argument(
         "--agent",
         type=typed(UserAgent),
         default=DEFAULT_AGENT,
         help="the User-Agent header (default: %(default)s)",
     )
-    dialects(parser)
+    add_dialect(parser)
     parser.add_argument(
         "--timeout",
         type=typed(
@@ -53,33 +46,35 @@ def network(
         metavar="SECONDS",
         help=f"{timeout} (default: %(default)s)",
     )
-    parser.add_argument("--allow-private", action="store_true", help="ask servers on private addresses too")
+    parser.add_argument(
+        "--allow-private", action="store_true", help="permit connections to private addresses"
+    )
 
 
-def dialects(parser: argparse.ArgumentParser) -> None:
-    """How robots.txt is read."""
+def add_dialect(parser: argparse.ArgumentParser) -> None:
+    """Add --dialect."""
     parser.add_argument(
         "--dialect",
         type=typed(dialect),
         default="rfc9309",
-        help="classic, google-2010, google-2019, rfc9309 (default) or google",
+        help="how to read robots.txt: classic, google-2010, google-2019, rfc9309 (default) or google",
     )
 
 
 def typed(make: Callable[[str], T]) -> Callable[[str], T]:
-    """An option is checked where it is read, whether or not it is used then; argparse would drop our own words."""
+    """Return a converter for argparse that keeps the message of a ValueError, which argparse would drop."""
 
-    def made(text: str) -> T:
+    def convert(text: str) -> T:
         try:
             return make(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from error
 
-    return made
+    return convert
 
 
 def whole(option: str, text: str, *, least: int = 1, most: int) -> int:
-    """A whole number within limits. Raises InvalidOption."""
+    """Return an integer within limits. Raises InvalidOption."""
     try:
         number = int(text)
     except ValueError:
@@ -89,18 +84,10 @@ def whole(option: str, text: str, *, least: int = 1, most: int) -> int:
 
 
 def duration(option: str, text: str, make: Callable[[float], float]) -> float:
-    """Seconds, within the limits of the policy that `make` fills. Raises InvalidOption, in words of the command line."""
+    """Return seconds within the limits of the policy that `make` fills. Raises InvalidOption."""
     try:
         return make(float(text))
     except InvalidOption as error:
-        # The policy calls its field by the name that it has in Python.
-        raise InvalidOption(f"{option}={str(error).partition('=')[2]}") from error
+        raise InvalidOption(command_line_text(str(error))) from error
     except ValueError:
         raise InvalidOption(f"{option}={text!r}: a number of seconds is needed") from None
-
-
-def spoken(text: str) -> str:
-    """The same in words of the command line, where it has the option that the library names."""
-    for name, option in _OPTIONS.items():
-        text = text.replace(name, option)
-    return text

@@ -1,4 +1,4 @@
-"""Findings as SARIF 2.1.0 (OASIS), which code hosts and editors show beside the lines."""
+"""Formats findings as SARIF 2.1.0 (OASIS), which code hosts and editors show beside the lines."""
 
 from collections.abc import Iterable
 from urllib.parse import quote
@@ -11,14 +11,18 @@ _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def sarif(findings: Iterable[Finding], source: str) -> dict[str, object]:
-    """One run of one tool over one file. `source`: a file, `-`, or a URL of the site, as the command takes it."""
+    """Return a SARIF log with one run over one file.
+
+    Args:
+        source: a file, `-`, or a URL of the site, as the command takes it.
+    """
     rules = [
         {"id": code, "shortDescription": {"text": each.title}, "defaultConfiguration": {"level": each.level}}
         for code, each in CODES.items()
     ]
     driver = {"name": "polite", "version": __version__, "rules": rules}
-    place = _place(source)
-    results = [_result(finding, place) for finding in findings]
+    uri = _uri(source)
+    results = [_result(finding, uri) for finding in findings]
     return {
         "$schema": _SCHEMA,
         "version": "2.1.0",
@@ -26,7 +30,7 @@ def sarif(findings: Iterable[Finding], source: str) -> dict[str, object]:
     }
 
 
-def _result(finding: Finding, place: str) -> dict[str, object]:
+def _result(finding: Finding, uri: str) -> dict[str, object]:
     return {
         "ruleId": finding.code,
         "level": CODES[finding.code].level,
@@ -34,7 +38,7 @@ def _result(finding: Finding, place: str) -> dict[str, object]:
         "locations": [
             {
                 "physicalLocation": {
-                    "artifactLocation": {"uri": place},
+                    "artifactLocation": {"uri": uri},
                     "region": {"startLine": finding.line},
                 }
             }
@@ -42,7 +46,7 @@ def _result(finding: Finding, place: str) -> dict[str, object]:
     }
 
 
-def _place(source: str) -> str:
+def _uri(source: str) -> str:
     if source == "-":
         return "robots.txt"
     return Origin.of(source).robots_url if "://" in source else quote(source)

@@ -1,4 +1,4 @@
-"""Standard input: its octets, and its lines as soon as they are there."""
+"""Reads standard input: all of it, or its lines while they arrive."""
 
 import asyncio
 import errno
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from polite.url.parse import MAX_URL
 
-# Octets. No URL that is accepted needs more, and a line without an end must not fill the memory.
+# Octets. No valid URL needs more, and a line without an end must not fill the memory.
 LONGEST_LINE = 4 * MAX_URL
 _CHUNK = 65_536
 
@@ -21,38 +21,38 @@ T = TypeVar("T")
 
 
 def descriptor() -> int:
-    """Where to read; not through `sys.stdin`, whose lock a reader that waits for ever would never give back.
+    """Return the file descriptor to read. A reader blocked in `sys.stdin` would hold its lock forever.
 
-    Raises OSError when standard input is closed.
+    Raises OSError if standard input is closed.
     """
-    if sys.stdin is None:  # as the interpreter has it when started with `<&-`, whatever its type says
+    if sys.stdin is None:  # None when started with `<&-`, although its type excludes it
         raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard input")
     return sys.stdin.fileno()
 
 
-def octets(limit: int) -> bytes:
-    """All of it up to its end, or the first `limit` octets. Raises OSError."""
+def read_octets(limit: int) -> bytes:
+    """Return standard input up to its end, at most `limit` octets. Raises OSError."""
     with open(descriptor(), "rb", closefd=False) as stream:
         return stream.read(limit)
 
 
 def lines() -> Iterator[bytes]:
-    """Line by line, each as soon as it has come. Raises OSError."""
-    return chain.from_iterable(bunches())
+    """Yield lines as they arrive. Raises OSError."""
+    return chain.from_iterable(line_batches())
 
 
-def bunches() -> Iterator[list[bytes]]:
-    """The same lines, those that came together at one time: of a long list that is many. Raises OSError."""
+def line_batches() -> Iterator[list[bytes]]:
+    """Yield lines as they arrive, those that one read returned together. Raises OSError."""
     source = descriptor()
-    return _bunched(lambda: os.read(source, _CHUNK))
+    return _batches(lambda: os.read(source, _CHUNK))
 
 
 def split(read: Callable[[], bytes]) -> Iterator[bytes]:
-    """Lines without their LF; of one that is longer than LONGEST_LINE the first LONGEST_LINE + 1 octets."""
-    return chain.from_iterable(_bunched(read))
+    """Yield lines without LF. A line longer than LONGEST_LINE is cut to LONGEST_LINE + 1 octets."""
+    return chain.from_iterable(_batches(read))
 
 
-def _bunched(read: Callable[[], bytes]) -> Iterator[list[bytes]]:
+def _batches(read: Callable[[], bytes]) -> Iterator[list[bytes]]:
     line = bytearray()
     while chunk := read():
         *ends, begun = chunk.split(b"\n")
@@ -68,30 +68,30 @@ def _bunched(read: Callable[[], bytes]) -> Iterator[list[bytes]]:
         yield [bytes(line)]
 
 
-async def each(source: Iterator[T]) -> AsyncGenerator[T, None]:
-    """The same items without holding up the loop; `source` is asked for one when one is wanted, in a thread of its own.
+async def in_thread(source: Iterator[T]) -> AsyncGenerator[T, None]:
+    """Yield the items of `source`, which runs in a thread, one item per request, without blocking the event loop.
 
-    The thread is a daemon: `asyncio.to_thread` would make the end of the program wait for a line that may never come.
+    The thread is a daemon. With `asyncio.to_thread` the program could not exit while a read blocks.
     """
-    wanted: queue.SimpleQueue[Future[list[T]] | None] = queue.SimpleQueue()
-    threading.Thread(target=_serve, args=(source, wanted), daemon=True).start()
+    requests: queue.SimpleQueue[Future[list[T]] | None] = queue.SimpleQueue()
+    threading.Thread(target=_serve, args=(source, requests), daemon=True).start()
     try:
         while True:
-            answer: Future[list[T]] = Future()
-            wanted.put(answer)
-            if not (item := await asyncio.wrap_future(answer)):
+            reply: Future[list[T]] = Future()
+            requests.put(reply)
+            if not (item := await asyncio.wrap_future(reply)):
                 return
             yield item[0]
     finally:
-        wanted.put(None)
+        requests.put(None)
 
 
-def _serve(source: Iterator[T], wanted: "queue.SimpleQueue[Future[list[T]] | None]") -> None:
-    """Answers each future with one item, or with none at the end."""
-    while (answer := wanted.get()) is not None:
-        if not answer.set_running_or_notify_cancel():
-            return  # left before it was looked at: there will be no other
+def _serve(source: Iterator[T], requests: "queue.SimpleQueue[Future[list[T]] | None]") -> None:
+    """Set each future to a list of one item, or to an empty list at the end."""
+    while (reply := requests.get()) is not None:
+        if not reply.set_running_or_notify_cancel():
+            return  # cancelled: no more requests follow
         try:
-            answer.set_result(list(islice(source, 1)))
-        except Exception as error:  # noqa: BLE001 - handed to the one who waits, and who would else wait for ever
-            answer.set_exception(error)
+            reply.set_result(list(islice(source, 1)))
+        except Exception as error:  # noqa: BLE001 - raised again by the waiting task
+            reply.set_exception(error)

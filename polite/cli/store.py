@@ -1,4 +1,4 @@
-"""`polite store`: what a crawler has kept between runs, and forgetting it."""
+"""`polite store`: print or delete what a crawler keeps between runs."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ _TIMES = ("fetched_at", "expires_at", "unreachable_since", "good_at", "back_off_
 
 
 def store(options: argparse.Namespace) -> Exit:
-    """List, show or forget. Raises InvalidOption, InvalidURL, StoreFailed."""
+    """Run the action. Raises InvalidOption, InvalidURL, StoreFailed."""
     match options.action:
         case "ls":
             return _ls(options)
@@ -40,12 +40,12 @@ def _ls(options: argparse.Namespace) -> Exit:
 def _show(options: argparse.Namespace) -> Exit:
     _refuse(options, "expired", "back_offs")
     if options.origin is None:
-        raise InvalidOption("store show: of which origin? polite store show ORIGIN FILE")
+        raise InvalidOption("store show: ORIGIN is missing; use polite store show ORIGIN FILE")
     origin = str(Origin.of(options.origin))
     with closing(Inside(options.file)) as inside:
         known = inside.origin(origin)
     if known is None:
-        print(f"polite: {options.file} knows nothing of {origin}", file=sys.stderr)
+        print(f"polite: {options.file} has nothing about {origin}", file=sys.stderr)
         return Exit.DISALLOWED
     body = known["body"]
     text = None if body is None else body.decode("utf-8", "replace")
@@ -56,17 +56,19 @@ def _show(options: argparse.Namespace) -> Exit:
 def _purge(options: argparse.Namespace) -> Exit:
     name = None if options.origin is None else str(Origin.of(options.origin))
     with closing(Inside(options.file, to_change=True)) as inside:
-        copies, rests = inside.forget(name, time.time(), expired=options.expired, back_offs=options.back_offs)
+        copies, back_offs = inside.forget(
+            name, time.time(), expired=options.expired, back_offs=options.back_offs
+        )
     print(
-        json.dumps({"robots": copies, "back_offs": rests})
+        json.dumps({"robots": copies, "back_offs": back_offs})
         if options.json
-        else f"forgotten: {copies} robots.txt, {rests} back-offs"
+        else f"deleted: {copies} robots.txt, {back_offs} {'back-off' if back_offs == 1 else 'back-offs'}"
     )
     return Exit.ALLOWED
 
 
 def _refuse(options: argparse.Namespace, *names: str) -> None:
-    """What says nothing to an action was meant for another."""
+    """Refuse arguments that belong to another action."""
     for name in names:
         if getattr(options, name):
             shown = "ORIGIN" if name == "origin" else f"--{name.replace('_', '-')}"
@@ -74,31 +76,37 @@ def _refuse(options: argparse.Namespace, *names: str) -> None:
 
 
 def _json(known: dict[str, Any]) -> str:
-    """What stands for ever has no time that JSON knows."""
+    """Infinity becomes null, since JSON has no infinity."""
     return json.dumps({name: None if value == math.inf else value for name, value in known.items()})
 
 
 def _line(known: dict[str, Any], now: float) -> str:
-    """One origin: what is known, for how long, and until when it rests."""
+    """Return one line about an origin: outcome, remaining lifetime, remaining back-off."""
     parts = [known["origin"], _outcome(known)]
     if known["expires_at"] is not None:
         left = known["expires_at"] - now
-        parts.append(f"good for {left:.0f} s" if left > 0 else f"old by {-left:.0f} s")
+        parts.append(_lifetime(left))
     if known["back_off_until"] is not None and known["back_off_until"] > now:
-        parts.append(f"rests for {known['back_off_until'] - now:.0f} s")
+        parts.append(f"backs off for {known['back_off_until'] - now:.0f} s")
     return _printable("  ".join(parts))
+
+
+def _lifetime(left_s: float) -> str:
+    if left_s == math.inf:
+        return "never expires"
+    return f"expires in {left_s:.0f} s" if left_s > 0 else f"expired {-left_s:.0f} s ago"
 
 
 def _outcome(known: dict[str, Any]) -> str:
     if known["outcome"] is None:
-        return "not asked yet"
+        return "not fetched yet"
     status = "" if known["status"] is None else f" {known['status']}"
     octets = "" if known["octets"] is None else f", {known['octets']} octets"
     return f"{known['outcome']}{status} {known['reason']}{octets}"
 
 
 def _page(known: dict[str, Any], body: str | None) -> str:
-    """All that is known, a line each, and the file below."""
+    """Return all that is known about an origin, and its robots.txt."""
     lines = [known["origin"]]
     for name, value in known.items():
         if value is not None and name not in ("origin", "body"):
@@ -112,9 +120,9 @@ def _when(wall: float) -> str:
     try:
         return datetime.fromtimestamp(wall, UTC).isoformat(" ", "seconds")
     except (OverflowError, ValueError, OSError):
-        return str(wall)  # a policy may say "for ever"
+        return str(wall)  # a policy may set infinity
 
 
 def _printable(text: str) -> str:
-    """A site's octets must not steer the terminal."""
+    """Escape control characters, which a site could send to control the terminal."""
     return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in text)

@@ -1,4 +1,4 @@
-"""rich, where it is installed and somebody looks at a terminal."""
+"""Returns a rich console if rich is installed and the output is a terminal."""
 
 from typing import TYPE_CHECKING, TextIO
 
@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def console(out: TextIO) -> "Console | None":
-    """None: write plain lines instead."""
+    """Return a console, or None: write plain lines then."""
     if not out.isatty():
         return None
     try:

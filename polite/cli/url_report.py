@@ -1,4 +1,4 @@
-"""One URL's answer: as a line for people, as an object for programs, as an exit status."""
+"""Formats the result for one URL: as text, as a JSON object, and as an exit status."""
 
 import os
 from typing import TextIO
@@ -9,7 +9,7 @@ from polite.origin import Target
 from polite.robots.decision import Decision
 from polite.robots.reason import Reason
 
-Answer = Decision | InvalidURL
+UrlResult = Decision | InvalidURL
 
 _WORDS = {
     Exit.ALLOWED: "allowed",
@@ -22,42 +22,42 @@ _WIDTH = max(map(len, _WORDS.values()))
 _COLOURS = {Exit.ALLOWED: 32, Exit.DISALLOWED: 31, Exit.USAGE: 35, Exit.UNREACHABLE: 33}
 
 
-def exit_for(answer: Answer) -> Exit:
-    """The exit status that one answer stands for."""
-    if isinstance(answer, InvalidURL):
+def exit_for(result: UrlResult) -> Exit:
+    """Return the exit status for one result."""
+    if isinstance(result, InvalidURL):
         return Exit.USAGE
-    if answer.reason is Reason.UNREACHABLE:
+    if result.reason is Reason.UNREACHABLE:
         return Exit.UNREACHABLE
-    return Exit.ALLOWED if answer.allowed else Exit.DISALLOWED
+    return Exit.ALLOWED if result.allowed else Exit.DISALLOWED
 
 
-def as_text(url: str, answer: Answer, *, coloured: bool = False) -> str:
-    """One line: the verdict, the URL, and why."""
-    status = exit_for(answer)
+def as_text(url: str, result: UrlResult, *, coloured: bool = False) -> str:
+    """Return one line: the decision, the URL, and the reason."""
+    status = exit_for(result)
     word = f"{_WORDS[status]:<{_WIDTH}}"
     if coloured:
         word = f"\x1b[{_COLOURS[status]}m{word}\x1b[0m"
-    return f"{word} {answer}" if isinstance(answer, InvalidURL) else f"{word} {redact_url(url)}  {answer}"
+    return f"{word} {result}" if isinstance(result, InvalidURL) else f"{word} {redact_url(url)}  {result}"
 
 
-def as_object(url: str, answer: Answer) -> dict[str, object]:
-    """`url` is canonical, or, where it is none, as far as it can be shown; `rule` and `line` are null where no rule decided."""
-    if isinstance(answer, InvalidURL):
-        return {"url": answer.url, "allowed": None, "error": str(answer)}
-    rule = answer.rule
+def as_object(url: str, result: UrlResult) -> dict[str, object]:
+    """Return the fields of a JSON object. `url` is canonical; an invalid one is shown as far as possible."""
+    if isinstance(result, InvalidURL):
+        return {"url": result.url, "allowed": None, "error": str(result)}
+    rule = result.rule
     return {
         "url": url if url.startswith("/") else Target.of(url).url,
-        "allowed": answer.allowed,
-        "reason": answer.reason.name,
-        "cause": None if answer.cause is None else answer.cause.name,
+        "allowed": result.allowed,
+        "reason": result.reason.name,
+        "cause": None if result.cause is None else result.cause.name,
         "rule": None if rule is None else f"{'Allow' if rule.allows else 'Disallow'}: {rule.pattern}",
         "line": None if rule is None else rule.line,
-        "undefined": answer.undefined,
+        "undefined": result.undefined,
     }
 
 
 def wants_colour(out: TextIO | None) -> bool:
-    """A terminal, and nobody who said otherwise (no-color.org); None is an output closed from the start."""
+    """Whether to use colours: on a terminal, unless NO_COLOR is set (no-color.org). None is a closed output."""
     return (
         out is not None
         and out.isatty()

@@ -106,7 +106,7 @@ def test_a_line_without_an_end_is_no_url(end, rules, feed, capsys):
 
     assert main(["check", "--robots", rules, "-"]) == 2
     first, second = capsys.readouterr().out.splitlines()
-    assert "more than 262144 octets" in first
+    assert "longer than 262144 octets" in first
     assert len(first) < 1_000
     assert second.startswith("allowed")
 

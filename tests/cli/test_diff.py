@@ -129,7 +129,7 @@ def test_of_very_many_agents_the_first_are_compared(compare):
 
     assert status == 1
     assert out.count(" -> ") == 1_000
-    assert err == "polite: 1200 agents are named: the first 1000 are compared\n"
+    assert err == "polite: the files name 1200 agents; only the first 1000 are compared\n"
 
 
 def one_large_group_and_many_own(agents: int, rule: str) -> bytes:

@@ -4,7 +4,7 @@ from polite.cli.exit_codes import Exit
 
 
 def test_what_ends_a_program_is_what_a_shell_reports():
-    assert [Exit.INTERRUPTED, Exit.CUT_OFF, Exit.TERMINATED] == [128 + 2, 128 + 13, 128 + 15]
+    assert [Exit.INTERRUPTED, Exit.OUTPUT_CLOSED, Exit.TERMINATED] == [128 + 2, 128 + 13, 128 + 15]
 
 
 def test_the_gravest_of_several_is_the_highest():

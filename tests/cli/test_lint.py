@@ -61,7 +61,7 @@ def test_a_site_without_a_file_has_nothing_to_look_at(site, capsys):
     assert main(["lint", "--allow-private", site.origin]) == 3
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == f"polite: {site.origin}/robots.txt: no robots.txt to look at: the server answered 4xx\n"
+    assert err == f"polite: {site.origin}/robots.txt: no robots.txt to check: the server answered 4xx\n"
 
 
 def test_a_file_without_an_end_is_read_up_to_a_limit(capsys):

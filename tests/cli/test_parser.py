@@ -10,11 +10,11 @@ from polite.cli.main import main
     [
         ([], "COMMAND"),
         (["check"], "standard input"),
-        (["explain"], "the delay"),
-        (["lint"], "a URL of the site"),
+        (["explain"], "age of robots.txt, delay"),
+        (["lint"], "any URL of the site"),
         (["diff"], "decide differently"),
-        (["fetch"], "pages under way at one time"),
-        (["timeline"], "what polite fetch --log has written"),
+        (["fetch"], "limit on requests in flight"),
+        (["timeline"], "a log that polite fetch --log wrote"),
         (["demo"], "sixteen virtual hosts"),
     ],
 )

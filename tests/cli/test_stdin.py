@@ -7,7 +7,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from polite.cli.stdin import LONGEST_LINE, _serve, each, split
+from polite.cli.stdin import LONGEST_LINE, _serve, in_thread, split
 
 
 def _reads(*chunks):
@@ -45,8 +45,8 @@ def test_a_line_too_long_in_one_piece_is_cut_as_well():
     assert (len(first), second) == (LONGEST_LINE + 1, b"y")
 
 
-async def test_each_gives_the_same_items():
-    assert [item async for item in each(iter("abc"))] == ["a", "b", "c"]
+async def test_in_thread_yields_the_same_items():
+    assert [item async for item in in_thread(iter("abc"))] == ["a", "b", "c"]
 
 
 async def test_what_the_source_fails_with_reaches_the_one_who_waits():
@@ -54,7 +54,7 @@ async def test_what_the_source_fails_with_reaches_the_one_who_waits():
         yield "a"
         raise IsADirectoryError
 
-    source = each(failing())
+    source = in_thread(failing())
 
     assert await anext(source) == "a"
     with pytest.raises(IsADirectoryError):
@@ -63,7 +63,7 @@ async def test_what_the_source_fails_with_reaches_the_one_who_waits():
 
 async def test_nothing_is_read_before_it_is_wanted():
     asked = []
-    source = each(asked.append(n) or n for n in range(10))
+    source = in_thread(asked.append(n) or n for n in range(10))
 
     await anext(source)
     await source.aclose()
@@ -73,7 +73,7 @@ async def test_nothing_is_read_before_it_is_wanted():
 
 async def test_a_line_that_never_comes_holds_up_nobody():
     begun, never = threading.Event(), threading.Event()
-    source = each(iter(lambda: begun.set() or never.wait(), True))
+    source = in_thread(iter(lambda: begun.set() or never.wait(), True))
     waiting = asyncio.create_task(anext(source))
     while not begun.is_set():
         await asyncio.sleep(0)

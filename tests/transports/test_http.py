@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 import trustme
 
-from polite.cli.demo.dns_server import nameserver
+from polite.cli.demo.dns_server import dns_server
 from polite.origin import Target
 from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
@@ -211,7 +211,7 @@ async def test_a_private_address_is_not_dialled(host: str) -> None:
 
 
 async def test_a_name_that_leads_to_a_private_address_is_not_dialled() -> None:
-    async with serving(ok(b"")) as server, nameserver({"inner.test": "127.0.0.1"}) as names:
+    async with serving(ok(b"")) as server, dns_server({"inner.test": "127.0.0.1"}) as names:
         transport = HttpTransport("TestBot/1.0", FetchPolicy(nameservers=[names]))
         failed = await transport.get(Ask(Target.of(f"http://inner.test:{server.port}/robots.txt")))
         await transport.close()
@@ -222,7 +222,7 @@ async def test_a_name_that_leads_to_a_private_address_is_not_dialled() -> None:
 
 
 async def test_names_are_resolved_by_the_policys_nameservers() -> None:
-    async with serving(ok(b"hello")) as server, nameserver({"known.test": "127.0.0.1"}) as names:
+    async with serving(ok(b"hello")) as server, dns_server({"known.test": "127.0.0.1"}) as names:
         transport = HttpTransport("TestBot/1.0", FetchPolicy(nameservers=[names], allow_private=True))
         known = await transport.get(Ask(Target.of(f"http://known.test:{server.port}/robots.txt")))
         unknown = await transport.get(Ask(Target.of("http://unknown.test/robots.txt")))

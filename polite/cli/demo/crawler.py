@@ -1,4 +1,4 @@
-"""A small aiohttp crawler on a frontier: what embedding polite looks like."""
+"""A small aiohttp crawler on a frontier: an example of how to embed polite."""
 
 import asyncio
 from html.parser import HTMLParser
@@ -10,32 +10,32 @@ import polite
 
 TRIES = 8
 WORKERS = 20
-# No answer at all, or one that says: not now.
-AGAIN = (0, 429, 503)
+# No response (0), or a temporary refusal.
+RETRIED = (0, 429, 503)
 WAITING = "waiting"
 
 
 async def crawl(
     gate: polite.Gate, session: aiohttp.ClientSession, seeds: list[str], found: dict[str, int | str]
 ) -> None:
-    """Fetch what may be fetched, and follow its links; `found` says of each URL its status, or what else became of it."""
+    """Fetch all allowed pages, and follow their links. `found` gets the status or other outcome of each URL."""
     frontier = polite.Frontier(gate, max_tries=TRIES)
     for seed in seeds:
-        await meet(frontier, found, polite.Target.of(seed), [seed])
+        await put_new(frontier, found, polite.Target.of(seed), [seed])
     async with asyncio.TaskGroup() as workers:
         for _ in range(WORKERS):
             workers.create_task(work(frontier, session, found))
         await frontier.join()
         frontier.close()
-    # What was never given out: the rules do not allow it, or cannot be had.
-    for url in [url for url, became in found.items() if became == WAITING]:
+    # The frontier gave these to no worker: they are disallowed, or robots.txt is unreachable.
+    for url in [url for url, outcome in found.items() if outcome == WAITING]:
         found[url] = str(await gate.check(url))
 
 
-async def meet(
+async def put_new(
     frontier: polite.Frontier, found: dict[str, int | str], base: polite.Target, links: list[str]
 ) -> None:
-    """Put what is met for the first time into the queue."""
+    """Put the links that are new into the frontier."""
     for link in links:
         try:
             target = base.join(link)
@@ -49,22 +49,22 @@ async def meet(
 async def work(
     frontier: polite.Frontier, session: aiohttp.ClientSession, found: dict[str, int | str]
 ) -> None:
-    """One of many: fetch what the frontier gives, each page in its origin's turn. What fails is tried again, in its turn."""
+    """One worker: fetch the tasks that the frontier assigns, and retry those that fail."""
     async for permit in frontier:
         async with permit:
             try:
                 status, linked = await fetch(permit, session)
             except (aiohttp.ClientError, TimeoutError):
                 status, linked = 0, []
-            if status not in AGAIN:
+            if status not in RETRIED:
                 found[permit.url] = status
-                await meet(frontier, found, permit.task.target, linked)
+                await put_new(frontier, found, permit.task.target, linked)
             elif not permit.retry():
                 found[permit.url] = f"given up after {TRIES} tries"
 
 
 async def fetch(permit: polite.Permit, session: aiohttp.ClientSession) -> tuple[int, list[str]]:
-    """One page: its status, and what it links to. A redirect is a link like any other: it waits for its own turn."""
+    """Return the status and links of a page. A redirect is a link like any other, and waits for its own turn."""
     async with session.get(URL(permit.url, encoded=True), allow_redirects=False) as response:
         permit.report(status=response.status, headers=response.headers)
         body = await response.text(errors="replace")
@@ -72,7 +72,7 @@ async def fetch(permit: polite.Permit, session: aiohttp.ClientSession) -> tuple[
 
 
 def links(body: str) -> list[str]:
-    """What a page links to, as it is written there."""
+    """Return the links of a page, as they are written there."""
     found: list[str] = []
 
     class Anchors(HTMLParser):

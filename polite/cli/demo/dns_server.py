@@ -1,4 +1,4 @@
-"""A nameserver on loopback that knows the demo's hosts and no others; what it does not know does not exist."""
+"""A DNS server on loopback that resolves the demo's hosts, and answers NXDOMAIN for any other name."""
 
 import asyncio
 import struct
@@ -12,7 +12,7 @@ _HEADER = struct.Struct("!HHHHHH")
 _KIND_AND_CLASS = struct.Struct("!HH")
 _RECORD = struct.Struct("!HHHIH4s")
 _TYPE_A, _CLASS_IN = 1, 1
-_NAME_OF_THE_QUESTION = 0xC00C
+_POINTER_TO_QUESTION = 0xC00C
 _TTL_S = 60
 _LONGEST_LABEL = 63
 _RESPONSE = 0x8000
@@ -21,7 +21,7 @@ _FLAGS = 0x8580
 _NXDOMAIN = 3
 
 
-class _Names(asyncio.DatagramProtocol):
+class _DnsServer(asyncio.DatagramProtocol):
     def __init__(self, addresses: Mapping[str, str]) -> None:
         self._addresses = addresses
 
@@ -29,13 +29,16 @@ class _Names(asyncio.DatagramProtocol):
         self._transport = cast("asyncio.DatagramTransport", transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        answer = answer_to(data, self._addresses)
-        if answer is not None:
-            self._transport.sendto(answer, addr)
+        response = response_to(data, self._addresses)
+        if response is not None:
+            self._transport.sendto(response, addr)
 
 
-def answer_to(query: bytes, addresses: Mapping[str, str]) -> bytes | None:
-    """The question back, and one A record when there is one (RFC 1035, 4.1); None for what is no single question."""
+def response_to(query: bytes, addresses: Mapping[str, str]) -> bytes | None:
+    """Return the response: the question and at most one A record (RFC 1035, 4.1).
+
+    None if the packet is not a query with exactly one question.
+    """
     if len(query) < _HEADER.size:
         return None
     number, flags, questions, *_ = _HEADER.unpack_from(query)
@@ -47,13 +50,13 @@ def answer_to(query: bytes, addresses: Mapping[str, str]) -> bytes | None:
     record = b""
     if address is not None and kind_and_class == (_TYPE_A, _CLASS_IN):
         packed = IPv4Address(address).packed
-        record = _RECORD.pack(_NAME_OF_THE_QUESTION, *kind_and_class, _TTL_S, len(packed), packed)
+        record = _RECORD.pack(_POINTER_TO_QUESTION, *kind_and_class, _TTL_S, len(packed), packed)
     flags = _FLAGS if address is not None else _FLAGS | _NXDOMAIN
     return _HEADER.pack(number, flags, 1, int(bool(record)), 0, 0) + query[_HEADER.size : end] + record
 
 
 def _question(query: bytes) -> tuple[str, tuple[int, int], int] | None:
-    """The first question's name in lower case, its type and class, and where it ends; None where it has no end."""
+    """Return the first question's name in lower case, its type and class, and its end; None if it is incomplete."""
     labels: list[str] = []
     at = _HEADER.size
     while at < len(query) and 0 < query[at] <= _LONGEST_LABEL:
@@ -62,15 +65,17 @@ def _question(query: bytes) -> tuple[str, tuple[int, int], int] | None:
     end = at + 1 + _KIND_AND_CLASS.size
     if end > len(query) or query[at]:
         return None
-    kind, of_class = _KIND_AND_CLASS.unpack_from(query, at + 1)
-    return ".".join(labels), (kind, of_class), end
+    kind, class_ = _KIND_AND_CLASS.unpack_from(query, at + 1)
+    return ".".join(labels), (kind, class_), end
 
 
 @asynccontextmanager
-async def nameserver(addresses: Mapping[str, str]) -> AsyncIterator[str]:
-    """Answer for these names while the block lasts; gives "127.0.0.1:port", as FetchPolicy.nameservers takes it."""
+async def dns_server(addresses: Mapping[str, str]) -> AsyncIterator[str]:
+    """Serve these names until the block exits. Yields "127.0.0.1:port", as FetchPolicy.nameservers takes it."""
     loop = asyncio.get_running_loop()
-    transport, _ = await loop.create_datagram_endpoint(lambda: _Names(addresses), local_addr=("127.0.0.1", 0))
+    transport, _ = await loop.create_datagram_endpoint(
+        lambda: _DnsServer(addresses), local_addr=("127.0.0.1", 0)
+    )
     try:
         host, port = transport.get_extra_info("sockname")[:2]
         yield f"{host}:{port}"

@@ -1,4 +1,4 @@
-"""How far the crawl is: a live table of the hosts on a terminal with rich, a line now and then elsewhere."""
+"""Progress of the crawl: a live table if rich is installed and the output is a terminal, else a line every 2 s."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,8 +17,8 @@ _REFRESHES_A_SECOND = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """Where the crawl is, `elapsed_s` after its start; pages fetched and URLs waiting, by host."""
+class CrawlStatus:
+    """Pages fetched and URLs waiting by host, `elapsed_s` after the start."""
 
     elapsed_s: float
     pages: Counter[str]
@@ -26,7 +26,7 @@ class Stage:
 
 
 class Progress:
-    """`with Progress(names, out) as progress: progress.show(stage)`, a few times a second."""
+    """`with Progress(names, out) as progress: progress.show(status)`, several times a second."""
 
     def __init__(self, names: Sequence[str], out: TextIO) -> None:
         self._names = names
@@ -42,27 +42,27 @@ class Progress:
     def __exit__(self, *error: object) -> None:
         self._context.__exit__(None, None, None)
 
-    def show(self, stage: Stage) -> None:
-        """Bring the display up to date."""
+    def show(self, status: CrawlStatus) -> None:
+        """Update the display."""
         if self._live is not None:
-            self._live.update(self._table(stage))
-        elif stage.elapsed_s >= self._next_line_s:
-            self._next_line_s = stage.elapsed_s + _LINE_EVERY_S
-            print(self._line(stage), file=self._out, flush=True)
+            self._live.update(self._table(status))
+        elif status.elapsed_s >= self._next_line_s:
+            self._next_line_s = status.elapsed_s + _LINE_EVERY_S
+            print(self._line(status), file=self._out, flush=True)
 
-    def _line(self, stage: Stage) -> str:
-        pages, reached, waiting = stage.pages.total(), len(+stage.pages), stage.waiting.total()
-        return f"{stage.elapsed_s:4.0f} s  {pages} pages from {reached} hosts, {waiting} waiting"
+    def _line(self, status: CrawlStatus) -> str:
+        pages, reached, waiting = status.pages.total(), len(+status.pages), status.waiting.total()
+        return f"{status.elapsed_s:4.0f} s  {pages} pages from {reached} hosts, {waiting} waiting"
 
-    def _table(self, stage: Stage) -> "Table":
+    def _table(self, status: CrawlStatus) -> "Table":
         from rich.table import Table
 
-        table = Table("host", title=f"crawling politely, {stage.elapsed_s:.1f} s")
+        table = Table("host", title=f"crawling politely, {status.elapsed_s:.1f} s")
         table.add_column("pages", justify="right")
         table.add_column("waiting", justify="right")
         table.add_column("")
         for name in self._names:
-            pages, waiting = stage.pages[name], stage.waiting[name]
+            pages, waiting = status.pages[name], status.waiting[name]
             table.add_row(name, str(pages), str(waiting), "#" * pages + "." * waiting)
         return table
 

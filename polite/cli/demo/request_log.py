@@ -3,13 +3,17 @@
 from dataclasses import dataclass
 
 ROBOTS = "/robots.txt"
-# A stop on the way to a host's rules: `/hop/<host>/<number>`, on whatever host it lies.
+# Redirects to a host's robots.txt go through `/hop/<host>/<number>`, which any host may serve.
 HOP = "/hop/"
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
-    """`at` in seconds of CLOCK_MONOTONIC, when the request's bytes were read from the socket; `status` is the answer."""
+class Request:
+    """One request and the status of its response.
+
+    Attributes:
+        at: when the server read the request's bytes from the socket, in seconds of CLOCK_MONOTONIC.
+    """
 
     at: float
     host: str
@@ -18,9 +22,9 @@ class Hit:
 
     @property
     def is_page(self) -> bool:
-        """Neither robots.txt nor a stop on the way to one."""
+        """Whether the request is neither for robots.txt nor for a redirect to one."""
         return self.path != ROBOTS and not self.path.startswith(HOP)
 
     def seeks_rules_of(self, host: str) -> bool:
-        """robots.txt of that host, or a stop of its own on the way to it."""
+        """Whether this host served its own robots.txt, or a redirect to it."""
         return self.host == host and (self.path == ROBOTS or self.path.startswith(f"{HOP}{host}/"))

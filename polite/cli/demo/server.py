@@ -1,4 +1,4 @@
-"""One real aiohttp server that plays all hosts of the demo, each on its own 127.x.y.z, and writes down what arrives."""
+"""One aiohttp server for all hosts of the demo, each on its own address 127.x.y.z. Logs each request."""
 
 import asyncio
 import html
@@ -13,30 +13,35 @@ from typing import cast
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
-from polite.cli.demo.request_log import HOP, ROBOTS, Hit
+from polite.cli.demo.request_log import HOP, ROBOTS, Request
 from polite.cli.demo.sites import HOSTS, RETRY_AFTER_S, Host, Quirk
 
 _SLOW_S = 0.5
-# So many times a free port is looked for that is free on all addresses.
+# Attempts to find a port that is free on all addresses.
 _PORT_TRIES = 20
 _HOP_ASIDE = 3
 
 
 @dataclass(slots=True)
-class Web:
-    """The running web: where each name lives, and every hit so far."""
+class Sites:
+    """The running hosts.
+
+    Attributes:
+        addresses: the IP address of each host name.
+        requests: all requests so far.
+    """
 
     port: int
     addresses: dict[str, str]
-    hits: list[Hit] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
 
     def url(self, name: str, path: str = "/") -> str:
-        """Where a page of a host is."""
+        """Return the URL of a page."""
         return f"http://{name}:{self.port}{path}"
 
 
-class _Stamping(RequestHandler):
-    """Knows which address was dialled, and stamps the moment at which bytes are read, before anything is done about them."""
+class _TimestampedConnection(RequestHandler):
+    """Records the local address, and when the bytes of a request were read, before they are parsed."""
 
     address = ""
     arrived_at = 0.0
@@ -50,31 +55,32 @@ class _Stamping(RequestHandler):
         super().data_received(data)
 
 
-class _Stamped(web.Server):
+class _TimestampedServer(web.Server):
     def __call__(self) -> RequestHandler:
-        return _Stamping(self, loop=asyncio.get_running_loop())
+        return _TimestampedConnection(self, loop=asyncio.get_running_loop())
 
 
-class _Site:
-    """Answers for all hosts; which one is asked is known by the address that was dialled."""
+class SiteHandler:
+    """Responds for all hosts. The local address of the connection says which host is requested."""
 
-    def __init__(self, playing: Web) -> None:
-        self._web = playing
-        self._hosts = {playing.addresses[host.name]: host for host in HOSTS}
+    def __init__(self, sites: Sites) -> None:
+        self._sites = sites
+        self._hosts = {sites.addresses[host.name]: host for host in HOSTS}
         self._names = {host.name: host for host in HOSTS}
         self._seen: Counter[tuple[str, str]] = Counter()
 
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        connection = cast("_Stamping", request.protocol)
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = cast("_TimestampedConnection", request.protocol)
         host, path = self._hosts[connection.address], request.raw_path
         self._seen[host.name, path] += 1
-        response = self._respond(host, path, self._seen[host.name, path])
-        self._web.hits.append(Hit(connection.arrived_at, host.name, path, response.status))
+        response = self.respond(host, path, self._seen[host.name, path])
+        self._sites.requests.append(Request(connection.arrived_at, host.name, path, response.status))
         if host.quirk is Quirk.SLOW:
             await asyncio.sleep(_SLOW_S)
         return response
 
-    def _respond(self, host: Host, path: str, times: int) -> web.Response:
+    def respond(self, host: Host, path: str, times: int) -> web.Response:
+        """Return the response to the n-th request for this path."""
         if path == ROBOTS:
             return self._robots(host, times)
         if path.startswith(HOP):
@@ -97,7 +103,7 @@ class _Site:
                 return web.Response(body=host.robots, content_type="text/plain")
 
     def _hop(self, path: str) -> web.Response:
-        """The n-th stop on the way to a host's rules; one of them lies on another host."""
+        """Return the n-th redirect to a host's robots.txt. One of them is on another host."""
         name, _, number = path.removeprefix(HOP).partition("/")
         host = self._names.get(name)
         if host is None or number not in map(str, range(1, host.hops + 1)):
@@ -108,16 +114,18 @@ class _Site:
 
     def _redirect(self, host: Host, number: int) -> web.Response:
         at = HOSTS[0].name if number == _HOP_ASIDE else host.name
-        return web.Response(status=302, headers={"Location": self._web.url(at, f"{HOP}{host.name}/{number}")})
+        return web.Response(
+            status=302, headers={"Location": self._sites.url(at, f"{HOP}{host.name}/{number}")}
+        )
 
     def _page(self, host: Host, path: str) -> web.Response:
-        """Each page links to all of its host's; the front page also to the next host's front page."""
+        """Return a page with links to all pages of its host. The front page also links to the next host."""
         links = list(host.pages)
         if path == "/":
             names = list(self._names)
             following = names[(names.index(host.name) + 1) % len(names)]
-            # Spelled as people write it: a crawler meets IDNs like that.
-            links.append(self._web.url(following.encode().decode("idna")))
+            # As a U-label: crawlers meet IDNs in that form.
+            links.append(self._sites.url(following.encode().decode("idna")))
         anchors = "".join(f'<a href="{html.escape(link)}">{html.escape(link)}</a>\n' for link in links)
         return web.Response(
             text=f"<!doctype html><title>{host.name}</title>\n{anchors}", content_type="text/html"
@@ -125,7 +133,7 @@ class _Site:
 
 
 def _listen() -> tuple[int, dict[str, socket.socket]]:
-    """A listening socket per host, all on one port."""
+    """Return one listening socket per host, all on one port. Raises OSError."""
     failed: OSError | None = None
     for _ in range(_PORT_TRIES):
         opened: dict[str, socket.socket] = {}
@@ -140,15 +148,15 @@ def _listen() -> tuple[int, dict[str, socket.socket]]:
                 listening.close()
         else:
             return port, opened
-    raise OSError(f"no port could be had on all of 127.31.0.1 to 127.31.0.{len(HOSTS)}: {failed}")
+    raise OSError(f"no port is free on all of 127.31.0.1 to 127.31.0.{len(HOSTS)}: {failed}")
 
 
 @asynccontextmanager
-async def playing() -> AsyncIterator[Web]:
-    """Serve all hosts while the block lasts. Raises OSError when this machine has no such loopback addresses."""
+async def serving() -> AsyncIterator[Sites]:
+    """Serve all hosts until the block exits. Raises OSError if this machine lacks the loopback addresses."""
     port, sockets = _listen()
-    running = Web(port, {name: listening.getsockname()[0] for name, listening in sockets.items()})
-    site = _Stamped(_Site(running).answer)
+    running = Sites(port, {name: listening.getsockname()[0] for name, listening in sockets.items()})
+    site = _TimestampedServer(SiteHandler(running).handle)
     loop = asyncio.get_running_loop()
     servers = [await loop.create_server(site, sock=listening) for listening in sockets.values()]
     try:

@@ -1,4 +1,4 @@
-"""The demo's web: sixteen hosts, their robots.txt as real sites write them, and what each of them forbids."""
+"""The demo's sixteen hosts: pages, robots.txt as real sites write them, and what each host disallows."""
 
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -6,12 +6,12 @@ from enum import Enum, auto
 AGENT = "PoliteDemo/1.0 (+https://polite.test/demo)"
 MIN_DELAY_S = 0.3
 RETRY_AFTER_S = 2
-# How long a host that answered with a server error must be left alone, at least.
-BUSY_REST_S = 1.0
+# The least delay after a server error, in seconds.
+BUSY_BACK_OFF_S = 1.0
 
 
 class Quirk(Enum):
-    """How a host answers, beside the ordinary."""
+    """A host's unusual behaviour."""
 
     NONE = auto()
     MISSING = auto()
@@ -24,7 +24,11 @@ class Quirk(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One virtual host. `forbidden` lists pages by hand beside the rules: the judge of the crawl reads no robots.txt."""
+    """One virtual host.
+
+    Attributes:
+        forbidden: pages that the rules disallow, listed by hand, since the judge parses no robots.txt.
+    """
 
     name: str
     robots: bytes
@@ -41,7 +45,7 @@ def _pages(*more: str, count: int = 6) -> tuple[str, ...]:
 
 
 _GROUPS = b"""\
-# Three audiences, three groups; ours is the second.
+# Three groups for different crawlers; ours is the second.
 User-agent: OtherBot
 User-agent: AnotherBot
 Disallow: /
@@ -70,7 +74,7 @@ _HTML = b"""<!doctype html><html><head><title>Welcome: a page for everything</ti
 <body><p>User-agent is a word that this page knows: Disallow is another.</p></body></html>
 """
 
-# Rules, then comments up to the cap of 512,000 octets, then a rule that lies beyond it and does not count.
+# Rules, comments up to the limit of 512,000 octets, and a rule beyond the limit, which does not count.
 _HUGE_HEAD = b"User-agent: *\nDisallow: /secret\n"
 _HUGE = (
     _HUGE_HEAD
@@ -85,7 +89,7 @@ HOSTS: tuple[Host, ...] = (
         _GROUPS,
         _pages("/members", "/members/join", "/drafts/1"),
         ("/members", "/drafts/1"),
-        note="several groups; the named one is obeyed",
+        note="several groups; the one that names the crawler applies",
     ),
     Host(
         "shop.test",
@@ -118,7 +122,7 @@ HOSTS: tuple[Host, ...] = (
         ("/x/1",),
         note="a byte order mark",
     ),
-    Host("html.test", _HTML, _pages(), note="a page instead of rules"),
+    Host("html.test", _HTML, _pages(), note="an HTML page instead of rules"),
     Host(
         "xn--mller-kva.test",
         "User-agent: *\nDisallow: /käse\n".encode(),
@@ -133,7 +137,7 @@ HOSTS: tuple[Host, ...] = (
         ("/no/1",),
         quirk=Quirk.HOPS,
         hops=5,
-        note="rules behind five redirects",
+        note="robots.txt after five redirects",
     ),
     Host(
         "six.test",
@@ -141,7 +145,7 @@ HOSTS: tuple[Host, ...] = (
         _pages(),
         quirk=Quirk.HOPS,
         hops=6,
-        note="six redirects: no file",
+        note="six redirects: no robots.txt",
     ),
     Host("missing.test", b"", _pages(), quirk=Quirk.MISSING, note="404: no restriction"),
     Host("locked.test", b"", _pages(), quirk=Quirk.FORBIDDEN, note="403: no restriction"),
@@ -162,7 +166,7 @@ HOSTS: tuple[Host, ...] = (
         _pages("/deep/1"),
         ("/deep/1",),
         quirk=Quirk.SLOW,
-        note="half a second",
+        note="responds after 0.5 s",
     ),
-    Host("huge.test", _HUGE, _pages("/secret"), ("/secret",), note="a body beyond the cap"),
+    Host("huge.test", _HUGE, _pages("/secret"), ("/secret",), note="a body beyond the size limit"),
 )

@@ -1,30 +1,30 @@
-"""The table at the demo's end: a row for each host, of what was fetched, refused, kept and asked for."""
+"""The demo's final table: a row per host with what was fetched and refused, and the gaps kept."""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import TextIO
 
 from polite.cli.demo.judge import Verdict
-from polite.cli.demo.tally import Tally
+from polite.cli.demo.listeners import OutcomeCounts
 from polite.cli.terminal import console
 
 Row = tuple[str, ...]
 
-HEADINGS: Row = ("host", "robots.txt", "pages", "refused by", "shortest gap", "asked for", "what is special")
+HEADINGS: Row = ("host", "robots.txt", "pages", "refused by", "shortest gap", "delay", "special")
 
 
-def rows(verdicts: Sequence[Verdict], tally: Tally) -> list[Row]:
-    """One row a host, in the order of HEADINGS."""
-    return [_row(verdict, tally) for verdict in verdicts]
+def rows(verdicts: Sequence[Verdict], counts: OutcomeCounts) -> list[Row]:
+    """Return one row per host, with its columns in the order of HEADINGS."""
+    return [_row(verdict, counts) for verdict in verdicts]
 
 
-def _row(verdict: Verdict, tally: Tally) -> Row:
+def _row(verdict: Verdict, counts: OutcomeCounts) -> Row:
     name = verdict.host.name
-    refused = tally.refused.get(name, Counter[str]())
+    refused = counts.refused.get(name, Counter[str]())
     by = ", ".join(why if times == 1 else f"{why} ({times} times)" for why, times in sorted(refused.items()))
     return (
         name,
-        f"{verdict.robots}x {tally.robots.get(name, 'not asked')}",
+        f"{verdict.robots}x {counts.robots.get(name, 'not fetched')}",
         str(verdict.pages),
         by or "-",
         "-" if verdict.shortest_gap_s is None else f"{verdict.shortest_gap_s:.3f} s",
@@ -34,7 +34,7 @@ def _row(verdict: Verdict, tally: Tally) -> Row:
 
 
 def print_table(table: Sequence[Row], out: TextIO) -> None:
-    """Columns as wide as they need to be; with rich, wrapped to the terminal."""
+    """Print the table with columns as wide as their content; with rich, wrapped to the terminal."""
     on = console(out)
     if on is None:
         lines = [HEADINGS, *table]

@@ -1,4 +1,4 @@
-"""`polite fetch`: puts a run together from its options."""
+"""`polite fetch`: builds a run from the options."""
 
 import argparse
 import asyncio
@@ -9,47 +9,47 @@ from pathlib import Path
 
 from polite.cli.exit_codes import Exit
 from polite.cli.fetch.crawl import Archive, Crawl
-from polite.cli.fetch.event_log import Journal
+from polite.cli.fetch.event_log import EventLog
 from polite.cli.fetch.event_log import reopen as reopen_log
 from polite.cli.fetch.folder import BODIES, Folder
 from polite.cli.fetch.interrupt import Interrupt, interrupts
-from polite.cli.fetch.left import left
-from polite.cli.fetch.origin_stats import MOST, Ledger
-from polite.cli.fetch.output_paths import Named, apart
+from polite.cli.fetch.origin_stats import MAX_ORIGINS, OriginStats
+from polite.cli.fetch.output_paths import OutputPath, check_distinct
 from polite.cli.fetch.page import Pages
 from polite.cli.fetch.record import Records, is_begun, reopen
 from polite.cli.fetch.run import Run
-from polite.cli.fetch.run_log import Notes
+from polite.cli.fetch.run_log import RunLog
 from polite.cli.fetch.warc import Warc
 from polite.clock import SystemClock
 from polite.compose import open_frontier, open_gate
 from polite.errors import InvalidOption
 from polite.frontier.frontier import Frontier
+from polite.frontier.sqlite.database import QueueFile
 from polite.gate.gate import Gate
 from polite.pacing.policy import PacingPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 
 RECORDS = "records.jsonl"
-# Robots results and back-offs are kept beside the queue: each needs a file of its own.
+# The suffix of the robots store beside the queue: the two cannot share a file.
 _ROBOTS = ".robots"
-# A name that does not exist may be a slip of a nameserver; hours for it, as a crawler would take, nobody wants to look at.
+# An interactive run does not wait as long as a crawler for a name that does not exist: that may be temporary.
 _NXDOMAIN_RETRY_S = 10.0
-# Of a long list, so many wait in memory, and there is room for what is found by redirects; a file takes it all.
+# Limits on listed URLs in the frontier. The frontier holds twice as many, so that redirects find capacity.
 _IN_MEMORY, _IN_FILE = 1_000_000, 1_000_000_000
-# A run that is killed costs what was under way a try, through no fault of the page: so many are forgiven.
-_KILLED = 10
+# A killed run costs each page in flight one attempt. The frontier allows this many more than --tries.
+_EXTRA_TRIES = 10
 
 
 def fetch(options: argparse.Namespace) -> Exit:
-    """Fetch the list; gives the gravest exit status. Raises InvalidOption, OSError, StoreFailed."""
+    """Fetch the list and return the highest exit status. Raises InvalidOption, OSError, StoreFailed."""
     if not options.urls and options.resume is None:
-        raise InvalidOption("fetch: which URLs? Name them, or - to read them from standard input")
-    apart(_files(options))
+        raise InvalidOption("fetch: no URLs given; name them, or use - to read them from standard input")
+    check_distinct(_output_paths(options))
     return asyncio.run(_fetch(options))
 
 
-def _files(options: argparse.Namespace) -> Iterator[Named]:
-    """All that the run writes to, each with its option."""
+def _output_paths(options: argparse.Namespace) -> Iterator[OutputPath]:
+    """Yield each path that the run writes to, with its option."""
     if options.log is not None:
         yield "--log", Path(options.log)
     if options.warc is not None:
@@ -70,21 +70,23 @@ async def _fetch(options: argparse.Namespace) -> Exit:
             if interrupt.status is None:
                 raise
             return interrupt.status  # a third signal, while files were closed
-    # One that came while files were closed counts, too.
+    # A signal that arrived while files were closed counts as well.
     return interrupt.status or status
 
 
 async def _run(options: argparse.Namespace, interrupt: Interrupt) -> Exit:
     async with AsyncExitStack() as stack:
         clock = SystemClock()
-        notes = _notes(options, stack, clock)
+        run_log = _run_log(options, stack, clock)
         if options.resume is not None:
-            for each in await asyncio.to_thread(left, Path(options.resume), MOST):
-                notes.ledger.left(*each)
+            for each in await asyncio.to_thread(
+                QueueFile.waiting_by_origin, Path(options.resume), MAX_ORIGINS
+            ):
+                run_log.origin_stats.add_resumed(*each)
         archive = _archive(options)
         if archive is not None:
             stack.push_async_callback(archive.close)
-        gate = await stack.enter_async_context(_gate(options, notes, clock))
+        gate = await stack.enter_async_context(_gate(options, run_log, clock))
         frontier = await stack.enter_async_context(_frontier(options, gate))
         fetching = FetchPolicy(
             timeout=options.timeout, allow_private=options.allow_private, max_bytes=options.max_bytes
@@ -97,34 +99,34 @@ async def _run(options: argparse.Namespace, interrupt: Interrupt) -> Exit:
             frontier,
             pages,
             archive,
-            notes,
-            window=_IN_MEMORY if options.resume is None else _IN_FILE,
+            run_log,
+            max_waiting=_IN_MEMORY if options.resume is None else _IN_FILE,
             max_redirects=options.max_redirects,
             tries=options.tries,
         )
-        return await Run(options, crawl, frontier, notes, interrupt).over()
+        return await Run(options, crawl, frontier, run_log, interrupt).finish()
 
 
-def _notes(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemClock) -> Notes:
-    """The files that are written; those of an earlier run are gone on with when that is what is asked for."""
+def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemClock) -> RunLog:
+    """Open the output files; with --resume, those of the earlier run."""
     recorded: set[str] = set()
     out = sys.stdout
     if options.output is not None:
         path = Path(options.output, RECORDS)
         if options.resume is None and is_begun(path):
             raise InvalidOption(
-                f"--output {options.output}: there is a {RECORDS} already; choose another folder, or go on with --resume"
+                f"--output {options.output}: {RECORDS} already exists; choose another folder, or continue it with --resume"
             )
         path.parent.mkdir(parents=True, exist_ok=True)
         out, recorded = reopen(path)
         stack.callback(out.close)
-    journal = None
+    event_log = None
     if options.log is not None:
         path = Path(options.log)
         log = path.open("w", encoding="utf-8") if options.resume is None else reopen_log(path)
         stack.callback(log.close)
-        journal = Journal(log, clock.monotonic, wall=clock.wall())
-    return Notes(Records(out), recorded, Ledger(options.delay), journal, clock)
+        event_log = EventLog(log, clock.monotonic, wall=clock.wall())
+    return RunLog(Records(out), recorded, OriginStats(options.delay), event_log, clock)
 
 
 def _archive(options: argparse.Namespace) -> Archive | None:
@@ -133,14 +135,16 @@ def _archive(options: argparse.Namespace) -> Archive | None:
     return None if options.output is None else Folder(Path(options.output))
 
 
-def _gate(options: argparse.Namespace, notes: Notes, clock: SystemClock) -> AbstractAsyncContextManager[Gate]:
+def _gate(
+    options: argparse.Namespace, run_log: RunLog, clock: SystemClock
+) -> AbstractAsyncContextManager[Gate]:
     return open_gate(
         options.agent,
         robots=RobotsPolicy(dialect=options.dialect, nxdomain_retry=_NXDOMAIN_RETRY_S),
         pacing=PacingPolicy(min_delay=options.delay),
         fetching=FetchPolicy(timeout=options.timeout, allow_private=options.allow_private),
         store=None if options.resume is None else options.resume + _ROBOTS,
-        listener=notes,
+        listener=run_log,
         clock=clock,
     )
 
@@ -150,6 +154,6 @@ def _frontier(options: argparse.Namespace, gate: Gate) -> AbstractAsyncContextMa
         gate,
         store=options.resume,
         max_waiting=2 * _IN_MEMORY if options.resume is None else 2 * _IN_FILE,
-        max_tries=options.tries + _KILLED,
+        max_tries=options.tries + _EXTRA_TRIES,
         max_robots_tries=options.tries,
     )

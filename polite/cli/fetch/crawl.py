@@ -1,4 +1,4 @@
-"""One run over a list: URLs go into the frontier, workers take them out in their turn, and each leaves one record."""
+"""Puts the URLs of a list into the frontier, and fetches what it assigns. Each URL ends in one record."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,11 +6,11 @@ from typing import Protocol
 
 import aiohttp
 
-from polite.cli.fetch.page import NotDialled, Page, Pages
+from polite.cli.fetch.page import AddressBlocked, Page, Pages
 from polite.cli.fetch.record import Record
-from polite.cli.fetch.run_log import Notes
-from polite.cli.options import spoken
-from polite.cli.urls import valid
+from polite.cli.fetch.run_log import RunLog
+from polite.cli.option_names import command_line_text
+from polite.cli.urls import require_url
 from polite.errors import InvalidURL, Overloaded
 from polite.frontier.frontier import Frontier
 from polite.frontier.permit import TaskPermit
@@ -18,31 +18,33 @@ from polite.gate.gate import Gate
 from polite.origin import Target
 from polite.task import Admission, Task
 
-# URLs that are put at one time: a file takes many in hardly more time than one.
-_PUT_AT_ONCE = 500
-_LOOK_AGAIN_S = 0.1
-_NO_ROOM_S = 60.0
+# URLs that are put concurrently: a queue in a file commits many in hardly more time than one.
+_MAX_CONCURRENT_PUTS = 500
+_POLL_S = 0.1
+_QUEUE_FULL_RETRY_S = 60.0
 _LONGEST_REASON = 500
-# Answers after which a page is asked for again.
-_PASSING = frozenset({408, 429, 500, 502, 503, 504})
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_SPOKEN = ("http", "https")
+_RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+_REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
+_SCHEMES = ("http", "https")
 
 
 class Archive(Protocol):
-    """Where bodies are kept."""
+    """Stores bodies."""
 
     async def keep(self, page: Page) -> str | None:
-        """The name of the file that has the body now. Raises OSError."""
+        """Return the name of the file that has the body now. Raises OSError."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Crawl:
-    """Puts URLs, takes permits, and writes down in `notes` what became of each.
+    """Fetches a list of URLs, and reports the outcome of each to `run_log`.
 
-    `window`: so many wait in the frontier; the rest of the list stays where it comes from.
+    Args:
+        max_waiting: the limit on URLs in the frontier; the rest of the list is read when there is capacity.
+        max_redirects: the limit on redirects in a row.
+        tries: the limit on attempts for one page.
     """
 
     def __init__(
@@ -51,9 +53,9 @@ class Crawl:
         frontier: Frontier,
         pages: Pages,
         archive: Archive | None,
-        notes: Notes,
+        run_log: RunLog,
         *,
-        window: int,
+        max_waiting: int,
         max_redirects: int,
         tries: int,
     ) -> None:
@@ -61,92 +63,94 @@ class Crawl:
         self._frontier = frontier
         self._pages = pages
         self._archive = archive
-        self._notes = notes
-        self._window = window
+        self._run_log = run_log
+        self._max_waiting = max_waiting
         self._max_redirects = max_redirects
         self._tries = tries
 
     async def feed(self, urls: AsyncIterator[str | InvalidURL]) -> None:
-        """Put them all, as there is room. Raises OSError, what `Frontier.put` raises."""
-        places = asyncio.Semaphore(_PUT_AT_ONCE)
-        async with asyncio.TaskGroup() as putting:
+        """Put all URLs, as capacity permits. Raises OSError and the errors of `Frontier.put`."""
+        puts = asyncio.Semaphore(_MAX_CONCURRENT_PUTS)
+        async with asyncio.TaskGroup() as tasks:
             async for url in urls:
-                await places.acquire()
-                while self._frontier.waiting >= self._window:  # noqa: ASYNC110 - nobody is told that it got shorter
-                    await asyncio.sleep(_LOOK_AGAIN_S)
-                putting.create_task(self._feed(url)).add_done_callback(lambda _: places.release())
+                await puts.acquire()
+                while self._frontier.waiting >= self._max_waiting:  # noqa: ASYNC110 - there is no event to wait for
+                    await asyncio.sleep(_POLL_S)
+                tasks.create_task(self._put_listed(url)).add_done_callback(lambda _: puts.release())
 
-    async def _feed(self, url: str | InvalidURL) -> None:
+    async def _put_listed(self, url: str | InvalidURL) -> None:
         try:
-            await self._put(_spoken(Target.of(valid(url))))
+            await self._put(_require_http(Target.of(require_url(url))))
         except InvalidURL as error:
-            self._notes.invalid(error)
+            self._run_log.record_invalid(error)
 
     async def work(self) -> None:
-        """One of many: take what the frontier gives until there is no more. Raises OSError."""
+        """Run one worker until the frontier is closed. Raises OSError."""
         async for permit in self._frontier:
             try:
                 async with permit:
-                    await self._visit(permit)
-                self._notes.explained(await self._gate.explain(permit.url))
+                    await self._attempt(permit)
+                self._run_log.update_delay(await self._gate.explain(permit.url))
             finally:
-                self._notes.ended(permit.task.target)
+                self._run_log.finish(permit.task.target)
 
-    async def _visit(self, permit: TaskPermit) -> None:
-        if permit.url in self._notes.recorded:
-            return  # a run that was killed had written it down, and the frontier did not know yet
+    async def _attempt(self, permit: TaskPermit) -> None:
+        if permit.url in self._run_log.recorded:
+            return  # a killed run recorded the page before it could finish the task
         last = permit.task.tries + 1 >= self._tries
-        visit = self._notes.visit(permit.task)
+        attempt = self._run_log.start_attempt(permit.task)
         page: Page | None = None
         try:
             page = await self._pages.get(permit)
         except (aiohttp.ClientError, TimeoutError) as error:
-            visit.told["reason"] = self._reason(error)
-            last = last or isinstance(error, NotDialled)
-        visit.requested(page)
-        if not last and (page is None or page.status in _PASSING):
+            attempt.fields["reason"] = self._reason(error)
+            last = last or isinstance(error, AddressBlocked)
+        attempt.log_request(page)
+        if not last and (page is None or page.status in _RETRIED_STATUSES):
             permit.retry()
         elif page is None:
-            visit.failed()
-        elif not await self._follow(permit.task, page, visit.told):
-            permit.retry(after=_NO_ROOM_S)
+            attempt.record_failed()
+        elif not await self._follow(permit.task, page, attempt.fields):
+            permit.retry(after=_QUEUE_FULL_RETRY_S)
         else:
-            visit.fetched(page, None if self._archive is None else await self._archive.keep(page))
+            attempt.record_fetched(page, None if self._archive is None else await self._archive.keep(page))
 
     def _reason(self, error: Exception) -> str:
         name = type(error).__name__
         if isinstance(error, TimeoutError):
-            return f"{name}: no whole answer within {self._pages.timeout:g} s (--timeout)"
-        return spoken(f"{name}: {error}")[:_LONGEST_REASON]
+            return f"{name}: no complete response within {self._pages.timeout:g} s (--timeout)"
+        return command_line_text(f"{name}: {error}")[:_LONGEST_REASON]
 
-    async def _follow(self, task: Task, page: Page, told: Record) -> bool:
-        """Where a redirect leads is a URL as any other: it waits for its own turn. False when there is no room for it."""
-        location = page.location if page.status in _REDIRECTS else None
+    async def _follow(self, task: Task, page: Page, fields: Record) -> bool:
+        """Put the target of a redirect like any other URL. Return False if the frontier is full."""
+        location = page.location if page.status in _REDIRECT_STATUSES else None
         if location is None:
             return True
         try:
             target = task.target.join(location)
-            told["location"] = target.url
-            _spoken(target)
+            fields["location"] = target.url
+            _require_http(target)
             if task.depth >= self._max_redirects:
-                told["reason"] = f"not followed: more than {self._max_redirects} redirects (--max-redirects)"
+                fields["reason"] = (
+                    f"not followed: more than {self._max_redirects} redirects (--max-redirects)"
+                )
                 return True
             await self._put(target, depth=task.depth + 1, payload=task.url)
         except InvalidURL as error:
-            told["reason"] = f"not followed: {error}"
+            fields["reason"] = f"not followed: {error}"
         except Overloaded:
             return False
         return True
 
     async def _put(self, target: Target, *, depth: int = 0, payload: str | None = None) -> None:
-        self._notes.ledger.put(target)
+        self._run_log.origin_stats.add(target)
         admission = await self._frontier.put(target.url, depth=depth, payload=payload, wait=False)
         if admission is Admission.DUPLICATE:
-            self._notes.ledger.not_put(target)
+            self._run_log.origin_stats.remove(target)
 
 
-def _spoken(target: Target) -> Target:
-    """Raises InvalidURL for a scheme in which no page is asked for."""
-    if target.origin.scheme not in _SPOKEN:
-        raise InvalidURL(target.url, "pages are fetched over http and https")
+def _require_http(target: Target) -> Target:
+    """Return the target. Raises InvalidURL if its scheme is neither http nor https."""
+    if target.origin.scheme not in _SCHEMES:
+        raise InvalidURL(target.url, "only http and https pages are fetched")
     return target

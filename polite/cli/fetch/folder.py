@@ -1,4 +1,4 @@
-"""Bodies in a folder, each named by its digest: what came twice is there once, and no server chooses a name."""
+"""Stores bodies in a folder, each named by its digest: equal bodies are stored once, and servers choose no names."""
 
 import asyncio
 import os
@@ -11,26 +11,26 @@ BODIES = "bodies"
 
 
 class Folder:
-    """`bodies/ab/ab12...` below `path`, by SHA-256. A file is whole as soon as it has its name."""
+    """Stores bodies as `bodies/ab/ab12...` (SHA-256) below `path`. A file gets its name once it is complete."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     async def keep(self, page: Page) -> str | None:
-        """The file's name, as seen from the folder; None for an empty body. Raises OSError."""
+        """Return the file's name relative to the folder, or None for an empty body. Raises OSError."""
         if not page.body:
             return None
         return await asyncio.to_thread(self._write, page.body)
 
     async def close(self) -> None:
-        """There is nothing to give back."""
+        """Nothing to release."""
 
     def _write(self, body: bytes) -> str:
         name = digest(body)
         file = self._path / BODIES / name[:2] / name
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
-            # Two tasks may have the same body at one time.
+            # Two tasks may store the same body at the same time.
             unfinished = file.with_name(f"{name}.{os.urandom(8).hex()}.part")
             try:
                 unfinished.write_bytes(body)

@@ -1,4 +1,4 @@
-"""What ^C and SIGTERM mean to a run: the first finishes what is under way, within a bound, and the second does not wait for it."""
+"""Handles ^C and SIGTERM: the first drains requests in flight, the second stops at once, the third cancels the run."""
 
 import asyncio
 import contextlib
@@ -7,12 +7,18 @@ from collections.abc import AsyncIterator
 
 from polite.cli.exit_codes import Exit
 
-# Containers and service managers send SIGTERM where a person presses ^C.
+# Containers and service managers stop a process with SIGTERM.
 _STATUSES = {signal.SIGINT: Exit.INTERRUPTED, signal.SIGTERM: Exit.TERMINATED}
 
 
 class Interrupt:
-    """Counts signals: `first` and `second` are set by them, a third cancels `task`. `status`: the exit status of the first."""
+    """Counts signals. The third cancels `task`.
+
+    Attributes:
+        first: set by the first signal.
+        second: set by the second signal.
+        status: the exit status for the first signal, or None.
+    """
 
     def __init__(self, task: asyncio.Task[object] | None) -> None:
         self.first, self.second = asyncio.Event(), asyncio.Event()
@@ -31,7 +37,7 @@ class Interrupt:
 
 @contextlib.asynccontextmanager
 async def interrupts() -> AsyncIterator[Interrupt]:
-    """While the block lasts, signals come here instead of ending the program; a loop without signals goes on as it was."""
+    """Handle signals until the block exits. Does nothing if the event loop cannot handle signals."""
     interrupt, loop = Interrupt(asyncio.current_task()), asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in _STATUSES}
     try:
@@ -45,5 +51,5 @@ async def interrupts() -> AsyncIterator[Interrupt]:
     finally:
         for number, handler in before.items():
             loop.remove_signal_handler(number)
-            # asyncio.run has put its own there, and will want to find it.
+            # asyncio.run installed its own handler, and restores it later.
             signal.signal(number, handler)

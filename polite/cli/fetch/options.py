@@ -2,20 +2,19 @@
 
 import argparse
 
-from polite.cli.options import duration, network, typed, whole
+from polite.cli.options import add_network, duration, typed, whole
 from polite.pacing.policy import PacingPolicy
 from polite.robots.policy import MOST_BYTES, MOST_REDIRECTS
 
 
-def options(fetch: argparse.ArgumentParser) -> None:
-    """Add them all."""
-    _where(fetch)
-    _how(fetch)
-    network(fetch, timeout="for one page, and for one robots.txt with its redirects")
+def add_fetch_options(fetch: argparse.ArgumentParser) -> None:
+    """Add all options of `polite fetch`."""
+    _add_outputs(fetch)
+    _add_limits(fetch)
+    add_network(fetch, timeout="limit for one page, and for one robots.txt with its redirects")
 
 
-def _where(fetch: argparse.ArgumentParser) -> None:
-    """What is written, and where to."""
+def _add_outputs(fetch: argparse.ArgumentParser) -> None:
     fetch.add_argument(
         "--output",
         metavar="DIR",
@@ -24,21 +23,20 @@ def _where(fetch: argparse.ArgumentParser) -> None:
     fetch.add_argument(
         "--warc",
         metavar="FILE",
-        help="write bodies to a WARC file, whose name ends in .warc.gz (needs polite-crawl[warc])",
+        help="write bodies to a WARC file; its name must end in .warc.gz (needs polite-crawl[warc])",
     )
     fetch.add_argument(
         "--resume",
         metavar="FILE",
-        help="keep the queue in FILE, and go on with what an earlier run has left there",
+        help="keep the queue in FILE, and continue with the URLs that an earlier run left there",
     )
     fetch.add_argument(
-        "--log", metavar="FILE", help="write each request and refusal to FILE, for polite timeline"
+        "--log", metavar="FILE", help="write each request, refusal and back-off to FILE, for polite timeline"
     )
-    fetch.add_argument("--quiet", action="store_true", help="show no progress")
+    fetch.add_argument("--quiet", action="store_true", help="print no progress")
 
 
-def _how(fetch: argparse.ArgumentParser) -> None:
-    """How much of it, and how fast."""
+def _add_limits(fetch: argparse.ArgumentParser) -> None:
     fetch.add_argument(
         "--delay",
         type=typed(
@@ -46,33 +44,33 @@ def _how(fetch: argparse.ArgumentParser) -> None:
         ),
         default="1",
         metavar="SECONDS",
-        help="between two requests to one origin, at least; what its robots.txt asks for makes it longer (default: %(default)s)",
+        help="least delay between two requests to one origin; its robots.txt may ask for more (default: %(default)s)",
     )
     fetch.add_argument(
         "--concurrency",
         type=typed(lambda text: whole("--concurrency", text, most=10_000)),
         default="32",
         metavar="NUMBER",
-        help="pages under way at one time, each of another origin (default: %(default)s)",
+        help="limit on requests in flight, each to a different origin (default: %(default)s)",
     )
     fetch.add_argument(
         "--max-bytes",
         type=typed(lambda text: whole("--max-bytes", text, most=MOST_BYTES)),
         default="5000000",
         metavar="OCTETS",
-        help="of a page, decoded or not; the rest is not read (default: %(default)s)",
+        help="limit for one page, as sent and decoded; the rest is not read (default: %(default)s)",
     )
     fetch.add_argument(
         "--max-redirects",
         type=typed(lambda text: whole("--max-redirects", text, least=0, most=MOST_REDIRECTS)),
         default="5",
         metavar="NUMBER",
-        help="in a row, each a request in its own turn (default: %(default)s)",
+        help="limit on redirects in a row; each waits for its own turn (default: %(default)s)",
     )
     fetch.add_argument(
         "--tries",
         type=typed(lambda text: whole("--tries", text, most=100)),
         default="3",
         metavar="NUMBER",
-        help="of a page, and of a robots.txt, before it is given up (default: %(default)s)",
+        help="limit on attempts for one page, and for one robots.txt (default: %(default)s)",
     )

@@ -1,4 +1,4 @@
-"""What a run knows of each origin: how much waits there, why, and how long that takes at least."""
+"""Statistics of a run by origin: how many URLs wait, why, and the least time that they need."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -8,36 +8,38 @@ from polite.events import BackedOff, Dropped, Event, Granted, OriginPostponed, R
 from polite.gate.explanation import Explanation
 from polite.origin import Origin, Target
 
-# Origins with something to do that are looked after, one by one; a list of more is fetched as well, and told in sums alone.
-MOST = 100_000
-_ASKING = "robots.txt is asked for"
+# The limit on origins with statistics of their own. More are fetched as well, but appear in totals only.
+MAX_ORIGINS = 100_000
 
 
 @dataclass(slots=True)
 class Entry:
-    """One origin. `until`: monotonic time before which nothing goes there, as far as is known; `why` says because of what.
+    """One origin.
 
-    `held`: what is out of the ordinary about that, for the sums.
+    Attributes:
+        until: the earliest monotonic time of the next request, as far as is known.
+        why: the reason for `until`.
+        condition: set while the origin is backing off or unreachable; the totals count it.
     """
 
     origin: str
     delay_s: float
     waiting: int = 0
-    out: int = 0
+    in_flight: int = 0
     done: int = 0
     until: float = 0.0
-    why: str = _ASKING
-    held: str = ""
+    why: str = "fetching robots.txt"
+    condition: str = ""
 
     def left_s(self, now: float) -> float:
-        """What politeness demands at least: what waits goes one after the other."""
+        """Return the least time in seconds that the waiting URLs need, one after another."""
         if not self.waiting:
             return 0.0
         return max(0.0, self.until - now) + (self.waiting - 1) * self.delay_s
 
 
-class Ledger:
-    """Told by the run and, as a listener, by the gate; `now` is monotonic seconds. Origins with nothing to do are forgotten."""
+class OriginStats:
+    """Counts what the run and the gate's events report. Origins without URLs are forgotten. `now` is monotonic."""
 
     def __init__(self, min_delay: float) -> None:
         self._min_delay = min_delay
@@ -46,85 +48,87 @@ class Ledger:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def put(self, target: Target) -> None:
-        """A URL is about to wait."""
+    def add(self, target: Target) -> None:
+        """Count a URL that is about to be put into the frontier."""
         entry = self._entry(target.origin)
         if entry is not None:
             entry.waiting += 1
 
-    def left(self, origin: str, waiting: int, crawl_delay: float | None) -> None:
-        """An earlier run has left so much of it."""
+    def add_resumed(self, origin: str, waiting: int, crawl_delay: float | None) -> None:
+        """Count the URLs that an earlier run left."""
         delay_s = max(self._min_delay, crawl_delay or 0.0)
         self._entries[origin] = Entry(origin, delay_s, waiting)
 
-    def ended(self, target: Target) -> None:
-        """The request is over, for good or until it comes back."""
+    def remove(self, target: Target) -> None:
+        """Undo `add`: the frontier already had the URL."""
+        self._remove(str(target.origin))
+
+    def finish(self, target: Target) -> None:
+        """Count the end of a request, successful or not."""
         entry = self._entries.get(str(target.origin))
         if entry is not None:
-            entry.out -= 1
+            entry.in_flight -= 1
             entry.done += 1
             self._forget_if_idle(entry)
 
-    def not_put(self, target: Target) -> None:
-        """It waited already, or was done before."""
-        self._leave(str(target.origin))
-
-    def explained(self, explanation: Explanation, now: float) -> None:
-        """How long the origin rests from now, and after each request."""
+    def update_delay(self, explanation: Explanation, now: float) -> None:
+        """Take over the origin's current delay and the reason for it."""
         entry = self._entries.get(str(explanation.target.origin))
         if entry is not None:
             entry.delay_s = explanation.pause.seconds
             entry.until = now + explanation.wait_s
             entry.why = explanation.outlook.because or explanation.pause.because
             if entry.why == explanation.pause.because:
-                entry.held = ""
+                entry.condition = ""
 
-    def heard(self, event: Event, now: float) -> None:
-        """An event of the gate or of the frontier."""
+    def observe(self, event: Event, now: float) -> None:
+        """Take an event of the gate or of the frontier into account."""
         match event:
             case Granted(url=url):
                 entry = self._entry(Origin.of(url))
                 if entry is not None:
                     entry.waiting = max(0, entry.waiting - 1)
-                    entry.out += 1
+                    entry.in_flight += 1
             case Retried(url=url):
-                self.put(Target.of(url))
+                self.add(Target.of(url))
             case Refused(url=url) | Dropped(url=url):
-                self._leave(str(Origin.of(url)))
+                self._remove(str(Origin.of(url)))
             case RobotsFetched(origin=origin):
-                self._rest(origin, now, "its turn", "")
+                self._delay(origin, now, "waiting for its turn", "")
             case BackedOff(origin=origin, pause_s=pause_s, because=because):
-                self._rest(origin, now + pause_s, because, "asked for patience")
+                self._delay(origin, now + pause_s, because, "backing off")
             case OriginPostponed(origin=origin, for_s=for_s, because=because):
                 why = f"robots.txt: {because.lower().replace('_', ' ')}"
-                self._rest(origin, now + for_s, why, "out of reach")
+                self._delay(origin, now + for_s, why, "unreachable")
 
     def longest(self, count: int, now: float) -> list[Entry]:
-        """The origins that take longest."""
-        return nlargest(count, self._entries.values(), key=lambda entry: (entry.left_s(now), entry.out))
+        """Return the origins that need the most time."""
+        return nlargest(count, self._entries.values(), key=lambda entry: (entry.left_s(now), entry.in_flight))
 
-    def held(self, now: float) -> Counter[str]:
-        """How many origins wait for what is out of the ordinary."""
-        return Counter(entry.held for entry in self._entries.values() if entry.held and entry.until > now)
+    def conditions(self, now: float) -> Counter[str]:
+        """Return the number of origins in each condition."""
+        return Counter(
+            entry.condition for entry in self._entries.values() if entry.condition and entry.until > now
+        )
 
     def _entry(self, origin: Origin) -> Entry | None:
         name = str(origin)
         entry = self._entries.get(name)
-        if entry is None and len(self._entries) < MOST:
+        if entry is None and len(self._entries) < MAX_ORIGINS:
             entry = self._entries[name] = Entry(name, self._min_delay)
         return entry
 
-    def _rest(self, origin: str, until: float, why: str, held: str) -> None:
+    def _delay(self, origin: str, until: float, why: str, condition: str) -> None:
         entry = self._entries.get(origin)
         if entry is not None:
-            entry.until, entry.why, entry.held = max(entry.until, until), why, held
+            entry.until, entry.why, entry.condition = max(entry.until, until), why, condition
 
-    def _leave(self, origin: str) -> None:
+    def _remove(self, origin: str) -> None:
         entry = self._entries.get(origin)
         if entry is not None:
             entry.waiting = max(0, entry.waiting - 1)
             self._forget_if_idle(entry)
 
     def _forget_if_idle(self, entry: Entry) -> None:
-        if entry.waiting <= 0 and entry.out <= 0:
+        if entry.waiting <= 0 and entry.in_flight <= 0:
             self._entries.pop(entry.origin, None)

@@ -1,4 +1,4 @@
-"""The files of a run are files of their own: what two options wrote into one would be lost."""
+"""Checks that no two options write to the same file, since that would destroy data."""
 
 import os
 from collections.abc import Iterable
@@ -7,27 +7,28 @@ from pathlib import Path
 
 from polite.errors import InvalidOption
 
-Named = tuple[str, Path]
+# An option's name, and the path that it writes to.
+OutputPath = tuple[str, Path]
 
 
-def apart(files: Iterable[Named]) -> None:
-    """Refuse two that are one file, through links too, or one that lies in the other; each has its option's name.
+def check_distinct(paths: Iterable[OutputPath]) -> None:
+    """Refuse two paths that are the same file, also through links, or of which one contains the other.
 
-    Nothing is opened. Raises InvalidOption.
+    Opens no file. Raises InvalidOption.
     """
-    for (option, path), (other, taken) in combinations(files, 2):
-        if _one(path, taken):
+    for (option, path), (other, taken) in combinations(paths, 2):
+        if _overlap(path, taken):
             raise InvalidOption(
-                f"{option} and {other} would both write to {path}: {taken} is the same file, or within it; name another"
+                f"{option} and {other} would both write to {path}: {taken} is the same file, or inside it; choose another path"
             )
 
 
-def _one(path: Path, other: Path) -> bool:
-    # Resolved, a link to what is not there yet counts as well.
+def _overlap(path: Path, other: Path) -> bool:
+    # Resolving also covers links to files that do not exist yet.
     real, taken = Path(os.path.realpath(path)), Path(os.path.realpath(other))
     if real.is_relative_to(taken) or taken.is_relative_to(real):
         return True
     try:
-        return path.samefile(other)  # hard links, and file systems for which A is a
+        return path.samefile(other)  # hard links, and case-insensitive file systems
     except OSError:
         return False

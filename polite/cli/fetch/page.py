@@ -1,4 +1,4 @@
-"""Pages over http and https: each asked for once, inside its permit, and read up to a limit."""
+"""Fetches pages over http and https: one request per permit, read up to a limit."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -15,7 +15,7 @@ from polite.transports.connector import guarded_connector
 from polite.transports.http import without_hidden_retry
 from polite.transports.inflate import Inflater
 
-# RFC 9110, 15: 1xx announces another response. aiohttp passes those over, but for 101, and hands on what is below.
+# RFC 9110, 15: a 1xx precedes another response. aiohttp skips those except 101, and passes lower numbers on.
 _LEAST_FINAL = 200
 
 
@@ -24,10 +24,18 @@ Fields = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one request brought. `raw` is the body as it was sent, `body` the same decoded; `end` says how it ended."""
+    """One response and its request.
+
+    Attributes:
+        request_fields: the request's header fields.
+        fields: the response's header fields.
+        raw: the body as sent.
+        body: the body decoded.
+        end: whether the body is complete, and if not, why.
+    """
 
     url: str
-    asked: Fields
+    request_fields: Fields
     status: int
     reason: str
     fields: Fields
@@ -36,26 +44,29 @@ class Page:
     end: BodyEnd
 
     def field(self, name: str) -> str | None:
-        """The first field of that name; None where there is none."""
+        """Return the value of the first field with this name, or None."""
         return next((value for key, value in self.fields if key.lower() == name), None)
 
     @property
     def location(self) -> str | None:
-        """Where the page redirects to, as `Target.join` takes it; None where no field says so."""
+        """The redirect's target as `Target.join` takes it, or None."""
         value = self.field("location")
         return None if value is None else as_sent(value.encode("latin-1").decode("utf-8", "surrogateescape"))
 
 
-class NoFinalAnswer(aiohttp.ClientError):
-    """A status below 200 where a response was expected: none at all, or 101 although nobody asked to upgrade."""
+class NoFinalResponse(aiohttp.ClientError):
+    """The status is below 200: invalid, or 101 although no upgrade was requested."""
 
 
-class NotDialled(aiohttp.ClientError):
-    """No address of the host is one that the options permit: waiting changes nothing."""
+class AddressBlocked(aiohttp.ClientError):
+    """The options permit no address of the host. A retry cannot succeed."""
 
 
 class Pages:
-    """A session of its own behind the address guard, closed with the block; `max_bytes` bounds each body, decoded or not."""
+    """Fetches pages in an aiohttp session behind the address guard. Use as an async context manager.
+
+    `fetching.max_bytes` limits each body, both as sent and decoded.
+    """
 
     def __init__(self, agent: UserAgent, fetching: FetchPolicy, *, connections: int) -> None:
         self._fetching = fetching
@@ -78,14 +89,14 @@ class Pages:
         await self._session.close()
 
     async def get(self, permit: Permit) -> Page:
-        """One request, no redirect followed. Raises aiohttp.ClientError, TimeoutError."""
+        """Send one request; redirects are not followed. Raises aiohttp.ClientError, TimeoutError."""
         with collect_refused() as refused:
             try:
                 return await self._get(permit)
             except aiohttp.ClientConnectorError as error:
                 if not refused:
                     raise
-                raise NotDialled(blocked_message(refused, self._fetching)) from error
+                raise AddressBlocked(blocked_message(refused, self._fetching)) from error
 
     async def _get(self, permit: Permit) -> Page:
         url = URL(permit.url, encoded=True)
@@ -93,14 +104,14 @@ class Pages:
             permit.report(status=response.status, headers=response.headers)
             if response.status < _LEAST_FINAL:
                 response.close()
-                raise NoFinalAnswer(f"status {response.status} is not a final response")
+                raise NoFinalResponse(f"status {response.status} is not a final response")
             raw, body, end = await self._read(response)
-            # What is not read must not wait in the connection for us.
+            # The rest of the body must not be read by the next request of the connection.
             if end is BodyEnd.CAPPED:
                 response.close()
         return Page(
             url=permit.url,
-            asked=tuple(response.request_info.headers.items()),
+            request_fields=tuple(response.request_info.headers.items()),
             status=response.status,
             reason=response.reason or "",
             fields=tuple((_text(name), _text(value)) for name, value in response.raw_headers),
@@ -122,7 +133,7 @@ class Pages:
             cut_short = True
         del raw[self._max_bytes :]
         end = BodyEnd.CAPPED if capped else inflater.end(cut_short=cut_short)
-        # A coding that was not asked for stays as it is; its name is among the fields.
+        # A coding that was not requested is kept as sent; the fields name it.
         unknown = inflater.end() is BodyEnd.UNKNOWN_CODING
         return bytes(raw), bytes(raw) if unknown else inflater.body, end
 

@@ -1,4 +1,4 @@
-"""How far a run is: a live table on a terminal with rich, a line now and then elsewhere."""
+"""Progress of a run: a live table if rich is installed and the output is a terminal, else a line every 10 s."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -14,33 +14,37 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-# Origins in the table: what a terminal has room for.
+# Origins in the table.
 ROWS = 12
 _LINE_EVERY_S = 10.0
 _REFRESHES_A_SECOND = 4
-# Seconds over which the rate is taken.
+# The rate is the average of the last seconds.
 _RATE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """Where the run is at monotonic time `now`. `entries`: the origins that take longest, of `origins` with something to do.
+class RunStatus:
+    """The state of the run at monotonic time `now`.
 
-    `held`: how many of those wait for what is out of the ordinary.
+    Attributes:
+        waiting: URLs in the frontier's queues.
+        origins: the number of origins with URLs.
+        conditions: the number of origins in each condition.
+        entries: the origins that need the most time.
     """
 
     now: float
     elapsed_s: float
     counts: Mapping[str, int]
     waiting: int
-    out: int
+    in_flight: int
     origins: int
-    held: Mapping[str, int]
+    conditions: Mapping[str, int]
     entries: Sequence[Entry]
 
 
 class Progress:
-    """`with Progress(out) as progress: progress.show(stage)`, a few times a second."""
+    """`with Progress(out) as progress: progress.show(status)`, several times a second."""
 
     def __init__(self, out: TextIO, *, live: bool = True) -> None:
         self._out = out
@@ -56,41 +60,43 @@ class Progress:
     def __exit__(self, *error: object) -> None:
         self._context.__exit__(None, None, None)
 
-    def show(self, stage: Stage) -> None:
-        """Bring the display up to date."""
-        rate = self._rate(stage)
+    def show(self, status: RunStatus) -> None:
+        """Update the display."""
+        rate = self._rate(status)
         if self._live is not None:
-            self._live.update(_table(stage, rate))
-        elif stage.elapsed_s >= self._next_line_s:
-            self._next_line_s = stage.elapsed_s + _LINE_EVERY_S
-            print(line(stage, rate), file=self._out, flush=True)
+            self._live.update(_table(status, rate))
+        elif status.elapsed_s >= self._next_line_s:
+            self._next_line_s = status.elapsed_s + _LINE_EVERY_S
+            print(line(status, rate), file=self._out, flush=True)
 
-    def _rate(self, stage: Stage) -> float:
-        """Pages a second, of late."""
-        self._fetched.append((stage.elapsed_s, stage.counts["fetched"]))
-        while len(self._fetched) > 1 and self._fetched[0][0] < stage.elapsed_s - _RATE_S:
+    def _rate(self, status: RunStatus) -> float:
+        """Return the pages per second of the last _RATE_S."""
+        self._fetched.append((status.elapsed_s, status.counts["fetched"]))
+        while len(self._fetched) > 1 and self._fetched[0][0] < status.elapsed_s - _RATE_S:
             self._fetched.popleft()
         since, before = self._fetched[0]
         return (
-            (stage.counts["fetched"] - before) / (stage.elapsed_s - since) if stage.elapsed_s > since else 0.0
+            (status.counts["fetched"] - before) / (status.elapsed_s - since)
+            if status.elapsed_s > since
+            else 0.0
         )
 
 
-def line(stage: Stage, rate: float) -> str:
-    """The whole in one line."""
-    return f"{stage.elapsed_s:4.0f} s  {_sums(stage, rate)}{_time_left(stage)}"
+def line(status: RunStatus, rate: float) -> str:
+    """Return the totals as one line."""
+    return f"{status.elapsed_s:4.0f} s  {_totals(status, rate)}{_time_left(status)}"
 
 
 def state(entry: Entry, now: float) -> str:
-    """What an origin is about."""
-    if entry.out:
+    """Return what an origin does or waits for."""
+    if entry.in_flight:
         return "fetching"
     wait_s = entry.until - now
     return f"in {clock(wait_s)}: {entry.why}" if wait_s > 0 else entry.why
 
 
 def clock(seconds: float) -> str:
-    """A duration for people: 2.5 s, 59 s, 2:30, 1:02:03."""
+    """Return a duration as text: 2.5 s, 59 s, 2:30, 1:02:03."""
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -100,49 +106,50 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes % 60:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
-def _sums(stage: Stage, rate: float) -> str:
+def _totals(status: RunStatus, rate: float) -> str:
     others = [
-        f"{count} {outcome}" for outcome, count in stage.counts.items() if count and outcome != "fetched"
+        f"{count} {outcome}" for outcome, count in status.counts.items() if count and outcome != "fetched"
     ]
     return ", ".join(
         [
-            f"{stage.counts['fetched']} fetched ({rate:.1f}/s)",
+            f"{status.counts['fetched']} fetched ({rate:.1f}/s)",
             *others,
-            f"{stage.waiting} waiting, {stage.out} under way",
+            f"{status.waiting} waiting, {status.in_flight} in flight",
             *(
-                f"{count} {'origin' if count == 1 else 'origins'} {what}"
-                for what, count in sorted(stage.held.items())
+                f"{count} {'origin' if count == 1 else 'origins'} {condition}"
+                for condition, count in sorted(status.conditions.items())
             ),
         ]
     )
 
 
-def _time_left(stage: Stage) -> str:
-    if not stage.entries or not (left_s := stage.entries[0].left_s(stage.now)):
+def _time_left(status: RunStatus) -> str:
+    if not status.entries or not (left_s := status.entries[0].left_s(status.now)):
         return ""
-    slowest = stage.entries[0]
+    slowest = status.entries[0]
     return f"; at least {clock(left_s)} more, for {redact_url(slowest.origin)} ({slowest.waiting} x {slowest.delay_s:g} s)"
 
 
-def _table(stage: Stage, rate: float) -> "Table":
+def _table(status: RunStatus, rate: float) -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table("origin", title=f"{clock(stage.elapsed_s)}  {_sums(stage, rate)}", title_justify="left")
+    table = Table("origin", title=f"{clock(status.elapsed_s)}  {_totals(status, rate)}", title_justify="left")
     for heading in ("done", "waiting", "delay", "at least"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("state")
-    for entry in stage.entries:
+    for entry in status.entries:
         table.add_row(
             escape(redact_url(entry.origin)),
             str(entry.done),
             str(entry.waiting),
             f"{entry.delay_s:g} s",
-            clock(entry.left_s(stage.now)),
-            escape(state(entry, stage.now)),
+            clock(entry.left_s(status.now)),
+            escape(state(entry, status.now)),
         )
-    if stage.origins > len(stage.entries):
-        table.caption = f"and {stage.origins - len(stage.entries)} origins more"
+    if status.origins > len(status.entries):
+        more = status.origins - len(status.entries)
+        table.caption = f"and {more} more {'origin' if more == 1 else 'origins'}"
     return table
 
 

@@ -1,4 +1,4 @@
-"""What became of each URL, as JSON lines: one object a URL, written as soon as it is known."""
+"""The records of a run, as JSON lines: one object per URL with its outcome."""
 
 import hashlib
 import io
@@ -15,8 +15,8 @@ from polite.robots.fetching.exchange import BodyEnd
 
 Record = dict[str, object]
 
-# Fields of an answer that are copied into its record, each cut after so many characters.
-_OF_INTEREST = (
+# Response fields that are copied into the record, and the limit on the length of each (characters).
+_COPIED_FIELDS = (
     "content-type",
     "content-encoding",
     "content-language",
@@ -26,10 +26,10 @@ _OF_INTEREST = (
     "x-robots-tag",
 )
 _LONGEST_FIELD = 1_000
-# Octets at the end of a file of records that are looked at when it is gone on with: the records of some ten thousand URLs.
-# Those that a killed run had written without the frontier knowing are the last of all.
+# When a run is resumed, only this many octets at the end of the records are read: some ten thousand records.
+# Records that a killed run wrote before the frontier finished their tasks are the very last ones.
 _TAIL = 8 * 1024 * 1024
-# A record is written as one object, in ASCII, its URL first.
+# A record is one ASCII object with its URL first.
 _BEGINNING = b'{"url": "'
 _EXITS = {
     "fetched": Exit.ALLOWED,
@@ -41,7 +41,12 @@ _EXITS = {
 
 
 class Records:
-    """Writes records to `out`; `gravest` is the exit status so far, `counts` how many URLs came to which outcome."""
+    """Writes records to `out`.
+
+    Attributes:
+        gravest: the exit status so far.
+        counts: the number of URLs for each outcome.
+    """
 
     def __init__(self, out: TextIO) -> None:
         self.gravest = Exit.ALLOWED
@@ -49,7 +54,7 @@ class Records:
         self._out = out
 
     def write(self, url: str, outcome: str, **more: object) -> None:
-        """One line, at once. Raises OSError."""
+        """Write and flush one record. Raises OSError."""
         self.counts[outcome] += 1
         self.gravest = max(self.gravest, _EXITS[outcome])
         self._out.write(json.dumps({"url": url, "outcome": outcome, **more}) + "\n")
@@ -57,11 +62,11 @@ class Records:
 
 
 def of_page(page: Page, *, fetched_at: float, file: str | None) -> Record:
-    """What a record says of a page."""
+    """Return the fields of a record that describe a page."""
     return {
         "status": page.status,
         "headers": {
-            name: value[:_LONGEST_FIELD] for name in _OF_INTEREST if (value := page.field(name)) is not None
+            name: value[:_LONGEST_FIELD] for name in _COPIED_FIELDS if (value := page.field(name)) is not None
         },
         "length": len(page.body),
         "sha256": digest(page.body),
@@ -72,14 +77,15 @@ def of_page(page: Page, *, fetched_at: float, file: str | None) -> Record:
 
 
 def digest(body: bytes) -> str:
-    """SHA-256 in hexadecimal digits."""
+    """Return the SHA-256 digest in hexadecimal."""
     return hashlib.sha256(body).hexdigest()
 
 
 def reopen(path: Path) -> tuple[TextIO, set[str]]:
-    """The file, to be appended to, and the URLs of its last records; a last line that was cut is taken away.
+    """Open records for appending. Return the file and the URLs of its last records.
 
-    Raises OSError, and InvalidOption for a file that is not ours: it is left as it is.
+    An incomplete last record is removed. Raises OSError, and InvalidOption for a file that has other content,
+    which is not changed.
     """
     recorded: set[str] = set()
     if is_begun(path):
@@ -90,31 +96,31 @@ def reopen(path: Path) -> tuple[TextIO, set[str]]:
 
 
 def _last_records(path: Path) -> tuple[set[str], int]:
-    """The URLs of the last records, and where the last of them ends. Raises OSError, InvalidOption."""
+    """Return the URLs of the last records, and the offset where the last one ends. Raises OSError, InvalidOption."""
     with path.open("rb") as file:
-        if not _begins_like_ours(file.read(len(_BEGINNING))):
-            raise _not_ours(path, 0)
+        if not _is_prefix(file.read(len(_BEGINNING))):
+            raise _not_records(path, 0)
         at = max(0, file.seek(0, io.SEEK_END) - _TAIL)
         file.seek(at)
         *lines, rest = file.read(_TAIL).split(b"\n")
     if at:
         if not lines:
-            raise _not_ours(path, at)
-        at += len(lines.pop(0)) + 1  # it began before what was read
+            raise _not_records(path, at)
+        at += len(lines.pop(0)) + 1  # its start was not read
     urls = set()
     for line in lines:
         url = _url(line)
         if url is None:
-            raise _not_ours(path, at)
+            raise _not_records(path, at)
         urls.add(url)
         at += len(line) + 1
-    if not _may_be_cut(rest):
-        raise _not_ours(path, at)
+    if not _may_be_incomplete(rest):
+        raise _not_records(path, at)
     return urls, at
 
 
 def _url(line: bytes) -> str | None:
-    """The URL that a record is about; None for what is no record of ours."""
+    """Return the URL of a record, or None if the line is not a record."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -126,25 +132,25 @@ def _url(line: bytes) -> str | None:
             return None
 
 
-def _may_be_cut(rest: bytes) -> bool:
-    """Whether it may be the first octets of a record: nothing, a beginning that is no JSON yet, or all but its line end."""
+def _may_be_incomplete(rest: bytes) -> bool:
+    """Whether `rest` may be an incomplete record: empty, a prefix of one, or one without its line end."""
     try:
         _, end = json.JSONDecoder().raw_decode(rest.decode("ascii"))
     except (ValueError, RecursionError):
-        return _begins_like_ours(rest)
+        return _is_prefix(rest)
     return end == len(rest) and _url(rest) is not None
 
 
-def _begins_like_ours(octets: bytes) -> bool:
+def _is_prefix(octets: bytes) -> bool:
     return octets.isascii() and octets[: len(_BEGINNING)] == _BEGINNING[: len(octets)]
 
 
-def _not_ours(path: Path, at: int) -> InvalidOption:
+def _not_records(path: Path, at: int) -> InvalidOption:
     return InvalidOption(
-        f"--output: {path}: what stands at octet {at} is no record of polite fetch; the file is left as it is"
+        f"--output: {path}: octet {at} does not start a record of polite fetch; the file was not changed"
     )
 
 
 def is_begun(path: Path) -> bool:
-    """Whether there are records already."""
+    """Whether the file has content already."""
     return path.exists() and path.stat().st_size > 0

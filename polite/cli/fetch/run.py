@@ -1,4 +1,4 @@
-"""A run under way: the list is read, workers fetch, somebody looks on, and the keyboard may end it early."""
+"""A run: reads the list, runs workers and the progress display, and ends early on a signal."""
 
 import argparse
 import asyncio
@@ -9,108 +9,108 @@ from polite.cli import urls
 from polite.cli.exit_codes import Exit
 from polite.cli.fetch.crawl import Crawl
 from polite.cli.fetch.interrupt import Interrupt
-from polite.cli.fetch.progress import ROWS, Progress, Stage, line
-from polite.cli.fetch.run_log import Notes
+from polite.cli.fetch.progress import ROWS, Progress, RunStatus, line
+from polite.cli.fetch.run_log import RunLog
 from polite.frontier.frontier import Frontier
 
-# Beyond so many origins it takes some milliseconds to find those that take longest.
+# With more origins than this, finding those that need the most time takes some milliseconds.
 _MANY = 5_000
 _TICK_S, _SLOW_TICK_S = 0.25, 2.0
-# What is under way when a run is interrupted has so long to come to its end.
+# The limit on waiting for requests in flight after a signal.
 _DRAIN_S = 10.0
 
 
 class Run:
-    """It begins with `over`, which waits for its end."""
+    """One run of `polite fetch`; `finish` runs it."""
 
     def __init__(
         self,
         options: argparse.Namespace,
         crawl: Crawl,
         frontier: Frontier,
-        notes: Notes,
+        run_log: RunLog,
         interrupt: Interrupt,
     ) -> None:
         self._options = options
         self._crawl = crawl
         self._frontier = frontier
-        self._notes = notes
+        self._run_log = run_log
         self._interrupt = interrupt
-        self._began = notes.clock.monotonic()
-        self._read = False  # the list, to its end
+        self._began = run_log.clock.monotonic()
+        self._list_read = False
 
-    async def over(self) -> Exit:
-        """The exit status, once everything is done, or what was under way when it was interrupted."""
-        async with asyncio.TaskGroup() as lookers:
-            around = [lookers.create_task(each) for each in (self._watch(), self._fail())]
-            async with asyncio.TaskGroup() as doers:
-                feeding = doers.create_task(self._feed())
-                working = [doers.create_task(self._crawl.work()) for _ in range(self._options.concurrency)]
-                ending = doers.create_task(self._end_early(feeding, working))
+    async def finish(self) -> Exit:
+        """Run until all URLs are done, or until a signal. Return the exit status."""
+        async with asyncio.TaskGroup() as observers:
+            observing = [observers.create_task(each) for each in (self._watch(), self._fail())]
+            async with asyncio.TaskGroup() as tasks:
+                feeding = tasks.create_task(self._feed())
+                working = [tasks.create_task(self._crawl.work()) for _ in range(self._options.concurrency)]
+                ending = tasks.create_task(self._end_early(feeding, working))
                 await asyncio.wait([feeding, *working])
                 ending.cancel()
-            for looker in around:
-                looker.cancel()
-        return self._told()
+            for observer in observing:
+                observer.cancel()
+        return self._print_summary()
 
     async def _feed(self) -> None:
-        async with aclosing(urls.coming(self._options.urls)) as wanted:
-            await self._crawl.feed(wanted)
-        self._read = True
+        async with aclosing(urls.read(self._options.urls)) as listed:
+            await self._crawl.feed(listed)
+        self._list_read = True
         await self._frontier.join()
         self._frontier.close()
 
     async def _end_early(self, feeding: asyncio.Task[None], working: list[asyncio.Task[None]]) -> None:
-        """Finish what is under way, unless that takes too long; no more is given out."""
+        """On a signal, drain requests in flight for at most _DRAIN_S; start no more."""
         await self._interrupt.first.wait()
-        print("polite: finishing what is under way; once more ends it at once", file=sys.stderr)
+        print("polite: finishing requests in flight; interrupt again to stop at once", file=sys.stderr)
         feeding.cancel()
         draining = asyncio.create_task(self._frontier.drain())
-        hurry = asyncio.create_task(self._interrupt.second.wait())
-        await asyncio.wait({draining, hurry}, timeout=_DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
-        hurry.cancel()
+        second = asyncio.create_task(self._interrupt.second.wait())
+        await asyncio.wait({draining, second}, timeout=_DRAIN_S, return_when=asyncio.FIRST_COMPLETED)
+        second.cancel()
         for worker in working:
             worker.cancel()
         await draining
 
     async def _fail(self) -> None:
-        await self._notes.failure
+        await self._run_log.failure
 
     async def _watch(self) -> None:
         if self._options.quiet:
             return
-        # Records that go to a terminal would write over a table.
-        lines = self._options.output is None and sys.stdout.isatty()
-        with Progress(sys.stderr, live=not lines) as progress:
+        # A table would overwrite records on the same terminal.
+        records_shown = self._options.output is None and sys.stdout.isatty()
+        with Progress(sys.stderr, live=not records_shown) as progress:
             try:
                 while True:
-                    progress.show(self._stage())
-                    await asyncio.sleep(_TICK_S if len(self._notes.ledger) < _MANY else _SLOW_TICK_S)
+                    progress.show(self._status())
+                    await asyncio.sleep(_TICK_S if len(self._run_log.origin_stats) < _MANY else _SLOW_TICK_S)
             finally:
-                progress.show(self._stage())
+                progress.show(self._status())
 
-    def _stage(self) -> Stage:
-        now, ledger = self._notes.clock.monotonic(), self._notes.ledger
-        return Stage(
+    def _status(self) -> RunStatus:
+        now, origin_stats = self._run_log.clock.monotonic(), self._run_log.origin_stats
+        return RunStatus(
             now=now,
             elapsed_s=now - self._began,
-            counts=self._notes.records.counts,
+            counts=self._run_log.records.counts,
             waiting=self._frontier.waiting,
-            out=self._frontier.out,
-            origins=len(ledger),
-            held=ledger.held(now),
-            entries=ledger.longest(ROWS, now),
+            in_flight=self._frontier.out,
+            origins=len(origin_stats),
+            conditions=origin_stats.conditions(now),
+            entries=origin_stats.longest(ROWS, now),
         )
 
-    def _told(self) -> Exit:
-        stage = self._stage()
+    def _print_summary(self) -> Exit:
+        status = self._status()
         if not self._options.quiet:
-            rate = stage.counts["fetched"] / max(stage.elapsed_s, _TICK_S)
-            print(f"polite: {line(stage, rate).strip()}", file=sys.stderr)
+            rate = status.counts["fetched"] / max(status.elapsed_s, _TICK_S)
+            print(f"polite: {line(status, rate).strip()}", file=sys.stderr)
         if self._interrupt.status is None:
-            return self._notes.records.gravest
-        kept = f"kept in {self._options.resume}" if self._options.resume else "not kept: see --resume"
-        waiting = "1 URL that waits is" if stage.waiting == 1 else f"{stage.waiting} URLs that wait are"
-        unread = "" if self._read else "; the list was not read to its end, give it again"
+            return self._run_log.records.gravest
+        kept = f"kept in {self._options.resume}" if self._options.resume else "lost (--resume keeps them)"
+        waiting = "1 waiting URL is" if status.waiting == 1 else f"{status.waiting} waiting URLs are"
+        unread = "" if self._list_read else "; the list was not read to its end, so pass it again"
         print(f"polite: interrupted; {waiting} {kept}{unread}", file=sys.stderr)
         return self._interrupt.status

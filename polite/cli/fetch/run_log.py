@@ -1,11 +1,12 @@
-"""What a run writes down: records, the log, and the ledger of origins; told by the run, and by the gate as its listener."""
+"""Receives what the run and the gate's events report, and passes it to records, event log and statistics."""
 
 import asyncio
 
-from polite.cli.fetch.event_log import Journal
-from polite.cli.fetch.origin_stats import Ledger
+from polite.cli.fetch.event_log import EventLog
+from polite.cli.fetch.origin_stats import OriginStats
 from polite.cli.fetch.page import Page
 from polite.cli.fetch.record import Record, Records, of_page
+from polite.cli.option_names import command_line_text
 from polite.errors import InvalidURL
 from polite.events import Dropped, Event, Granted, Refused
 from polite.gate.explanation import Explanation
@@ -14,51 +15,58 @@ from polite.ports import Clock
 from polite.task import Task
 
 
-class Notes:
-    """Made where an event loop runs. `recorded`: the URLs that the last records of an earlier run are about.
+class RunLog:
+    """A listener of the gate. Must be made while an event loop runs.
 
-    `failure` has what could not be written down while the gate told of it: a listener must not raise.
+    Attributes:
+        recorded: the URLs of the last records of an earlier run; they are not recorded again.
+        failure: raises the first OSError that a listener call met, since a listener must not raise.
     """
 
     def __init__(
-        self, records: Records, recorded: set[str], ledger: Ledger, journal: Journal | None, clock: Clock
+        self,
+        records: Records,
+        recorded: set[str],
+        origin_stats: OriginStats,
+        event_log: EventLog | None,
+        clock: Clock,
     ) -> None:
         self.records = records
         self.recorded = recorded
-        self.ledger = ledger
+        self.origin_stats = origin_stats
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.journal = journal
+        self.event_log = event_log
         self.clock = clock
         self._waited: dict[str, float] = {}
 
     def __call__(self, event: Event, /) -> None:
-        self.ledger.heard(event, self.clock.monotonic())
+        self.origin_stats.observe(event, self.clock.monotonic())
         try:
-            if self.journal is not None:
-                self.journal(event)
+            if self.event_log is not None:
+                self.event_log(event)
             self._record(event)
         except OSError as error:
             if not self.failure.done():
                 self.failure.set_exception(error)
 
-    def invalid(self, error: InvalidURL) -> None:
-        """A line of the list is no URL to fetch. Raises OSError."""
+    def record_invalid(self, error: InvalidURL) -> None:
+        """Record a line of the list that is not a URL to fetch. Raises OSError."""
         url = error.url or ""
         if url not in self.recorded:
             self.records.write(url, "invalid", reason=error.reason)
 
-    def visit(self, task: Task) -> "Visit":
-        """A page is about to be asked for."""
-        return Visit(self, task, self._waited.pop(task.url, 0.0))
+    def start_attempt(self, task: Task) -> "Attempt":
+        """Return the attempt that is about to request the task's page."""
+        return Attempt(self, task, self._waited.pop(task.url, 0.0))
 
-    def explained(self, explanation: Explanation) -> None:
-        """How long an origin rests."""
-        self.ledger.explained(explanation, self.clock.monotonic())
+    def update_delay(self, explanation: Explanation) -> None:
+        """Take over the current delay of an origin."""
+        self.origin_stats.update_delay(explanation, self.clock.monotonic())
 
-    def ended(self, target: Target) -> None:
-        """A request is over."""
+    def finish(self, target: Target) -> None:
+        """Count the end of a request."""
         self._waited.pop(target.url, None)
-        self.ledger.ended(target)
+        self.origin_stats.finish(target)
 
     def _record(self, event: Event) -> None:
         match event:
@@ -67,32 +75,37 @@ class Notes:
             case Refused(url=url, reason=reason, line=line) if url not in self.recorded:
                 self.records.write(url, "refused", reason=reason, line=line)
             case Dropped(url=url, because=because, tries=tries) if url not in self.recorded:
-                self.records.write(url, "given up", reason=because, tries=tries)
+                self.records.write(url, "given up", reason=command_line_text(because), tries=tries)
 
 
-class Visit:
-    """One try of one page, and what its record will say. Its methods raise OSError."""
+class Attempt:
+    """One attempt to fetch a page. Its methods raise OSError.
 
-    def __init__(self, notes: Notes, task: Task, waited_s: float) -> None:
-        self.told: Record = {"waited_s": round(waited_s, 3), "tries": task.tries + 1}
+    Attributes:
+        fields: fields of the page's record that are known so far.
+    """
+
+    def __init__(self, run_log: RunLog, task: Task, waited_s: float) -> None:
+        self.fields: Record = {"waited_s": round(waited_s, 3), "tries": task.tries + 1}
         if task.payload is not None:
-            self.told["from"] = task.payload
-        self._notes = notes
+            self.fields["from"] = task.payload
+        self._run_log = run_log
         self._task = task
-        self._began = notes.clock.monotonic()
-        self._began_wall = notes.clock.wall()
+        self._began = run_log.clock.monotonic()
+        self._began_wall = run_log.clock.wall()
 
-    def requested(self, page: Page | None) -> None:
-        """This came, or no answer."""
-        if self._notes.journal is not None:
+    def log_request(self, page: Page | None) -> None:
+        """Log the request; `page` is None if there was no response."""
+        event_log = self._run_log.event_log
+        if event_log is not None:
             status = None if page is None else page.status
-            self._notes.journal.requested(self._task.origin, self._task.url, at=self._began, status=status)
+            event_log.write_request(self._task.origin, self._task.url, at=self._began, status=status)
 
-    def failed(self) -> None:
-        """It was the last try."""
-        self._notes.records.write(self._task.url, "failed", **self.told)
+    def record_failed(self) -> None:
+        """Record that the last attempt got no response."""
+        self._run_log.records.write(self._task.url, "failed", **self.fields)
 
-    def fetched(self, page: Page, file: str | None) -> None:
-        """There is an answer, and its body lies in `file`."""
+    def record_fetched(self, page: Page, file: str | None) -> None:
+        """Record the response. `file` names the file with its body."""
         record = of_page(page, fetched_at=self._began_wall, file=file)
-        self._notes.records.write(self._task.url, "fetched", **record, **self.told)
+        self._run_log.records.write(self._task.url, "fetched", **record, **self.fields)

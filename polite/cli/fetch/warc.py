@@ -1,4 +1,4 @@
-"""Pages in a WARC file, written by warcio: a response record and its request record each, one gzip member a record."""
+"""Writes pages to a WARC file with warcio: a response and a request record each, one gzip member per record."""
 
 import asyncio
 import io
@@ -19,34 +19,34 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 20
 _MAGIC = b"WARC/"
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
-# How WARC 1.1 (5.13) says that a body is not all there.
+# WARC-Truncated values for incomplete bodies (WARC 1.1, 5.13).
 _TRUNCATED = {BodyEnd.CAPPED: "length", BodyEnd.CUT_SHORT: "disconnect"}
-# aiohttp has taken this coding away: a reader that looked for it would find no chunks.
-_UNDONE = "transfer-encoding"
+# aiohttp has decoded this coding; with the field, a reader would expect chunks.
+_DECODED = "transfer-encoding"
 
 
 class Warc:
-    """Appends to `path`, made if need be. Records reach the file whole, one after the other.
+    """Appends pages to the WARC file `path`, one complete record after another.
 
-    Raises InvalidOption when warcio is missing or the name is no WARC's, OSError.
+    Raises InvalidOption if warcio is missing or the name does not end in .warc.gz.
     """
 
     def __init__(self, path: Path) -> None:
         if not path.name.endswith(".warc.gz"):
-            raise InvalidOption(f"--warc {path}: a name that ends in .warc.gz is needed")
+            raise InvalidOption(f"--warc {path}: the name must end in .warc.gz")
         _warcio()
         self._path = path
         self._busy = asyncio.Lock()
         self._begun = False
 
     async def keep(self, page: Page) -> str:
-        """The file's name. Raises OSError."""
+        """Append a page, and return the file's name. Raises OSError."""
         async with self._busy:
             await asyncio.to_thread(self._append, page)
         return self._path.name
 
     async def close(self) -> None:
-        """Wait until what is being written is written."""
+        """Wait for a write in progress."""
         async with self._busy:
             pass
 
@@ -54,10 +54,10 @@ class Warc:
         records = io.BytesIO()
         writer: WARCWriter = _warcio().WARCWriter(records, gzip=True, warc_version="1.1")
         if not self._begun:
-            mend(self._path)
+            repair(self._path)
             software = f"polite/{__version__} (warcio)"
             info = {"software": software, "format": "WARC File Format 1.1"}
-            # A file's name may hold octets that are no UTF-8.
+            # A file name may contain octets that are not UTF-8.
             name = self._path.name.encode("utf-8", "backslashreplace").decode("utf-8")
             writer.write_record(writer.create_warcinfo_record(name, info))
         _write(writer, page)
@@ -75,30 +75,30 @@ def _write(writer: "WARCWriter", page: Page) -> None:
         page.url,
         "response",
         payload=io.BytesIO(page.raw),
-        length=len(page.raw),  # unknown, it would be copied to a file first
+        length=len(page.raw),  # without it, warcio copies the payload to a temporary file
         http_headers=status,
         warc_headers_dict={} if truncated is None else {"WARC-Truncated": truncated},
     )
-    fields = [(name, _octets(value)) for name, value in page.asked]
-    asked = _head()(f"GET {target.path} HTTP/1.1", fields, is_http_request=True)
-    request = writer.create_warc_record(page.url, "request", http_headers=asked)
+    fields = [(name, _octets(value)) for name, value in page.request_fields]
+    request_head = _head()(f"GET {target.path} HTTP/1.1", fields, is_http_request=True)
+    request = writer.create_warc_record(page.url, "request", http_headers=request_head)
     writer.write_request_response_pair(request, response)
 
 
 def _renamed(name: str) -> str:
-    return f"X-Archive-Orig-{name}" if name.lower() == _UNDONE else name
+    return f"X-Archive-Orig-{name}" if name.lower() == _DECODED else name
 
 
 def _octets(text: str) -> str:
-    """The octets that aiohttp made the text of, or makes of it, a character for each, as in `Page.fields`."""
+    """Return aiohttp's text as Latin-1 text of the octets on the wire, as in `Page.fields`."""
     return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
 @cache
 def _head() -> Any:  # noqa: ANN401 - warcio has no types
-    """warcio's class for a head, made to write the octets that went over the wire.
+    """Return warcio's class for HTTP heads, changed to write the octets that were on the wire.
 
-    warcio's own rewrites fields beyond ASCII, and raises UnicodeEncodeError for `größe=1; path=/`.
+    warcio itself rewrites non-ASCII fields, and raises UnicodeEncodeError for `größe=1; path=/`.
     """
     from warcio.statusandheaders import StatusAndHeaders
 
@@ -110,10 +110,10 @@ def _head() -> Any:  # noqa: ANN401 - warcio has no types
     return Head
 
 
-def mend(path: Path) -> int:
-    """Take away what a process that was killed has left of its last record; gives how many octets that were.
+def repair(path: Path) -> int:
+    """Remove an incomplete last record, as a killed process leaves it. Return its length in octets.
 
-    Raises OSError, and InvalidOption for a file that is no WARC.
+    Raises OSError, and InvalidOption for a file that is not a WARC.
     """
     if not path.exists():
         return 0
@@ -125,7 +125,7 @@ def mend(path: Path) -> int:
 
 
 def _whole(file: BinaryIO, path: Path) -> int:
-    """Where the last complete gzip member ends. What is decoded is looked at in pieces: a record may be large."""
+    """Return the end of the last complete gzip member. Decodes in bounded pieces, since a record may be large."""
     end = read = 0
     member, begun = zlib.decompressobj(_GZIP_WINDOW), False
     while chunk := file.read(_CHUNK):
@@ -134,9 +134,9 @@ def _whole(file: BinaryIO, path: Path) -> int:
             try:
                 decoded = member.decompress(chunk, _CHUNK)
             except zlib.error:
-                raise _no_warc(path, end) from None
+                raise _not_warc(path, end) from None
             if decoded and not begun and not decoded.startswith(_MAGIC[: len(decoded)]):
-                raise _no_warc(path, 0)
+                raise _not_warc(path, 0)
             begun = begun or bool(decoded)
             chunk = member.unconsumed_tail
             if member.eof:
@@ -146,9 +146,9 @@ def _whole(file: BinaryIO, path: Path) -> int:
     return end
 
 
-def _no_warc(path: Path, at: int) -> InvalidOption:
+def _not_warc(path: Path, at: int) -> InvalidOption:
     return InvalidOption(
-        f"--warc {path}: what stands at octet {at} is no WARC record packed by gzip; the file is left as it is"
+        f"--warc {path}: octet {at} does not start a gzipped WARC record; the file was not changed"
     )
 
 

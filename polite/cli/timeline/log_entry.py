@@ -1,4 +1,4 @@
-"""What happened at one moment of a run, as its log has it."""
+"""Entries of the log that `polite fetch --log` writes."""
 
 import json
 from collections.abc import Iterator
@@ -10,26 +10,31 @@ from typing import Any
 from polite.errors import PoliteError, redact_url
 from polite.url.parse import MAX_URL
 
-# Octets. A log line holds one URL, perhaps escaped, and little more.
+# Octets. A log line holds little more than one URL, which may be escaped.
 _LONGEST_LINE = 8 * MAX_URL
-# Seconds, some 300 years: no run is so long, and the Unix time at which one began is not so late.
+# Seconds, some 300 years: a bound on the length of a run, and on the Unix time of its start.
 _LATEST_S = 1e10
 
 
 class Kind(Enum):
-    """How a moment is drawn; what comes later is drawn above."""
+    """The kinds of entries, in drawing order: later kinds cover earlier ones."""
 
-    RESTED = "told to wait, and how long"
+    BACKED_OFF = "back-off"
     PAGE = "page"
     PROBLEM = "page, status 4xx or 5xx"
-    UNANSWERED = "page, no answer"
+    NO_RESPONSE = "page, no response"
     ROBOTS = "robots.txt"
     REFUSED = "refused by robots.txt"
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """`t` in seconds since the beginning of the first run; `for_s` is how long an origin rests from then."""
+class LogEntry:
+    """One entry of the log.
+
+    Attributes:
+        t: seconds since the start of the first run.
+        for_s: the length of a back-off that starts at `t`, in seconds.
+    """
 
     t: float
     origin: str
@@ -37,42 +42,43 @@ class Moment:
     for_s: float = 0.0
 
 
-class Unreadable(PoliteError):
-    """A file is no log of a run; the message names the line."""
+class UnreadableLog(PoliteError):
+    """A file is not a log of a run. The message names the line."""
 
 
 class Log:
-    """The log of one run, or of several that went on with each other: their clocks follow one another. Read as often as needed.
+    """The log of one run, or of several resumed runs, whose times then follow one another. Can be read repeatedly.
 
-    `starts` has the times at which they began, once the log was read to its end.
+    Attributes:
+        starts: the start of each run in seconds; complete once the log was read to its end.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.starts: list[float] = []
 
-    def moments(self) -> Iterator[Moment]:
-        """Each in its turn. Raises Unreadable, OSError. A last line that was cut is passed over: its run was killed."""
+    def entries(self) -> Iterator[LogEntry]:
+        """Yield each entry in order. An incomplete last line is ignored: its run was killed. Raises UnreadableLog, OSError."""
         begun = last = 0.0
         number = 0
         self.starts.clear()
         for number, line in self._lines():
             try:
-                entry = json.loads(line)
-                if entry["event"] == "run":
-                    _seconds(entry["at"])
+                fields = json.loads(line)
+                if fields["event"] == "run":
+                    _seconds(fields["at"])
                     begun = last
                     self.starts.append(begun)
                     continue
-                moment = _moment(entry, begun)
+                entry = _log_entry(fields, begun)
             except (ValueError, LookupError, TypeError, RecursionError) as error:
-                raise Unreadable(
-                    f"{self.path}:{number}: no line that polite fetch --log wrote: {redact_url(str(error))}"
+                raise UnreadableLog(
+                    f"{self.path}:{number}: not a line that polite fetch --log wrote: {redact_url(str(error))}"
                 ) from error
-            last = max(last, moment.t)
-            yield moment
+            last = max(last, entry.t)
+            yield entry
         if not number:
-            raise Unreadable(f"{self.path}: no log of polite fetch --log: it has no whole line")
+            raise UnreadableLog(f"{self.path}: not a log of polite fetch --log: it has no complete line")
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         with self.path.open("rb") as file:
@@ -82,35 +88,37 @@ class Log:
                 if line.endswith(b"\n"):
                     yield number, line
                 elif len(line) == _LONGEST_LINE:
-                    raise Unreadable(f"{self.path}:{number}: a line of more than {_LONGEST_LINE} octets")
+                    raise UnreadableLog(
+                        f"{self.path}:{number}: the line is longer than {_LONGEST_LINE} octets"
+                    )
 
 
-def _moment(entry: dict[str, Any], begun: float) -> Moment:
-    """Raises KeyError for an event that no log has, ValueError for no time."""
-    match entry["event"]:
+def _log_entry(fields: dict[str, Any], begun: float) -> LogEntry:
+    """Raises KeyError for a missing field or an unknown event, ValueError for an invalid value."""
+    match fields["event"]:
         case "request":
-            kind = _answer(entry["status"])
+            kind = _kind_of_response(fields["status"])
         case "robots":
             kind = Kind.ROBOTS
         case "refused":
             kind = Kind.REFUSED
         case "slowed" | "put off":
-            kind = Kind.RESTED
+            kind = Kind.BACKED_OFF
         case other:
             raise KeyError(f"event {other!r}")
-    for_s = entry["for_s"] if kind is Kind.RESTED else 0.0
-    return Moment(begun + _seconds(entry["t"]), str(entry["origin"]), kind, _seconds(for_s))
+    for_s = fields["for_s"] if kind is Kind.BACKED_OFF else 0.0
+    return LogEntry(begun + _seconds(fields["t"]), str(fields["origin"]), kind, _seconds(for_s))
 
 
-def _answer(status: int | None) -> Kind:
+def _kind_of_response(status: int | None) -> Kind:
     if status is None:
-        return Kind.UNANSWERED
+        return Kind.NO_RESPONSE
     if type(status) is not int or not 100 <= status <= 999:
-        raise ValueError(f"{status!r} is no status")
+        raise ValueError(f"{status!r} is not a status")
     return Kind.PROBLEM if status >= 400 else Kind.PAGE
 
 
 def _seconds(value: float) -> float:
     if type(value) not in (int, float) or not 0 <= value <= _LATEST_S:
-        raise ValueError(f"{value!r} is no number of seconds")
+        raise ValueError(f"{value!r} is not a number of seconds")
     return float(value)

@@ -1,4 +1,4 @@
-"""`polite timeline`: the log of a run as a picture on standard output."""
+"""`polite timeline`: print the log of a run as SVG."""
 
 import argparse
 from pathlib import Path
@@ -9,10 +9,10 @@ from polite.cli.timeline.svg import draw
 
 
 def timeline(options: argparse.Namespace) -> Exit:
-    """Print the picture. Raises Unreadable, OSError."""
+    """Print the SVG document. Raises UnreadableLog, OSError."""
     log = Log(Path(options.log))
     for line in draw(
-        log.moments, log.starts, rows=options.rows, title=f"requests by origin: {log.path.name}"
+        log.entries, log.starts, rows=options.rows, title=f"requests by origin: {log.path.name}"
     ):
         print(line)
     return Exit.ALLOWED

@@ -1,4 +1,4 @@
-"""Moments as an SVG picture: a row for each origin, seconds from left to right, each kind with a mark of its own."""
+"""Draws log entries as SVG: one row per origin, time from left to right, one kind of mark per kind of entry."""
 
 import math
 from collections import Counter
@@ -6,24 +6,24 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
-from polite.cli.timeline.log_entry import Kind, Moment
+from polite.cli.timeline.log_entry import Kind, LogEntry
 from polite.errors import redact_url
 
-# Pixels: names stand left of the plot, the legend and the axis above it.
+# Pixels: names are left of the plot, legend and axis above it.
 _NAMES, _PLOT, _EDGE = 260, 900, 20
 _TOP, _ROW = 96, 18
-# Marks nearer than this are one: however long a run was, a row has no more of a kind than fit side by side.
+# Pixels. Closer marks become one, so a row has a bounded number of marks however long the run was.
 _GRAIN = 0.5
-# Origins that are counted; of a log with more, those met later are left out.
+# The limit on origins counted; a log's later origins are left out.
 _COUNTED = 1_000_000
 _LONGEST_NAME = 40
 _MOST_STEPS = 10
-# What each kind is drawn with, from a point on the row's middle.
+# SVG path of each kind, relative to a point on the middle of the row.
 _SHAPES = {
-    Kind.RESTED: "",
+    Kind.BACKED_OFF: "",
     Kind.PAGE: "m0-5v10",
     Kind.PROBLEM: "m0-7v14",
-    Kind.UNANSWERED: "m-2.5-2.5l5 5m0-5l-5 5",
+    Kind.NO_RESPONSE: "m-2.5-2.5l5 5m0-5l-5 5",
     Kind.ROBOTS: "m0-4.5l4 4.5l-4 4.5l-4-4.5z",
     Kind.REFUSED: "m0-8.5l3.5 6h-7z",
 }
@@ -35,15 +35,15 @@ text{font:12px sans-serif;fill:#222}
 path{fill:none;stroke-width:1.2}
 .page{stroke:#0072b2}
 .problem{stroke:#cc79a7;stroke-width:2}
-.unanswered{stroke:#222}
+.no_response{stroke:#222}
 .robots{fill:#009e73}
 .refused{fill:#d55e00}
-.rested{stroke:#f0c64a;stroke-width:12}"""
+.backed_off{stroke:#f0c64a;stroke-width:12}"""
 
 
 @dataclass(slots=True)
 class _Row:
-    """One origin: when it was met, and its marks; `columns` in grains, those of RESTED in pairs of beginning and end."""
+    """One origin: the time of its first entry, and its marks. `columns` are in units of _GRAIN."""
 
     first: float
     counts: Counter[Kind] = field(default_factory=Counter)
@@ -51,17 +51,20 @@ class _Row:
 
 
 def draw(
-    moments: Callable[[], Iterable[Moment]], starts: Sequence[float], *, rows: int, title: str
+    entries: Callable[[], Iterable[LogEntry]], starts: Sequence[float], *, rows: int, title: str
 ) -> Iterator[str]:
-    """The picture, line by line; `moments` is asked twice for the same ones, `starts` read after the first time.
+    """Yield the SVG document line by line.
 
-    At most `rows` origins are drawn, those with the most moments, as they were met; the others are counted below.
+    Args:
+        entries: returns the same entries each time it is called. It is called twice.
+        starts: the start of each run; read after the first pass.
+        rows: the limit on origins drawn: those with the most entries, in order of first entry. The rest is counted below.
     """
-    census, end, left_out = _census(moments())
+    census, end, left_out = _census(entries())
     drawn = sorted(census, key=lambda name: (-census[name].counts.total(), census[name].first, name))[:rows]
     drawn.sort(key=lambda name: (census[name].first, name))
     scale = _PLOT / end if end else 1.0
-    _mark({name: census[name] for name in drawn}, moments(), scale)
+    _mark({name: census[name] for name in drawn}, entries(), scale)
     height = _TOP + _ROW * len(drawn) + 50
     width = _NAMES + _PLOT + _EDGE
     yield f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
@@ -77,36 +80,36 @@ def draw(
         yield from _row(name, census[name], _TOP + _ROW * number + _ROW // 2)
     if more := len(census) - len(drawn) + left_out:
         at = _TOP + _ROW * len(drawn) + 38
-        yield f'<text class="note" x="{_EDGE}" y="{at}">{more} origins more, with fewer marks, are not drawn</text>'
+        yield f'<text class="note" x="{_EDGE}" y="{at}">{_origins(more)} with fewer marks not drawn</text>'
     yield "</svg>"
 
 
-def _census(moments: Iterable[Moment]) -> tuple[dict[str, _Row], float, int]:
-    """All origins, when the last moment was, and how many origins there was no room for."""
+def _census(entries: Iterable[LogEntry]) -> tuple[dict[str, _Row], float, int]:
+    """Return all origins, the time of the last entry, and 1 if origins were left out, else 0."""
     census: dict[str, _Row] = {}
     end, left_out = 0.0, 0
-    for moment in moments:
-        end = max(end, moment.t)
-        row = census.get(moment.origin)
+    for entry in entries:
+        end = max(end, entry.t)
+        row = census.get(entry.origin)
         if row is None:
             if len(census) >= _COUNTED:
                 left_out = 1
                 continue
-            row = census[moment.origin] = _Row(moment.t)
-        row.first = min(row.first, moment.t)
-        row.counts[moment.kind] += 1
+            row = census[entry.origin] = _Row(entry.t)
+        row.first = min(row.first, entry.t)
+        row.counts[entry.kind] += 1
     return census, end, left_out
 
 
-def _mark(rows: dict[str, _Row], moments: Iterable[Moment], scale: float) -> None:
-    for moment in moments:
-        row = rows.get(moment.origin)
+def _mark(rows: dict[str, _Row], entries: Iterable[LogEntry], scale: float) -> None:
+    for entry in entries:
+        row = rows.get(entry.origin)
         if row is None:
             continue
-        columns = row.columns.setdefault(moment.kind, set())
-        first = _column(moment.t, scale)
-        if moment.kind is Kind.RESTED:
-            columns.update(range(first, _column(moment.t + moment.for_s, scale) + 1))
+        columns = row.columns.setdefault(entry.kind, set())
+        first = _column(entry.t, scale)
+        if entry.kind is Kind.BACKED_OFF:
+            columns.update(range(first, _column(entry.t + entry.for_s, scale) + 1))
         else:
             columns.add(first)
 
@@ -136,7 +139,7 @@ def _axis(end: float, scale: float, bottom: int) -> Iterator[str]:
 
 
 def _step(end: float) -> float:
-    """1, 2 or 5 of some power of ten, so that there are few."""
+    """Return the distance between ticks: 1, 2 or 5 times a power of ten, at most _MOST_STEPS ticks."""
     if not end:
         return 1.0
     power = 10.0 ** math.floor(math.log10(end / _MOST_STEPS))
@@ -156,16 +159,16 @@ def _row(name: str, row: _Row, y: int) -> Iterator[str]:
 
 
 def _path(kind: Kind, columns: Sequence[int], y: int) -> str:
-    if kind is not Kind.RESTED:
+    if kind is not Kind.BACKED_OFF:
         return "".join(f"M{_number(_NAMES + column * _GRAIN)} {y}{_SHAPES[kind]}" for column in columns)
     return "".join(
         f"M{_number(_NAMES + first * _GRAIN)} {y}H{_number(_NAMES + (last + 1) * _GRAIN)}"
-        for first, last in _stretches(columns)
+        for first, last in _runs(columns)
     )
 
 
-def _stretches(columns: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Columns side by side, as one."""
+def _runs(columns: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield each run of adjacent columns as its first and last column."""
     first = last = columns[0]
     for column in columns[1:]:
         if column > last + 1:
@@ -173,6 +176,10 @@ def _stretches(columns: Sequence[int]) -> Iterator[tuple[int, int]]:
             first = column
         last = column
     yield first, last
+
+
+def _origins(count: int) -> str:
+    return "1 more origin" if count == 1 else f"{count} more origins"
 
 
 def _class(kind: Kind) -> str:
@@ -184,6 +191,6 @@ def _number(value: float) -> str:
 
 
 def _text(value: str) -> str:
-    """Escaped, and without what no XML may contain."""
+    """Return text escaped for XML, with characters that XML does not allow replaced."""
     clean = "".join(c if c.isprintable() else "?" for c in value)
     return escape(clean).encode("ascii", "xmlcharrefreplace").decode("ascii")

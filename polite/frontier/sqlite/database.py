@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import TypeVar
@@ -23,6 +23,10 @@ _PUT = f"INSERT INTO tasks (origin, place, later, {TASK}, sum) VALUES (?, ?, ?, 
 _GIVE = "UPDATE tasks SET place = 1 WHERE number = ? AND place != 3"
 _TASK = f"SELECT text, {TASK}, tasks.sum FROM tasks JOIN origins ON origins.id = tasks.origin WHERE "  # noqa: S608
 _SET_ASIDE = "UPDATE tasks SET place = ? WHERE number = ? AND place != 3"
+_WAITING_BY_ORIGIN = """
+    SELECT text, count(*) AS waiting, crawl_delay FROM tasks JOIN origins ON origins.id = tasks.origin
+    GROUP BY tasks.origin ORDER BY waiting DESC LIMIT ?
+"""
 # The part of the file that is kept in memory (KiB), and what goes from the log into the file at one time (pages).
 _CACHE_KIB = 64 * 1024
 _LOG_PAGES = 10_000
@@ -82,6 +86,20 @@ class QueueFile:
         self._due = (
             f"SELECT number, origin, {key} FROM tasks WHERE place = 2 AND later <= ? ORDER BY later LIMIT ?"  # noqa: S608
         )
+
+    @staticmethod
+    def waiting_by_origin(path: Path, limit: int) -> list[tuple[str, int, float | None]]:
+        """Return the origins with the most waiting tasks: text, number of tasks, Crawl-delay.
+
+        Does not lock the file. Empty if the file does not exist, is not a queue, or is in use: opening it raises then.
+        """
+        if not path.is_file():
+            return []
+        try:
+            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as connection:
+                return connection.execute(_WAITING_BY_ORIGIN, (limit,)).fetchall()
+        except sqlite3.Error:
+            return []
 
     def open(self, max_tries: int) -> FileSummary:
         """Take the file. What was out when it was last used comes back, and that try counts."""

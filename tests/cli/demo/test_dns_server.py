@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from polite.cli.demo.dns_server import answer_to, nameserver
+from polite.cli.demo.dns_server import dns_server, response_to
 from polite.transports.resolver import NameNotResolved, Resolver
 
 ADDRESSES = {"a.test": "127.31.0.1"}
@@ -28,7 +28,7 @@ def _read(answer):
 
 @pytest.mark.parametrize("name", ["a.test", "A.Test"])
 def test_a_known_name_has_its_address(name):
-    answer = answer_to(_query(name), ADDRESSES)
+    answer = response_to(_query(name), ADDRESSES)
 
     assert _read(answer) == (7, 0, 1, b"\x7f\x1f\x00\x01")
     assert answer[12:].startswith(_query(name)[12:])
@@ -36,12 +36,12 @@ def test_a_known_name_has_its_address(name):
 
 @pytest.mark.parametrize(("kind", "of_class"), [(AAAA, IN), (A, CHAOS)])
 def test_a_known_name_has_no_other_data(kind, of_class):
-    assert _read(answer_to(_query(kind=kind, of_class=of_class), ADDRESSES))[:3] == (7, 0, 0)
+    assert _read(response_to(_query(kind=kind, of_class=of_class), ADDRESSES))[:3] == (7, 0, 0)
 
 
 @pytest.mark.parametrize("name", ["b.test", "test", "x.a.test"])
 def test_an_unknown_name_does_not_exist(name):
-    assert _read(answer_to(_query(name), ADDRESSES))[:3] == (7, 3, 0)
+    assert _read(response_to(_query(name), ADDRESSES))[:3] == (7, 3, 0)
 
 
 @pytest.mark.parametrize(
@@ -61,17 +61,17 @@ def test_an_unknown_name_does_not_exist(name):
     ],
 )
 def test_what_is_no_single_question_is_not_answered(packet):
-    assert answer_to(packet, ADDRESSES) is None
+    assert response_to(packet, ADDRESSES) is None
 
 
 def test_every_cut_of_a_question_is_not_answered():
     whole = _query()
 
-    assert [answer_to(whole[:end], ADDRESSES) for end in range(len(whole))] == [None] * len(whole)
+    assert [response_to(whole[:end], ADDRESSES) for end in range(len(whole))] == [None] * len(whole)
 
 
 async def test_a_resolver_finds_the_names_and_no_others():
-    async with nameserver(ADDRESSES) as address:
+    async with dns_server(ADDRESSES) as address:
         resolver = Resolver((address,))
         found = await resolver.resolve("a.test", 80)
         with pytest.raises(NameNotResolved):
@@ -83,7 +83,7 @@ async def test_a_resolver_finds_the_names_and_no_others():
 
 async def test_rubbish_does_not_stop_the_server():
     loop = asyncio.get_running_loop()
-    async with nameserver(ADDRESSES) as address:
+    async with dns_server(ADDRESSES) as address:
         host, _, port = address.partition(":")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
             asking.setblocking(False)

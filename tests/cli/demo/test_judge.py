@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from polite.cli.demo.judge import judge
-from polite.cli.demo.request_log import Hit
-from polite.cli.demo.sites import BUSY_REST_S, HOSTS, RETRY_AFTER_S, Quirk
+from polite.cli.demo.request_log import Request
+from polite.cli.demo.sites import BUSY_BACK_OFF_S, HOSTS, RETRY_AFTER_S, Quirk
 
 _WAY = {
     Quirk.MISSING: [404],
@@ -24,14 +24,14 @@ def _polite(host):
     pages = [(path, 200) for path in host.pages if path not in host.forbidden]
     if host.quirk is Quirk.LIMITED:
         pages.insert(2, ("/page/2", 429))
-    hits, at = [], 0.0
+    requests, at = [], 0.0
     for path, status in way + pages:
-        hits.append(Hit(at, host.name, path, status))
+        requests.append(Request(at, host.name, path, status))
         at += (
-            max(host.delay_s, RETRY_AFTER_S if status == 429 else 0, BUSY_REST_S if status == 503 else 0)
+            max(host.delay_s, RETRY_AFTER_S if status == 429 else 0, BUSY_BACK_OFF_S if status == 503 else 0)
             + 0.01
         )
-    return hits
+    return requests
 
 
 @pytest.fixture
@@ -42,13 +42,13 @@ def log():
 
 def _offences(log):
     """Shuffled among each other, as real ones are: by time."""
-    verdicts = judge(hit for hits in log.values() for hit in hits)
+    verdicts = judge(request for requests in log.values() for request in requests)
     return [f"{verdict.host.name}: {offence}" for verdict in verdicts for offence in verdict.offences]
 
 
-def _late(hits, start, by):
+def _late(requests, start, by):
     """All from `start` on are later by so many seconds."""
-    return [*hits[:start], *(replace(hit, at=hit.at + by) for hit in hits[start:])]
+    return [*requests[:start], *(replace(request, at=request.at + by) for request in requests[start:])]
 
 
 def test_a_polite_crawl_has_no_offence(log):
@@ -78,8 +78,8 @@ def test_the_first_page_keeps_the_delay_that_robots_told(log):
 
 def test_a_delay_that_was_never_told_is_not_asked_for(log):
     log["half.test"] = [
-        replace(hit, at=number * 0.31, status=200 if number else 404)
-        for number, hit in enumerate(log["half.test"])
+        replace(request, at=number * 0.31, status=200 if number else 404)
+        for number, request in enumerate(log["half.test"])
     ]
 
     assert _offences(log) == []
@@ -153,10 +153,10 @@ def test_a_page_without_any_robots_txt_is_an_offence(log):
 
 
 def test_a_page_in_the_middle_of_the_way_to_the_rules_is_an_offence(log):
-    hits = log["five.test"]
-    times = [hit.at for hit in hits]
-    hits.insert(3, hits.pop(6))
-    log["five.test"] = [replace(hit, at=at) for hit, at in zip(hits, times, strict=True)]
+    requests = log["five.test"]
+    times = [request.at for request in requests]
+    requests.insert(3, requests.pop(6))
+    log["five.test"] = [replace(request, at=at) for request, at in zip(requests, times, strict=True)]
 
     assert _offences(log) == ["five.test: / was fetched before robots.txt was known"]
 
@@ -174,7 +174,9 @@ def test_pages_that_may_be_fetched_and_were_not_are_an_offence(log):
 
 
 def test_a_page_that_was_only_refused_counts_as_not_fetched(log):
-    log["limited.test"] = [hit for hit in log["limited.test"] if (hit.path, hit.status) != ("/page/2", 200)]
+    log["limited.test"] = [
+        request for request in log["limited.test"] if (request.path, request.status) != ("/page/2", 200)
+    ]
 
     assert _offences(log) == ["limited.test: not fetched, though allowed: /page/2"]
 
@@ -194,6 +196,6 @@ def test_a_verdict_counts_what_the_server_saw(log):
 
 
 def test_the_order_in_which_hits_were_written_down_does_not_matter(log):
-    log = {name: hits[::-1] for name, hits in log.items()}
+    log = {name: requests[::-1] for name, requests in log.items()}
 
     assert _offences(log) == []

@@ -4,7 +4,7 @@ import io
 import sys
 from collections import Counter
 
-from polite.cli.demo.progress import Progress, Stage
+from polite.cli.demo.progress import CrawlStatus, Progress
 
 NAMES = ["a.test", "b.test"]
 
@@ -14,8 +14,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def _stage(elapsed_s):
-    return Stage(elapsed_s, Counter({"a.test": 3}), Counter({"a.test": 1, "b.test": 4}))
+def _status(elapsed_s):
+    return CrawlStatus(elapsed_s, Counter({"a.test": 3}), Counter({"a.test": 1, "b.test": 4}))
 
 
 def test_elsewhere_a_line_comes_now_and_then():
@@ -23,7 +23,7 @@ def test_elsewhere_a_line_comes_now_and_then():
 
     with Progress(NAMES, out) as progress:
         for tenths in range(50):
-            progress.show(_stage(tenths / 10))
+            progress.show(_status(tenths / 10))
 
     assert out.getvalue().splitlines() == [
         "   2 s  3 pages from 1 hosts, 5 waiting",
@@ -36,7 +36,7 @@ def test_a_terminal_without_rich_gets_lines_too(monkeypatch):
     out = Terminal()
 
     with Progress(NAMES, out) as progress:
-        progress.show(_stage(2.0))
+        progress.show(_status(2.0))
 
     assert out.getvalue() == "   2 s  3 pages from 1 hosts, 5 waiting\n"
 
@@ -46,7 +46,7 @@ def test_a_terminal_sees_pages_and_waiting_by_host(monkeypatch):
     out = Terminal()
 
     with Progress(NAMES, out) as progress:
-        progress.show(_stage(0.1))
+        progress.show(_status(0.1))
 
     first, second = (
         next(line for line in out.getvalue().splitlines()[::-1] if name in line) for name in NAMES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from polite.cli.demo.request_log import Hit
+from polite.cli.demo.request_log import Request
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ from polite.cli.demo.request_log import Hit
     ],
 )
 def test_pages_are_told_from_the_way_to_the_rules(path, is_page, own):
-    hit = Hit(1.0, "a.test", path, 200)
+    request = Request(1.0, "a.test", path, 200)
 
-    assert hit.is_page is is_page
-    assert hit.seeks_rules_of("a.test") is own
-    assert not hit.seeks_rules_of("b.test")
+    assert request.is_page is is_page
+    assert request.seeks_rules_of("a.test") is own
+    assert not request.seeks_rules_of("b.test")

@@ -25,9 +25,7 @@ def test_the_demo_crawls_sixteen_hosts_and_was_polite(capsys, tmp_path):
     assert "101 pages from 16 hosts in " in out
     assert "by the servers' log: every gap kept" in out
     assert f"requests over time: {picture}\n" in out
-    assert re.search(
-        r"<title>busy.test: \d told to wait, and how long, 6 page, 3 robots.txt", picture.read_text()
-    )
+    assert re.search(r"<title>busy.test: \d back-off, 6 page, 3 robots.txt", picture.read_text())
 
 
 def _instead_of_the_crawl(monkeypatch, crawl):
@@ -43,7 +41,7 @@ def test_a_crawl_that_hangs_is_cancelled_and_fails(monkeypatch, capsys):
 
     assert main(["demo"]) == 1
     out, err = capsys.readouterr()
-    assert "failed: the crawl was not over after 0.05 s, and was cancelled\n" in err
+    assert "failed: the crawl did not finish within 0.05 s and was cancelled\n" in err
     assert "impolite: groups.test: not fetched" in err
     assert "by the servers' log: 16 offences" in out
 
@@ -56,7 +54,7 @@ def test_a_crawl_that_fails_says_what_with(monkeypatch, capsys):
     _instead_of_the_crawl(monkeypatch, fail)
 
     assert main(["demo"]) == 1
-    assert "failed: the crawl was ended by ValueError('a defect')\n" in capsys.readouterr().err
+    assert "failed: the crawl failed with ValueError('a defect')\n" in capsys.readouterr().err
 
 
 def test_a_crawl_without_the_gate_is_found_out(monkeypatch, capsys):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from polite.cli.demo import server
-from polite.cli.demo.server import playing
+from polite.cli.demo.server import serving
 
 
 async def _get(web, name, path):
@@ -37,22 +37,24 @@ async def _get(web, name, path):
     ],
 )
 async def test_each_host_answers_as_it_is_meant_to(name, path, status):
-    async with playing() as web:
+    async with serving() as web:
         answered, _, _ = await _get(web, name, path)
 
     assert answered == status
-    assert [(hit.host, hit.path, hit.status) for hit in web.hits] == [(name, path, status)]
+    assert [(request.host, request.path, request.status) for request in web.requests] == [
+        (name, path, status)
+    ]
 
 
 async def test_a_busy_host_has_its_rules_at_the_third_time():
-    async with playing() as web:
+    async with serving() as web:
         statuses = [(await _get(web, "busy.test", "/robots.txt"))[0] for _ in range(3)]
 
     assert statuses == [503, 503, 200]
 
 
 async def test_a_limited_host_asks_for_patience_once():
-    async with playing() as web:
+    async with serving() as web:
         status, head, _ = await _get(web, "limited.test", "/page/2")
         again, _, _ = await _get(web, "limited.test", "/page/2")
 
@@ -61,14 +63,14 @@ async def test_a_limited_host_asks_for_patience_once():
 
 
 async def test_one_stop_of_the_way_lies_on_another_host():
-    async with playing() as web:
+    async with serving() as web:
         _, head, _ = await _get(web, "five.test", "/hop/five.test/2")
 
     assert f"Location: http://groups.test:{web.port}/hop/five.test/3" in head
 
 
 async def test_a_front_page_links_to_its_pages_and_to_the_next_host():
-    async with playing() as web:
+    async with serving() as web:
         _, _, body = await _get(web, "html.test", "/")
 
     assert 'href="/page/5"' in body
@@ -76,11 +78,11 @@ async def test_a_front_page_links_to_its_pages_and_to_the_next_host():
 
 
 async def test_hits_are_stamped_in_the_order_of_arrival():
-    async with playing() as web:
+    async with serving() as web:
         for path in ("/robots.txt", "/"):
             await _get(web, "mac.test", path)
 
-    first, second = web.hits
+    first, second = web.requests
     assert 0 < first.at < second.at
 
 
@@ -91,7 +93,7 @@ async def test_without_the_addresses_the_error_says_what_is_missing(monkeypatch)
     monkeypatch.setattr(server.socket, "create_server", refuse)
 
     with pytest.raises(OSError, match=r"127\.31\.0\.1 to 127\.31\.0\.16.*Cannot assign"):
-        async with playing():
+        async with serving():
             pass
 
 
@@ -106,6 +108,6 @@ async def test_a_port_taken_on_one_address_leads_to_another(monkeypatch):
 
     monkeypatch.setattr(server.socket, "create_server", once)
 
-    async with playing() as web:
+    async with serving() as web:
         assert len(web.addresses) == 16
     assert refused

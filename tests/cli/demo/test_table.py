@@ -7,9 +7,9 @@ from collections import Counter
 import pytest
 
 from polite.cli.demo.judge import Verdict
+from polite.cli.demo.listeners import OutcomeCounts
 from polite.cli.demo.sites import HOSTS
 from polite.cli.demo.table import HEADINGS, print_table, rows
-from polite.cli.demo.tally import Tally
 
 ROW = ("groups.test", "1x found (200)", "7", "line 8", "0.301 s", "0.3 s", "several groups")
 
@@ -20,19 +20,19 @@ class Terminal(io.StringIO):
 
 
 def test_a_row_says_what_was_fetched_refused_kept_and_asked_for():
-    tally = Tally()
-    tally.refused["groups.test"] = Counter({"line 8": 1, "line 10": 2})
-    tally.robots["groups.test"] = "found (200)"
+    counts = OutcomeCounts()
+    counts.refused["groups.test"] = Counter({"line 8": 1, "line 10": 2})
+    counts.robots["groups.test"] = "found (200)"
 
-    (row,) = rows([Verdict(HOSTS[0], 7, 1, 0.3012, ())], tally)
+    (row,) = rows([Verdict(HOSTS[0], 7, 1, 0.3012, ())], counts)
 
     assert row[:6] == ("groups.test", "1x found (200)", "7", "line 10 (2 times), line 8", "0.301 s", "0.3 s")
 
 
 def test_a_host_that_was_not_asked_has_nothing_to_show():
-    (row,) = rows([Verdict(HOSTS[0], 0, 0, None, ())], Tally())
+    (row,) = rows([Verdict(HOSTS[0], 0, 0, None, ())], OutcomeCounts())
 
-    assert row[1:5] == ("0x not asked", "0", "-", "-")
+    assert row[1:5] == ("0x not fetched", "0", "-", "-")
 
 
 def test_plain_columns_stand_below_their_headings():

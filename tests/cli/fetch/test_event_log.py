@@ -19,7 +19,7 @@ def test_a_line_that_a_killed_run_has_cut_spoils_no_log(rest, tmp_path):
         log.write(RUN + REQUEST)
 
     assert path.read_text() == (RUN + REQUEST) * 2
-    assert len(list(Log(path).moments())) == 2
+    assert len(list(Log(path).entries())) == 2
 
 
 def test_a_log_that_is_not_there_yet_begins(tmp_path):
@@ -35,7 +35,7 @@ def test_a_file_of_somebody_else_is_no_log_to_go_on_with(others, tmp_path):
     path.write_bytes(others)
 
     with pytest.raises(
-        InvalidOption, match=r"--log: .*run\.jsonl is no log of polite fetch; it is left as it is"
+        InvalidOption, match=r"--log: .*run\.jsonl is not a log of polite fetch; it was not changed"
     ):
         reopen(path)
     assert path.read_bytes() == others

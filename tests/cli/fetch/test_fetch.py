@@ -15,10 +15,10 @@ from polite.cli.fetch import command as command_module
 from polite.cli.fetch import crawl as crawl_module
 from polite.cli.fetch import run as run_module
 from polite.cli.fetch.folder import Folder
-from polite.cli.fetch.page import NotDialled, Pages
+from polite.cli.fetch.page import AddressBlocked, Pages
 from polite.cli.fetch.progress import Progress
 from polite.cli.fetch.record import Records
-from polite.cli.options import spoken
+from polite.cli.option_names import command_line_text
 from polite.compose import open_gate
 from polite.errors import Overloaded
 from polite.frontier.frontier import Frontier
@@ -49,7 +49,7 @@ def _raw(octets):
 
 def _leave_room_for(urls, monkeypatch):
     monkeypatch.setattr(command_module, "_IN_MEMORY", urls)
-    monkeypatch.setattr(crawl_module, "_PUT_AT_ONCE", 1)
+    monkeypatch.setattr(crawl_module, "_MAX_CONCURRENT_PUTS", 1)
 
 
 def test_each_url_leaves_one_record_and_its_body_in_the_folder(site):
@@ -97,7 +97,7 @@ def test_what_is_no_url_spoils_itself_only(site):
     assert site.run("nonsense", "ftp://127.0.0.1/x", "/a") == 2
 
     assert site.records["nonsense"]["outcome"] == "invalid"
-    assert site.records["ftp://127.0.0.1/x"]["reason"] == "pages are fetched over http and https"
+    assert site.records["ftp://127.0.0.1/x"]["reason"] == "only http and https pages are fetched"
     assert site.records["/a"]["outcome"] == "fetched"
 
 
@@ -143,7 +143,7 @@ def test_a_metadata_service_is_dialled_by_no_option(site, caplog):
     assert site.run("http://169.254.169.254/") == 3
 
     assert site.records["http://169.254.169.254/"]["reason"] == "ADDRESS_REFUSED"
-    assert "169.254.169.254 is blocked; no option permits it" in spoken(caplog.text)
+    assert "169.254.169.254 is blocked; no option permits it" in command_line_text(caplog.text)
 
 
 async def test_a_name_that_leads_elsewhere_after_its_robots_txt_is_not_followed_there():
@@ -154,7 +154,7 @@ async def test_a_name_that_leads_elsewhere_after_its_robots_txt_is_not_followed_
         ) as gate,
         gate.permit("http://127.0.0.1:9/") as permit,
     ):
-        with pytest.raises(NotDialled, match="127.0.0.1 is not public and blocked"):
+        with pytest.raises(AddressBlocked, match="127.0.0.1 is not public and blocked"):
             await pages.get(permit)
 
 
@@ -196,7 +196,7 @@ def test_a_redirect_to_itself_is_no_second_request(site):
     assert site.paths == ["/a"]
 
 
-@pytest.mark.parametrize(("location", "says"), [("ftp://x/y", "over http"), ("http://x:99999/", "port")])
+@pytest.mark.parametrize(("location", "says"), [("ftp://x/y", "only http"), ("http://x:99999/", "port")])
 def test_a_redirect_to_nowhere_is_told_and_not_followed(location, says, site):
     site.pages["/old"] = [{"status": 302, "headers": {"Location": location}}]
 
@@ -305,7 +305,7 @@ def test_a_page_that_takes_too_long_has_failed(site):
     site.pages["/slow"] = [hang]
 
     assert site.run("--timeout", "7", "--tries", "1", "/slow") == 3
-    assert site.records["/slow"]["reason"] == "TimeoutError: no whole answer within 7 s (--timeout)"
+    assert site.records["/slow"]["reason"] == "TimeoutError: no complete response within 7 s (--timeout)"
 
 
 @pytest.mark.parametrize(
@@ -355,14 +355,14 @@ def test_a_body_that_breaks_off_says_so(site):
 
 def test_a_list_of_nothing_is_wrong_usage(site):
     assert site.run() == 2
-    assert site.err == "polite: fetch: which URLs? Name them, or - to read them from standard input\n"
+    assert site.err == "polite: fetch: no URLs given; name them, or use - to read them from standard input\n"
 
 
 def test_records_of_another_run_are_not_mixed_with(site):
     site.run("/a")
 
     assert site.run("/b") == 2
-    assert "there is a records.jsonl already; choose another folder, or go on with --resume" in site.err
+    assert "records.jsonl already exists; choose another folder, or continue it with --resume" in site.err
     assert list(site.records) == ["/a"]
 
 
@@ -382,8 +382,8 @@ def test_an_interrupt_finishes_what_is_under_way(site):
 
     assert list(site.records) == ["/stop"]
     assert site.paths == ["/stop"]
-    assert "polite: finishing what is under way; once more ends it at once\n" in site.err
-    assert site.err.endswith("interrupted; 2 URLs that wait are not kept: see --resume\n")
+    assert "polite: finishing requests in flight; interrupt again to stop at once\n" in site.err
+    assert site.err.endswith("interrupted; 2 waiting URLs are lost (--resume keeps them)\n")
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -411,7 +411,7 @@ def test_sigterm_is_an_interrupt_with_a_status_of_its_own(site):
 
     assert site.run("/stop", "/a") == 143
     assert site.records["/stop"]["outcome"] == "fetched"
-    assert site.err.endswith("interrupted; 1 URL that waits is not kept: see --resume\n")
+    assert site.err.endswith("interrupted; 1 waiting URL is lost (--resume keeps them)\n")
 
 
 @pytest.mark.parametrize(("presses", "closed"), [(1, True), (2, True), (3, False)])
@@ -441,7 +441,9 @@ def test_an_interrupt_while_the_list_is_still_coming_ends_the_list(site, monkeyp
 
     assert site.run("/a", "/b", "/c") == 130
     assert "/c" not in site.paths
-    assert site.err.endswith("are not kept: see --resume; the list was not read to its end, give it again\n")
+    assert site.err.endswith(
+        "are lost (--resume keeps them); the list was not read to its end, so pass it again\n"
+    )
 
 
 # What cannot be written.
@@ -477,8 +479,8 @@ def test_lines_tell_how_far_it_is(site):
     lines = site.err.splitlines()
     assert lines[0].endswith(f"; at least 8.0 s more, for {site.origin} (2 x 6 s)")
     assert "1 fetched (0." in lines[0]
-    assert "1 refused, 2 waiting, 0 under way" in lines[0]
-    assert lines[-1].startswith("polite: 18 s  3 fetched (0.2/s), 1 refused, 0 waiting, 0 under way")
+    assert "1 refused, 2 waiting, 0 in flight" in lines[0]
+    assert lines[-1].startswith("polite: 18 s  3 fetched (0.2/s), 1 refused, 0 waiting, 0 in flight")
 
 
 def test_a_quiet_run_says_nothing(site):

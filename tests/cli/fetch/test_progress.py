@@ -5,7 +5,7 @@ import io
 import pytest
 
 from polite.cli.fetch.origin_stats import Entry
-from polite.cli.fetch.progress import Progress, Stage, clock, line, state
+from polite.cli.fetch.progress import Progress, RunStatus, clock, line, state
 
 COUNTS = {"fetched": 30, "refused": 2, "invalid": 0, "failed": 1, "given up": 0}
 
@@ -15,15 +15,15 @@ class Terminal(io.StringIO):
         return True
 
 
-def _stage(elapsed_s, *entries, fetched=30, origins=None, held=None):
-    return Stage(
+def _status(elapsed_s, *entries, fetched=30, origins=None, conditions=None):
+    return RunStatus(
         now=100.0,
         elapsed_s=elapsed_s,
         counts={**COUNTS, "fetched": fetched},
         waiting=7,
-        out=2,
+        in_flight=2,
         origins=len(entries) if origins is None else origins,
-        held=held or {},
+        conditions=conditions or {},
         entries=entries,
     )
 
@@ -36,7 +36,7 @@ def test_elsewhere_a_line_comes_now_and_then_with_the_rate_of_late():
 
     with Progress(out) as progress:
         for tenths in range(250):
-            progress.show(_stage(tenths / 10, fetched=tenths // 10 if tenths < 150 else 15))
+            progress.show(_status(tenths / 10, fetched=tenths // 10 if tenths < 150 else 15))
 
     assert [text.partition(" 2 refused")[0] for text in out.getvalue().splitlines()] == [
         "  10 s  10 fetched (1.0/s),",
@@ -45,21 +45,21 @@ def test_elsewhere_a_line_comes_now_and_then_with_the_rate_of_late():
 
 
 def test_a_line_says_what_waits_and_how_long_at_least():
-    assert line(_stage(65.0, SLOW), 0.5) == (
-        "  65 s  30 fetched (0.5/s), 2 refused, 1 failed, 7 waiting, 2 under way; "
+    assert line(_status(65.0, SLOW), 0.5) == (
+        "  65 s  30 fetched (0.5/s), 2 refused, 1 failed, 7 waiting, 2 in flight; "
         "at least 1:35 more, for https://a.test (4 x 30 s)"
     )
 
 
 def test_what_is_out_of_the_ordinary_is_summed_up():
-    stage = _stage(1.0, held={"out of reach": 3, "asked for patience": 1})
+    status = _status(1.0, conditions={"unreachable": 3, "backing off": 1})
 
-    assert line(stage, 0.0).endswith("2 under way, 1 origin asked for patience, 3 origins out of reach")
+    assert line(status, 0.0).endswith("2 in flight, 1 origin backing off, 3 origins unreachable")
 
 
-@pytest.mark.parametrize("entries", [(), (Entry("https://a.test", 1.0, out=1),)])
+@pytest.mark.parametrize("entries", [(), (Entry("https://a.test", 1.0, in_flight=1),)])
 def test_nothing_that_waits_takes_no_time(entries):
-    assert line(_stage(1.0, *entries), 0.0).endswith("under way")
+    assert line(_status(1.0, *entries), 0.0).endswith("in flight")
 
 
 def test_a_terminal_sees_each_origin_and_why_it_waits(monkeypatch):
@@ -68,7 +68,7 @@ def test_a_terminal_sees_each_origin_and_why_it_waits(monkeypatch):
     out = Terminal()
 
     with Progress(out) as progress:
-        progress.show(_stage(65.0, SLOW, Entry("http://[::1]:80", 1.0, out=1), origins=5))
+        progress.show(_status(65.0, SLOW, Entry("http://[::1]:80", 1.0, in_flight=1), origins=5))
 
     printed = out.getvalue()
     cells = next(text for text in printed.splitlines()[::-1] if "https://a.test" in text).split("│")[1:-1]
@@ -81,7 +81,7 @@ def test_a_terminal_sees_each_origin_and_why_it_waits(monkeypatch):
         "in 5.0 s: Crawl-delay 30 s",
     ]
     assert "http://[::1]:80" in printed
-    assert "and 3 origins more" in printed
+    assert "and 3 more origins" in printed
     assert "30 fetched" in printed
 
 
@@ -90,17 +90,17 @@ def test_a_table_of_all_origins_has_no_more_to_say(monkeypatch):
     out = Terminal()
 
     with Progress(out) as progress:
-        progress.show(_stage(65.0, SLOW))
+        progress.show(_status(65.0, SLOW))
 
     assert "https://a.test" in out.getvalue()
-    assert "origins more" not in out.getvalue()
+    assert "more origin" not in out.getvalue()
 
 
 def test_records_on_the_same_terminal_want_lines():
     out = Terminal()
 
     with Progress(out, live=False) as progress:
-        progress.show(_stage(10.0))
+        progress.show(_status(10.0))
 
     assert out.getvalue().startswith("  10 s  30 fetched")
 
@@ -108,9 +108,9 @@ def test_records_on_the_same_terminal_want_lines():
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        (Entry("x", 1.0, out=1, until=999.0), "fetching"),
+        (Entry("x", 1.0, in_flight=1, until=999.0), "fetching"),
         (Entry("x", 1.0, until=190.0, why="status 503"), "in 1:30: status 503"),
-        (Entry("x", 1.0, until=90.0, why="its turn"), "its turn"),
+        (Entry("x", 1.0, until=90.0, why="waiting for its turn"), "waiting for its turn"),
     ],
 )
 def test_an_origin_fetches_or_waits(entry, says):

@@ -13,7 +13,9 @@ from polite.robots.fetching.exchange import BodyEnd
 
 
 def _page(body, *fields, end=BodyEnd.COMPLETE):
-    return Page(url="http://a/", asked=(), status=200, reason="", fields=fields, raw=body, body=body, end=end)
+    return Page(
+        url="http://a/", request_fields=(), status=200, reason="", fields=fields, raw=body, body=body, end=end
+    )
 
 
 def _line(url):
@@ -72,7 +74,8 @@ def test_a_file_of_somebody_else_is_left_as_it_is(others, tmp_path):
     path.write_bytes(others)
 
     with pytest.raises(
-        InvalidOption, match=r"records\.jsonl: .* is no record of polite fetch; the file is left as it is"
+        InvalidOption,
+        match=r"records\.jsonl: .* does not start a record of polite fetch; the file was not changed",
     ):
         reopen(path)
     assert path.read_bytes() == others

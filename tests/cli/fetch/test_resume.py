@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from polite.cli.fetch.left import left
+from polite.frontier.sqlite.database import QueueFile
 
 ROOT = Path(__file__).resolve().parents[3]
 LIMIT_S = 60
@@ -49,7 +49,7 @@ def test_an_interrupted_run_goes_on_where_it_was(prompt, queue):
     prompt.pages["/b"] = [_interrupted]
 
     assert prompt.run("--resume", queue, "/a", "/b", "/c", "/no", "/d") == 130
-    assert prompt.err.endswith(f"interrupted; 2 URLs that wait are kept in {queue}\n")
+    assert prompt.err.endswith(f"interrupted; 2 waiting URLs are kept in {queue}\n")
     assert prompt.run("--resume", queue) == 0
 
     assert prompt.paths == ["/a", "/b", "/c", "/d"]
@@ -143,7 +143,8 @@ def test_of_what_is_no_queue_nothing_is_left(tmp_path):
     other = tmp_path / "other"
     other.write_bytes(b"x")
 
-    assert left(tmp_path / "missing", 9) == left(tmp_path, 9) == left(other, 9) == []
+    for path in (tmp_path / "missing", tmp_path, other):
+        assert QueueFile.waiting_by_origin(path, 9) == []
 
 
 class _Stalling(BaseHTTPRequestHandler):

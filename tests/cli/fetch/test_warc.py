@@ -8,7 +8,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from polite.cli.fetch.page import Page
-from polite.cli.fetch.warc import Warc, mend
+from polite.cli.fetch.warc import Warc, repair
 from polite.errors import InvalidOption
 from polite.robots.fetching.exchange import BodyEnd
 
@@ -18,7 +18,7 @@ LAST = b"\x1f\x8b"
 def _page(body=b"hello", *fields, end=BodyEnd.COMPLETE):
     return Page(
         url="http://a.test/x?y=1",
-        asked=(("Host", "a.test"), ("User-Agent", "Bot/1.0")),
+        request_fields=(("Host", "a.test"), ("User-Agent", "Bot/1.0")),
         status=200,
         reason="Schön",
         fields=fields or (("Content-Type", "text/plain"),),
@@ -161,12 +161,12 @@ async def test_a_whole_file_is_left_as_it_is_however_large_its_records(path, mon
     await Warc(path).keep(_page(b"\0" * 100_000))
     whole = path.read_bytes()
 
-    assert mend(path) == 0
+    assert repair(path) == 0
     assert path.read_bytes() == whole
 
 
-def test_a_file_that_is_not_there_needs_no_mending(path):
-    assert mend(path) == 0
+def test_a_file_that_is_not_there_needs_no_repairing(path):
+    assert repair(path) == 0
     assert not path.exists()
 
 
@@ -176,8 +176,8 @@ def test_a_file_that_is_not_there_needs_no_mending(path):
 def test_a_file_of_somebody_else_is_left_as_it_is(octets, path):
     path.write_bytes(octets)
 
-    with pytest.raises(InvalidOption, match=r"crawl\.warc\.gz: what stands at octet 0 is no WARC record"):
-        mend(path)
+    with pytest.raises(InvalidOption, match=r"crawl\.warc\.gz: octet 0 does not start a gzipped WARC record"):
+        repair(path)
     assert path.read_bytes() == octets
 
 
@@ -192,7 +192,7 @@ async def test_a_file_that_is_damaged_in_the_middle_loses_nothing_more(path):
 
 
 def test_a_name_that_readers_would_not_know_is_refused(tmp_path):
-    with pytest.raises(InvalidOption, match=r"a name that ends in \.warc\.gz is needed"):
+    with pytest.raises(InvalidOption, match=r"the name must end in \.warc\.gz"):
         Warc(tmp_path / "crawl.zip")
 
 

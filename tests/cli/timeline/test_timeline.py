@@ -6,17 +6,17 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from polite.cli.main import main
-from polite.cli.timeline import log_entry as moment_module
-from polite.cli.timeline import svg as picture_module
-from polite.cli.timeline.log_entry import Kind, Log, Moment
+from polite.cli.timeline import log_entry as log_entry_module
+from polite.cli.timeline import svg as svg_module
+from polite.cli.timeline.log_entry import Kind, Log, LogEntry
 from polite.cli.timeline.svg import draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 A = "http://a.test"
 
 
-def _draw(moments, starts=(), rows=50, title="a run"):
-    return "\n".join(draw(lambda: iter(moments), starts, rows=rows, title=title))
+def _draw(entries, starts=(), rows=50, title="a run"):
+    return "\n".join(draw(lambda: iter(entries), starts, rows=rows, title=title))
 
 
 def _rows(picture):
@@ -39,9 +39,9 @@ def log(tmp_path):
 
 
 def test_each_kind_has_a_mark_of_its_own_where_it_happened():
-    moments = [Moment(0.0, A, Kind.ROBOTS), Moment(10.0, A, Kind.PAGE)]
+    entries = [LogEntry(0.0, A, Kind.ROBOTS), LogEntry(10.0, A, Kind.PAGE)]
 
-    (row,) = _rows(_draw(moments)).items()
+    (row,) = _rows(_draw(entries)).items()
 
     assert row == (
         "http://a.test: 1 page, 1 robots.txt",
@@ -50,21 +50,21 @@ def test_each_kind_has_a_mark_of_its_own_where_it_happened():
 
 
 def test_a_rest_is_as_long_as_it_was_and_ends_with_the_picture():
-    moments = [
-        Moment(0.0, A, Kind.RESTED, 5.0),
-        Moment(8.0, A, Kind.RESTED, 999.0),
-        Moment(10.0, A, Kind.PAGE),
+    entries = [
+        LogEntry(0.0, A, Kind.BACKED_OFF, 5.0),
+        LogEntry(8.0, A, Kind.BACKED_OFF, 999.0),
+        LogEntry(10.0, A, Kind.PAGE),
     ]
 
-    ((_, marks),) = _rows(_draw(moments)).items()
+    ((_, marks),) = _rows(_draw(entries)).items()
 
-    assert marks["rested"] == "M260 105H710.5M980 105H1160.5"
+    assert marks["backed_off"] == "M260 105H710.5M980 105H1160.5"
 
 
 def test_marks_that_fall_together_are_one():
-    moments = [Moment(t / 10_000, A, Kind.PAGE) for t in range(100_000)]
+    entries = [LogEntry(t / 10_000, A, Kind.PAGE) for t in range(100_000)]
 
-    picture = _draw(moments)
+    picture = _draw(entries)
 
     assert "http://a.test: 100000 page" in picture
     assert len(picture) < 60_000
@@ -74,32 +74,36 @@ def test_origins_stand_in_the_order_in_which_they_were_met_and_the_busiest_are_d
     met = "abcdeedccddcd"  # d and c are the busiest, and c was met first
 
     picture = _draw(
-        [Moment(float(n), f"http://{name}.test", Kind.PAGE) for n, name in enumerate(met)], rows=2
+        [LogEntry(float(n), f"http://{name}.test", Kind.PAGE) for n, name in enumerate(met)], rows=2
     )
 
     assert [title.partition(":")[2].partition(":")[0] for title in _rows(picture)] == ["//c.test", "//d.test"]
-    assert "3 origins more, with fewer marks, are not drawn" in picture
+    assert "3 more origins with fewer marks not drawn" in picture
 
 
 def test_what_is_told_late_is_met_when_it_happened():
-    moments = [Moment(5.0, "http://b.test", Kind.PAGE), Moment(9.0, A, Kind.PAGE), Moment(1.0, A, Kind.PAGE)]
+    entries = [
+        LogEntry(5.0, "http://b.test", Kind.PAGE),
+        LogEntry(9.0, A, Kind.PAGE),
+        LogEntry(1.0, A, Kind.PAGE),
+    ]
 
-    assert [title.partition(".")[0] for title in _rows(_draw(moments))] == ["http://a", "http://b"]
+    assert [title.partition(".")[0] for title in _rows(_draw(entries))] == ["http://a", "http://b"]
 
 
 def test_of_a_log_of_too_many_origins_those_met_first_are_drawn(monkeypatch):
-    monkeypatch.setattr(picture_module, "_COUNTED", 1)
+    monkeypatch.setattr(svg_module, "_COUNTED", 1)
 
-    picture = _draw([Moment(0.0, A, Kind.PAGE), Moment(1.0, "http://b.test", Kind.PAGE)])
+    picture = _draw([LogEntry(0.0, A, Kind.PAGE), LogEntry(1.0, "http://b.test", Kind.PAGE)])
 
     assert len(_rows(picture)) == 1
-    assert "1 origins more" in picture
+    assert "1 more origin" in picture
 
 
 def test_what_a_name_may_contain_is_escaped():
     hostile = 'http://<script>&"\x00\ud800\u2028]]>' + "x" * 100
 
-    picture = _draw([Moment(0.0, hostile, Kind.PAGE)], title="<b>&")
+    picture = _draw([LogEntry(0.0, hostile, Kind.PAGE)], title="<b>&")
 
     assert picture.isascii()
     assert "<script>" not in picture
@@ -113,7 +117,7 @@ def test_what_a_name_may_contain_is_escaped():
     ("end", "last"), [(0.0, "0 s"), (0.5, "0.5 s"), (7.3, "7 s"), (100.0, "100 s"), (86_400.0, "80000 s")]
 )
 def test_the_axis_has_few_round_numbers(end, last):
-    root = ET.fromstring(_draw([Moment(end, A, Kind.PAGE)]))  # noqa: S314 - our own
+    root = ET.fromstring(_draw([LogEntry(end, A, Kind.PAGE)]))  # noqa: S314 - our own
 
     (axis,) = (group for group in root.iter(f"{SVG}g") if group.get("class") == "axis")
     labels = [text.text for text in axis.iter(f"{SVG}text")]
@@ -127,13 +131,13 @@ def test_nothing_is_a_picture_too():
 
 
 def test_the_legend_counts_all_that_happened():
-    picture = _draw([Moment(float(n), f"http://{n}.test", Kind.REFUSED) for n in range(9)], rows=1)
+    picture = _draw([LogEntry(float(n), f"http://{n}.test", Kind.REFUSED) for n in range(9)], rows=1)
 
     assert "refused by robots.txt (9)" in picture
     assert all(f"{kind.value} (" in picture for kind in Kind)
 
 
-def test_a_log_becomes_moments(log):
+def test_a_log_becomes_entries(log):
     log.write_text(
         json.dumps({"t": 0.0, "event": "run", "at": 1.0})
         + "\n"
@@ -146,14 +150,14 @@ def test_a_log_becomes_moments(log):
         + _entry("put off", 3.8, because="TIMEOUT", for_s=5.0)
     )
 
-    assert list(Log(log).moments()) == [
-        Moment(0.5, A, Kind.ROBOTS),
-        Moment(1.5, A, Kind.PAGE),
-        Moment(2.5, A, Kind.PROBLEM),
-        Moment(3.5, A, Kind.UNANSWERED),
-        Moment(3.6, A, Kind.REFUSED),
-        Moment(3.7, A, Kind.RESTED, 60.0),
-        Moment(3.8, A, Kind.RESTED, 5.0),
+    assert list(Log(log).entries()) == [
+        LogEntry(0.5, A, Kind.ROBOTS),
+        LogEntry(1.5, A, Kind.PAGE),
+        LogEntry(2.5, A, Kind.PROBLEM),
+        LogEntry(3.5, A, Kind.NO_RESPONSE),
+        LogEntry(3.6, A, Kind.REFUSED),
+        LogEntry(3.7, A, Kind.BACKED_OFF, 60.0),
+        LogEntry(3.8, A, Kind.BACKED_OFF, 5.0),
     ]
 
 
@@ -162,7 +166,7 @@ def test_a_run_that_went_on_follows_the_one_before(log, capsys):
     log.write_text((begin + _entry("request", 4.0, status=200)) * 2)
     read = Log(log)
 
-    assert [moment.t for moment in read.moments()] == [4.0, 8.0]
+    assert [entry.t for entry in read.entries()] == [4.0, 8.0]
     assert read.starts == [0.0, 4.0]
     assert main(["timeline", str(log)]) == 0
     assert 'class="begin" d="M710 90V114"' in capsys.readouterr().out
@@ -171,7 +175,7 @@ def test_a_run_that_went_on_follows_the_one_before(log, capsys):
 def test_a_last_line_that_was_cut_is_passed_over(log):
     log.write_text(_entry("request", 1.0, status=200) + '{"t": 2.0, "ev')
 
-    assert len(list(Log(log).moments())) == 1
+    assert len(list(Log(log).entries())) == 1
 
 
 @pytest.mark.parametrize(
@@ -201,7 +205,7 @@ def test_a_last_line_that_was_cut_is_passed_over(log):
 )
 def test_what_is_no_log_is_one_line(line, log, capsys, monkeypatch):
     if line.startswith("xx"):
-        monkeypatch.setattr(moment_module, "_LONGEST_LINE", 100)
+        monkeypatch.setattr(log_entry_module, "_LONGEST_LINE", 100)
     log.write_text(_entry("request", 1.0, status=200) + line.rstrip() + "\n")
 
     assert main(["timeline", str(log)]) == 2
@@ -230,4 +234,4 @@ def test_a_file_without_a_whole_line_is_no_log(text, log, capsys):
 
     assert main(["timeline", str(log)]) == 2
     out, err = capsys.readouterr()
-    assert (out, err) == ("", f"polite: {log}: no log of polite fetch --log: it has no whole line\n")
+    assert (out, err) == ("", f"polite: {log}: not a log of polite fetch --log: it has no complete line\n")

@@ -13,7 +13,7 @@ import aiohttp
 from yarl import URL
 
 import polite
-from polite.cli.demo.dns_server import nameserver
+from polite.cli.demo.dns_server import dns_server
 from polite.transports.resolver import Resolver
 from tests.system.soaking.judge import Hit, Sample, growth, offences, summary
 from tests.system.soaking.server import ADDRESS
@@ -56,7 +56,7 @@ async def run(seconds: float) -> int:
 async def _crawl(port: int, seconds: float, store: Path) -> list[Sample]:
     addresses = {name(number): ADDRESS for number in range(ORIGINS)}
     samples: list[Sample] = []
-    async with nameserver(addresses) as names:
+    async with dns_server(addresses) as names:
         fetching = polite.FetchPolicy(allowed_networks=["127.0.0.0/8"], nameservers=[names])
         robots = polite.RobotsPolicy(
             default_ttl=TTL_S, min_ttl=TTL_S, max_ttl=TTL_S, retry_min=MIN_DELAY_S, retry_max=TTL_S

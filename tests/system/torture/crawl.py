@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.cli.demo.sites import AGENT, BUSY_REST_S, MIN_DELAY_S
+from polite.cli.demo.sites import AGENT, BUSY_BACK_OFF_S, MIN_DELAY_S
 from polite.origin import Target
 from polite.ports import RobotsStore
 from polite.robots.fetching.exchange import Reply
@@ -49,8 +49,8 @@ class Crawl:
             transports={"http": self.web, "https": self.other, "ftp": self.other},
             store=store(),
             clock=LoopClock(),
-            robots=polite.RobotsPolicy(retry_min=BUSY_REST_S, infer_missing=True),
-            pacing=polite.PacingPolicy(min_delay=MIN_DELAY_S, backoff=BUSY_REST_S, scopes=path.scopes),
+            robots=polite.RobotsPolicy(retry_min=BUSY_BACK_OFF_S, infer_missing=True),
+            pacing=polite.PacingPolicy(min_delay=MIN_DELAY_S, backoff=BUSY_BACK_OFF_S, scopes=path.scopes),
             addresses=self.names,
             fetching=polite.FetchPolicy(timeout=10, connections=1),
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 
-from polite.cli.demo.server import Web, _Site
+from polite.cli.demo.server import SiteHandler, Sites
 from polite.cli.demo.sites import HOSTS, MIN_DELAY_S, Quirk
 from polite.origin import Target
 from polite.pacing.scopes import ScopeLimit, Scopes
@@ -147,7 +147,7 @@ class DemoTransport:
     """Answers as the demo's servers do, and the broken hosts beside them. `log`: when each host was asked for what."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        self._site = _Site(Web(80, {host.name: host.name for host in HOSTS}))
+        self._site = SiteHandler(Sites(80, {host.name: host.name for host in HOSTS}))
         self._hosts = {host.name: host for host in HOSTS}
         self._times: Counter[str] = Counter()
         self._now = now
@@ -177,7 +177,7 @@ class DemoTransport:
         if host is None:
             answer = _answer(url, self._times[url])
         else:
-            said = self._site._respond(host, target.path, self._times[url])
+            said = self._site.respond(host, target.path, self._times[url])
             assert said.body is None or isinstance(said.body, bytes)
             head = said.headers
             answer = Reply(
