@@ -8,21 +8,23 @@ from tests.faults.row import Row
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
 
 _START = """\
-# What servers do wrong, and what it comes to
+# Server faults, and what polite does
 
-Each row is a test: a server that lies in just this way, on real sockets, through a whole gate. The answer is there within
-`FetchPolicy.timeout`, a heavy one is held in less than 8 MiB, and the server sees exactly so many hits. Both the tests and this
-page are made from the table in `tests/faults/matrix.py`; each row is run with aiohttp's C parser and with its pure-Python one.
+Each row is a test with a server that has this fault, on real sockets, through a whole gate. The fetch ends within
+`FetchPolicy.timeout`, takes less than 8 MiB of memory, and the server sees exactly the given number of hits. The table
+in `tests/faults/matrix.py` produces both the tests and this page. Each row runs with aiohttp's C parser and with its
+pure-Python one.
 
-| verdict | what it means (RFC 9309, 2.3.1) |
+| verdict | meaning (RFC 9309, 2.3.1) |
 |---|---|
 | PARSE | the rules of the file apply |
 | ALLOW | "unavailable": no restriction |
-| DENY | "unreachable": all is disallowed for now, and asked again; meanwhile the last good copy decides |
+| DENY | "unreachable": all URLs are disallowed, and robots.txt is requested again. Meanwhile the last good copy decides |
 
-A reason is a member of `polite.Reason`. Each failure carries it, with `elapsed_s`, `hops`, `detail` for people, and `option`, which
-names what changes it. `Reason.hostile` is true where somebody tried to lead the crawler astray. Where a row names an option, the
-standard leaves the matter open or to the crawler: the option is the other choice.
+A reason is a member of `polite.Reason`. Each failure has one, and also `elapsed_s`, `hops`, `detail` (a readable text)
+and `option`, the name of the option that changes the result. `Reason.hostile` is true if the server tried to mislead
+the crawler. If a row names an option, the standard leaves the case open or to the crawler, and the option is the other
+choice.
 
 | # | what the server does | verdict | reason | hits | option |
 |---|---|---|---|---|---|
@@ -30,12 +32,12 @@ standard leaves the matter open or to the crawler: the option is the other choic
 
 
 _PARSERS = """
-## Where aiohttp's two parsers differ
+## Differences between aiohttp's two parsers
 
-aiohttp has a parser in C and one in Python, which it uses where the first was not built, or with `AIOHTTP_NO_EXTENSIONS=1`. What
-they hand on is what polite sees, so that these rows have two outcomes.
+aiohttp has a parser in C and one in Python. It uses the latter if the former was not built, or with
+`AIOHTTP_NO_EXTENSIONS=1`. These rows have two results, since polite sees only what the parser passes on.
 
-| # | why |
+| # | reason |
 |---|---|
 """
 

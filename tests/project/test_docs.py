@@ -189,7 +189,7 @@ class Reader:
         if block.note.startswith("source: "):
             self._compare_source(block)
         with self._monkeypatch.context() as patched:
-            if block.note == "dials":
+            if block.note == "connects":
                 patched.setattr("polite.transports.http.HttpTransport", self._world.transport)
                 patched.setattr(aiohttp, "ClientSession", self._world.session)
             before = dict(self._names)

@@ -38,7 +38,7 @@ BODIES = [
     ),
     parsed(
         "11",
-        "one line of 600 KB: the first 512,000 octets count, and a Disallow that was cut forbids more",
+        "one line of 600 KB: the first 512,000 octets count, and a truncated Disallow disallows more",
         http(ok(RULES + b"Disallow: /" + b"x" * 600_000)),
         heavy=True,
     ),

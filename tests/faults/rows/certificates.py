@@ -21,7 +21,7 @@ CERTIFICATES = [
     ),
     denied(
         "98",
-        "a certificate that nobody vouches for",
+        "a certificate of an unknown authority",
         Reason.TLS_UNTRUSTED,
         tls(trusted=False),
         hits=0,
@@ -34,10 +34,10 @@ CERTIFICATES = [
         tls(identity="*.test", name="site.test"),
         hits=0,
     ),
-    parsed("99b", "a certificate that is right", tls(identity="site.test", name="site.test")),
+    parsed("99b", "a valid certificate", tls(identity="site.test", name="site.test")),
     denied(
         "100",
-        "a peer that refuses each version of TLS that we speak",
+        "a peer that rejects each TLS version of polite",
         Reason.TLS_PROTOCOL,
         http(b"\x15\x03\x01\x00\x02\x02\x46", scheme="https", hears=b""),
     ),
@@ -46,7 +46,7 @@ CERTIFICATES = [
     ),
     denied(
         "101",
-        "a peer that never answers the handshake",
+        "a peer that never responds to the handshake",
         Reason.TIMEOUT,
         http(silence, scheme="https", hears=b""),
         option="FetchPolicy.timeout",

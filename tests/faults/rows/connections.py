@@ -6,7 +6,7 @@ from tests.faults.stage import OK, RULES, http, hung_up_after, moved, ok, reset_
 
 CONNECTIONS = [
     denied(
-        "79", "a connection, and then silence", Reason.TIMEOUT, http(silence), option="FetchPolicy.timeout"
+        "79", "a connection without a response", Reason.TIMEOUT, http(silence), option="FetchPolicy.timeout"
     ),
     denied(
         "80",
@@ -45,14 +45,14 @@ CONNECTIONS = [
     ),
     parsed(
         "85d",
-        "TLS cut without a close_notify behind a body of the length that was said",
+        "TLS cut without a close_notify after a body of the announced length",
         tls(hung_up_after(ok())),
     ),
     parsed("85e", "a close_notify that ends a body without a length", tls(OK + b"\r\n" + RULES)),
-    parsed("86", "a second response behind the first", http(ok() + ok(b"User-agent: *\nAllow: /\n"))),
+    parsed("86", "a second response after the first", http(ok() + ok(b"User-agent: *\nAllow: /\n"))),
     parsed(
         "87",
-        "closed after each response without saying so: every hop has its own connection",
+        "closed after each response without notice: each hop has its own connection",
         http(moved(b"/there"), ok()),
         hits=2,
     ),

@@ -5,7 +5,7 @@ from tests.faults.row import DENY, denied, parsed
 from tests.faults.stage import OK, RULES, chunked, http, many, ok
 
 FRAMING = [
-    denied("50a", "a status that is no number", Reason.PROTOCOL_ERROR, http(b"HTTP/1.1 abc OK\r\n\r\n")),
+    denied("50a", "a status that is not a number", Reason.PROTOCOL_ERROR, http(b"HTTP/1.1 abc OK\r\n\r\n")),
     denied("50b", "HTTP/0.9: the body alone", Reason.PROTOCOL_ERROR, http(RULES)),
     denied("50c", "an HTTP/2 preface", Reason.PROTOCOL_ERROR, http(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")),
     denied("50d", "an SSH banner", Reason.PROTOCOL_ERROR, http(b"SSH-2.0-OpenSSH_9.2\r\n")),
@@ -54,7 +54,7 @@ FRAMING = [
     ),
     denied(
         "58",
-        "a chunk size that is no number",
+        "a chunk size that is not a number",
         Reason.PROTOCOL_ERROR,
         http(chunked(b"ZZ\r\n" + RULES + b"\r\n0\r\n\r\n")),
     ),

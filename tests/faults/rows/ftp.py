@@ -68,13 +68,13 @@ FTP = [
     ),
     denied(
         "102k",
-        "FTP: closed before it says that the data were all",
+        "FTP: closed before it confirms the end of the data",
         Reason.BODY_CUT_SHORT,
         spoken(ftp({"END": _unconfirmed})),
     ),
     denied(
         "102l",
-        "FTP: another host for the data, in answer to EPSV",
+        "FTP: another host for the data, in the response to EPSV",
         Reason.ADDRESS_REFUSED,
         spoken(ftp({"EPSV": b"227 (10,0,0,1,4,1)\r\n"})),
     ),

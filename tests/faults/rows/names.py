@@ -7,7 +7,7 @@ from tests.faults.stage import named, nobody, nowhere
 
 NAMES = [
     denied("88a", "a connection that is refused", Reason.CONNECTION_REFUSED, nobody, hits=0),
-    denied("88b", "a host that no way leads to", Reason.HOST_UNREACHABLE, nowhere, hits=0),
+    denied("88b", "a host without a route", Reason.HOST_UNREACHABLE, nowhere, hits=0),
     denied("89", "NXDOMAIN", Reason.DNS_NXDOMAIN, named({}), hits=0, option="FetchPolicy.nameservers"),
     denied(
         "90",
@@ -19,7 +19,7 @@ NAMES = [
     ),
     denied(
         "91",
-        "a nameserver that does not answer",
+        "a nameserver that does not respond",
         Reason.DNS_TIMEOUT,
         named({"site.test": dns.SILENCE}),
         hits=0,
@@ -43,7 +43,7 @@ NAMES = [
     ),
     denied(
         "92c",
-        "an answer that cannot be read",
+        "a DNS response that cannot be parsed",
         Reason.DNS_BAD_ANSWER,
         named({"site.test": dns.GARBAGE}),
         hits=0,
@@ -53,7 +53,7 @@ NAMES = [
     parsed("93b", "an IPv6 address only", named({"site.test": ("::1",)}, host="::1")),
     parsed(
         "93c",
-        "an IPv6 address where nothing listens, and an IPv4 address",
+        "an IPv6 address without a server, and an IPv4 address",
         named({"site.test": ("::1", "127.0.0.1")}),
     ),
     parsed(
@@ -63,7 +63,7 @@ NAMES = [
     ),
     denied(
         "94",
-        "a name that led to a public address when somebody looked, and leads to a private one now",
+        "a name that led to a public address at an earlier look-up, and leads to a private one now",
         Reason.ADDRESS_REFUSED,
         named({"site.test": ("10.0.0.1",)}),
         hits=0,

@@ -48,7 +48,7 @@ REDIRECTS = [
     denied("31", "Location: data:", Reason.REDIRECT_UNSAFE, http(moved(b"data:text/plain,Allow:/"))),
     parsed(
         "32",
-        "Location: ftp://, which is spoken",
+        "Location: ftp://, which polite supports",
         led_on(
             lambda there: http(moved(b"ftp://" + there.encode() + b"/there")),
             http(ftp(), scheme="ftp", hears=b""),
@@ -58,7 +58,7 @@ REDIRECTS = [
     ),
     denied(
         "32b",
-        "Location to a scheme that nobody speaks",
+        "Location to a scheme without a transport",
         Reason.REDIRECT_SCHEME,
         http(moved(b"gopher://{here}/0")),
         option="open_gate(transports=...)",
@@ -102,7 +102,7 @@ REDIRECTS = [
     ),
     parsed(
         "37",
-        "five redirects, one of them to another host: the rules hold for the origin first asked",
+        "five redirects, one of them to another host: the rules apply to the first origin",
         named(
             {("site.test", dns.A): ("127.0.0.1",), ("away.test", dns.A): ("127.0.0.1",)},
             *(moved(b"/%d" % hop) for hop in (1, 2)),
@@ -137,7 +137,7 @@ REDIRECTS = [
     ),
     denied(
         "39b",
-        "a redirect from https to http where the policy does not allow it",
+        "a redirect from https to http if the policy does not allow it",
         Reason.REDIRECT_DOWNGRADE,
         led_on(
             lambda there: tls(moved(b"http://" + there.encode() + b"/there"), allow_downgrade=False),
@@ -154,7 +154,7 @@ REDIRECTS = [
     ),
     denied(
         "40b",
-        "two Location fields where the policy does not let the first count",
+        "two Location fields if the policy does not let the first count",
         Reason.REDIRECT_AMBIGUOUS,
         http(moved(b"/there", b"Location: /elsewhere"), fetching={"first_location": False}),
         option="FetchPolicy.first_location",

@@ -21,7 +21,7 @@ REFUSALS = [
     ),
     denied(
         "43-denied",
-        "403 where the policy denies it",
+        "403 if the policy denies it",
         Reason.CLIENT_ERROR,
         http(answered(b"403 Forbidden")),
         robots={"denied_statuses": frozenset({403})},
@@ -29,7 +29,7 @@ REFUSALS = [
     ),
     denied(
         "44-407",
-        "407: our own proxy speaks, not the site",
+        "407: a response of our own proxy, not of the site",
         Reason.PROXY_FAILED,
         http(answered(b"407 Proxy Authentication Required")),
         option="FetchPolicy.proxy",
@@ -37,7 +37,7 @@ REFUSALS = [
     *(
         allowed(
             f"44-{status}",
-            f"{status}, asked once more, and again",
+            f"{status}, and again after one retry",
             http(answered(b"%d X" % status)),
             hits=2,
             option="RobotsPolicy.retry_once_statuses",
@@ -46,14 +46,14 @@ REFUSALS = [
     ),
     parsed(
         "44-then",
-        "408, asked once more, then the file",
+        "408, then the file after one retry",
         http(answered(b"408 Request Timeout"), ok()),
         hits=2,
         option="RobotsPolicy.retry_once_statuses",
     ),
     allowed(
         "45a",
-        "429 with Retry-After: no restriction, and the origin rests as it asks",
+        "429 with Retry-After: no restriction, and the origin backs off for that long",
         http(answered(b"429 Too Many Requests", b"Retry-After: 77")),
         option="RobotsPolicy.denied_statuses",
     ),
@@ -71,7 +71,7 @@ REFUSALS = [
     ),
     allowed(
         "46-missing",
-        "500, for a page that cannot exist too, and a front page without end: where the policy infers that there is no file",
+        "500, for a page that cannot exist too, and a front page without end: if the policy infers that there is no file",
         http(answered(b"500 X"), answered(b"502 X"), endless(OK + b"\r\n", b"x" * 65_536)),
         Reason.INFERRED_MISSING,
         hits=3,
@@ -105,7 +105,7 @@ REFUSALS = [
                 ("soon", b"soon"),
                 ("-5", b"-5"),
                 ("forty nines", b"9" * 40),
-                ("octets that are no text", b"\xff\xfe"),
+                ("octets that are not text", b"\xff\xfe"),
                 ("1e999", b"1e999"),
             ],
             1,
@@ -123,7 +123,7 @@ REFUSALS = [
     ),
     allowed(
         "49-allowed",
-        "999 where the policy says that it means no file",
+        "999 if the policy takes it for no file",
         http(answered(b"999 X")),
         Reason.ODD_STATUS,
         robots={"allowed_statuses": frozenset({999})},

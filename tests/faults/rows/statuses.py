@@ -19,14 +19,14 @@ STATUSES = [
     ),
     denied(
         "17a",
-        "206 that nobody asked for, with a part",
+        "206 without a Range request, with a part",
         Reason.ODD_STATUS,
         http(ok(RULES, b"Content-Range: bytes 0-32/99", status=b"206 Partial Content")),
         option="RobotsPolicy.allowed_statuses",
     ),
     parsed(
         "17b",
-        "206 that nobody asked for, with the whole",
+        "206 without a Range request, with the whole file",
         http(
             ok(
                 RULES,
@@ -37,7 +37,7 @@ STATUSES = [
     ),
     denied(
         "18",
-        "304 that nobody asked for, with no copy at hand",
+        "304 without a conditional request, and without a copy",
         Reason.ODD_STATUS,
         http(answered(b"304 Not Modified")),
         option="RobotsPolicy.allowed_statuses",
