@@ -141,8 +141,11 @@ class TurnSeeker:
         return True
 
     def wait_s(self, lane: OriginQueue) -> float:
-        """How long it will be until the lane's turn may come; 0 while its origin is being asked for robots.txt."""
-        if lane.opening and self._waits.asking(lane):
+        """How long it will be until the lane's turn may come; 0 while its origin is being asked for robots.txt.
+
+        A fetch that waits for the turn of a redirect is under way: cancelled each time, it would never come to its end.
+        """
+        if self._origins.asking(lane.origin) or (lane.opening and self._waits.asking(lane)):
             return 0.0
         return self._waits.seconds(lane, known=not lane.opening)
 

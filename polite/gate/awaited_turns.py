@@ -15,6 +15,10 @@ class AwaitedTurns:
         self._awaited: dict[Origin, Target] = {}
         self._watches: dict[Origin, dict[Watch, None]] = {}
 
+    def __contains__(self, origin: Origin) -> bool:
+        """Whether the fetch of the origin's robots.txt waits for a turn."""
+        return origin in self._awaited
+
     @contextmanager
     def waiting(self, origin: Origin, target: Target) -> Iterator[None]:
         """Inside the block, the fetch of the origin's robots.txt waits for the turn of `target`."""

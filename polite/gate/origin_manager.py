@@ -109,6 +109,10 @@ class OriginManager:
                 return await (flight.join() if unless is None else self._joined(flight, origin, unless))
         return known
 
+    def asking(self, origin: Origin) -> bool:
+        """Whether robots.txt is being fetched, and more than waited for: cancelled now, the fetch would have to begin anew."""
+        return origin in self._flights and not self._fetcher.only_waits(origin)
+
     def remembered(self, origin: Origin, grounds: Grounds) -> OriginRules | None:
         """The rules that allowed such a request, however old by now; None if they were replaced or forgotten."""
         standing = self._known.get(origin)

@@ -57,6 +57,7 @@ class RobotsFetcher:
         self._robots = robots
         self._missing = missing
         self.awaited = AwaitedTurns()
+        self._begun: set[Origin] = set()  # those whose fetch has had its first turn
         self._connections = asyncio.Semaphore(fetching.connections)
         # Of origins that redirects lead to, while one of them waits for its turn there.
         self._doors: WeakValueDictionary[Origin, asyncio.Lock] = WeakValueDictionary()
@@ -77,10 +78,13 @@ class RobotsFetcher:
         """
         schemes = frozenset(self._transports)
         exchange = Exchange.begin(origin, self._robots, self._policy, schemes=schemes)
-        access, spent = await self._to_the_end(exchange, origin, pace, pace_of)
-        if not had_file:
-            probe = MissingProbe.begin(origin, access, self._robots, missing=self._missing())
-            access, spent = await self._to_the_end(probe, origin, pace, pace_of, spent)
+        try:
+            access, spent = await self._to_the_end(exchange, origin, pace, pace_of)
+            if not had_file:
+                probe = MissingProbe.begin(origin, access, self._robots, missing=self._missing())
+                access, spent = await self._to_the_end(probe, origin, pace, pace_of, spent)
+        finally:
+            self._begun.discard(origin)
         if access.reason.hostile:
             detail = access.detail if isinstance(access, Unreachable) else ""
             log.warning(
@@ -91,6 +95,10 @@ class RobotsFetcher:
                 detail,
             )
         return replace(access, elapsed_s=spent)
+
+    def only_waits(self, origin: Origin) -> bool:
+        """Whether a fetch waits for its first turn: the origin was asked for nothing yet."""
+        return origin in self.awaited and origin not in self._begun
 
     async def _to_the_end(
         self,
@@ -121,6 +129,7 @@ class RobotsFetcher:
         await self._turns.meet(ask.target)
         with self.awaited.waiting(origin, ask.target):
             turn = await self._turn(ask.target, read_pace, foreign=ask.target.origin != origin)
+        self._begun.add(origin)
         outcome = Outcome()
         started = self._clock.monotonic()
         try:

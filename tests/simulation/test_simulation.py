@@ -1,6 +1,7 @@
 """Worlds drawn from seeds hold every invariant; the same seed is the same world; and what users plug in is tested too."""
 
 import asyncio
+import gc
 import os
 import subprocess
 import sys
@@ -59,6 +60,15 @@ def test_a_world_does_not_depend_on_how_strings_are_hashed():
 
     assert len(traces) == 1
     assert len(traces.pop()) > 1_000
+
+
+def test_what_a_killed_process_had_open_is_closed():
+    # Killed while it waits for its store to close: nothing but a thread of it closes the file then.
+    gc.disable()
+    try:
+        Simulation(5278).run()
+    finally:
+        gc.enable()
 
 
 def test_plans_differ_and_are_values():

@@ -304,6 +304,10 @@ class World:
             waiting = loop.create_task(asyncio.wait(left, timeout=1_000.0))
             waiting.add_done_callback(lambda _: loop.stop())
             loop.run_forever()
+        # Threads do what they were given all the same: one that a task waited for no more gives its file back.
+        while (loop.jobs or loop.shared_jobs) and loop.time() < end + _CLEARING_S:
+            loop.call_later(1.0, loop.stop)
+            loop.run_forever()
         self._loop = None
         self._clock = None
         loop.close()

@@ -310,6 +310,29 @@ def test_an_origin_that_must_back_off_while_it_has_an_opening_slot_leaves_it(pat
     run(go())
 
 
+@pytest.mark.parametrize("options", [{"max_robots_fetches": 1}, {"max_active_origins": 1}])
+def test_a_redirected_robots_fetch_comes_to_its_end_however_long_its_hops_wait(
+    path: Path, options: dict[str, int]
+) -> None:
+    async def go() -> None:
+        crawl = Crawl(
+            path if "max_active_origins" in options else None, Reply(301, location="/moved"), **options
+        )
+        crawl._pacing = polite.PacingPolicy(min_delay=600.0)
+        for slow in range(3):
+            crawl.transport.answer(f"https://slow{slow}.test/moved", Reply(301, location="/robots"))
+            crawl.transport.answer(f"https://slow{slow}.test/robots", RULES)
+        async with crawl:
+            await crawl.frontier.put_many([f"https://slow{slow}.test/" for slow in range(3)])
+            await asyncio.wait_for(crawl.frontier.join(), DAY)
+
+            assert len(crawl.when("slow")) == 3
+            asked = Counter(crawl.transport.asked)
+            assert all(asked[f"https://slow{slow}.test/robots.txt"] == 1 for slow in range(3))
+
+    run(go())
+
+
 @pytest.mark.parametrize("ending", ["close", "drain", "gate"])
 def test_a_crawl_ends_while_origins_are_away(path: Path, ending: str) -> None:
     async def go() -> None:
