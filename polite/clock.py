@@ -1,4 +1,4 @@
-"""The clocks of a real machine and a running event loop."""
+"""SystemClock: the clocks of the machine and the timers of the running event loop."""
 
 import asyncio
 import time
@@ -6,11 +6,14 @@ from collections.abc import Callable
 
 
 class SystemClock:
-    """Monotonic seconds, Unix time, and timers of the running loop."""
+    """Monotonic seconds, Unix time, and timers of the running loop (ports.Clock)."""
 
     monotonic = staticmethod(time.monotonic)
     wall = staticmethod(time.time)
 
     def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        """Call back at monotonic time `when`; the loop counts from its own zero, so the distance is what is handed on."""
+        """Schedule a callback at monotonic time `when`.
+
+        The loop's clock may have another zero, so the distance is passed on.
+        """
         return asyncio.get_running_loop().call_later(max(0.0, when - time.monotonic()), callback)

@@ -1,4 +1,4 @@
-"""Who to ask and what to match: a URL's origin (scheme, host, port) and its target (origin, path)."""
+"""Origin and Target: which server a URL belongs to, and what is requested from it."""
 
 import re
 from dataclasses import dataclass
@@ -11,12 +11,20 @@ _put = object.__setattr__
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class Origin:
-    """A scheme, a host and a port: what a robots.txt speaks for and what turns are counted by (L1, L2).
+    """A scheme, a host and a port: what a robots.txt and a delay apply to (L1, L2).
 
-    Made by `Origin.of` from any spelling; made directly, its parts must be canonical already. `host` is
-    lower-case ASCII, an IPv6 address keeps its brackets. `port` is the effective one, 80 for a bare
-    `http://host`, and None only for a scheme that the URL standard does not know. `str()` names no default
-    port.
+    `Origin.of` makes it from any URL. If made directly, its parts must be canonical.
+
+        >>> Origin.of("https://Example.com:443/a?b#c")
+        Origin.of('https://example.com')
+        >>> Origin.of("https://example.com/a").robots_url
+        'https://example.com/robots.txt'
+
+    Attributes:
+        scheme: in lower case.
+        host: in lower-case ASCII; an IPv6 address keeps its brackets.
+        port: the effective port, 80 for a plain `http://host`; None only for a scheme that the URL standard does not know.
+        text: the origin as text, without a default port.
     """
 
     scheme: str
@@ -36,12 +44,12 @@ class Origin:
 
     @classmethod
     def of(cls, url: str) -> "Origin":
-        """The origin of any URL that names a host. Raises InvalidURL; TypeError for anything but a str."""
+        """Return the origin of a URL with a host. Raises InvalidURL; TypeError if it is no str."""
         return Target.of(url).origin
 
     @property
     def robots_url(self) -> str:
-        """The one place its rules can be at: /robots.txt at its top (L1)."""
+        """The URL of its robots.txt (L1)."""
         return f"{self.text}/robots.txt"
 
     def __str__(self) -> str:
@@ -60,16 +68,26 @@ class Origin:
         return self.text < other.text if isinstance(other, Origin) else NotImplemented
 
     def __reduce__(self) -> tuple[type["Origin"], tuple[str, str, int | None]]:
-        # The hash of a str differs from process to process: it must not travel.
+        # The hash of a str differs between processes, so it must not be pickled.
         return Origin, (self.scheme, self.host, self.port)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Target:
-    """What a request asks for: an origin, and the path with its query, as it is sent and as rules match it.
+    """What a request asks for: an origin, and a path with its query.
 
-    Made by `Target.of` from any spelling; made directly, `path` must be canonical already. Neither
-    credentials nor a fragment are part of it.
+    `Target.of` makes it from any URL. If made directly, `path` must be canonical. It has neither credentials nor a
+    fragment.
+
+        >>> target = Target.of("https://example.com/a/../b?c=d#e")
+        >>> target.path, target.url
+        ('/b?c=d', 'https://example.com/b?c=d')
+        >>> target.join("next").url
+        'https://example.com/next'
+
+    Attributes:
+        origin: the server.
+        path: the path and query, as sent and as rules match it.
     """
 
     origin: Origin
@@ -81,23 +99,23 @@ class Target:
 
     @classmethod
     def of(cls, url: str) -> "Target":
-        """The target of any URL that names a host. Raises InvalidURL; TypeError for anything but a str."""
+        """Return the target of a URL with a host. Raises InvalidURL; TypeError if it is no str."""
         return _plain(url) or _target(parse_url(url), url)
 
     @property
     def url(self) -> str:
-        """The URL to fetch, canonical: no credentials, no fragment, no default port."""
+        """The canonical URL to fetch: without credentials, fragment and default port."""
         return f"{self.origin}{self.path}"
 
     def join(self, reference: str) -> "Target":
-        """What a link or a Location found at this URL points to. Raises what `of` raises."""
+        """Resolve a link or a Location that was found at this URL. Raises what `of` raises."""
         return _plain(reference) or _target(parse_url(reference, self._base()), reference)
 
     def _base(self) -> ParsedURL:
         origin = self.origin
         path, question_mark, text = self.path.partition("?")
         query = text if question_mark else None
-        # A default port may stand here: the Origin made of the result leaves it out again.
+        # This may be a default port; the Origin made of the result omits it again.
         return ParsedURL(origin.scheme, "", "", origin.host, origin.port, path, query, None)
 
     def __str__(self) -> str:
@@ -107,22 +125,22 @@ class Target:
         return f"Target.of({self.url!r})"
 
 
-# A crawl asks the same few origins again and again: `scheme://host`, as it was spelt, to its origin. Emptied
-# when full, which costs an origin one parse; choosing what to drop would cost every newcomer more than that.
+# Hot path: a crawl uses few origins again and again. Maps `scheme://host`, as spelled, to its origin. Emptied when full, which
+# costs each origin one parse; an LRU would cost every access more than that.
 _MAX_SPELLINGS = 4096
 _spellings: dict[str, Origin] = {}
 
-# Only what nothing around it can change is remembered: no credentials, no second slash, nothing that the
-# parser skips.
+# Only spellings that are independent of the rest of the URL are cached: without credentials, a second slash, or characters that
+# the parser skips.
 _SPELLING = re.compile(r"https?://[^/\\?#@\x00-\x20]{1,253}").fullmatch
 
-# Encoding makes twelve characters of one at most: below this, no URL can grow beyond MAX_URL, so that the
-# short way, which does not measure, accepts what the long way does.
+# Encoding turns one character into twelve at most. Below this length no URL can exceed MAX_URL, so the fast path need not
+# measure to accept what the parser accepts.
 _MAX_PLAIN = MAX_URL // 16
 
 
 def _plain(url: object) -> Target | None:
-    """The short way, where the origin's spelling is known or canonical, and the path is canonical."""
+    """Return the target without parsing, if origin and path are known or canonical, else None."""
     if not isinstance(url, str) or len(url) > _MAX_PLAIN:
         return None
     spelling, end = _split(url)
@@ -137,7 +155,7 @@ def _plain(url: object) -> Target | None:
 
 
 def _target(parsed: ParsedURL, url: str) -> Target:
-    """The long way: `url` has been parsed."""
+    """Return the target of a parsed URL, and cache its origin."""
     origin = Origin(parsed.scheme, parsed.host, parsed.port)
     spelling, _ = _split(url)
     if _SPELLING(spelling):
@@ -146,13 +164,13 @@ def _target(parsed: ParsedURL, url: str) -> Target:
 
 
 def _split(url: str) -> tuple[str, int]:
-    """What stands before the first slash after `http://` or `https://`, and where it is (-1: nowhere)."""
+    """Return the text before the path, and the position of the path's slash (-1: none)."""
     end = url.find("/", 8)
     return (url, end) if end < 0 else (url[:end], end)
 
 
 def _remember(spelling: str, origin: Origin) -> Origin:
-    """The one Origin that all its spellings share, so that most comparisons end at `is`."""
+    """Cache the origin. All spellings share one object, so most comparisons end at `is`."""
     if len(_spellings) >= _MAX_SPELLINGS - 1:
         _spellings.clear()
     shared = _spellings.setdefault(str(origin), origin)

@@ -1,4 +1,4 @@
-"""What a site asks about pace, as values: how often (Crawl-delay, Request-rate) and at what hours (Visit-time)."""
+"""The pace a site requests, as values: Crawl-delay, Request-rate and Visit-time."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,12 @@ _DAY_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class VisitTime:
-    """When the site likes to be visited: minutes after midnight UTC, the end not included. It may run over midnight."""
+    """The hours at which a site wants to be visited. They may include midnight.
+
+    Attributes:
+        start_min: minutes after midnight UTC.
+        end_min: minutes after midnight UTC, not included.
+    """
 
     start_min: int
     end_min: int
@@ -18,19 +23,19 @@ class VisitTime:
         return (self.end_min - self.start_min) % _DAY_MIN or _DAY_MIN
 
     def covers(self, minute: int) -> bool:
-        """Whether a minute of the day (0 to 1439) lies within."""
+        """Return whether a minute of the day (0 to 1439) is within the hours."""
         return (minute - self.start_min) % _DAY_MIN < self.length_min
 
     def covers_wall(self, wall: float) -> bool:
-        """Whether a moment (Unix time) lies within."""
+        """Return whether a Unix time is within the hours."""
         return self.covers(int(wall % _DAY_S) // 60)
 
     def opens_in_s(self, wall: float) -> float:
-        """Seconds from `wall` (Unix time) to the window's next beginning; 0 within it."""
+        """Return the seconds from `wall` (Unix time) to the next start; 0 within the hours."""
         return 0.0 if self.covers_wall(wall) else (self.start_min * 60 - wall % _DAY_S) % _DAY_S
 
     def closed_for_s(self, wall: float) -> float:
-        """Seconds at `wall` (Unix time) since the window's last end; 0 within it."""
+        """Return the seconds from the last end to `wall` (Unix time); 0 within the hours."""
         return 0.0 if self.covers_wall(wall) else (wall % _DAY_S - self.end_min * 60) % _DAY_S
 
     def __str__(self) -> str:
@@ -39,7 +44,13 @@ class VisitTime:
 
 @dataclass(frozen=True, slots=True)
 class RequestRate:
-    """So many requests in so many seconds, all day or within a window only."""
+    """A number of requests in a number of seconds, all day or at certain hours.
+
+    Attributes:
+        requests: the number of requests.
+        seconds: the number of seconds.
+        window: the hours at which it applies, or None for all.
+    """
 
     requests: int
     seconds: float
@@ -47,11 +58,11 @@ class RequestRate:
 
     @property
     def delay_s(self) -> float:
-        """The gap between requests that keeps to the rate."""
+        """The gap between requests that keeps to the rate, in seconds."""
         return self.seconds / self.requests
 
     def holds(self, wall: float) -> bool:
-        """Whether it counts at a moment (Unix time)."""
+        """Return whether it applies at a Unix time."""
         return self.window is None or self.window.covers_wall(wall)
 
     def __str__(self) -> str:
@@ -61,7 +72,13 @@ class RequestRate:
 
 @dataclass(frozen=True, slots=True)
 class RequestedPace:
-    """All that a file asks about pace, for one agent: seconds between requests, rates, and when the site is open."""
+    """The pace that a file requests of one agent.
+
+    Attributes:
+        crawl_delay: seconds between requests, or None.
+        request_rates: the rates.
+        visit_time: the hours at which the site is open, or None for all.
+    """
 
     crawl_delay: float | None = None
     request_rates: tuple[RequestRate, ...] = ()
@@ -69,16 +86,16 @@ class RequestedPace:
 
     @property
     def slowest_s(self) -> float | None:
-        """The longest gap that it asks for at any hour (seconds), or None when it asks for none."""
+        """The longest gap that it requests at any hour, in seconds, or None."""
         delays = [rate.delay_s for rate in self.request_rates]
         return max(delays if self.crawl_delay is None else [*delays, self.crawl_delay], default=None)
 
     def opens_in_s(self, wall: float) -> float:
-        """Seconds from `wall` (Unix time) until the site is open; 0 while it is."""
+        """Return the seconds from `wall` (Unix time) until the site is open; 0 while it is."""
         return 0.0 if self.visit_time is None else self.visit_time.opens_in_s(wall)
 
     def closed_for_s(self, wall: float) -> float:
-        """Seconds at `wall` (Unix time) since it closed; 0 while it is open."""
+        """Return the seconds from when it closed to `wall` (Unix time); 0 while it is open."""
         return 0.0 if self.visit_time is None else self.visit_time.closed_for_s(wall)
 
 

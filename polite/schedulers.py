@@ -1,6 +1,17 @@
-"""Orders in which a frontier's tasks go: by when they were put, priority, depth, deadline, or origins in turn.
+"""The orders in which a frontier's tasks are given out.
 
-Each is a ports.Scheduler: it decides the order among origins whose turn has come, never the time. A call costs O(log n).
+Each class is a `ports.Scheduler`: it decides the order among origins whose turn has come, never the time. Each call
+costs O(log n).
+
+    >>> from polite import Task, Target, schedulers
+    >>> first = Task(target=Target.of("https://example.com/a"), number=1)
+    >>> urgent = Task(target=Target.of("https://example.com/b"), number=2, priority=5)
+    >>> scheduler = schedulers.Priority()
+    >>> scheduler.add(first)
+    >>> scheduler.add(urgent)
+    >>> scheduler.ready(first.origin)
+    >>> scheduler.next().url
+    'https://example.com/b'
 """
 
 import math
@@ -12,7 +23,7 @@ from polite.origin import Origin
 from polite.task import Task
 
 Key = Callable[[Task], Any]
-# The order in which a frontier's file gives an origin's tasks to the scheduler, a few at a time.
+# The order in which a kept frontier loads an origin's tasks for the scheduler, a few at a time.
 FileOrder = Literal["fifo", "priority", "depth", "deadline"]
 
 
@@ -21,10 +32,13 @@ def _put_first(task: Task) -> int:
 
 
 class Ordered:
-    """The least `key(task)` goes first, within an origin and between those that are ready; equal ones as they were put.
+    """Gives out the task with the least `key(task)`, within an origin and between ready origins.
 
-    `key` is asked once for each time that a task is added, and gives anything that `<` orders. `order`: the one nearest to it in
-    which a file gives its tasks to memory.
+    Tasks with equal keys are given out in the order in which they were put.
+
+    Args:
+        key: returns the sort key of a task. It is called once each time a task is added.
+        order: the nearest order in which a kept frontier loads tasks into memory.
     """
 
     def __init__(self, key: Key, *, order: FileOrder = "fifo") -> None:
@@ -32,7 +46,7 @@ class Ordered:
         self._key = key
         self._tasks: dict[Origin, list[tuple[Any, int, Task]]] = {}
         self._ready: set[Origin] = set()
-        # The first task of each ready origin, and perhaps some that are such no more: those are skipped when they come up.
+        # The first task of each ready origin. Outdated entries are skipped when they are reached.
         self._firsts: list[tuple[Any, int, Task]] = []
         self._listed: set[int] = set()
 
@@ -49,7 +63,7 @@ class Ordered:
         self._list(self._tasks[origin][0])
 
     def next(self) -> Task:
-        """See ports.Scheduler. Raises LookupError when no origin is ready."""
+        """See ports.Scheduler. Raises LookupError if no origin is ready."""
         while self._firsts:
             _, number, task = heappop(self._firsts)
             self._listed.discard(number)
@@ -60,7 +74,7 @@ class Ordered:
         raise LookupError("no origin is ready")
 
     def _list(self, first: tuple[Any, int, Task]) -> None:
-        """Each task at most once, so that the list is never longer than what waits."""
+        """List the task unless it is listed, so the list is never longer than the queue."""
         if first[1] not in self._listed:
             self._listed.add(first[1])
             heappush(self._firsts, first)
@@ -73,37 +87,44 @@ class Ordered:
 
 
 class Fifo(Ordered):
-    """What was put first goes first."""
+    """First in, first out."""
 
     def __init__(self) -> None:
         super().__init__(_put_first)
 
 
 class Priority(Ordered):
-    """The greatest priority goes first."""
+    """The greatest priority first."""
 
     def __init__(self) -> None:
         super().__init__(lambda task: -task.priority, order="priority")
 
 
 class BreadthFirst(Ordered):
-    """The least depth goes first: pages near the start before those far from it."""
+    """The least depth first: pages near the start of the crawl before those far from it."""
 
     def __init__(self) -> None:
         super().__init__(lambda task: task.depth, order="depth")
 
 
 class Deadline(Ordered):
-    """The earliest deadline goes first, those without one last. One that has passed drops nothing."""
+    """The earliest deadline first, tasks without one last.
+
+    A deadline that has passed drops nothing.
+    """
 
     def __init__(self) -> None:
         super().__init__(lambda task: math.inf if task.deadline is None else task.deadline, order="deadline")
 
 
 class RoundRobin:
-    """The origin that was chosen longest ago goes first; within it, the least `key(task)`: by default what was put first.
+    """The origin that was served longest ago first; within an origin, the least `key(task)`.
 
-    An origin that is new, or had nothing left, stands behind those that wait already.
+    An origin that is new, or had no tasks left, comes after those that wait.
+
+    Args:
+        key: returns the sort key of a task within its origin. The default is the order in which tasks were put.
+        order: the nearest order in which a kept frontier loads tasks into memory.
     """
 
     def __init__(self, key: Key = _put_first, *, order: FileOrder = "fifo") -> None:
@@ -127,7 +148,7 @@ class RoundRobin:
         heappush(self._ready, (self._since[origin], origin))
 
     def next(self) -> Task:
-        """See ports.Scheduler. Raises IndexError when no origin is ready."""
+        """See ports.Scheduler. Raises IndexError if no origin is ready."""
         _, origin = heappop(self._ready)
         tasks = self._tasks[origin]
         task = heappop(tasks)[2]

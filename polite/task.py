@@ -1,4 +1,4 @@
-"""A task of the frontier: a URL that is to be fetched, with what its order depends on; and what came of putting it there."""
+"""Task and Admission: a URL in a frontier, and the result of putting it there."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -9,11 +9,25 @@ from polite.origin import Origin, Target
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Task:
-    """Made by `Frontier.put`; equal to itself only.
+    """A URL to fetch, with what its order depends on.
 
-    `number`: 1 for the first that was put, and so on; a task that comes back keeps it. `priority`: the greater goes first, where
-    the scheduler looks at it. `depth`: links from where the crawl began. `deadline` and `not_before` are Unix time, or None.
-    `tries`: how often it was given out before. `queued_at`: monotonic seconds, when it was put or requeued. `payload` is yours.
+    Made by `Frontier.put`; equal to itself only.
+
+        >>> from polite import Target, Task
+        >>> task = Task(target=Target.of("https://example.com/a"), number=1, depth=2)
+        >>> task.url, task.depth, task.tries
+        ('https://example.com/a', 2, 0)
+
+    Attributes:
+        target: what to fetch.
+        number: 1 for the first task that was put, and so on. A task keeps it when it is requeued.
+        priority: the greater goes first, if the scheduler uses it.
+        depth: links from where the crawl began.
+        deadline: Unix time, or None.
+        not_before: Unix time before which it must not be fetched, or None.
+        tries: how often it was given to a worker before.
+        queued_at: monotonic seconds when it was put or requeued.
+        payload: data of the caller.
     """
 
     target: Target
@@ -28,25 +42,34 @@ class Task:
 
     @property
     def url(self) -> str:
-        """The URL as it will be sent: canonical, without credentials and fragment."""
+        """The canonical URL to fetch, without credentials and fragment."""
         return self.target.url
 
     @property
     def origin(self) -> Origin:
-        """Whose turns it takes."""
+        """The origin whose turns it takes."""
         return self.target.origin
 
 
 class Admission(Enum):
-    """What came of a `put`; true where the task waits now.
+    """The result of a `put`. True if the task waits now.
 
-    WAITING also stands for a long URL about which a thread decides by hostile rules: if they refuse it, a Refused event says so.
+        >>> from polite import Admission
+        >>> bool(Admission.WAITING), bool(Admission.DUPLICATE)
+        (True, False)
+
+    Attributes:
+        WAITING: the task is queued. A thread may still decide about a long URL by hostile rules; if the rules disallow it, a
+            Refused event is sent.
+        DUPLICATE: the same canonical URL is queued, in flight, or was done before.
+        REFUSED: disallowed by robots.txt as known now. A Refused event names the line.
+        INVALID: not a URL that can be fetched (`put_many` only; `put` raises InvalidURL).
     """
 
     WAITING = "waiting"
-    DUPLICATE = "duplicate"  # the same canonical URL waits, is out, or was done before
-    REFUSED = "refused"  # by robots.txt, as known now; a Refused event says by which line
-    INVALID = "invalid"  # no URL to fetch (`put_many` only: `put` raises InvalidURL)
+    DUPLICATE = "duplicate"
+    REFUSED = "refused"
+    INVALID = "invalid"
 
     def __bool__(self) -> bool:
         return self is Admission.WAITING

@@ -1,4 +1,4 @@
-"""UserAgent: the header that is sent, and the names that a file is searched for, most specific first."""
+"""UserAgent: the header that is sent, and the names that a file is searched for."""
 
 import re
 from collections.abc import Sequence
@@ -20,13 +20,30 @@ _NAME_GOES_ON = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_
 
 @dataclass(frozen=True, slots=True)
 class UserAgent:
-    """A crawler's User-Agent header and its names in robots.txt (RFC 9309, 2.2.1; RFC 9110, 10.1.5).
+    """A crawler's User-Agent header and its names in robots.txt.
 
-    Without `tokens` the name is that of the header's first product, or what calls itself compatible with Mozilla's;
-    more general names are derived by leaving out what follows a hyphen: examplebot-news, examplebot (A3). Derived names are
-    searched for only where the dialect `derives_general_names`, which the default does not: give `tokens` to be found by
-    more names than one. Given `tokens` are used in their order, in every dialect. `tokens` are lower-case. `named` are those
-    that were not derived. Raises InvalidUserAgent.
+    See RFC 9309, 2.2.1 and RFC 9110, 10.1.5. Without `tokens`, the name is the header's first product, or the product
+    that calls itself compatible with Mozilla. More general names are derived by removing what follows a hyphen:
+    examplebot-news, examplebot (A3). Derived names are used only by dialects with `derives_general_names`, which the
+    default dialect lacks.
+
+        >>> agent = UserAgent("ExampleBot-News/1.0 (+https://example.com/bot)")
+        >>> agent.tokens
+        ('examplebot-news', 'examplebot')
+        >>> UserAgent("ExampleBot/1.0", tokens=["examplebot", "oldname"]).tokens
+        ('examplebot', 'oldname')
+
+    Args:
+        header: the header as it is sent.
+        tokens: the names to search a file for, in this order, in every dialect.
+
+    Attributes:
+        header: the header without outer spaces.
+        tokens: the names in lower case, most specific first, derived names included.
+        named: the names that were not derived.
+
+    Raises:
+        InvalidUserAgent: if the header cannot be sent, or a name cannot be in a file.
     """
 
     header: str
@@ -43,11 +60,11 @@ class UserAgent:
 
     @staticmethod
     def of(agent: "str | UserAgent") -> "UserAgent":
-        """The agent itself, or the one of that header. Raises InvalidUserAgent."""
+        """Return the agent itself, or the one with this header. Raises InvalidUserAgent."""
         return agent if isinstance(agent, UserAgent) else _of_header(agent)
 
     def names(self, dialect: Dialect) -> tuple[str, ...]:
-        """What to search a file for, in this order, by the rules of the dialect (A3, A5)."""
+        """Return the names to search a file for in this dialect, in order (A3, A5)."""
         names = tuple(self.tokens) if dialect.derives_general_names else self.named
         if dialect.lettered_names_only:
             names = tuple(name for name in names if _DIGITS.isdisjoint(name))
@@ -63,10 +80,11 @@ def _of_header(header: str) -> UserAgent:
 
 
 def names_agent(value: str, name: str) -> bool:
-    """Whether a user-agent line's value names the agent: it starts with the name, which ends there (A2).
+    """Return whether a user-agent line's value names the agent (A2).
 
-    Text after the name is ignored: `examplebot/1.2` and `examplebot*` name examplebot, `examplebots` does not. A name may
-    hold digits, which the grammar's tokens do not (A5); one that ends with a digit does not end before another.
+    The value must start with the whole name. Text after the name is ignored: `examplebot/1.2` and `examplebot*` name
+    examplebot, `examplebots` does not. A name may contain digits, although the grammar's tokens may not (A5). A name
+    that ends with a digit does not end before another digit.
     """
     if value[: len(name)].lower() != name:
         return False
@@ -75,22 +93,24 @@ def names_agent(value: str, name: str) -> bool:
 
 
 def names_all(value: str) -> bool:
-    """Whether the value is `*`, alone or with white space and more text behind it."""
+    """Return whether the value is `*`, alone or followed by white space."""
     return value[:1] == "*" and value[1:2] in ("", *WHITE)
 
 
 def _checked_header(header: object) -> str:
     if not isinstance(header, str):
-        raise InvalidUserAgent(f"a User-Agent header is a string, not {type(header).__name__}")
+        raise InvalidUserAgent(f"the User-Agent header must be a str, got {type(header).__name__}")
     header = header.strip(" ")
     if not header:
         raise InvalidUserAgent("the User-Agent header is empty: name your crawler and a page about it")
     if len(header) > _MAX_HEADER:
-        raise InvalidUserAgent(f"a User-Agent header of {len(header)} characters: {_MAX_HEADER} is the limit")
+        raise InvalidUserAgent(
+            f"the User-Agent header has {len(header)} characters, the limit is {_MAX_HEADER}"
+        )
     for position, character in enumerate(header):
         if not character.isprintable() or ord(character) > 0xFF:
             raise InvalidUserAgent(
-                f"the User-Agent header has {character!r} at character {position}: only printable latin-1 can be sent"
+                f"the User-Agent header has {character!r} at character {position}: use printable latin-1 characters only"
             )
     return header
 
@@ -98,26 +118,26 @@ def _checked_header(header: object) -> str:
 def _checked_names(header: str, tokens: Sequence[object]) -> tuple[str, ...]:
     if isinstance(tokens, str) or len(tokens) > _MAX_NAMES:
         raise InvalidUserAgent(
-            f"tokens= of {header[:80]!r}: a sequence of at most {_MAX_NAMES} names is needed"
+            f"UserAgent: tokens must be a sequence of at most {_MAX_NAMES} names, for header {header[:80]!r}"
         )
     names: dict[str, None] = {}
     for token in tokens:
         if not isinstance(token, str) or not _NAME.fullmatch(token) or not _LETTER.search(token):
             raise InvalidUserAgent(
-                f"tokens= has {token!r}: a name is letters, digits, '_' and '-', with a letter"
+                f"UserAgent: tokens has {token!r}; a name has letters, digits, '_' and '-', and at least one letter"
             )
         names[token.lower()] = None
     return tuple(names)
 
 
 def _product_name(header: str) -> str:
-    """The name of the first product; where that is Mozilla, as of every browser, the product said to be compatible."""
+    """Return the name of the first product, or of the product that is compatible with Mozilla."""
     name = _NAME.match(header)
     if name is not None and name[0].lower() == "mozilla" and (compatible := _COMPATIBLE.search(header)):
         name = _NAME.match(header, compatible.end()) or name
     if name is None or not _LETTER.search(name[0]):
         raise InvalidUserAgent(
-            f"the User-Agent header {header[:80]!r} starts with no product such as ExampleBot/1.0, and tokens= gives none"
+            f"the User-Agent header {header[:80]!r} names no product: start it with one such as ExampleBot/1.0, or give tokens="
         )
     return name[0].lower()
 

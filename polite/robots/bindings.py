@@ -1,4 +1,4 @@
-"""Bindings: the rules of one file for one agent after another, without keeping them all."""
+"""Bindings: the rules of one file for many agents in sequence, in constant memory."""
 
 from collections.abc import Iterator
 
@@ -11,9 +11,10 @@ from polite.robots.sections import Sections
 
 
 class Bindings:
-    """Binds agents, one by one. It keeps the last rules only, so memory does not grow with the number of agents.
+    """Binds one agent after another.
 
-    `Robots.rules_for` suits the few agents of a crawler, whose rules are asked again and again.
+    Keeps only the last rules, so memory does not grow with the number of agents. Use `Robots.rules_for` for the few
+    agents of a crawler, whose rules are used again and again.
     """
 
     def __init__(self, sections: Sections, dialect: Dialect) -> None:
@@ -23,13 +24,13 @@ class Bindings:
         self._rules = RuleSet((), group=None, dialect=dialect)
 
     def names(self) -> Iterator[str]:
-        """The values of all user-agent lines, as written."""
+        """Iterate over the values of all user-agent lines, as written."""
         return (readable(line.value) for line in self._sections.agents)
 
     def rules_for(self, agent: UserAgent) -> RuleSet:
         """Return rules that decide as the agent's rules do.
 
-        If the same groups bind this agent and the one before, the result is the same object. Its `group` may then be the
+        If the same groups bind this agent and the previous one, the result is the same object. Its `group` may then be the
         name of the other agent.
         """
         name, bound = select_groups(self._sections, agent, self._dialect)

@@ -1,4 +1,4 @@
-"""Decision: what was decided about a path, by which rule, and why."""
+"""Decision: whether a path may be fetched, by which rule, and why."""
 
 from dataclasses import FrozenInstanceError
 from operator import itemgetter
@@ -11,7 +11,18 @@ from polite.robots.reason import Reason
 
 
 class Rule(NamedTuple):
-    """One Allow or Disallow: its path as written, octets that are not UTF-8 as `\\xNN`, and its line, 1-based."""
+    """One Allow or Disallow line.
+
+        >>> Rule(allows=False, pattern="/private/", line=2)
+        Rule(allows=False, pattern='/private/', line=2)
+        >>> print(Rule(allows=False, pattern="/private/", line=2))
+        Disallow: /private/ (line 2)
+
+    Attributes:
+        allows: whether it is an Allow.
+        pattern: the path as written; octets that are not UTF-8 show as `\\xNN`.
+        line: the number of the line, 1-based.
+    """
 
     allows: bool
     pattern: str
@@ -21,17 +32,17 @@ class Rule(NamedTuple):
         return f"{'Allow' if self.allows else 'Disallow'}: {redact_url(self.pattern)} (line {self.line})"
 
 
-# A rule as it was read: whether it allows, its path with one character per octet, and its line.
+# A rule as read: whether it allows, its path with one character per octet, and its line.
 RuleLine = tuple[bool, str, int]
 
 
 def to_rule(line: RuleLine) -> Rule:
-    """The rule as people read it."""
+    """Return the rule with a readable path."""
     return Rule(line[0], readable(line[1]), line[2])
 
 
 class Decider(Protocol):
-    """What a decision came from, to be asked for what it seldom is asked for."""
+    """The source of a decision, which works out rarely used details on request."""
 
     @property
     def access(self) -> FetchResult | None: ...
@@ -54,11 +65,25 @@ class _Fields(NamedTuple):
     decider: Decider
 
 
-# A tuple below, for its speed: a frozen dataclass takes four times as long to make, and one is made for each question.
+# Hot path: a tuple, since a frozen dataclass takes four times as long to make, and one is made for each question.
 class Decision(_Fields):
-    """What was decided about a path, by which rule, and why. True when the path may be fetched. Frozen.
+    """Whether a path may be fetched, by which rule, and why.
 
-    `rule` is None when no rule decided; `reason` says what did. Decisions are equal when they say the same.
+    True if the path may be fetched. Frozen. Decisions are equal if path, verdict, reason and rule are equal.
+
+        >>> from polite import parse
+        >>> decision = parse("User-agent: *\\nDisallow: /private/").decide("ExampleBot", "https://example.com/private/a")
+        >>> bool(decision)
+        False
+        >>> print(decision)
+        disallowed by Disallow: /private/ (line 2)
+
+    Attributes:
+        path: the path and query that was asked for.
+        allowed: the verdict.
+        reason: what decided.
+        rule: the rule that decided, or None.
+        decider: the rule set that decided.
     """
 
     __slots__ = ()
@@ -80,25 +105,25 @@ class Decision(_Fields):
 
     @property
     def access(self) -> FetchResult | None:
-        """What the robots fetch came to, when that alone allows or denies everything."""
+        """The result of the robots fetch if it alone allows or denies everything, else None."""
         return self.decider.access
 
     @property
     def cause(self) -> Reason | None:
-        """Why the robots fetch came to that."""
+        """Why the robots fetch had that result, or None."""
         return self.decider.cause
 
     @property
     def overruled(self) -> tuple[Rule, ...]:
-        """The other rules that match the path, best first. Worked out when asked for."""
+        """The other rules that match the path, the strongest first. Computed on each access."""
         matching = self.decider.matching(self.path)
         return tuple(rule for rule in matching if rule != self.rule)
 
     @property
     def undefined(self) -> bool:
-        """Whether the dialect's document calls this situation undefined: the order of a wildcard rule (P3).
+        """Whether the dialect's document leaves the order of a wildcard rule undefined here (P3).
 
-        Worked out when asked for, by a look at each rule. The text of a decision names the conflict only where that is quick.
+        Computed on each access by trying each rule. `str(decision)` names the conflict only if that is quick.
         """
         return self.reason is Reason.RULE and self.decider.undefined(self.path)
 

@@ -1,4 +1,4 @@
-"""Dialect: every point on which the documents differ, as named fields, and the five dialects."""
+"""Dialect: every point on which the documents differ, as named fields; and five dialects."""
 
 from dataclasses import dataclass, fields, replace
 from enum import Enum
@@ -7,14 +7,14 @@ from polite.errors import InvalidOption
 
 
 class WildcardConflict(Enum):
-    """When the order of a rule with `*` and an opposed rule is what a document calls undefined (P3)."""
+    """When a document leaves the order of a wildcard rule and an opposed rule undefined (P3)."""
 
-    DEFINED = "length decides, with wildcards or without"
+    DEFINED = "length decides, with or without wildcards"
     UNDEFINED_UNLESS_TIED = "undefined, but at equal length the least restrictive rule is used"
     UNDEFINED = "undefined"
 
 
-# Google's library reads these, and they mostly forbid. It reads "site-map" too, which is no matter of what is allowed.
+# Google's library accepts these, and most of them forbid. It also accepts "site-map", which allows and forbids nothing.
 _FREQUENT_MISSPELLINGS = (
     ("useragent", "user-agent"),
     ("user agent", "user-agent"),
@@ -28,50 +28,58 @@ _FREQUENT_MISSPELLINGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How a file is read. The defaults are those of `RFC9309`; make your own with `dataclasses.replace`. Raises InvalidOption.
+    """How a robots.txt is read. The defaults are those of `RFC9309`.
 
-    RFC 9309 is silent about lines that break its grammar. By default such a line is read as what its author evidently
-    meant, where that can forbid more; what only ever allows more is not read.
+    Derive your own with `dataclasses.replace`. RFC 9309 is silent about lines that break its grammar. By default such a
+    line is read as its author evidently meant it if that can forbid more; a line that could only allow more is ignored.
 
-    The file:
-    - `max_bytes`: octets of the body that count (H9, F1).
-    - `max_line_bytes`: octets of a line that count, or None for all.
-    - `reads_utf16`: a body with the byte order mark of UTF-16 or UTF-32 is read in that encoding (F1).
-    - `skips_partial_bom`: the first octets of a cut byte order mark are dropped too, not only a whole one (F4).
-    - `nul_ends_line`: what follows a NUL in a line is ignored, as in a C string.
-    - `misspellings`: pairs (as written, what is meant), both lower-case, of fields that are accepted (F7).
-    - `extends_fields`: a field that only starts with a known name is that field: `disallow-all:`.
-    - `colon_optional`: a line of exactly two words needs no colon.
-    - `allow_needs_colon`: an Allow needs its colon all the same, since without this line less is allowed.
+        >>> from dataclasses import replace
+        >>> from polite import RFC9309, parse
+        >>> strict = replace(RFC9309, name="strict", colon_optional=False)
+        >>> parse("User-agent: *\\nDisallow /a", strict).rules_for("ExampleBot").allows("/a")
+        True
 
-    Groups:
-    - `blank_line_separates`: a user-agent line after a blank line starts a new group (G2).
-    - `any_field_ends_agents`: a field that is no rule (Crawl-delay, an unknown one, but never Sitemap) between two
-      user-agent lines parts them; otherwise only a rule does (G1).
-    - `combines_groups`: all groups of a name hold together; otherwise the first alone (G5).
-    - `derives_general_names`: a crawler named `a-b` falls back to `a` without being told so (A3).
-    - `lettered_names_only`: a name with a digit in it can never be found in a file (A5).
+    Attributes:
+        name: the dialect's name in messages.
 
-    Rules:
-    - `has_allow`: Allow is a rule (P4).
-    - `has_wildcards`: `*` and a last `$` are special (M4).
-    - `supplies_slash`: a path that lacks its first slash gets one (M3).
-    - `wildcard_conflict`: when a conflict with a wildcard rule is undefined (P3). The longer rule is used all the same.
-    - `index_is_folder`: an Allow of `/a/index.htm...` allows `/a/` itself too.
-    - `exempts_robots_txt`: `/robots.txt` may always be fetched (RFC 9309, 2.2.2).
+        max_bytes: octets of the body that count (H9, F1).
+        max_line_bytes: octets of a line that count, or None for all.
+        reads_utf16: decode a body that starts with the byte order mark of UTF-16 or UTF-32 (F1).
+        skips_partial_bom: also remove an incomplete byte order mark (F4).
+        nul_ends_line: ignore the rest of a line after a NUL, as in a C string.
+        misspellings: pairs of lower-case texts (as written, what is meant) of fields that are accepted (F7).
+        extends_fields: a field that only starts with a known name is that field: `disallow-all:`.
+        colon_optional: a line of exactly two words needs no colon.
+        allow_needs_colon: an Allow always needs its colon, since ignoring the line allows less.
 
-    Characters (RFC 9309, 2.2.2 and 2.2.3). Octets outside ASCII equal their escapes in every dialect (M5).
-    - `decodes_unreserved`: `%62` equals `b` in rule and URL; reserved characters never equal their escapes.
-    - `specials_equal_escapes`: `%2A` and `%24` in a rule are the plain characters, and match them escaped or not.
-    - `excluded_equal_escapes`: ASCII characters that RFC 3986 excludes from URLs (space, `"<>\\^{|}` and more) equal their
-      escapes, and count as these where the longest rule is found. No URL holds them, so that `Disallow: /my files/` would
-      match nothing. So does `'`, which URL parsers escape in a query only.
-    - `normalises_urls`: the URL is brought to the rules' spelling (hexadecimal digits too), not only the rules.
+        blank_line_separates: a user-agent line after a blank line starts a new group (G2).
+        any_field_ends_agents: any field between two user-agent lines (Crawl-delay or an unknown one, but not Sitemap) starts
+            a new group. Otherwise only a rule does (G1).
+        combines_groups: all groups with a name apply together. Otherwise only the first one applies (G5).
+        derives_general_names: a crawler named `a-b` falls back to `a` (A3).
+        lettered_names_only: a name with a digit is never found in a file (A5).
 
-    The fetch:
-    - `denied_statuses`: the 4xx answers that count as a server error, not as "no restriction" (H4).
-    - `forgives_unreachable`: after `RobotsPolicy.unreachable_limit` without an answer the last copy decides, or, with none, all is
-      allowed (H6); otherwise a site that cannot be reached stays as it is until it answers.
+        has_allow: Allow is a rule (P4).
+        has_wildcards: `*` and a last `$` are special (M4).
+        supplies_slash: a path without its first slash gets one (M3).
+        wildcard_conflict: when a conflict with a wildcard rule is undefined (P3). The longer rule decides nevertheless.
+        index_is_folder: an Allow of `/a/index.htm...` also allows `/a/`.
+        exempts_robots_txt: `/robots.txt` may always be fetched (RFC 9309, 2.2.2).
+
+        decodes_unreserved: `%62` equals `b` in rules and URLs. Reserved characters never equal their escapes. (RFC 9309, 2.2.2;
+            octets outside ASCII equal their escapes in every dialect, M5.)
+        specials_equal_escapes: `%2A` and `%24` in a rule mean `*` and `$` themselves, escaped or not (RFC 9309, 2.2.3).
+        excluded_equal_escapes: ASCII characters that RFC 3986 excludes from URLs (space, `"<>\\^{|}` and more) equal their escapes,
+            and count as escapes for the longest match. No URL contains them, so `Disallow: /my files/` would match nothing.
+            The same holds for `'`, which URL parsers escape in a query only.
+        normalises_urls: URLs are brought to the rules' normal form (hexadecimal digits, too), not only rules.
+
+        denied_statuses: 4xx responses that count as a server error, not as "no restriction" (H4).
+        forgives_unreachable: after `RobotsPolicy.unreachable_limit` without a response the last copy decides, or all is allowed if
+            there is none (H6). Otherwise an unreachable site stays disallowed until it responds.
+
+    Raises:
+        InvalidOption: if a field's value is invalid.
     """
 
     name: str
@@ -103,25 +111,24 @@ class Dialect:
     forgives_unreachable: bool = True
 
     def __post_init__(self) -> None:
-        """Raises InvalidOption for what cannot be a dialect, and would read files as nobody means it."""
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(field.default, bool) and not isinstance(value, bool):
-                raise self._odd(field.name, "True or False is needed")
+                raise self._odd(field.name, "must be True or False")
         if not _counts(self.max_bytes):
-            raise self._odd("max_bytes", "a number of octets, 1 or more, is needed")
+            raise self._odd("max_bytes", "must be an integer of octets >= 1")
         if self.max_line_bytes is not None and not _counts(self.max_line_bytes):
-            raise self._odd("max_line_bytes", "a number of octets, 1 or more, or None is needed")
+            raise self._odd("max_line_bytes", "must be an integer of octets >= 1, or None")
         conflict: object = self.wildcard_conflict
         if not isinstance(conflict, WildcardConflict):
-            raise self._odd("wildcard_conflict", "a WildcardConflict is needed")
+            raise self._odd("wildcard_conflict", "must be a WildcardConflict")
         if not all(map(_is_misspelling, self.misspellings)):
             raise self._odd(
-                "misspellings", f"pairs of lower-case texts (as written, one of {sorted(_FIELDS)}) are needed"
+                "misspellings", f"must be pairs of lower-case texts (as written, one of {sorted(_FIELDS)})"
             )
 
     def _odd(self, name: str, needed: str) -> InvalidOption:
-        return InvalidOption(f"Dialect.{name}={getattr(self, name)!r}: {needed}")
+        return InvalidOption(f"Dialect: {name} {needed}, got {getattr(self, name)!r}")
 
 
 _FIELDS = {"user-agent", "allow", "disallow", "sitemap", "crawl-delay", "request-rate", "visit-time", "host"}
@@ -141,7 +148,7 @@ def _is_misspelling(pair: object) -> bool:
 
 RFC9309 = Dialect(name="rfc9309")
 
-# What stands in no document is not read: each of these fields gives the strict reading of its own.
+# The reading of a document alone: no leniency that the document does not state.
 _AS_DOCUMENTED = replace(
     RFC9309,
     name="as documented",
@@ -159,20 +166,20 @@ CLASSIC = replace(
     has_allow=False,
     has_wildcards=False,
     exempts_robots_txt=False,
-    # The document says nothing of servers that fail; nobody is allowed anything by that.
+    # The document is silent about servers that fail; silence allows nothing.
     forgives_unreachable=False,
 )
 
 GOOGLE_2010 = replace(
     _AS_DOCUMENTED,
     name="google-2010",
-    # The document leaves misspelled fields undefined: understood, they mostly forbid, and that is the careful reading.
+    # The document leaves misspelled fields undefined. Most of them forbid, so accepting them is the careful reading.
     misspellings=(*_FREQUENT_MISSPELLINGS, ("site-map", "sitemap")),
     combines_groups=False,
     supplies_slash=True,
     wildcard_conflict=WildcardConflict.UNDEFINED,
     exempts_robots_txt=False,
-    # The document leaves server errors that last undefined; the thirty days came with its successor.
+    # The document leaves lasting server errors undefined; the thirty days came with its successor.
     forgives_unreachable=False,
 )
 
@@ -200,7 +207,7 @@ GOOGLE = replace(
     decodes_unreserved=False,
     specials_equal_escapes=False,
     normalises_urls=False,
-    # Google slows down for 429 and takes it for "temporarily unable", like a 5xx.
+    # Google slows down for 429 and treats it like a 5xx, as "temporarily unable".
     denied_statuses=frozenset({429}),
 )
 
@@ -208,7 +215,14 @@ _BY_NAME = {each.name: each for each in (CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9
 
 
 def dialect(name: str) -> Dialect:
-    """The dialect of that name: classic, google-2010, google-2019, rfc9309 or google. Raises InvalidOption."""
+    """Return a dialect by name: classic, google-2010, google-2019, rfc9309 or google.
+
+        >>> dialect("google").max_line_bytes
+        16663
+
+    Raises:
+        InvalidOption: if there is no dialect of this name.
+    """
     if name not in _BY_NAME:
-        raise InvalidOption(f"dialect={name!r}: the dialects are {', '.join(_BY_NAME)}")
+        raise InvalidOption(f"there is no dialect {name!r}: the dialects are {', '.join(_BY_NAME)}")
     return _BY_NAME[name]

@@ -1,11 +1,21 @@
-"""The exceptions that carry a decision: what a crawler gets instead of a permit."""
+"""Disallowed and RobotsUnreachable: exceptions that carry a decision."""
 
 from polite.errors import PoliteError
 from polite.robots.decision import Decision
 
 
 class Disallowed(PoliteError):
-    """robots.txt does not let the URL be fetched. `decision` says by which rule, or why without one."""
+    """robots.txt disallows the URL. Raised by `Gate.permit` instead of giving a permit.
+
+        >>> from polite import parse
+        >>> decision = parse("User-agent: *\\nDisallow: /").decide("ExampleBot", "https://example.com/a")
+        >>> print(Disallowed(decision, url="https://example.com/a"))
+        https://example.com/a: disallowed by Disallow: / (line 2)
+
+    Attributes:
+        decision: which rule disallows it, or why without a rule.
+        url: the URL, without credentials.
+    """
 
     url: str
 
@@ -15,7 +25,7 @@ class Disallowed(PoliteError):
         self.decision = decision
 
     def __str__(self) -> str:
-        # Not before it is asked for: a crawl refuses millions, and some dialects look at many rules to word it.
+        # Formatted on demand: a crawl refuses millions of URLs, and some dialects try many rules for the text.
         return f"{self.url}: {self.decision}"
 
     def __repr__(self) -> str:
@@ -23,9 +33,16 @@ class Disallowed(PoliteError):
 
 
 class RobotsUnreachable(Disallowed):
-    """robots.txt could not be had, so all is disallowed for now (RFC 9309, 2.3.1.4).
+    """robots.txt could not be fetched, so every URL is disallowed for now (RFC 9309, 2.3.1.4).
 
-    After `retry_after_s` seconds the origin may be asked again; the gate does so at the next question.
+        >>> from polite import Reason
+        >>> from polite.robots.rules import RuleSet
+        >>> decision = RuleSet.deny_all(Reason.UNREACHABLE).decide("/a")
+        >>> RobotsUnreachable(decision, url="https://example.com/a", retry_after_s=5.0).retry_after_s
+        5.0
+
+    Attributes:
+        retry_after_s: seconds until the origin may be asked again. The gate asks at the next request after that.
     """
 
     def __init__(self, decision: Decision, *, url: str, retry_after_s: float) -> None:

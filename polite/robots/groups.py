@@ -1,4 +1,4 @@
-"""Group: the user-agent lines and rules that belong together, and which groups bind a crawler."""
+"""Group: user-agent lines with their rules; and which groups bind a crawler."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,15 +11,19 @@ from polite.robots.lines import Field, readable
 from polite.robots.rules import RuleSet
 from polite.robots.sections import GroupLines, Sections
 
-# So many bound rules are made ready at once: the first question would take longer than a question may.
+# Rule sets above this size are prepared when bound, since the first question would take too long.
 _MANY_RULES = 2_500
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group of the file. `agents`: the values of its user-agent lines as written, `lines`: their numbers, 1-based.
+    """One group of the file.
 
-    `rule_lines` and `paces` (Crawl-delay, Request-rate and Visit-time, as field and value) are as read.
+    Attributes:
+        agents: the values of its user-agent lines, as written.
+        lines: the numbers of these lines, 1-based.
+        rule_lines: its rules, as read.
+        paces: Crawl-delay, Request-rate and Visit-time as (field, value), as read.
     """
 
     agents: tuple[str, ...]
@@ -33,7 +37,7 @@ class Group:
         return tuple(map(to_rule, self.rule_lines))
 
     def names(self, name: str) -> bool:
-        """Whether one of its lines names this crawler (lower-case)."""
+        """Return whether one of its lines names this crawler (lower-case)."""
         return any(names_agent(agent, name) for agent in self.agents)
 
     def names_all(self) -> bool:
@@ -41,12 +45,12 @@ class Group:
 
 
 def groups(sections: Sections) -> Iterator[Group]:
-    """All groups, in the order of the file."""
+    """Iterate over all groups, in the order of the file."""
     return _read(sections, list(sections.groups(range(len(sections.agents)))))
 
 
 def bound_groups(sections: Sections, agent: UserAgent, dialect: Dialect) -> list[Group]:
-    """The groups that bind an agent. Reads no others."""
+    """Return the groups that bind an agent. Reads no other group."""
     return list(_read(sections, select_groups(sections, agent, dialect)[1]))
 
 
@@ -64,24 +68,27 @@ def _read(sections: Sections, bound: Sequence[range]) -> Iterator[Group]:
 
 
 def bind(sections: Sections, agent: UserAgent, dialect: Dialect) -> RuleSet:
-    """The rules of the groups with the most specific of the agent's names; else those of `*`; else none (A1, A4)."""
+    """Return the rules for the agent's most specific name; else those of `*`; else none (A1, A4)."""
     name, bound = select_groups(sections, agent, dialect)
     rules = rules_of(sections, bound, name, dialect)
     return rules.prepare() if len(rules) > _MANY_RULES else rules
 
 
 def select_groups(sections: Sections, agent: UserAgent, dialect: Dialect) -> tuple[str | None, list[range]]:
-    """The name under which an agent is found, "*" or None; and its groups, each as the places of its user-agent lines."""
+    """Return the name under which the agent is found, and its groups.
+
+    The name is "*" or None if no name of the agent is found. A group is the range of its user-agent lines.
+    """
     name, places = _select(sections, agent.names(dialect))
     bound = list(sections.groups(places))
-    # Several groups of one name hold together, or the first alone does (G5).
+    # Several groups of one name apply together, or only the first one (G5).
     return name, bound if dialect.combines_groups else bound[:1]
 
 
 def rules_of(sections: Sections, bound: Iterable[range], name: str | None, dialect: Dialect) -> RuleSet:
-    """The rules of these groups together, not made ready yet."""
+    """Return the rules of these groups together. The rule set is not prepared."""
     below = sections.below(bound)
-    asked = bool(below.paces)  # in nearly every group nothing is
+    asked = bool(below.paces)  # false for nearly every group
     return RuleSet(
         below.paths,
         below.marks,
@@ -94,7 +101,7 @@ def rules_of(sections: Sections, bound: Iterable[range], name: str | None, diale
 
 
 def _select(sections: Sections, names: Sequence[str]) -> tuple[str | None, list[int]]:
-    """The name that is found, or "*", or None; and the places of the user-agent lines that bear it."""
+    """Return the name that is found, "*", or None; and the positions of its user-agent lines."""
     starts = tuple(names)
     near = [
         (place, line.value)

@@ -1,4 +1,4 @@
-"""Indexing: what X-Robots-Tag headers and robots meta elements ask of whoever keeps or shows a page."""
+"""Indexing: what X-Robots-Tag headers and robots meta elements ask about a page."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from polite.robots.agent import UserAgent
 
-# Octets, or characters, of a page that are looked at: the head of any honest page is well within.
+# Octets, or characters, of a page that are read: the head of any honest page is well within.
 HTML_LIMIT = 131_072
 _HEADER = "x-robots-tag"
 _MOST_DIRECTIVES = 1_000
@@ -24,7 +24,11 @@ Limit = TypeVar("Limit", int, datetime)
 
 
 class ImagePreview(IntEnum):
-    """How large a preview image may be; the smaller is the more restrictive."""
+    """The largest allowed preview image; a smaller value is more restrictive.
+
+    >>> min(ImagePreview.LARGE, ImagePreview.NONE).name
+    'NONE'
+    """
 
     NONE = 0
     STANDARD = 1
@@ -33,10 +37,29 @@ class ImagePreview(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexing:
-    """What may be done with a page once it has been fetched. The defaults are those of a page that asks for nothing.
+    """What may be done with a fetched page.
 
-    `unavailable_after`: from then on it is not to be shown; in UTC. `max_snippet`: characters; `max_video_preview`: seconds;
-    None is no limit. `index_if_embedded`: despite `noindex`, as part of another page. `unknown`: other directives, as written.
+    The defaults are those of a page that asks for nothing.
+
+        >>> from polite import indexing
+        >>> page = indexing({"X-Robots-Tag": "noarchive, max-snippet: 50"})
+        >>> page.index, page.archive, page.max_snippet
+        (True, False, 50)
+
+    Attributes:
+        index: whether it may be in an index.
+        follow: whether its links may be followed.
+        archive: whether a cached copy may be shown.
+        snippet: whether an excerpt may be shown.
+        translate: whether a translation may be offered.
+        image_index: whether its images may be indexed.
+        sitelinks_searchbox: whether a search box for the site may be shown.
+        index_if_embedded: it may be indexed as a part of another page, despite `noindex`.
+        unavailable_after: it must not be shown after this time, in UTC.
+        max_snippet: characters of an excerpt, or None for no limit.
+        max_image_preview: the largest preview image, or None for no limit.
+        max_video_preview: seconds of a video preview, or None for no limit.
+        unknown: other directives, as written.
     """
 
     index: bool = True
@@ -54,11 +77,14 @@ class Indexing:
     unknown: tuple[str, ...] = ()
 
     def indexable(self, now: datetime) -> bool:
-        """Whether it may be in an index at that time, which has a time zone."""
+        """Return whether it may be in an index at this time. `now` must have a time zone."""
         return self.index and (self.unavailable_after is None or now < self.unavailable_after)
 
     def __or__(self, other: "Indexing") -> "Indexing":
-        """Both together: the more restrictive wins. `index_if_embedded` is a permission, and may stand apart from its noindex."""
+        """Combine two sets of directives: the more restrictive value wins.
+
+        `index_if_embedded` is a permission; it holds if either side has it, and may come without the noindex it belongs to.
+        """
         forbidden = {name: getattr(self, name) and getattr(other, name) for name in _SWITCHES.values()}
         least: dict[str, Any] = {name: _least(getattr(self, name), getattr(other, name)) for name in _LIMITS}
         return Indexing(
@@ -89,12 +115,21 @@ def indexing(
     *,
     agent: str | UserAgent = "*",
 ) -> Indexing:
-    """What a response asks of an agent, by its headers and its page. Never raises on content.
+    """Return what a response asks of an agent, by its headers and its page.
 
-    `headers`: a mapping or pairs, of which several may be X-Robots-Tag. `html`: its first HTML_LIMIT octets count. What is said to
-    everybody holds, and what is said to one of the agent's names too; "*" is nobody in particular. Raises InvalidUserAgent.
+    Never raises on content. Follows the specifications of Google and Bing for robots meta elements and X-Robots-Tag
+    headers; there is no standard. Directives for all crawlers apply, and those for one of the agent's names.
 
-    By the specifications of Google and Bing for robots meta elements and X-Robots-Tag headers; there is no standard.
+        >>> indexing(html='<meta name="robots" content="noindex">').index
+        False
+
+    Args:
+        headers: a mapping or pairs; several pairs may be X-Robots-Tag.
+        html: the page; its first HTML_LIMIT octets count.
+        agent: the crawler; "*" is no crawler in particular.
+
+    Raises:
+        InvalidUserAgent: if the agent's header is invalid.
     """
     names = {"*", "robots", *(() if agent == "*" else UserAgent.of(agent).tokens)}
     pairs = headers.items() if isinstance(headers, Mapping) else headers
@@ -106,23 +141,23 @@ def indexing(
     for addressee, directive in islice(said, _MOST_DIRECTIVES):
         if addressee in names:
             read = _read(directive)
-            # Apart: to join a thousand of them one by one takes a thousand times as long as to read them.
+            # Collected apart: joining a thousand tuples one by one is quadratic.
             unknown.update(dict.fromkeys(read.unknown))
             asked |= replace(read, unknown=()) if read.unknown else read
     return replace(asked, unknown=tuple(unknown))
 
 
 def _least(one: Limit | None, other: Limit | None) -> Limit | None:
-    """The smaller limit; None is none."""
+    """Return the smaller limit. None means no limit."""
     if one is None or other is None:
         return other if one is None else one
     return min(one, other)
 
 
 def _scoped(value: str) -> Iterator[tuple[str, str]]:
-    """A header's directives, each with whom it is said to: `googlebot: nofollow, otherbot: noindex`.
+    """Iterate over (addressee, directive) of a header: `googlebot: nofollow, otherbot: noindex`.
 
-    A name holds until the next one, so a proxy that joins headers into one makes a directive the last name's.
+    A name applies until the next one, so a directive that a proxy appended applies to the last name only.
     """
     addressee = "*"
     for directive in _directives(value):
@@ -135,7 +170,7 @@ def _scoped(value: str) -> Iterator[tuple[str, str]]:
 
 
 def _directives(value: str) -> Iterator[str]:
-    """What stands between commas; the comma of a date, as in `Fri, 25 Jun 2010`, parts nothing."""
+    """Split at commas, but not at the comma of a date such as `Fri, 25 Jun 2010`."""
     pieces = value[:HTML_LIMIT].split(",", _MOST_DIRECTIVES)[:_MOST_DIRECTIVES]
     position = 0
     while position < len(pieces):
@@ -150,12 +185,11 @@ def _directives(value: str) -> Iterator[str]:
 
 
 def _after_colon(text: str) -> str:
-    """The value of `unavailable_after:`, before which a name may stand."""
+    """Return the value of `unavailable_after:`. A name may precede the field."""
     return text[text.lower().index("unavailable_after") :].partition(":")[2].strip()
 
 
 def _read(directive: str) -> Indexing:
-    """One directive alone."""
     name, colon, value = (part.strip() for part in directive.partition(":"))
     name = name.lower()
     if not colon:
@@ -168,7 +202,7 @@ def _read(directive: str) -> Indexing:
             limit = ImagePreview.__members__.get(value.upper())
         case "max-snippet" | "max-video-preview":
             limit = int(value) if _NUMBER.fullmatch(value) else None
-            if limit == -1:  # said in so many words: no limit
+            if limit == -1:  # explicitly no limit
                 return Indexing()
     if limit is None or (isinstance(limit, int) and limit < 0):
         return Indexing(unknown=(directive,))
@@ -178,7 +212,7 @@ def _read(directive: str) -> Indexing:
 def _read_plain(name: str, directive: str) -> Indexing:
     if name == "none":
         return Indexing(index=False, follow=False)
-    if name == "nocache":  # what Bing calls it
+    if name == "nocache":  # Bing's name for it
         name = "noarchive"
     change: dict[str, Any] = {}
     if name in _SWITCHES:
@@ -191,7 +225,7 @@ def _read_plain(name: str, directive: str) -> Indexing:
 
 
 def _date(text: str) -> datetime | None:
-    """RFC 822, RFC 850 or ISO 8601; without a time zone it is UTC."""
+    """Parse RFC 822, RFC 850 or ISO 8601. A date without time zone is in UTC."""
     if len(text) > _LONGEST_DATE:
         return None
     for read in (datetime.fromisoformat, parsedate_to_datetime):
@@ -203,8 +237,8 @@ def _date(text: str) -> datetime | None:
     return None
 
 
-# HTML, 13.2.5: what the tokenizer takes as one piece, or the rest of a page that ends in it. Each alternative takes what it
-# starts with, so that a page is gone through once. Quotes hide a > in a value only, behind an equals sign.
+# HTML, 13.2.5: what the tokenizer takes as one piece, or the rest of a page that ends inside a piece. Each alternative consumes
+# what it starts with, so a page is read once. Quotes hide a > in a value only, after an equals sign.
 _VALUE = r"""(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^ \t\n\f\r>"'][^ \t\n\f\r>]*+)"""
 _NAME = r"=?+[^ \t\n\f\r/>=]++"
 _ATTRIBUTE = rf"{_NAME}(?:[ \t\n\f\r]*+=[ \t\n\f\r]*+{_VALUE}?+)?+"
@@ -222,7 +256,7 @@ _NAME_END = frozenset(" \t\n\f\r/>")
 
 
 def _metas(html: bytes | str | None) -> Iterator[tuple[str, str]]:
-    """The meta elements of a page that have both: name in lower case, and content."""
+    """Iterate over (name in lower case, content) of the meta elements that have both."""
     for attributes in islice(_meta_tags(_text(html[:HTML_LIMIT]) if html else ""), _MOST_DIRECTIVES):
         found = {"name": "", "content": ""}
         # Of an attribute given twice the first counts (HTML, 13.2.5.33).
@@ -237,7 +271,10 @@ def _metas(html: bytes | str | None) -> Iterator[tuple[str, str]]:
 
 
 def _meta_tags(text: str) -> Iterator[str]:
-    """The attributes of meta elements. Scripts, styles and comments are passed over; what is cut short says nothing."""
+    """Iterate over the attributes of meta elements.
+
+    Skips scripts, styles, comments and cut tags.
+    """
     position = 0
     while position < len(text) and (piece := _PIECE.match(text, position)):
         position = piece.end()
@@ -255,7 +292,7 @@ def _meta_tags(text: str) -> Iterator[str]:
 
 
 def _text(html: bytes | str) -> str:
-    """Names and directives are ASCII: any encoding does that leaves them as they are."""
+    """Decode a page. Names and directives are ASCII, so any encoding that keeps ASCII will do."""
     if isinstance(html, str):
         return html
     return html.decode("utf-16" if html[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8", "replace")

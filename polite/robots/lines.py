@@ -1,4 +1,4 @@
-"""The lines of a file: numbered, each a field and its value, without byte order mark, line ends and comments."""
+"""The lines of a file: numbered, each a field and its value, without comments."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -9,15 +9,15 @@ from typing import NamedTuple
 from polite.robots.dialect import Dialect
 from polite.robots.encoding import readable_body
 
-# The format's white space, spelled out: strip() alone would take U+0085, U+00A0 and more, which here are octets
-# of ordinary letters. Vertical tab and form feed are no line ends; no URL holds them, so they may go.
+# The format's white space. strip() alone would also remove U+0085, U+00A0 and more, which here are octets of ordinary
+# letters. Vertical tab and form feed are no line ends; no URL contains them, so they may be removed.
 WHITE = " \t\v\f"
-# What "surrogatepass" makes of the lone surrogates that stand for octets, U+DC80 to U+DCFF.
+# How "surrogatepass" encodes the lone surrogates that stand for octets, U+DC80 to U+DCFF.
 _STRAY = re.compile(rb"\xed([\xb2\xb3])([\x80-\xbf])")
 
 
 class Field(Enum):
-    """What a line is about. The value is the field's name as it should be written, in lower case."""
+    """The field of a line. The value is the field's name in lower case."""
 
     USER_AGENT = "user-agent"
     ALLOW = "allow"
@@ -30,7 +30,7 @@ class Field(Enum):
     UNKNOWN = "a field that the dialect does not know"
     NONE = "no field at all"
 
-    # Members are themselves alone; Enum's own, written in Python, costs more than the rest of a look into a set.
+    # Hot path: Enum's own __hash__ is written in Python and costs more than the rest of a set lookup.
     __hash__ = object.__hash__
 
 
@@ -40,11 +40,16 @@ _LOOKED_FOR = (Field.USER_AGENT, Field.SITEMAP, Field.HOST)
 
 
 class Line(NamedTuple):
-    """One line that is neither blank nor only a comment. Its texts hold one character per octet: see `readable`.
+    """A line that is neither blank nor only a comment.
 
-    `number` is 1-based; CR LF ends one line, not two. `name` and `value` are as written, without the white
-    space around them and without the comment; a line without a field has its text as value. `text` is the
-    whole line.
+    Texts have one character per octet; see `readable`.
+
+    Attributes:
+        number: 1-based; CR LF ends one line, not two.
+        field: what the line is about.
+        name: the field's name as written, without white space around it.
+        value: the value as written, without comment and white space around it. A line without a field is its own value.
+        text: the whole line.
     """
 
     number: int
@@ -55,15 +60,17 @@ class Line(NamedTuple):
 
     @property
     def column(self) -> int:
-        """Where the value starts: 1-based, readable_body in characters of the line."""
+        """The position of the value: 1-based, in characters of the line."""
         content = self.text.partition("#")[0]
         before = content.rstrip(WHITE).removesuffix(self.value) if self.value else content
         return len(readable(before)) + 1
 
 
 def octets(text: str) -> bytes:
-    """The UTF-8 of a text, whatever it holds. Lone surrogates are never an error: U+DC80 to U+DCFF are the octets that Python's
-    "surrogateescape" made them from, others become three octets.
+    """Return the UTF-8 of any text. Lone surrogates are no error.
+
+    U+DC80 to U+DCFF become the octets for which Python's "surrogateescape" made them; other surrogates become three
+    octets.
     """
     octets = text.encode("utf-8", "surrogatepass")
     return _STRAY.sub(_stray_octet, octets) if b"\xed" in octets else octets
@@ -75,14 +82,14 @@ def _stray_octet(surrogate: re.Match[bytes]) -> bytes:
 
 
 def readable(text: str) -> str:
-    """A text of one character per octet as people read it; octets that are not UTF-8 show as `\\xNN`."""
+    """Decode a text of one character per octet; octets that are not UTF-8 become `\\xNN`."""
     return text if text.isascii() else text.encode("latin-1").decode("utf-8", "backslashreplace")
 
 
 def lines(body: bytes, dialect: Dialect) -> Iterator[Line]:
-    """Every line of what counts that says something, valid or not, the last one even if a limit cut it short (F1 to F5).
+    """Iterate over every line with content, valid or not (F1 to F5). Never raises on content.
 
-    Never raises on content.
+    The last line is included even if a limit cut it short.
     """
     fields = fields_of(dialect)
     for number, text in enumerate(rows(body, dialect), 1):
@@ -92,20 +99,21 @@ def lines(body: bytes, dialect: Dialect) -> Iterator[Line]:
 
 
 def line_of(number: int, text: str, dialect: Dialect) -> Line:
-    """One of the `rows`, which says something."""
+    """Return the line of one of the `rows`, which must have content."""
     return Line(number, *fields_of(dialect).split(text.partition("#")[0].strip(WHITE)), text)
 
 
 def rows(body: bytes, dialect: Dialect) -> list[str]:
-    """The lines as they stand, the first at index 0 (F1)."""
+    """Return the lines as they are, the first at index 0 (F1)."""
     return _text(readable_body(body, dialect).octets, dialect).split("\n")
 
 
 def text(body: bytes, dialect: Dialect) -> str:
-    """The text of all lines that count, with LF as its only line end and one character per octet (F1, F3, F4).
+    """Return the text of all lines that count, with LF as line end (F1, F3, F4).
 
-    Where a limit may have cut the last line short, it counts only as a Disallow, which then forbids more than it should. Any
-    other line, an Allow or a name above all, could allow more, and an incomplete line is no valid one.
+    The text has one character per octet. If a limit may have cut the last line short, that line counts only if it is a
+    Disallow, which then forbids more than intended. Any other incomplete line, such as an Allow or a name, could allow
+    more, so it is dropped.
     """
     octets, cut = readable_body(body, dialect)
     whole = _text(octets, dialect)
@@ -116,7 +124,7 @@ def text(body: bytes, dialect: Dialect) -> str:
 
 
 def _text(octets: bytes, dialect: Dialect) -> str:
-    # latin-1: no octet is ever an error. `splitlines` knows more line ends than the format does.
+    # latin-1 decodes any octet. `splitlines` has more line ends than the format.
     text = octets.decode("latin-1")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -133,17 +141,19 @@ def _common_start(names: Collection[bytes]) -> bytes:
     return least[:same]
 
 
-# Spellings that are remembered: all that occur in honest files, and no room for those of hostile ones.
+# Spellings that are cached: enough for honest files, and bounded for hostile ones.
 _MOST_SPELLINGS = 1_000
 _LONGEST_SPELLING = 40
 
 
 class Fields(dict[str, Field]):
-    """From what stands before a colon, white space and all, to its field; each spelling is worked out once.
+    """Maps the text before a colon, white space included, to its field.
 
-    `starts`: how every name starts that means user-agent, Sitemap or Host, and what these starts have in common, in lower case.
-    `colonless(row)`: whether a row may be one that says something without a colon; costs little where it is not. Bounded, so
-    that one may be kept.
+    Computes each spelling once. Bounded, so one instance can be kept.
+
+    Attributes:
+        starts: for user-agent, Sitemap and Host the common start of all names, in lower case, and the names.
+        colonless: a function that tells whether a row may state a field without a colon. Cheap if it does not.
     """
 
     def __init__(self, dialect: Dialect) -> None:
@@ -163,7 +173,7 @@ class Fields(dict[str, Field]):
         self.colonless = re.compile(pattern, re.IGNORECASE | re.ASCII).match
 
     def _starts_of(self, field: Field) -> tuple[bytes, tuple[bytes, ...]]:
-        # As far as they are ASCII: beyond, letters have no one lower case.
+        # Only up to the first non-ASCII character: other letters have no unique lower case.
         starts = tuple(
             name.encode("ascii", "replace").partition(b"?")[0]
             for name, meant in self._exact.items()
@@ -176,14 +186,14 @@ class Fields(dict[str, Field]):
         field = self._exact.get(name, Field.UNKNOWN)
         if field is Field.UNKNOWN and name.startswith(self._starts):
             field = next(self._exact[start] for start in self._starts if name.startswith(start))
-        # A `#` before the colon: the colon belongs to a comment, and is no sign of a field.
+        # With a `#` before the colon, the colon belongs to a comment.
         field = Field.NONE if not name or "#" in name else field
         if len(self) < _MOST_SPELLINGS and len(written) <= _LONGEST_SPELLING:
             self[written] = field
         return field
 
     def read(self, row: str) -> tuple[Field, str]:
-        """The field and the value of a line as it stands; a line without a field has none."""
+        """Return the field and the value of a line as it is; a line without a field has no value."""
         name, colon, value = row.partition(":")
         if colon and "#" not in row:
             return self[name], value.strip(WHITE)
@@ -194,7 +204,7 @@ class Fields(dict[str, Field]):
         return field, value
 
     def split(self, content: str) -> tuple[Field, str, str]:
-        """A line without its comment and outer white space, as field, name and value (F5)."""
+        """Split a line without comment and outer white space into field, name and value (F5)."""
         name, colon, value = content.partition(":")
         if not colon:
             name, value = self._two_words(content)
@@ -203,7 +213,7 @@ class Fields(dict[str, Field]):
         return Field.NONE, "", content
 
     def _two_words(self, content: str) -> tuple[str, str]:
-        """Where the dialect forgives a forgotten colon, the two words of a line that has exactly two and starts with a field."""
+        """Split a line of two words, a field first, if the dialect permits a missing colon."""
         if self._colon_optional:
             name, _, value = content.replace("\t", " ").partition(" ")
             value = value.strip(" ")
@@ -214,5 +224,5 @@ class Fields(dict[str, Field]):
 
 @lru_cache(maxsize=16)
 def fields_of(dialect: Dialect) -> Fields:
-    """The fields of a dialect, made once."""
+    """Return the fields of a dialect. Each is made once."""
     return Fields(dialect)

@@ -1,4 +1,4 @@
-"""The text of a file that decides as a given one does: what counts in it, tidied."""
+"""A tidy text of a file that decides as the file does."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -13,12 +13,17 @@ _STRAY = re.compile("[\udc80-\udcff]")
 
 
 def to_text(body: bytes, dialect: Dialect, group_starts: Collection[int]) -> str:
-    """Fields, values and groups of what a dialect reads in a file; comments and what says nothing are left out.
+    """Return what a dialect reads in a file: its fields, values and groups, without comments.
 
-    `group_starts`: the lines that begin a group. Read in the same dialect, the text decides as the file does for each
-    agent and path. Octets that are not UTF-8 become escapes, three characters each. A line that would pass
-    `dialect.max_line_bytes` by that stays as short as it was, and so does every line of a file that would pass
-    `dialect.max_bytes`: such octets are lone surrogates there, as Python's error handler "surrogateescape" has them.
+    Read in the same dialect, the text decides as the file does for each agent and path. Octets that are not UTF-8
+    become escapes, three characters each. If that would make a line longer than `dialect.max_line_bytes`, the line
+    keeps its length; if it would make the file longer than `dialect.max_bytes`, all lines do. Such octets are then lone
+    surrogates, as in Python's error handler "surrogateescape".
+
+    Args:
+        body: the file.
+        dialect: how it is read.
+        group_starts: the numbers of the lines that begin a group.
     """
     said = _said(body, dialect)
     tidy = _text(said, dialect, group_starts, tidy=True)
@@ -30,7 +35,7 @@ def to_text(body: bytes, dialect: Dialect, group_starts: Collection[int]) -> str
 def _said(body: bytes, dialect: Dialect) -> list[Line]:
     said = [line for line in lines(body, dialect) if line.field is not Field.NONE]
     if said and said[-1].field is not Field.DISALLOW and readable_body(body, dialect).cut:
-        # The limit may have cut the last line short, so the parser does not count it either.
+        # The limit may have cut the last line short, so the parser drops it.
         number = len(rows(body, dialect))
         said = [line for line in said if line.number < number]
     return said
@@ -39,7 +44,7 @@ def _said(body: bytes, dialect: Dialect) -> list[Line]:
 def _text(said: list[Line], dialect: Dialect, group_starts: Collection[int], *, tidy: bool) -> str:
     texts = list(_rows(said, dialect, group_starts, tidy=tidy))
     if texts and looks_marked(octets("\n".join(texts)), dialect):
-        # A first line that begins like a byte order mark would lose it. In the file, something else stood before it.
+        # A first line that begins like a byte order mark would lose it. In the file, other text was before it.
         texts.insert(0, "")
     return "\n".join(texts) + "\n" * (tidy and bool(texts))
 
@@ -48,7 +53,7 @@ def _rows(said: list[Line], dialect: Dialect, group_starts: Collection[int], *, 
     before = None
     for line in said:
         if before is not None and line.number in group_starts:
-            # Needed where only a blank line tells two groups apart; elsewhere it is for the eye.
+            # Needed if only a blank line separates groups; otherwise it is for readability.
             needed = dialect.blank_line_separates and before not in _RULES
             if tidy or needed:
                 yield ""
@@ -57,7 +62,7 @@ def _rows(said: list[Line], dialect: Dialect, group_starts: Collection[int], *, 
 
 
 def _row(line: Line, dialect: Dialect, *, tidy: bool) -> str:
-    # A line of Content-Usage or Content-Signal starts with a path too.
+    # The value of Content-Usage and Content-Signal may start with a path, too.
     is_path = line.field in _RULES or (line.field is Field.UNKNOWN and line.value.startswith("/"))
     value = _rule_path(line.value) if is_path else readable(line.value)
     if tidy:
@@ -74,7 +79,7 @@ def _as_it_was(text: str) -> str:
 
 
 def _rule_path(value: str) -> str:
-    """Octets that are not UTF-8 as their escapes, which they equal in every dialect (M5)."""
+    """Replace octets that are not UTF-8 by their escapes, which are equal in every dialect (M5)."""
     if value.isascii():
         return value
     text = value.encode("latin-1").decode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""What a group asks about pace: Crawl-delay, Request-rate and Visit-time, which no standard defines and many files hold."""
+"""Crawl-delay, Request-rate and Visit-time: in many files, in no standard."""
 
 import re
 from collections.abc import Iterable
@@ -10,23 +10,24 @@ _TIMES = re.compile(r"(\d\d):?(\d\d)\s*-\s*(\d\d):?(\d\d)", re.ASCII)
 _RATE = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})\s*([smh]?)(?:\s+(.{1,20}))?", re.ASCII | re.IGNORECASE)
 _UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3_600}
 _DAY_MIN = 24 * 60
-# Longer than any honest value, and short enough that no pattern above has anything to go back over.
+# Longer than any honest value, and short enough that no pattern above can backtrack far.
 _LONGEST = 64
-# All of them are looked at for each request.
+# The rates are all checked for each request.
 _MOST_RATES = 24
 
 
 def crawl_delay(values: Iterable[str]) -> float | None:
-    """Seconds; of several the largest. What is no finite number of at least zero is ignored."""
-    # The pattern bounds the digits and the exponent, so what passes is never infinite.
+    """Return the largest value in seconds. Ignores values that are not finite numbers >= 0."""
+    # The pattern bounds the digits and the exponent, so no match is infinite.
     numbers = (float(value) for value in values if len(value) <= _LONGEST and _NUMBER.fullmatch(value))
     return max(numbers, default=None)
 
 
 def request_rates(values: Iterable[str]) -> tuple[RequestRate, ...]:
-    """`1/5`, `1/10s`, `30/1m`, perhaps with `0600-0845` behind, each once. The rest is ignored.
+    """Return the rates, each once: `1/5`, `1/10s`, `30/1m`, perhaps followed by `0600-0845`.
 
-    Of more than a few the slowest counts, at any hour: a file that has so many is no timetable.
+    Ignores other values. If there are more than 24 rates, the slowest one applies at all hours: such a file is no
+    timetable.
     """
     rates = dict.fromkeys(rate for rate in map(_request_rate, values) if rate is not None)
     if len(rates) > _MOST_RATES and (rate := slowest(rates)) is not None:
@@ -35,12 +36,12 @@ def request_rates(values: Iterable[str]) -> tuple[RequestRate, ...]:
 
 
 def slowest(rates: Iterable[RequestRate]) -> RequestRate | None:
-    """The one with the longest gap, whatever its window."""
+    """Return the rate with the longest gap, at whatever hours it applies."""
     return max(rates, key=lambda rate: rate.delay_s, default=None)
 
 
 def visit_time(values: Iterable[str]) -> VisitTime | None:
-    """`0600-0845` or `06:00-08:45`, in UTC; of several the shortest. The rest is ignored."""
+    """Return the shortest of `0600-0845` or `06:00-08:45`, in UTC. Ignores other values."""
     times = [time for time in map(_visit_time, values) if time is not None]
     return min(times, key=lambda time: time.length_min, default=None)
 

@@ -1,4 +1,4 @@
-"""From a file's octets to Robots: its groups, its sitemaps, and what else it says."""
+"""parse and Robots: from a file's octets to its groups, sitemaps and rules."""
 
 import re
 from collections.abc import Mapping
@@ -18,24 +18,29 @@ from polite.robots.signals import CleanParam, GroupLocator, Signals, SignalSet, 
 from polite.robots.trace import DecisionTrace, explain
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
-# A file of more octets may take longer than 5 ms to be read, bound and made ready to be asked (`RuleSet.prepare`), if it
-# holds nothing but wildcard rules: 1 to 5 ms at this size, tens of them at 500 KiB (`python -m benchmarks.decide`). An event
-# loop leaves such a file to a thread. An ordinary file of this size takes about 0.7 ms.
+# To read, bind and prepare (`RuleSet.prepare`) a larger file may take longer than 5 ms, if it has wildcard rules only: 1 to
+# 5 ms at this size, tens of ms at 500 KiB (`python -m benchmarks.decide`). An event loop should leave such a file to a
+# thread. An ordinary file of this size takes about 0.7 ms.
 PARSE_SIZE_FOR_THREAD = 24_576
 
-# Of the agents that ask one file so many are remembered: a crawler has one, a tester a handful.
+# Agents whose rules are cached per file: a crawler has one, a tester a few.
 _MOST_BOUND = 32
 
 
 class Robots:
-    """A robots.txt that was read, to be asked for any agent. Not to be changed.
+    """A parsed robots.txt, for any number of agents. Immutable.
 
-    `groups` in the order of the file. `sitemaps`: the absolute URLs, as written (S1). `host`: the value of the
-    first Host line, or None. `dialect`: how it was read. All but the rules that bind an agent is read when asked for.
+    Everything but the rules that bind an agent is read on first access.
 
-    A file of 500 KiB that was made for it takes up to 0.4 s (`groups`, `extensions`, `sitemaps`) or 0.8 s (`signals`, `to_text`)
-    the first time, and `explain` up to 2 s each time. On an event loop, leave files beyond `PARSE_SIZE_FOR_THREAD` octets to
-    a thread. A gate calls none of these.
+        >>> from polite import parse
+        >>> robots = parse("User-agent: *\\nDisallow: /private/\\nSitemap: https://example.com/sitemap.xml")
+        >>> robots.rules_for("ExampleBot").allows("/private/a")
+        False
+        >>> robots.sitemaps
+        ('https://example.com/sitemap.xml',)
+
+    Attributes:
+        dialect: how it was read.
     """
 
     __slots__ = (
@@ -63,14 +68,14 @@ class Robots:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The groups in the order of the file, whomever they bind."""
+        """The groups in the order of the file."""
         if self._groups is None:
             self._groups = tuple(groups(self._sections()))
         return self._groups
 
     @property
     def sitemaps(self) -> tuple[str, ...]:
-        """The absolute URLs of its Sitemap lines, as written (S1)."""
+        """The absolute URLs of the Sitemap lines, as written (S1)."""
         return self._said_of_site()[0]
 
     @property
@@ -80,9 +85,9 @@ class Robots:
 
     @property
     def extensions(self) -> Mapping[str, tuple[tuple[int, str], ...]]:
-        """For each field that the dialect does not know, in lower case, its (line, value) pairs."""
+        """The fields that the dialect does not know, in lower case, with (line, value) pairs."""
         if self._extensions is None:
-            # Read again: an HTML page is full of such "fields", and hardly anybody asks for them.
+            # Read on demand: an HTML page is full of such "fields", and they are rarely needed.
             found: dict[str, list[tuple[int, str]]] = {}
             for line in lines(self._body, self.dialect):
                 if line.field is Field.UNKNOWN:
@@ -92,28 +97,31 @@ class Robots:
         return self._extensions
 
     def rules_for(self, agent: str | UserAgent) -> RuleSet:
-        """The rules that bind the agent, ready to be asked often. Raises InvalidUserAgent."""
+        """Return the rules that bind the agent. They are cached. Raises InvalidUserAgent."""
         rules = self._bound.get(agent)
         return self._bind(agent) if rules is None else rules
 
     def bindings(self) -> Bindings:
-        """Return a reader that binds agent after agent, of which there may be thousands, and keeps the last rules only."""
+        """Return a reader for thousands of agents, which keeps only the last rules."""
         return Bindings(self._sections(), self.dialect)
 
     def decide(self, agent: str | UserAgent, url: str) -> Decision:
-        """Whether the agent may fetch an absolute URL, or a path (with its query) that starts with "/".
+        """Decide whether the agent may fetch an absolute URL, or a path that starts with "/".
 
-        A path is taken as a canonical URL has it, but for characters outside ASCII, which stand for their
-        escapes; `//x` is a path; a fragment is dropped. Whether the URL is of the file's origin is for the
-        caller to know. Raises InvalidURL and InvalidUserAgent.
+        A path (with its query) is taken as a canonical URL has it, but characters outside ASCII mean their escapes; `//x`
+        is a path; a fragment is dropped. The caller must know that the URL belongs to the file's origin.
+
+        Raises:
+            InvalidURL: if the URL names no host.
+            InvalidUserAgent: if the agent's header is invalid.
         """
         rules = self.rules_for(agent)
         return rules.decide(url if url[:1] == "/" else Target.of(url).path)
 
     def explain(self, agent: str | UserAgent, url: str) -> DecisionTrace:
-        """The same decision with all that led to it. Raises what `decide` raises.
+        """Decide as `decide` does, and return everything that led to the decision.
 
-        Reads the file a few times: see `Robots` for what that may cost.
+        Reads the file several times. Raises what `decide` raises.
         """
         body = self._body
         return explain(
@@ -126,34 +134,37 @@ class Robots:
 
     @property
     def licenses(self) -> tuple[str, ...]:
-        """The absolute URLs of all its License lines (RSL 1.0), in whatever group they stand: see `licenses_for`."""
+        """The absolute URLs of all License lines (RSL 1.0), in whatever group; see `licenses_for`."""
         if self._licenses is None:
             self._licenses = tuple(url for _, url in self._site_signals.licenses)
         return self._licenses
 
     def licenses_for(self, agent: str | UserAgent) -> tuple[str, ...]:
-        """Return the licences that apply to an agent: the absolute URLs of the License lines of its group.
+        """Return the absolute URLs of the License lines that apply to an agent: those of its group.
 
-        If its group has none, or no group is for it, the lines above the first group apply (RSL 1.0, 4.4.2 and 4.4.3).
-        Raises InvalidUserAgent.
+        If its group has none, or the file has no group for it, the lines above the first group apply (RSL 1.0, 4.4.2 and
+        4.4.3). Raises InvalidUserAgent.
         """
         return self._said_to(agent)[1]
 
     @property
     def clean_params(self) -> tuple[CleanParam, ...]:
-        """Its Clean-param lines, which are tied to no agent."""
+        """The Clean-param lines, which apply to all agents."""
         return self._site_signals.clean_params
 
     def signals_for(self, agent: str | UserAgent) -> SignalSet:
-        """What Content-Signal and Content-Usage lines of the groups that bind it say. Raises InvalidUserAgent."""
+        """Return the Content-Signal and Content-Usage lines for an agent. Raises InvalidUserAgent."""
         return self._said_to(agent)[0]
 
     def signals(self, agent: str | UserAgent, url: str) -> Signals:
-        """The same for one URL, or a path as `decide` takes it. Raises InvalidURL and InvalidUserAgent."""
+        """Return the signals for a URL, or a path as `decide` takes it.
+
+        Raises InvalidURL and InvalidUserAgent.
+        """
         return self.signals_for(agent).at(_path(url))
 
     def _said_to(self, agent: str | UserAgent) -> tuple[SignalSet, tuple[str, ...]]:
-        """The signals and the licences of an agent's groups, remembered as the rules are."""
+        """Return the signals and the licences for an agent. They are cached as the rules are."""
         agent = UserAgent.of(agent)
         said = self._said.get(agent)
         if said is None:
@@ -165,7 +176,7 @@ class Robots:
         return said
 
     def _bind(self, asked: str | UserAgent) -> RuleSet:
-        """Bind an agent, and remember it under its header too, which is quicker looked up."""
+        """Bind an agent. Cache the rules under its header, too: a str is looked up faster."""
         agent = UserAgent.of(asked)
         if len(self._bound) >= _MOST_BOUND:
             self._bound.clear()
@@ -192,22 +203,27 @@ class Robots:
         return self._signals
 
     def to_text(self) -> str:
-        """A tidy file that decides as this one does, read in the same dialect; comments are left out.
+        """Return a tidy file, without comments, that decides as this one does in the same dialect.
 
-        In UTF-8 it is `to_text().encode("utf-8", "surrogateescape")`: in a file at a limit of its dialect, octets that are no
-        UTF-8 stand for themselves as lone surrogates; elsewhere they are escapes, and any encoding of the text will do.
+        Encode it with `to_text().encode("utf-8", "surrogateescape")`: if the file is at a limit of its dialect, octets that
+        are not UTF-8 are lone surrogates. Otherwise they are escapes, and any encoding will do.
         """
         return to_text(self._body, self.dialect, {group.lines[0] for group in self.groups})
 
     def to_bytes(self) -> bytes:
-        """A compact form, for `from_bytes`. Of the dialect the name travels, not a dialect of your own."""
+        """Return a compact form for `from_bytes`.
+
+        It stores the dialect's name, but no dialect of your own.
+        """
         return pack(self._body, self.dialect)
 
     @classmethod
     def from_bytes(cls, octets: bytes, dialect: Dialect | None = None) -> "Robots":
-        """What `to_bytes` gave, read in the dialect that it names or in the one given.
+        """Return what `to_bytes` stored, read in the stored dialect or in `dialect`.
 
-        Raises CorruptRobots for any other octets, and InvalidOption when a dialect of your own was not given.
+        Raises:
+            CorruptRobots: if the octets are no compact form.
+            InvalidOption: if the file was read in a dialect of your own and `dialect` is missing.
         """
         known = unpack(octets, dialect)
         return parse(known.body, known.dialect)
@@ -221,24 +237,33 @@ def _path(url: str) -> str:
 
 
 def parse(body: bytes | str, dialect: Dialect = RFC9309) -> Robots:
-    """Read a robots.txt. Never raises on content: lines that mean nothing are passed over (F2).
+    """Read a robots.txt. Never raises on content: lines without meaning are skipped (F2).
 
-    Only the first `dialect.max_bytes` octets count (H9). A str is taken as its UTF-8, with the octets for which Python's error
-    handler "surrogateescape" put lone surrogates. Other types raise TypeError.
+        >>> from polite import parse
+        >>> parse("User-agent: *\\nAllow: /a\\nDisallow: /").decide("ExampleBot", "/a").allowed
+        True
+
+    Args:
+        body: the file. Only the first `dialect.max_bytes` octets count (H9). A str counts as its UTF-8; lone surrogates of
+            Python's error handler "surrogateescape" count as their octets.
+        dialect: how to read it.
+
+    Raises:
+        TypeError: if an argument has another type.
     """
     if not isinstance(dialect, Dialect):
-        raise TypeError(f"dialect={dialect!r}: a Dialect is needed, see polite.dialect(name)")
+        raise TypeError(f"dialect must be a Dialect, got {dialect!r}; see polite.dialect(name)")
     if isinstance(body, str):
-        # A character is at least one octet, so what is cut off here could not have counted.
+        # A character has at least one octet, so the rest could not count.
         body = octets(body[: dialect.max_bytes])
     elif not isinstance(body, bytes):
-        raise TypeError(f"a robots.txt is bytes or str, not {type(body).__name__}")
+        raise TypeError(f"a robots.txt must be bytes or str, got {type(body).__name__}")
     body = body[: dialect.max_bytes]
     return Robots(body, dialect)
 
 
 def _site_lines(counted: str, dialect: Dialect) -> tuple[tuple[str, ...], str | None]:
-    """The sitemaps and the host: they are tied to no group, and do not end one (G6)."""
+    """Return the sitemaps and the host. They belong to no group and do not end one (G6)."""
     fields = fields_of(dialect)
     sitemaps = (line.value for line in field_lines(counted, Field.SITEMAP, fields))
     hosts = (line.value for line in field_lines(counted, Field.HOST, fields))

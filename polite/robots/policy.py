@@ -1,4 +1,4 @@
-"""What the user decides about robots.txt: how it is fetched, and what holds while it is old or cannot be had."""
+"""RobotsPolicy and FetchPolicy: how robots.txt is fetched, and what applies meanwhile."""
 
 import math
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from polite.robots.dialect import RFC9309, Dialect
 
 Network = IPv4Network | IPv6Network
 
-# RFC 9309, 2.5: at least 500 KiB must be parsed; the documents make it exactly that (H9).
+# RFC 9309, 2.5: at least 500 KiB must be parsed. Other documents say exactly 500 KiB (H9).
 BODY_LIMIT = 512_000
-# What the options may be at most.
+# Upper bounds of the options.
 MOST_BYTES = 64 * 1024 * 1024
 MOST_REDIRECTS = 20
-# Of its lifetime an answer is left alone for a tenth at least, or an origin would be asked all the time.
+# A response is kept for at least a tenth of its lifetime. Otherwise an origin would be fetched all the time.
 _MOST_AHEAD = 0.9
 
 
@@ -47,22 +47,39 @@ def switch(option: str, value: bool) -> None:  # noqa: FBT001 - it is what is lo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsPolicy:
-    """What a robots.txt means, and for how long. Durations are in seconds of the wall clock.
+    """What a robots.txt means, and for how long. Durations are seconds of the wall clock.
 
-    `dialect`: how the file is read. `denied_statuses`: the 4xx answers that count as a server error instead of "no restriction"
-    (H4), beyond those of the dialect. `allowed_statuses`: answers that say nothing about the file and count as "no restriction"
-    all the same (206, 304, 407, 600, FTP's 530; not 5xx by HTTP). `retry_once_statuses`: are asked once more, since they speak of
-    the request and not of the file. `deny_bad_redirects`: a redirect that leads nowhere is no answer; without it it is a 404.
-    `infer_missing`: a site that answers 5xx for robots.txt is asked for a page that cannot exist and for its front page; where the
-    one is 5xx too and the other 2xx, it has no robots.txt (H7). `default_ttl`: how long an answer is good (K1); a max-age moves it
-    within `min_ttl` and `max_ttl` (K2). `refresh_ahead`: in this last part of its lifetime a question has the origin asked again,
-    while nobody waits; 0 for never. `keep_stale`: while a refresh fails, the last good copy goes on deciding (K3); without it all
-    is denied meanwhile. `unreachable_limit`: after so long without an answer the last copy decides, or, with none, all is allowed
-    (H6). A failed fetch is tried again after `retry_min`, doubling up to `retry_max`, or up to `busy_retry_max` after a 503 (H5),
-    and not before `nxdomain_retry` when the name does not exist; a Retry-After is obeyed up to `max_retry_after`.
-    `max_origins` and `max_memory` (octets, about) limit what is remembered; the least recently used rules go first, and are loaded
-    from the store or fetched again when they are needed. A running back-off is never forgotten: it takes about 1.7 kB, and only
-    `max_origins` limits how many there are. At least half of `max_memory` stays for rules.
+    A running back-off is never forgotten, whatever the limits.
+
+        >>> RobotsPolicy(default_ttl=3_600.0).default_ttl
+        3600.0
+
+    Attributes:
+        dialect: how the file is read.
+        denied_statuses: 4xx responses that count as a server error instead of "no restriction" (H4), beyond those of the dialect.
+        allowed_statuses: statuses without a meaning for robots.txt that count as "no restriction" (206, 304, 407, 600, FTP's 530;
+            not 5xx of HTTP).
+        retry_once_statuses: statuses that are requested once more, since they concern the request and not the file.
+        deny_bad_redirects: whether a redirect without a valid target is unreachable. If false, it counts as a 404.
+        infer_missing: whether to probe a site that responds 5xx for robots.txt: request a page that cannot exist, and the front
+            page. If the first is 5xx and the second 2xx, the site has no robots.txt (H7).
+        default_ttl: how long a response is fresh (K1).
+        min_ttl: the lower bound of a max-age (K2).
+        max_ttl: the upper bound of a max-age (K2).
+        refresh_ahead: the last share of the lifetime in which a request triggers a refresh in the background; 0 for none.
+        keep_stale: whether the last good copy decides while a refresh fails (K3). If false, everything is disallowed meanwhile.
+        unreachable_limit: after this long without a response the last copy decides, or all is allowed if there is none (H6).
+        retry_min: the delay after the first failed fetch; it doubles with each failure (H5).
+        retry_max: the upper bound of this delay.
+        busy_retry_max: its upper bound after a 503.
+        nxdomain_retry: its lower bound if the name does not exist.
+        max_retry_after: the upper bound of a Retry-After.
+        max_origins: the limit of origins in memory. The least recently used rules are dropped first, and are loaded from the store
+            or fetched again when needed.
+        max_memory: the limit of octets in memory, approximately.
+
+    Raises:
+        InvalidOption: if a value is outside of its limits.
     """
 
     dialect: Dialect = RFC9309
@@ -125,7 +142,7 @@ def _networks(option: str, values: Sequence[str]) -> tuple[Network, ...]:
 
 
 def _http_url(option: str, url: str) -> None:
-    """Refuse what is no URL of an HTTP server; the error shows no credentials."""
+    """Raise InvalidOption if this is no URL of an HTTP server. The message shows no credentials."""
     try:
         spoken = Origin.of(url).scheme in {"http", "https"}
     except (InvalidURL, TypeError) as error:
@@ -138,18 +155,32 @@ def _http_url(option: str, url: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchPolicy:
-    """How robots.txt is asked for.
+    """How robots.txt is fetched.
 
-    `timeout`: seconds on the network for the whole fetch with its redirects (waiting for a turn does not count).
-    `max_redirects`: hops followed (H2). `max_bytes`: octets of the decoded body that count (H9). `allow_private`: whether
-    addresses that are not public may be dialled, but for link-local ones, clouds' metadata services, and private IPv4 addresses
-    inside IPv6 ones; `allowed_networks` and `denied_networks` (CIDR) say so for some, and a
-    denied network wins. `nameservers`: asked instead of the system's, as "address" or "address:port".
-    `connections`: robots fetches on the network at one time. `allow_downgrade`: whether a redirect from https to http or ftp is
-    followed. `first_location`: of several Location fields the first counts; without it, several that differ are no answer.
-    `transfer_codings`: those that are read. `junk_after_gzip`: what follows a whole gzip stream is passed over; without it the body
-    is corrupt. `ca_file`: a PEM file of authorities that are trusted beside the system's. `proxy`: the URL of an HTTP proxy, which
-    then sees all and decides where names lead; the environment's proxies are never used.
+        >>> FetchPolicy(timeout=10.0, max_redirects=3).max_redirects
+        3
+
+    Attributes:
+        timeout: seconds on the network for the whole fetch, redirects included. Waiting for a turn does not count.
+        max_redirects: redirects that are followed (H2).
+        max_bytes: octets of the decoded body that count (H9).
+        allow_private: whether private addresses are permitted. Link-local addresses, metadata services of clouds, and private IPv4
+            addresses inside IPv6 addresses stay blocked.
+        allowed_networks: networks (CIDR) that are permitted.
+        denied_networks: networks (CIDR) that are blocked, permitted or not.
+        nameservers: used instead of the system's, as "address" or "address:port".
+        connections: the limit of concurrent robots fetches.
+        allow_downgrade: whether a redirect from https to http or ftp is followed.
+        first_location: whether the first of several Location fields counts. If false, several that differ are an error.
+        transfer_codings: the transfer codings that are supported.
+        junk_after_gzip: whether octets after a whole gzip stream are ignored. If false, the body is corrupt.
+        ca_file: a PEM file of authorities that are trusted beside the system's.
+        proxy: the URL of an HTTP proxy, which then sees all requests and resolves names. The environment's proxies are never used.
+        allowed: `allowed_networks`, parsed.
+        denied: `denied_networks`, parsed.
+
+    Raises:
+        InvalidOption: if a value is outside of its limits.
     """
 
     timeout: float = 30.0

@@ -7,7 +7,7 @@ from polite.robots.structured_fields import Item, Malformed, Token, parse_dictio
 
 _YES_NO = {"y": True, "n": False}
 _SIGNALS = {"yes": True, "no": False}
-# The levels of `use`. A level that is not known here might be stricter than all of them.
+# The levels of `use`. An unknown level might be stricter than all of them.
 _STRICTNESS = {"full": 1, "reference": 2, "immediate": 3}
 _UNKNOWN_LEVEL = 4
 
@@ -15,8 +15,8 @@ _UNKNOWN_LEVEL = 4
 def usage(text: str) -> dict[str, bool]:
     """Return the yes and no of `train-ai=n, search=y` (draft-ietf-aipref-vocab, 6).
 
-    The text must be a dictionary of structured fields (RFC 9651); all of any other text is ignored. Values other than y
-    and n are ignored, and so are parameters. If a category is named twice, the last value counts.
+    The text must be a dictionary of structured fields (RFC 9651); any other text is ignored as a whole. Values other
+    than y and n are ignored, and so are parameters. If a category is named twice, the last value counts.
     """
     try:
         members = parse_dictionary(text)
@@ -30,12 +30,15 @@ def usage(text: str) -> dict[str, bool]:
 
 
 def signals(text: str) -> dict[str, bool]:
-    """Return the yes and no of `search=yes, ai-train=no` (Content Signals policy). Case is ignored; a malformed pair is skipped."""
+    """Return the yes and no of `search=yes, ai-train=no` (Content Signals policy).
+
+    Case is ignored; a malformed pair is skipped.
+    """
     return strictest({name: _SIGNALS[value]} for name, value in _pairs(text) if value in _SIGNALS)
 
 
 def values(text: str) -> dict[str, str]:
-    """Return the other values of a Content-Signal line, such as the `reference` of `use=reference`, in lower case."""
+    """Return the other values of a Content-Signal line, such as `use=reference`, in lower case."""
     return strictest_values({name: value} for name, value in _pairs(text) if value and value not in _SIGNALS)
 
 
@@ -47,7 +50,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def strictest(statements: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
-    """Of several statements a single no is enough (draft-ietf-aipref-vocab, 5.1)."""
+    """Merge statements: a single no is enough (draft-ietf-aipref-vocab, 5.1)."""
     merged: dict[str, bool] = {}
     for statement in statements:
         for name, allowed in statement.items():
@@ -56,7 +59,10 @@ def strictest(statements: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
 
 
 def strictest_values(statements: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """Merge statements. Of `use`, immediate is stricter than reference, and reference than full; else the first value stays."""
+    """Merge statements: the strictest value of `use`, and the first value of any other key.
+
+    Of `use`, immediate is stricter than reference, and reference than full.
+    """
     merged: dict[str, str] = {}
     for statement in statements:
         for name, value in statement.items():

@@ -1,10 +1,18 @@
-"""Why a decision or a robots fetch came out as it did: one enum, to switch on instead of parsing messages."""
+"""Reason: why a decision or a robots fetch had its result, as one enum."""
 
 from enum import Enum
 
 
 class Reason(Enum):
-    """The reason of a `Decision`, or of what a robots fetch came to. The value is a sentence's worth of explanation."""
+    """The reason of a `Decision` or of the result of a robots fetch.
+
+    The value explains it in words.
+
+        >>> Reason.NO_RULE.value
+        'no rule of the group matches'
+        >>> Reason.TIMEOUT.option
+        'FetchPolicy.timeout'
+    """
 
     # What decided about a path.
     RULE = "a rule of the file matches"
@@ -15,7 +23,7 @@ class Reason(Enum):
     UNREACHABLE = "robots.txt is unreachable, so every URL is disallowed for now (RFC 9309, 2.3.1.4)"
     UNREACHABLE_TOO_LONG = "robots.txt has been unreachable for longer than the policy's limit"
 
-    # What a robots fetch came to: an answer.
+    # The result of a robots fetch: a response.
     OK = "the server answered with a file"
     CLIENT_ERROR = "the server answered 4xx"
     SERVER_ERROR = "the server answered 5xx"
@@ -52,7 +60,7 @@ class Reason(Enum):
     TLS_PROTOCOL = "client and server have no TLS version or cipher in common"
     TLS_FAILURE = "the TLS handshake failed"
 
-    # An answer that nobody can rely on.
+    # An unreliable response.
     CONNECTION_LOST = "the connection was closed before the response was complete"
     TIMEOUT = "the fetch did not finish before its deadline"
     PROTOCOL_ERROR = "the response violates the protocol"
@@ -68,17 +76,23 @@ class Reason(Enum):
 
     @property
     def option(self) -> str:
-        """The option that changes what this comes to, as "Policy.field"; every failure ends with `unreachable_limit` (H6)."""
+        """The option that changes this result, as "Policy.field".
+
+        The default is `unreachable_limit`, which ends every failure (H6).
+        """
         return _OPTIONS.get(self, "RobotsPolicy.unreachable_limit")
 
     @property
     def hostile(self) -> bool:
-        """Whether somebody tried to lead the crawler where it must not go: worth an alarm, not only a log line."""
+        """Whether it may be an attack on the crawler, which deserves an alert, not only a log line."""
         return self in _HOSTILE
 
     @property
     def may_pass(self) -> bool:
-        """Whether waiting may help. If not, only an option changes what the fetch comes to, and a frontier does not try again."""
+        """Whether waiting may help.
+
+        If not, only an option changes the result, and a frontier does not retry.
+        """
         return self not in _LASTING
 
 
@@ -115,8 +129,8 @@ _OPTIONS = {
 
 _HOSTILE = frozenset({Reason.ADDRESS_REFUSED, Reason.REDIRECT_UNSAFE})
 
-# Decided by an option of ours, not by the network or by the server's state at that moment. All others are tried again: a
-# certificate is renewed, a name is registered, and a server that answers nonsense is repaired.
+# Decided by an option of ours, not by the network or the server's current state. All others are retried: certificates are
+# renewed, names are registered, servers are repaired.
 _LASTING = frozenset(
     {
         Reason.ADDRESS_REFUSED,

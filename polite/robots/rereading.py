@@ -1,4 +1,4 @@
-"""Rereading: what one file says to one agent in dialect after dialect. What two dialects read alike is read once."""
+"""Rereading: what a file says to one agent in many dialects; equal readings are read once."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,8 +10,8 @@ from polite.robots.matching.ranking import Reading
 from polite.robots.rules import RuleSet
 from polite.robots.sections import Sections
 
-# Fields that change how paths compare, which groups an agent chooses, and the text that is read: none of them changes
-# where a given text is cut. A field that is missing here costs time and changes no result.
+# Fields that change how paths compare, which groups bind an agent, and the text that is read. None of them changes where a given
+# text is cut. A field that is missing here costs time and changes no result.
 _COMPARE = {
     "decodes_unreserved",
     "excluded_equal_escapes",
@@ -29,10 +29,15 @@ _SAME_CUT = {field: getattr(RFC9309, field) for field in sorted(_COMPARE | _CHOO
 
 
 class Rereading:
-    """Remembers the sections of each text, the rules of each choice of groups, and the verdict of each reading of them."""
+    """Caches the sections of each text, the rules of each selection of groups, and each verdict."""
 
     def __init__(self, text: Callable[[Dialect], str], agent: UserAgent) -> None:
-        """`text`: gives the text of all lines that count in a dialect."""
+        """Start without cached results.
+
+        Args:
+            text: returns the text of all lines that count in a dialect.
+            agent: the agent.
+        """
         self._text = text
         self._agent = agent
         self._sections: dict[tuple[str, Dialect], Sections] = {}

@@ -1,4 +1,4 @@
-"""The rules that bind one crawler, and what they decide about a path."""
+"""RuleSet: the rules that bind one crawler, and what they decide about a path."""
 
 from array import array
 from collections.abc import Sequence
@@ -26,18 +26,18 @@ from polite.robots.pace_fields import slowest
 from polite.robots.reason import Reason
 
 _NO_MARKS = array("I")
-# Steps that a quick question takes at most; 0.35 ns each.
+# The upper bound of steps of a quick question; 0.35 ns each.
 _QUICK = 1_750_000
-# What a rule may take for each octet of a path: one with wildcards, and one of which nothing is known.
+# Steps of a rule for each octet of a path: of one with wildcards, and of one that was not parsed yet.
 _STEPS_OF_A_RULE = 6
 _STEPS_OF_ANY_RULE = 66
 
-# What may be tried one by one within a few milliseconds: rules, their octets, and steps.
+# Limits for trying rules one by one within a few milliseconds: rules, their octets, and steps.
 _MOST_TRIED = 1_000
 _MOST_TEXT = 50_000
 _MOST_STEPS = 16 * _QUICK
 
-# What sets of rules were measured to take once asked (tests/robots/test_memory.py), and a little more.
+# Memory that rule sets were measured to take once used (tests/robots/test_memory.py), plus a margin.
 _OCTETS_OF_A_SET = 1_000
 _OCTETS_WITHOUT_FILE = 400
 _OCTETS_OF_A_RULE = 140
@@ -47,13 +47,26 @@ _OCTETS_OF_AN_OCTET = 6
 
 
 class RuleSet:
-    """The rules of the groups that bind one crawler, and what those groups ask about pace. Not to be changed.
+    """The rules of the groups that bind one crawler, and the pace that these groups request.
 
-    `group`: the name under which the crawler was found, "*", or None. `crawl_delay`: seconds, or None.
-    `access` and `cause`: what a robots fetch came to, when that alone allows or denies everything.
-    `quick_length`: a question about a path of so many octets takes about 0.6 ms at most, whatever rules and path hold; a longer
-    path takes longer in proportion. It is exact after `prepare`, and lower before; `sys.maxsize` if no rule's cost grows with the
-    path, and for rule sets without rules.
+    Immutable.
+
+        >>> from polite import parse
+        >>> rules = parse("User-agent: *\\nDisallow: /*?sort=\\nCrawl-delay: 2").rules_for("ExampleBot")
+        >>> rules.allows("/list?sort=up"), rules.allows("/list"), rules.crawl_delay
+        (False, True, 2.0)
+
+    Attributes:
+        group: the name under which the crawler was found, "*", or None.
+        dialect: how the rules are read.
+        crawl_delay: seconds, or None.
+        request_rates: the rates of the groups.
+        visit_time: the hours at which the site may be visited, or None.
+        access: the result of a robots fetch that alone allows or denies everything, or None.
+        cause: the reason of that result, or None.
+        quick_length: a question about a path of up to this many octets takes about 0.6 ms at most, whatever rules and path contain.
+            A longer path takes longer in proportion. Exact after `prepare`, and lower before; `sys.maxsize` if no rule's cost
+            grows with the path.
     """
 
     __slots__ = (
@@ -93,7 +106,17 @@ class RuleSet:
         request_rates: tuple[RequestRate, ...] = (),
         visit_time: VisitTime | None = None,
     ) -> None:
-        """`paths`: one for each rule, a character per octet. `marks`: for each its line, doubled, plus one if it allows."""
+        """Hold rules that were read.
+
+        Args:
+            paths: one for each rule, one character per octet.
+            marks: for each rule its line, doubled, plus one if it allows.
+            group: the name under which the crawler was found.
+            dialect: how the rules are read.
+            crawl_delay: seconds, or None.
+            request_rates: the rates of the groups.
+            visit_time: the hours of the groups.
+        """
         self.group = group
         self.dialect = dialect
         self.crawl_delay = crawl_delay
@@ -101,17 +124,17 @@ class RuleSet:
         self.visit_time = visit_time
         self.access: FetchResult | None = None
         self.cause: Reason | None = None
-        # A tuple of texts is nothing that the garbage collector visits again and again, as it does a list.
+        # A tuple: the garbage collector does not track tuples of texts.
         self._paths = tuple(paths)
         self._marks = marks
         self._otherwise = True
         self._reason = Reason.NO_GROUP if group is None else Reason.NO_RULE
         self._exempt = "/robots.txt" if dialect.exempts_robots_txt else None
         self._grammar = grammar(dialect)
-        # Until the first question nothing is known: a rule may forbid any path.
+        # Until the first question, any rule may forbid any path.
         self._install(NOT_BUILT if paths else ALL_ALLOWED)
         self._index: RuleIndex | None = None
-        # Whether no rule allows anything: then it matters that one matches, and not which. Known with the build_prefilter.
+        # Whether there is no Allow. Then any match decides, whichever rule it is. Set with the prefilter.
         self._only_disallows = False
         self.quick_length = _QUICK // (_STEPS_OF_ANY_RULE * len(paths)) + 1 if paths else maxsize
         self._order: Sequence[int] = ()
@@ -127,7 +150,10 @@ class RuleSet:
         cause: Reason | None = None,
         dialect: Dialect = RFC9309,
     ) -> "RuleSet":
-        """All is allowed because of what a robots fetch came to; `cause` is the access's reason if not given."""
+        """Return rules that allow everything because of the result of a robots fetch.
+
+        `cause` defaults to the result's reason.
+        """
         return cls._without_file(reason, access, cause, dialect, allowed=True)
 
     @classmethod
@@ -139,7 +165,7 @@ class RuleSet:
         cause: Reason | None = None,
         dialect: Dialect = RFC9309,
     ) -> "RuleSet":
-        """All is denied but /robots.txt, where the dialect exempts it."""
+        """Return rules that deny everything but /robots.txt, if the dialect exempts that."""
         return cls._without_file(reason, access, cause, dialect, allowed=False)
 
     @classmethod
@@ -161,28 +187,31 @@ class RuleSet:
         return rules
 
     def __len__(self) -> int:
-        """How many rules there are, those without a path too."""
+        """Return the number of rules, those without a path included."""
         return len(self._paths)
 
     def __bool__(self) -> bool:
         return True
 
     def read_as(self, dialect: Dialect) -> "RuleSet":
-        """The same rules, compared with paths as another dialect does."""
+        """Return the same rules, compared with paths as another dialect does."""
         return RuleSet(self._paths, self._marks, group=self.group, dialect=dialect)
 
     @property
     def content(self) -> tuple[tuple[str, ...], list[int]]:
-        """The rules' paths, and for each 1 if it allows, else 0, in the order of the file. Line numbers are left out."""
+        """The rules' paths, and for each 1 if it allows, else 0, in the order of the file.
+
+        Line numbers are left out.
+        """
         return self._paths, [mark & 1 for mark in self._marks]
 
     def repeats(self, other: "RuleSet") -> bool:
-        """Whether both hold the same rules in the same order, on whatever lines. Then they decide alike."""
+        """Return whether both have the same rules in the same order. Then both decide alike."""
         return self.content == other.content
 
     @property
     def memory(self) -> int:
-        """About how many octets this takes once it has been asked, what is made for questions included; rather too many."""
+        """The approximate octets in memory once it was used, caches included. Rather too high."""
         if self._memory == 0 and self.access is not None:
             self._memory = _OCTETS_WITHOUT_FILE
         elif self._memory == 0:
@@ -195,17 +224,20 @@ class RuleSet:
 
     @property
     def request_rate(self) -> RequestRate | None:
-        """The slowest of the file's Request-rates, whatever its window; `request_rates` has all."""
+        """The slowest Request-rate, at whatever hours it applies. `request_rates` has all."""
         return slowest(self.request_rates)
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules in the order of the file; those without a path too, which decide nothing (M2)."""
+        """The rules in the order of the file. Rules without a path decide nothing (M2)."""
         return tuple(map(self._rule, range(len(self._paths))))
 
     def allows(self, path: str) -> bool:
-        """Whether a path, with its query and starting with "/", may be fetched. Else raises InvalidURL."""
-        # What `_normal` does, without its call: this is asked for each page of a crawl.
+        """Return whether a path with query may be fetched.
+
+        Raises InvalidURL unless it starts with "/".
+        """
+        # Hot path: inlines `_normal`. This is called for each page of a crawl.
         if path[:1] != "/":
             raise InvalidURL(path, 'a path starts with "/"', 0)
         if "%" in path or "#" in path or not path.isascii():
@@ -218,7 +250,7 @@ class RuleSet:
         return True
 
     def decide(self, path: str) -> Decision:
-        """The same, with its reasons."""
+        """Decide about a path with query. Raises InvalidURL unless it starts with "/"."""
         normal = self._normal(path)
         if normal == self._exempt:
             return _decision(Decision, (path, True, Reason.ROBOTS_PATH, None, self))
@@ -230,7 +262,7 @@ class RuleSet:
         return _decision(Decision, (path, rule[0], Reason.RULE, rule, self))
 
     def prepare(self) -> "RuleSet":
-        """Make now what the first question would make; for a large file that takes a while. Gives back itself."""
+        """Build now what the first question would build; slow for a large file. Returns itself."""
         if self._starts is NOT_BUILT.starts:
             self._install(self._build_prefilter())
         if self._paths:
@@ -238,35 +270,35 @@ class RuleSet:
         return self
 
     def allows_once(self, path: str) -> bool:
-        """Return what `allows` returns, without making an index: quicker for a few questions, slower for many."""
+        """Return what `allows` returns, without an index: faster for a few questions only."""
         if self._normal(path) == self._exempt:
             return True
         best = next(iter(self._matching(path)), None)
         return self._otherwise if best is None else best.precedence & 1 == 1
 
     def reading(self, path: str) -> tuple[Reading, bool]:
-        """Return all that the verdict about a path depends on; where it is equal, so is what `allows` returns."""
+        """Return all that the verdict about a path depends on. Equal readings have equal verdicts."""
         normal = self._normal(path)
         folders = self.dialect.index_is_folder
         read = reading(self._paths, self._marks, self._grammar, normal, folders=folders)
         return read, normal == self._exempt
 
     def matching(self, path: str) -> tuple[Rule, ...]:
-        """All rules that match a path, best first."""
+        """Return all rules that match a path, the strongest first."""
         return tuple(dict.fromkeys(self._rule(match.place) for match in self._matching(path)))
 
     def undefined(self, path: str) -> bool:
-        """Whether only the order of a wildcard rule, which is undefined, decides between the rules that match.
+        """Return whether the verdict depends on the undefined order of a wildcard rule (P3).
 
-        The others have an order; a wildcard rule that opposes their verdict makes it uncertain, as do two
-        opposed wildcard rules alone (P3). Where ties are defined, those are certain (P2). Tries each rule.
+        Rules without wildcards have an order. A wildcard rule that opposes their verdict makes it uncertain; so do two
+        opposed wildcard rules alone. If the dialect defines ties, a tie is certain (P2). Tries each rule.
         """
         return self._conflict(path) is not None
 
     def conflict(self, path: str) -> Rule | None:
-        """Return the strongest rule against the verdict about a path, if that is `undefined`; else None.
+        """Return the strongest rule against the verdict if that is `undefined`, else None.
 
-        None, too, if that would take more than a few milliseconds to find out: for many or long rules, or a long path.
+        Also None if finding it would take more than a few milliseconds: for many or long rules, or a long path.
         """
         if len(self._paths) > _MOST_TRIED or sum(map(len, self._paths)) > _MOST_TEXT:
             return None
@@ -300,7 +332,7 @@ class RuleSet:
         return path
 
     def _allows_by_index(self, path: str) -> bool:
-        """Whether a path in normal form may be fetched that the build_prefilter did not let pass."""
+        """Decide about a path in normal form that the prefilter did not pass."""
         if path == self._exempt:
             return True
         if self._starts is NOT_BUILT.starts:
@@ -310,7 +342,7 @@ class RuleSet:
         return self._otherwise if rank == index.none else self._marks[self._order[rank]] & 1 == 1
 
     def _allows_first(self, path: str) -> bool:
-        """The answer to the first question; many files are read and never asked."""
+        """Build the prefilter, then answer. Many files are read and never asked."""
         self._install(self._build_prefilter())
         passes = not path.startswith(self._starts) and not any(
             shape_matches(shape, path) for _, shape in self._shapes
@@ -318,7 +350,7 @@ class RuleSet:
         return passes or (not self._certain and self._allows_by_index(path))
 
     def _install(self, made: Prefilter) -> None:
-        # In this order: another thread may read what a first question puts, and `_starts` says whether there was one.
+        # In this order: another thread may read these, and `_starts` tells whether the prefilter was built.
         self._shapes = made.shapes
         self._starts = made.starts
         self._certain = made.certain
@@ -338,12 +370,12 @@ class RuleSet:
         return made
 
     def _limit_quick_length(self, steps: int) -> None:
-        """`steps`: for each octet of a path, at most."""
+        """Set `quick_length`. `steps`: the upper bound for each octet of a path."""
         self.quick_length = _QUICK // steps + 1 if steps else maxsize
 
     def _indexed(self) -> RuleIndex:
         texts, places, _ = self._ranked()
-        # What stands twice is decided by the first.
+        # Of equal rules the first one decides.
         strongest = dict(zip(reversed(texts), reversed(places), strict=True))
         ranked = dict.fromkeys(texts)
         self._order = array("I", [strongest[text] for text in ranked])
@@ -359,7 +391,7 @@ class RuleSet:
         return matching(self._paths, self._marks, self._grammar, self._normal(path), folders=folders)
 
     def _rule_of_rank(self, rank: int) -> Rule:
-        """The rule of a rank; each is made once, of the few that ever decide."""
+        """Return the rule of a rank. Cached: only few rules ever decide."""
         rule = self._made.get(rank)
         if rule is None:
             rule = self._made[rank] = self._rule(self._order[rank])

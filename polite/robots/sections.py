@@ -1,4 +1,4 @@
-"""Sections: where the user-agent lines of a file stand, and the rules and paces that stand below them."""
+"""Sections: a file cut at its user-agent lines, and the rules between them."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
@@ -9,16 +9,22 @@ from polite.robots.lines import WHITE, Field, Fields, fields_of
 
 _RULES = frozenset({Field.ALLOW, Field.DISALLOW})
 _PACES = frozenset({Field.CRAWL_DELAY, Field.REQUEST_RATE, Field.VISIT_TIME})
-# What stands in no group, and ends none (G6); a line without a field says nothing.
+# Fields that belong to no group and end none (G6). A line without a field has no effect.
 _APART = frozenset({Field.SITEMAP, Field.HOST, Field.NONE, Field.USER_AGENT})
 
 
-# So many octets are split into rows by one call: other threads, an event loop's among them, wait for it.
+# Octets that one call splits into rows. Other threads, such as an event loop's, wait for that call.
 _AT_A_TIME = 65_536
 
 
 class FieldLine(NamedTuple):
-    """A line of one field: where it starts in the file's text, where it ends, and its value, a character per octet."""
+    """A line of one field.
+
+    Attributes:
+        start: the position in the file's text where the line starts.
+        end: where it ends.
+        value: one character per octet.
+    """
 
     start: int
     end: int
@@ -26,8 +32,12 @@ class FieldLine(NamedTuple):
 
 
 class GroupLines(NamedTuple):
-    """What stands below a group's user-agent lines: the rules' paths, for each its line doubled plus one for an Allow,
-    and Crawl-delay, Request-rate and Visit-time as field and value. Texts have one character per octet.
+    """The lines below a group's user-agent lines. Texts have one character per octet.
+
+    Attributes:
+        paths: the rules' paths.
+        marks: for each rule its line, doubled, plus one for an Allow.
+        paces: Crawl-delay, Request-rate and Visit-time as (field, value).
     """
 
     paths: list[str]
@@ -36,9 +46,10 @@ class GroupLines(NamedTuple):
 
 
 class Sections:
-    """A file cut at its user-agent lines, and only there: what stands between is read when somebody is bound by it.
+    """A file that is cut at its user-agent lines only.
 
-    Most of a file's groups are for other crawlers, and many a large "file" is a page of HTML.
+    The lines between are read if an agent is bound by them. Most of a file's groups are for other crawlers, and many a
+    large "file" is a page of HTML.
     """
 
     def __init__(self, text: str, dialect: Dialect) -> None:
@@ -48,7 +59,10 @@ class Sections:
         self.agents = list(field_lines(text, Field.USER_AGENT, self._fields))
 
     def groups(self, of: Iterable[int]) -> Iterator[range]:
-        """The groups that hold these user-agent lines (their places, in order), each as the places of its lines."""
+        """Iterate over the groups that contain these user-agent lines (positions, ascending).
+
+        Each group is the range of its user-agent lines.
+        """
         stop = 0
         for place in of:
             if place < stop:
@@ -62,14 +76,14 @@ class Sections:
             yield range(start, stop)
 
     def below(self, groups: Iterable[range]) -> GroupLines:
-        """What these groups say, together; they come in the order of the file."""
+        """Read the lines of these groups, merged. The groups must be in the order of the file."""
         together = GroupLines([], array("I"), [])
         for _ in self._read(groups, lambda: together):
             pass
         return together
 
     def each_below(self, groups: Iterable[range]) -> Iterator[GroupLines]:
-        """What each of these groups says; they come in the order of the file."""
+        """Read the lines of each of these groups, which must be in the order of the file."""
         return self._read(groups, lambda: GroupLines([], array("I"), []))
 
     def _read(self, groups: Iterable[range], into: Callable[[], GroupLines]) -> Iterator[GroupLines]:
@@ -90,7 +104,7 @@ class Sections:
             yield below
 
     def numbers(self) -> list[int]:
-        """The line of each user-agent line, 1-based."""
+        """Return the number of each user-agent line, 1-based."""
         found: list[int] = []
         number, counted = 1, 0
         for start, _, _ in self.agents:
@@ -103,7 +117,7 @@ class Sections:
         return self.agents[place].start if place < len(self.agents) else len(self._text)
 
     def _separated(self, place: int) -> bool:
-        """Whether the user-agent line behind this one starts another group (G1, G2)."""
+        """Return whether the next user-agent line starts another group (G1, G2)."""
         start, stop = self.agents[place].end + 1, self.agents[place + 1].start - 1
         if start > stop:
             return False
@@ -121,7 +135,7 @@ class Sections:
         return field in _RULES or (self._dialect.any_field_ends_agents and field not in _APART)
 
     def _blank_before(self, stop: int) -> bool:
-        """Whether the last line before, but for comments, is a blank one."""
+        """Return whether the last line before this position that is no comment is blank."""
         text = self._text
         while True:
             start = text.rfind("\n", 0, stop) + 1
@@ -132,9 +146,12 @@ class Sections:
 
 
 def field_lines(text: str, of: Field, fields: Fields) -> Iterator[FieldLine]:
-    """Every line of a field, user-agent, Sitemap or Host. Its names start alike, and nothing looks for a text as fast as `find`."""
+    """Iterate over every line of a field: user-agent, Sitemap or Host.
+
+    All names of these fields start alike, and no search is faster than `find`.
+    """
     start_of_field, names = fields.starts[of]
-    # Octets, since lower() of a text knows more letters than ASCII has.
+    # Octets, since lower() of a str changes letters outside ASCII, too.
     lower = text.encode("latin-1").lower()
     at = lower.find(start_of_field)
     while at >= 0:
@@ -144,7 +161,7 @@ def field_lines(text: str, of: Field, fields: Fields) -> Iterator[FieldLine]:
         if lower.startswith(names, at) and (start == at or not text[start:at].strip(WHITE)):
             field, value = fields.read(text[at:end])
             if field is of:
-                # What a NamedTuple makes of its arguments, without its call: a file may have a thousand.
+                # Hot path: inlines the constructor of the NamedTuple; a file may have a thousand lines.
                 yield _field_line(FieldLine, (start, end, value))
         at = lower.find(start_of_field, end + 1)
 
@@ -153,7 +170,7 @@ _field_line = tuple.__new__
 
 
 def _read(text: str, number: int, fields: Fields, dialect: Dialect, below: GroupLines) -> None:
-    """Add what the rows of the text say to `below`; the first has this number."""
+    """Add the rules and paces of the text to `below`. `number`: the number of the first row."""
     paths, marks, paces = below
     found: list[int] = []
     disallow, allow, none = Field.DISALLOW, Field.ALLOW, Field.NONE

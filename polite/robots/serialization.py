@@ -1,4 +1,4 @@
-"""The compact form of a file and its dialect's name: for stores, and to cross process borders."""
+"""The compact form of a file and its dialect's name, for stores and other processes."""
 
 import zlib
 from dataclasses import dataclass
@@ -6,27 +6,35 @@ from dataclasses import dataclass
 from polite.errors import InvalidOption, PoliteError
 from polite.robots.dialect import Dialect, dialect
 
-# Marks the form and its version: "P", "R", and one octet that a later form counts up.
+# The form and its version: "P", "R", and one octet for the version.
 _MARK = b"PR\x01"
 _CHECKSUM = 4
 
 
 class CorruptRobots(PoliteError, ValueError):
-    """Octets that are no compact form of a robots.txt: cut short, changed, or of another version."""
+    """Octets that are no compact form of a robots.txt: cut short, changed, or another version.
+
+    >>> from polite import Robots
+    >>> Robots.from_bytes(b"User-agent: *")
+    Traceback (most recent call last):
+    ...
+    polite.robots.serialization.CorruptRobots: the compact form of a robots.txt starts with b'PR\\x01', not with b'Use'
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A file's octets and how they are to be read."""
+    """A file's octets and the dialect to read them in."""
 
     body: bytes
     dialect: Dialect
 
 
 def pack(body: bytes, spoken: Dialect) -> bytes:
-    """Mark, CRC-32 of the rest, length of the dialect's name, name, and the body as zlib has it.
+    """Return the compact form.
 
-    A dialect of your own travels as an empty name, and is given again to `unpack`.
+    It is a mark, a CRC-32 of the rest, the dialect's name with its length, and the body (zlib). A dialect of your own
+    is stored as an empty name, and must be given to `unpack`.
     """
     name = _name(spoken).encode()
     rest = bytes([len(name)]) + name + zlib.compress(body)
@@ -34,10 +42,15 @@ def pack(body: bytes, spoken: Dialect) -> bytes:
 
 
 def unpack(packed: bytes, own: Dialect | None = None) -> Packed:
-    """What `pack` packed; `own` is read in instead of the dialect that it names. Raises CorruptRobots and InvalidOption."""
+    """Undo `pack`. `own`: the dialect to use instead of the stored one.
+
+    Raises CorruptRobots and InvalidOption.
+    """
     head, rest = packed[: len(_MARK) + _CHECKSUM], packed[len(_MARK) + _CHECKSUM :]
     if not head.startswith(_MARK):
-        raise CorruptRobots(f"{head[: len(_MARK)]!r} is not how the compact form of a robots.txt starts")
+        raise CorruptRobots(
+            f"the compact form of a robots.txt starts with {_MARK!r}, not with {head[: len(_MARK)]!r}"
+        )
     if not rest or zlib.crc32(rest).to_bytes(_CHECKSUM, "big") != head[len(_MARK) :]:
         raise CorruptRobots(
             f"the compact form of a robots.txt was cut short or changed ({len(packed)} octets)"
@@ -56,7 +69,9 @@ def _name(spoken: Dialect) -> str:
 
 def _named(name: bytes) -> Dialect:
     if not name:
-        raise InvalidOption("dialect=None: this robots.txt was read in a dialect of your own: give it again")
+        raise InvalidOption(
+            "dialect is missing: this robots.txt was read in a dialect of your own; pass that dialect"
+        )
     try:
         return dialect(name.decode("ascii", "backslashreplace"))
     except InvalidOption as error:
@@ -64,12 +79,12 @@ def _named(name: bytes) -> Dialect:
 
 
 def _inflated(packed_body: bytes, most: int) -> bytes:
-    """The octets that count and one more, whatever they say of themselves."""
+    """Inflate up to one octet more than the limit, whatever the data claim."""
     inflater = zlib.decompressobj()
     try:
         body = inflater.decompress(packed_body, most + 1)
     except zlib.error as error:
         raise CorruptRobots(f"the compact form of a robots.txt does not inflate: {error}") from error
     if len(body) <= most and (not inflater.eof or inflater.unused_data):
-        raise CorruptRobots("the compact form of a robots.txt ends before its end, or goes on after it")
+        raise CorruptRobots("the compact form of a robots.txt is incomplete, or has octets after its end")
     return body

@@ -1,4 +1,4 @@
-"""Signals: what a file says about the use of what is fetched, per agent and path, and its licences and idle parameters."""
+"""Signals: what a file states about the use of its pages: preferences, licences, parameters."""
 
 import re
 from bisect import bisect_left
@@ -29,13 +29,19 @@ _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What a site says about the use of what it serves at one path.
+    """What a site states about the use of what it serves at one path.
 
     Signals are no permission to fetch. Call `decide` first: a path that may not be fetched has no preferences.
 
+        >>> from polite import parse
+        >>> robots = parse("User-agent: *\\nContent-Signal: search=yes, ai-train=no")
+        >>> signals = robots.signals("ExampleBot", "https://example.com/a")
+        >>> signals.search, signals.ai_train, signals.ai_input
+        (True, False, None)
+
     Attributes:
         content_signal: the yes and no of Content-Signal (Content Signals policy): `search`, `ai-input`, `ai-train`.
-            A missing key means that nothing was said.
+            A missing key means that nothing was stated.
         content_usage: the yes and no of Content-Usage (IETF AI Preferences, a draft): `train-ai`, `search`.
         content_signal_values: the other values of Content-Signal, in lower case, such as `{"use": "reference"}`.
     """
@@ -46,25 +52,25 @@ class Signals:
 
     @property
     def search(self) -> bool | None:
-        """Whether a search index may be built of it and links to it be shown, by Content-Signal."""
+        """Whether the page may be in a search index with a link to it, by Content-Signal."""
         return self.content_signal.get("search")
 
     @property
     def ai_input(self) -> bool | None:
-        """Whether it may be put into a model that answers somebody, by Content-Signal."""
+        """Whether the page may be input of a model that generates an answer, by Content-Signal."""
         return self.content_signal.get("ai-input")
 
     @property
     def ai_train(self) -> bool | None:
-        """Whether models may be trained with it, by Content-Signal."""
+        """Whether models may be trained with the page, by Content-Signal."""
         return self.content_signal.get("ai-train")
 
     @property
     def use(self) -> str | None:
-        """How far it may be reused, by Content-Signal: "immediate", "reference" or "full".
+        """How far the page may be reused, by Content-Signal: "immediate", "reference" or "full".
 
-        The first means that nothing is stored, the second that it may be indexed, excerpted and linked to. A level that
-        polite does not know is returned as it is. Treat it as the strictest.
+        "immediate" means that nothing is stored, "reference" that it may be indexed, excerpted and linked to. An unknown
+        level is returned as it is. Treat it as the strictest.
         """
         return self.content_signal_values.get("use")
 
@@ -88,9 +94,18 @@ class Statement(NamedTuple):
 
 
 class CleanParam(NamedTuple):
-    """One Clean-param line: query parameters that change nothing in what is served at paths that start with `path`.
+    """One Clean-param line: query parameters that do not change what is served.
 
-    `path` is None where the line names none. A convention of Yandex, tied to no agent.
+    A convention of Yandex. It applies to all agents.
+
+        >>> from polite import parse
+        >>> parse("Clean-param: ref&utm_source /shop/").clean_params
+        (CleanParam(parameters=('ref', 'utm_source'), path='/shop/', line=1),)
+
+    Attributes:
+        parameters: the names of the parameters.
+        path: the start of the paths it applies to, or None if the line names none.
+        line: the number of the line, 1-based.
     """
 
     parameters: tuple[str, ...]
@@ -99,10 +114,18 @@ class CleanParam(NamedTuple):
 
 
 class SignalSet:
-    """What the groups that bind one agent say, to be asked for any path. Not to be changed.
+    """The signals of the groups that bind one agent, for any path. Immutable.
 
-    `statements` in the order of the file. The longest path that matches counts, and of equally long ones the strictest;
-    Content-Signal and Content-Usage do not know each other (draft-ietf-aipref-attach, 3.1).
+    The longest matching path decides; of equally long ones, the strictest. Content-Signal and Content-Usage are
+    independent (draft-ietf-aipref-attach, 3.1).
+
+        >>> from polite import parse
+        >>> signals = parse("User-agent: *\\nContent-Usage: /news/ train-ai=n").signals_for("ExampleBot")
+        >>> dict(signals.at("/news/today").content_usage), dict(signals.at("/about").content_usage)
+        ({'train-ai': False}, {})
+
+    Attributes:
+        statements: the lines, in the order of the file.
     """
 
     __slots__ = ("_grammar", "_ranked", "statements")
@@ -113,7 +136,7 @@ class SignalSet:
         self._ranked = [(self._grammar.pattern(raw), statement) for statement, raw in statements]
 
     def at(self, path: str) -> Signals:
-        """The signals for a path with its query, as `RuleSet.decide` takes it."""
+        """Return the signals for a path with query, as `RuleSet.decide` takes it."""
         normal = self._grammar.path(path)
         matching = [
             (pattern.octets if statement.path else 0, statement)
@@ -136,12 +159,12 @@ def _longest(matching: Collection[tuple[int, Statement]], field: str) -> list[St
 
 @dataclass(frozen=True, slots=True)
 class SiteSignals:
-    """All that one file says of this kind.
+    """All signals of one file.
 
     Attributes:
-        statements: each with its path as it was read, one character per octet.
+        statements: each with its path as read, one character per octet.
         licenses: the absolute URLs of License lines (RSL 1.0), each with the number of its line.
-        clean_params: tied to no group.
+        clean_params: the Clean-param lines.
     """
 
     statements: tuple[tuple[Statement, str], ...]
@@ -149,17 +172,20 @@ class SiteSignals:
     clean_params: tuple[CleanParam, ...]
 
     def of_groups(self, places: "GroupLocator", dialect: Dialect) -> SignalSet:
-        """The statements of the groups that bind an agent; a statement above the first group binds no agent (G3)."""
+        """Return the statements of the groups that bind an agent.
+
+        A statement above the first group binds no agent (G3).
+        """
         return SignalSet([(each, raw) for each, raw in self.statements if places.bind(each.line)], dialect)
 
     def licenses_of(self, places: "GroupLocator") -> tuple[str, ...]:
-        """The licences of those groups; if they name none, those above the first group (RSL 1.0, 4.4.2 and 4.4.3)."""
+        """Return the licences of these groups, else those above the first group (RSL 1.0, 4.4)."""
         own = tuple(url for line, url in self.licenses if places.bind(line))
         return own or tuple(url for line, url in self.licenses if places.above(line))
 
 
 class GroupLocator:
-    """Finds out in which group a line stands."""
+    """Finds the group of a line."""
 
     def __init__(self, sections: Sections, agent: UserAgent, dialect: Dialect) -> None:
         numbers = sections.numbers()
@@ -167,17 +193,17 @@ class GroupLocator:
         self._bound = {numbers[group.start] for group in select_groups(sections, agent, dialect)[1]}
 
     def above(self, line: int) -> bool:
-        """Whether it stands above the first group."""
+        """Return whether the line is above the first group."""
         return bisect_left(self._starts, line) == 0
 
     def bind(self, line: int) -> bool:
-        """Whether it stands in a group that binds the agent."""
+        """Return whether the line is in a group that binds the agent."""
         return not self.above(line) and self._starts[bisect_left(self._starts, line) - 1] in self._bound
 
 
 def site_signals(body: bytes, dialect: Dialect) -> SiteSignals:
-    """All signals of a file. Never raises on content: what says nothing is passed over."""
-    # A page of HTML is full of "fields" that are not known, and most files have none of these.
+    """Return all signals of a file. Never raises on content; lines without meaning are skipped."""
+    # A page of HTML is full of unknown "fields", and most files have no signals.
     unknown = [
         line
         for number, row in enumerate(rows(body, dialect), 1)
@@ -212,7 +238,7 @@ def _statement(line: Line) -> Iterator[tuple[Statement, str]]:
 
 
 def _path_and_text(value: str) -> tuple[str | None, str]:
-    """A value that starts with a path ends it at white space (draft-ietf-aipref-attach, 3.1)."""
+    """Split a value that starts with a path at white space (draft-ietf-aipref-attach, 3.1)."""
     if not value.startswith("/"):
         return None, value
     ends = [end for white in " \t" if (end := value.find(white)) >= 0]
@@ -221,8 +247,8 @@ def _path_and_text(value: str) -> tuple[str | None, str]:
 
 
 def _clean_param(line: Line) -> Iterator[CleanParam]:
-    """`a&b /path`; a path may hold `*`."""
-    # str.split() alone would part at octets of ordinary letters too.
+    """Parse `a&b /path`. A path may contain `*`."""
+    # str.split() alone would also split at octets of ordinary letters.
     names, *path = [readable(word) for word in line.value.replace("\t", " ").split(" ") if word] or [""]
     parameters = tuple(name for name in names.split("&") if name)
     if parameters:

@@ -34,9 +34,9 @@ _ESCAPED_OCTETS = re.compile(r"(?:%[0-9a-f]{2})++")
 _BYTES = re.compile(r":([A-Za-z0-9+/=]*+):")
 _BOOLEAN = re.compile(r"\?([01])")
 _SPACES = re.compile(r" *+")
-# A comma that more follows, or the end.
+# A comma before another member, or the end.
 _COMMA_OR_END = re.compile(r"[ \t]*+(?:(,)[ \t]*+(?!\Z)|\Z)")
-# Each with the parenthesis that ends the list.
+# Each with the closing parenthesis, if it follows.
 _OPENING = re.compile(r"\( *+(\))?+")
 _SPACE_OR_CLOSING = re.compile(r" *+(\))| ++")
 
@@ -47,7 +47,9 @@ _FRACTION_DIGITS = 3
 
 
 class Malformed(ValueError):
-    """A text is no structured field of the type asked for, so that all of it is to be ignored (RFC 9651, 4.2).
+    """A text is no structured field of the expected type, so it must be ignored as a whole.
+
+    RFC 9651, 4.2.
 
     Attributes:
         position: the 0-based index of the character at which parsing failed.
@@ -59,7 +61,7 @@ class Malformed(ValueError):
 
 
 class Token(str):
-    """A short word without quotes, such as `n` (RFC 9651, 3.3.4). Equal to a plain str of the same characters."""
+    """A short word without quotes, such as `n` (RFC 9651, 3.3.4). Equal to the same str."""
 
     __slots__ = ()
 
@@ -71,7 +73,10 @@ class DisplayString(str):
 
 
 class Date(int):
-    """A time in whole seconds since 1970-01-01 UTC (RFC 9651, 3.3.7); up to 15 digits, more than datetime can hold."""
+    """A time in whole seconds since 1970-01-01 UTC (RFC 9651, 3.3.7).
+
+    Up to 15 digits, more than a datetime can represent.
+    """
 
     __slots__ = ()
 
@@ -120,7 +125,7 @@ def parse_list(text: str) -> list[Member]:
 
 
 def parse_dictionary(text: str) -> dict[str, Member]:
-    """Parse a Dictionary (RFC 9651, 4.2.2); of a key given twice the last value counts. Raises Malformed."""
+    """Parse a Dictionary (RFC 9651, 4.2.2); the last value of a key counts. Raises Malformed."""
     members: dict[str, Member] = {}
     _Reader(text).each_member(lambda reader: reader.entry(members))
     return members
@@ -236,7 +241,7 @@ class _Reader:
 
 
 def _decoded(escapes: re.Match[str]) -> str:
-    """Escapes that stand together; characters outside ASCII are whole in them, since all of their octets are escaped."""
+    """Decode adjacent escapes. All octets of a character outside ASCII are escaped together."""
     return bytes.fromhex(escapes[0].replace("%", "")).decode("utf-8")
 
 

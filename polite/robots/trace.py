@@ -1,4 +1,4 @@
-"""DecisionTrace: everything in a file that decided about one path for one agent, as values and as text for people."""
+"""DecisionTrace: everything in a file that led to a decision, as values and as text."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -14,18 +14,26 @@ from polite.robots.matching.pattern import grammar
 from polite.robots.rereading import Rereading
 
 _NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
-# Fields that no verdict about a path depends on: a name, the fetch, and what is only called undefined.
+# Fields without effect on a verdict about a path: the name, the fetch, and what is only called undefined.
 _ELSEWHERE = {"name", "denied_statuses", "forgives_unreachable", "wildcard_conflict"}
 
-# Of more rules nobody reads the rest.
+# Matches that the text lists.
 _MOST_TOLD = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A rule that matches the path, and where its path stands: `column` is 1-based, in characters of the line.
+    """A rule that matches the path, and the position of its path in the file.
 
-    `octets`: the length of its path in normal form, by which the longest is found (P1).
+        >>> from polite import parse
+        >>> robots = parse("User-agent: *\\nDisallow: /a\\nAllow: /a/b")
+        >>> [(match.rule.line, match.column, match.octets) for match in robots.explain("ExampleBot", "/a/b").matches]
+        [(3, 8, 4), (2, 11, 2)]
+
+    Attributes:
+        rule: the rule.
+        column: 1-based, in characters of the line.
+        octets: the length of the path in normal form, by which the longest match is found (P1).
     """
 
     rule: Rule
@@ -35,7 +43,18 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """A field of the dialect that the verdict depends on: with `value` instead, as in `dialects`, it is the opposite."""
+    """A field of the dialect that the verdict depends on.
+
+        >>> from polite import parse
+        >>> for each in parse("User-agent: *\\nDisallow: /*.pdf").explain("ExampleBot", "/a.pdf").sensitive_to:
+        ...     print(each)
+        has_wildcards=False (as in classic) would reverse this decision
+
+    Attributes:
+        field: the name of the field.
+        value: a value with which the verdict is the opposite.
+        dialects: the names of the dialects that have this value.
+    """
 
     field: str
     value: Any
@@ -43,16 +62,29 @@ class Sensitivity:
 
     def __str__(self) -> str:
         names = " and ".join(self.dialects)
-        return f"{self.field}={redact_url(str(self.value))} (as in {names}) would turn the verdict round"
+        return f"{self.field}={redact_url(str(self.value))} (as in {names}) would reverse this decision"
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionTrace:
     """Why a path may be fetched or not.
 
-    `names`: what the file was searched for, most specific first; `group`: the name that was found, "*", or None; `groups`: all that
-    bind the agent. `matches`: the rules that match, best first. `conflict`: the opposed rule, where the dialect's document leaves
-    the order of the two undefined. `sensitive_to`: the fields of the dialect that would each turn the verdict round alone.
+        >>> from polite import parse
+        >>> trace = parse("User-agent: *\\nDisallow: /a").explain("ExampleBot", "https://example.com/a")
+        >>> print(trace)
+        disallowed by Disallow: /a (line 2)
+        group: * (line 1), since none is for examplebot
+        decides: Disallow: /a (line 2), column 11, 2 octets
+
+    Attributes:
+        agent: the crawler.
+        decision: the decision.
+        names: the names that the file was searched for, most specific first.
+        group: the name that was found, "*", or None.
+        groups: all groups that bind the agent.
+        matches: the rules that match, the strongest first.
+        conflict: the opposed rule, if the dialect's document leaves the order of the two undefined.
+        sensitive_to: the fields of the dialect that would each reverse the verdict alone.
     """
 
     agent: UserAgent
@@ -66,7 +98,7 @@ class DecisionTrace:
 
     @property
     def winner(self) -> Match | None:
-        """The match that decided, with its line and column; None when no rule did."""
+        """The match that decided, with its line and column, or None."""
         return next((match for match in self.matches if match.rule == self.decision.rule), None)
 
     def __str__(self) -> str:
@@ -98,7 +130,17 @@ class DecisionTrace:
 def explain(
     body: bytes, agent: UserAgent, path: str, dialect: Dialect, text: Callable[[Dialect], str]
 ) -> DecisionTrace:
-    """`text`: gives what counts of `body` in a dialect. The file is read anew only where a dialect may read it otherwise."""
+    """Decide about a path, and collect all that led to the decision.
+
+    The file is read again only for dialects that may read it differently.
+
+    Args:
+        body: the file.
+        agent: the crawler.
+        path: the path with query.
+        dialect: how the file is read.
+        text: returns the text of `body` that counts in a dialect.
+    """
     reread = Rereading(text, agent)
     sections = reread.sections(dialect)
     rules = bind(sections, agent, dialect)
@@ -130,7 +172,7 @@ def _matches(body: bytes, matching: Sequence[Rule], dialect: Dialect) -> tuple[M
 
 
 def _sensitive_to(dialect: Dialect, turns: Callable[[Dialect], bool]) -> tuple[Sensitivity, ...]:
-    """Each field, one at a time, with each value that a named dialect has for it."""
+    """Try each field alone, with each value of the named dialects."""
     found: list[Sensitivity] = []
     for field in (field.name for field in fields(Dialect) if field.name not in _ELSEWHERE):
         values: dict[Any, list[str]] = {}

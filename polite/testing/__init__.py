@@ -1,17 +1,32 @@
-"""For tests of crawlers: clocks that a test moves, an event loop in virtual time, servers that do as told, simulated crawls."""
+"""Tools for tests of crawlers: clocks, virtual time, scripted servers, simulated crawls.
 
+Theory of operation. Time is either moved by the test (`ManualClock`) or jumps to the next timer as soon as nothing
+else can happen (`VirtualTimeLoop` with `LoopClock`), so a crawl of a day takes as long as its computations. A loop
+on which nothing can ever happen raises `Deadlock` and names the tasks that wait.
+
+Responses come from a `ScriptedTransport` (no network), or octet by octet from a `scripted_server` on loopback.
+`Simulation` runs a whole crawl against simulated `Sites` and checks politeness at the servers. `SCHEDULER_CONTRACT`
+holds the checks that a scheduler of your own must pass.
+"""
+
+from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.testing.clock import LoopClock, ManualClock
 from polite.testing.loop import Deadlock, VirtualTimeLoop
+from polite.testing.schedulers import SCHEDULER_CONTRACT
 from polite.testing.scripted_server import ScriptedServer, scripted_server
 from polite.testing.simulation import Page, PageFailed, Report, Simulation, SimulationFailed, Sites
 from polite.testing.transport import ScriptedTransport
 
 __all__ = [
+    "SCHEDULER_CONTRACT",
+    "Ask",
     "Deadlock",
+    "Failed",
     "LoopClock",
     "ManualClock",
     "Page",
     "PageFailed",
+    "Reply",
     "Report",
     "ScriptedServer",
     "ScriptedTransport",

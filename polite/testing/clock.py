@@ -1,4 +1,4 @@
-"""Clocks for tests: one that the test moves by hand, and one that follows a virtual-time loop."""
+"""Clocks for tests: one that the test moves, and one that follows the event loop."""
 
 import asyncio
 import math
@@ -7,8 +7,6 @@ from heapq import heappop, heappush
 
 
 class _Timer:
-    """A callback of a ManualClock, and whether it is still wanted."""
-
     __slots__ = ("callback", "cancelled")
 
     def __init__(self, callback: Callable[[], None]) -> None:
@@ -20,9 +18,9 @@ class _Timer:
 
 
 class ManualClock:
-    """Time stands still until `advance`.
+    """A clock that stands still until `advance`.
 
-    Both clocks move together, and `set_wall` steps the wall clock alone.
+    Monotonic and wall time move together. `set_wall` steps the wall clock alone.
     """
 
     def __init__(self, *, monotonic: float = 1_000.0, wall: float = 1_700_000_000.0) -> None:
@@ -32,7 +30,7 @@ class ManualClock:
         self._made = 0
 
     def monotonic(self) -> float:
-        """Seconds since nobody knows when."""
+        """Return monotonic seconds."""
         return self._monotonic
 
     def wall(self) -> float:
@@ -47,13 +45,13 @@ class ManualClock:
         return timer
 
     def set_wall(self, wall: float) -> None:
-        """Somebody sets the machine's clock; monotonic time takes no notice."""
+        """Set the wall clock. Monotonic time does not change."""
         self._wall = wall
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, calling back in order.
+        """Let time pass, and run the timers that are due, in order.
 
-        Each callback sees the time it asked for. Raises ValueError below 0.
+        Each callback sees its own time. Raises ValueError below 0.
         """
         end = self._end(seconds)
         while self._timers and self._timers[0][0] <= end:
@@ -61,9 +59,9 @@ class ManualClock:
         self._pass_until(end)
 
     async def advance_and_run(self, seconds: float, *, steps: int = 20) -> None:
-        """The same, and tasks run before, between the times of the callbacks, and after.
+        """Let time pass as `advance` does, and run tasks before, between and after the timers.
 
-        `steps` turns of the event loop.
+        `steps`: the number of event loop iterations each time.
         """
         end = self._end(seconds)
         await _run_tasks(steps)
@@ -75,7 +73,7 @@ class ManualClock:
 
     def _end(self, seconds: float) -> float:
         if not 0 <= seconds < math.inf:
-            raise ValueError(f"time cannot pass by {seconds!r} s")
+            raise ValueError(f"seconds must be a finite number >= 0, got {seconds!r}")
         return self._monotonic + seconds
 
     def _call_next(self) -> None:
@@ -95,24 +93,25 @@ async def _run_tasks(steps: int) -> None:
 
 
 class LoopClock:
-    """Follows the running loop's time, as a VirtualTimeLoop has it.
+    """A clock that follows the running loop's time, as of a VirtualTimeLoop.
 
-    `epoch` is the Unix time of the loop's zero.
+    Args:
+        epoch: the Unix time of the loop's zero.
     """
 
     def __init__(self, *, epoch: float = 1_700_000_000.0) -> None:
         self._epoch = epoch
 
     def monotonic(self) -> float:
-        """The loop's time, in seconds."""
+        """Return the loop's time in seconds."""
         return asyncio.get_running_loop().time()
 
     def wall(self) -> float:
-        """Unix time in seconds, moving with the loop's."""
+        """Return Unix time in seconds. It moves with the loop's time."""
         return self._epoch + self.monotonic()
 
     def set_wall(self, wall: float) -> None:
-        """Somebody sets the machine's clock; the loop takes no notice."""
+        """Set the wall clock. The loop's time does not change."""
         self._epoch = wall - self.monotonic()
 
     def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:

@@ -1,4 +1,4 @@
-"""An event loop in virtual time: when nothing else is to be done, the clock jumps to the next timer."""
+"""VirtualTimeLoop: an event loop whose clock jumps to the next timer instead of sleeping."""
 
 import asyncio
 import math
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _Args = TypeVarTuple("_Args")
 
-# Real seconds between two looks at the threads that could still wake the loop.
+# Real seconds between two checks of the threads that could wake the loop.
 _LOOK_AGAIN_S = 0.2
 # Tasks named in the message of a deadlock.
 _NAMED_TASKS = 10
@@ -25,18 +25,21 @@ _NAMED_TASKS = 10
 class Deadlock(RuntimeError):
     """Nothing can happen on the event loop any more, and tasks wait for ever.
 
-    No callback is scheduled, no socket or pipe is registered, no signal handler is set on the loop, and no thread exists that
-    could wake it. The message names the tasks and the lines where they wait.
+    No callback is scheduled, no socket or pipe is registered, no signal handler is set on the loop, and no thread
+    exists that could wake it. The message names the tasks and the lines where they wait.
     """
 
 
 class _JumpingSelector(selectors.BaseSelector):
-    """Polls the real selector without waiting; when no socket is ready, virtual time passes at once."""
+    """Polls the real selector without waiting.
+
+    If no socket is ready, virtual time passes at once.
+    """
 
     def __init__(self) -> None:
         self._real = selectors.DefaultSelector()
         self.now = 0.0
-        self.held = 0  # reasons for time to stand still: jobs of threads
+        self.held = 0  # jobs of threads, during which time stands still
         self.signals: set[int] = set()
         self.threads = Threads()
         self.own = 0  # file descriptors of the loop itself
@@ -48,18 +51,18 @@ class _JumpingSelector(selectors.BaseSelector):
             return self._await_outside()
         ready = self._real.select(0)
         if not ready and timeout > 0:
-            # Far from zero a small step is lost in rounding; time must move all the same.
+            # Far from zero a small step is lost in rounding, but time must move.
             self.now = max(self.now + timeout, math.nextafter(self.now, math.inf))
         return ready
 
     def _await_outside(self) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait in real time: there is no timer to jump to. Raises Deadlock."""
+        """Wait in real time, since there is no timer to jump to. Raises Deadlock."""
         if len(self.get_map()) > self.own or self.signals:
             return self._real.select(None)
         while self.threads.may_wake_the_loop():
             if ready := self._real.select(_LOOK_AGAIN_S):
                 return ready
-        # What the last thread did before it ended is here by now.
+        # The last thread may have woken the loop before it ended.
         if ready := self._real.select(0):
             return ready
         raise Deadlock(_describe(asyncio.all_tasks(), self.now))
@@ -82,40 +85,44 @@ class _JumpingSelector(selectors.BaseSelector):
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """An event loop that does not sleep: `asyncio.Runner(loop_factory=VirtualTimeLoop)`.
 
-    When no callback is ready, the clock jumps to the next timer, so a day of a crawl takes as long as its work does.
+    If no callback is ready, the clock jumps to the next timer, so a day of a crawl takes as long as its work does.
 
-    Sockets of this process work, because what was sent has arrived before the clock jumps. Time stands still while a job of
-    `run_in_executor` or `asyncio.to_thread` runs, and while the default executor shuts down. Time does not stand still for
-    other machines, other processes and other threads.
+    Sockets of this process work, because sent data arrive before the clock jumps. Time stands still while a job of
+    `run_in_executor` or `asyncio.to_thread` runs, and while the default executor shuts down. Time does not stand still
+    for other machines, processes and threads.
 
-    When no timer is left, the loop waits in real time for sockets, signals and threads. When there are none of these either,
-    no task can ever go on, and the loop raises `Deadlock` out of `run`. A thread that idles in an executor is no reason to
-    wait if the loop gave it its jobs: jobs that you `submit` to that same executor yourself are not seen.
+    If no timer is left, the loop waits in real time for sockets, signals and threads. If there are none of these
+    either, no task can ever continue, and the loop raises `Deadlock` out of `run`. An idle thread of an executor is no
+    reason to wait if the loop gave it its jobs; the loop does not see jobs that you `submit` to the same executor
+    yourself.
     """
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
         self._jumping.own = len(self._jumping.get_map())
-        # asyncio asks whether a timer is due within its clock's resolution, 1 ns: years from zero a float is coarser than
-        # that, and a timer that is due would never be.
+        # asyncio checks whether a timer is due within its clock's resolution, 1 ns. Years from zero a float is coarser than
+        # that, and a timer would never be due.
         self._clock_resolution = 1e-7
 
     def time(self) -> float:
-        """Virtual seconds since the loop was made."""
+        """Return virtual seconds since the loop was made."""
         return self._jumping.now
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[_Args]], _T], *args: *_Args
     ) -> "asyncio.Future[_T]":
-        """Run the job in a thread, as any event loop does. Time stands still until it is done."""
+        """Run a job in a thread, as any event loop does. Time stands still until it is done."""
         future = super().run_in_executor(executor, self._jumping.threads.job(executor, func), *args)
         self._jumping.held += 1
-        future.add_done_callback(self._let_go)
+        future.add_done_callback(self._job_done)
         return future
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - asyncio's own
-        """End the default executor's threads. Time stands still until they have ended, so `timeout` does not pass."""
+        """End the default executor's threads.
+
+        Time stands still meanwhile, so `timeout` does not pass.
+        """
         self._jumping.held += 1
         try:
             if sys.version_info >= (3, 12):
@@ -128,21 +135,24 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def add_signal_handler(
         self, sig: int, callback: Callable[[Unpack[_Args]], object], *args: *_Args
     ) -> None:
-        """Call back when the signal arrives. Such a loop can always be woken: it never raises Deadlock."""
+        """Call back when the signal arrives.
+
+        Such a loop can always be woken, so it never raises Deadlock.
+        """
         super().add_signal_handler(sig, callback, *args)
         self._jumping.signals.add(sig)
 
     def remove_signal_handler(self, sig: int) -> bool:
-        """Call back no longer."""
+        """Stop calling back."""
         self._jumping.signals.discard(sig)
         return super().remove_signal_handler(sig)
 
-    def _let_go(self, _: object) -> None:
+    def _job_done(self, _: object) -> None:
         self._jumping.held -= 1
 
 
 def _describe(tasks: "set[asyncio.Task[Any]]", now: float) -> str:
-    waiting = sorted(f"{each.get_name()} ({_place(each)})" for each in tasks)
+    waiting = sorted(f"{each.get_name()} ({_waiting_at(each)})" for each in tasks)
     named = ", ".join(waiting[:_NAMED_TASKS])
     if len(waiting) > _NAMED_TASKS:
         named += f" and {len(waiting) - _NAMED_TASKS} more"
@@ -152,8 +162,8 @@ def _describe(tasks: "set[asyncio.Task[Any]]", now: float) -> str:
     )
 
 
-def _place(task: "asyncio.Task[Any]") -> str:
-    """The line where the task's innermost coroutine waits for a future."""
+def _waiting_at(task: "asyncio.Task[Any]") -> str:
+    """Return the line where the task's innermost coroutine waits for a future."""
     coroutine: Any = task.get_coro()
     while getattr(inner := getattr(coroutine, "cr_await", None), "cr_frame", None) is not None:
         coroutine = inner

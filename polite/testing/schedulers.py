@@ -1,8 +1,10 @@
-"""The contract of a Scheduler, as checks for users' own: each takes a function that makes one, and raises AssertionError.
+"""SCHEDULER_CONTRACT: checks for schedulers of your own.
 
-@pytest.mark.parametrize("check", SCHEDULER_CONTRACT, ids=lambda check: check.__name__)
-def test_my_scheduler(check):
-    check(MyScheduler)
+Each takes a function that makes a scheduler, and raises AssertionError.
+
+    @pytest.mark.parametrize("check", SCHEDULER_CONTRACT, ids=lambda check: check.__name__)
+    def test_my_scheduler(check):
+        check(MyScheduler)
 """
 
 import random
@@ -19,7 +21,7 @@ Check = Callable[[Make], None]
 
 
 def _tasks(count: int, origins: int) -> list[Task]:
-    """Tasks of several origins, alike in nothing."""
+    """Return tasks of several origins with different attributes."""
     chance = random.Random(count)
     return [
         Task(
@@ -39,7 +41,7 @@ def _require(message: str, *, that: bool) -> None:
 
 
 def gives_what_was_added(make: Make) -> None:
-    """One task, one origin: it is what is chosen."""
+    """Check that the only task of the only origin is chosen."""
     (task,) = _tasks(1, 1)
     scheduler = make()
     scheduler.add(task)
@@ -48,20 +50,20 @@ def gives_what_was_added(make: Make) -> None:
 
 
 def gives_each_task_once(make: Make) -> None:
-    """All that was added comes, each once, when its origin is ready again and again."""
+    """Check that each task is chosen once if its origin is ready again and again."""
     checked, tasks = CheckedScheduler(make()), _tasks(200, 7)
     for task in tasks:
         checked.add(task)
     chosen: list[int] = []
     while len(chosen) < len(tasks):
-        # The first of those that still wait has its turn.
+        # The origin of the first task that waits.
         checked.ready(checked.tasks[0].origin)
         chosen.append(checked.next().number)
     _require("each task must be chosen once", that=len(set(chosen)) == len(tasks))
 
 
 def chooses_of_ready_origins_only(make: Make) -> None:
-    """The others must wait, whatever their tasks are."""
+    """Check that tasks of other origins wait, whatever their attributes."""
     tasks = _tasks(60, 6)
     for ready in {task.origin for task in tasks}:
         checked = CheckedScheduler(make())
@@ -72,7 +74,7 @@ def chooses_of_ready_origins_only(make: Make) -> None:
 
 
 def an_origin_is_ready_for_one_task(make: Make) -> None:
-    """With the choice the origin's turn is gone, although it has more tasks."""
+    """Check that an origin is no longer ready after a choice, even if it has more tasks."""
     tasks = _tasks(40, 4)
     checked = CheckedScheduler(make())
     for task in tasks:
@@ -84,7 +86,7 @@ def an_origin_is_ready_for_one_task(make: Make) -> None:
 
 
 def a_task_may_be_added_while_its_origin_is_ready(make: Make) -> None:
-    """It waits like the others."""
+    """Check that a task which is added to a ready origin is queued like the others."""
     first, second, third = _tasks(3, 1)
     checked = CheckedScheduler(make())
     checked.add(first)
@@ -99,17 +101,17 @@ def a_task_may_be_added_while_its_origin_is_ready(make: Make) -> None:
 
 
 def a_chosen_task_may_be_requeued(make: Make) -> None:
-    """As it was, when its turn was gone again, or tried once more."""
+    """Check that a chosen task can be added again, unchanged or with one more try."""
     (task,) = _tasks(1, 1)
     checked = CheckedScheduler(make())
     for each in (task, task, replace(task, tries=1)):
         checked.add(each)
         checked.ready(task.origin)
-        _require("a task that comes back must be chosen like any other", that=checked.next() is each)
+        _require("a requeued task must be chosen like any other", that=checked.next() is each)
 
 
 def holds_in_any_mixture(make: Make) -> None:
-    """Adding, readiness and choice in any order, thousands of times."""
+    """Check thousands of additions, ready origins and choices in random order."""
     chance, checked = random.Random(9), CheckedScheduler(make())
     waiting: dict[object, int] = {}
     ready: set[object] = set()

@@ -1,16 +1,22 @@
-"""A server on loopback that says exactly what a test tells it to, octet by octet: for the lies that no honest server tells."""
+"""ScriptedServer: a loopback server that sends what a test says, octet by octet."""
 
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-# What is sent, or who talks instead.
-Lie = bytes | Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+# Octets to send, or a function that talks to the client.
+Script = bytes | Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 class ScriptedServer:
-    """`hits`: connections so far, the requests that nobody told you of among them. `requests`: the heads that were read."""
+    """A running scripted server.
+
+    Attributes:
+        port: the port it listens on.
+        hits: the number of connections so far.
+        requests: the request heads that were read.
+    """
 
     def __init__(self, host: str, scheme: str) -> None:
         self.port = 0
@@ -20,21 +26,22 @@ class ScriptedServer:
         self._scheme = scheme
 
     def url(self, path: str = "/robots.txt", *, host: str | None = None) -> str:
-        """Where a path of it is; under another name when that leads here."""
+        """Return the URL of a path, with another host name if that resolves to this machine."""
         return f"{self._scheme}://{host or self._host}:{self.port}{path}"
 
     async def serve(
-        self, lie: Lie, hears: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, script: Script, hears: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
+        """Send one script over a connection, then close it."""
         self.hits += 1
         try:
             if hears:
                 self.requests.append(await reader.readuntil(hears))
-            if isinstance(lie, bytes):
-                writer.write(lie)
+            if isinstance(script, bytes):
+                writer.write(script)
                 await writer.drain()
             else:
-                await lie(reader, writer)
+                await script(reader, writer)
         except (OSError, EOFError):
             pass
         finally:
@@ -43,24 +50,31 @@ class ScriptedServer:
 
 @asynccontextmanager
 async def scripted_server(
-    *lies: Lie,
+    *scripts: Script,
     host: str = "127.0.0.1",
     scheme: str = "http",
     hears: bytes = b"\r\n\r\n",
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[ScriptedServer]:
-    """Tell the first connection the first lie, and so on; the last stands. Each connection is closed after its lie.
+    """Run a server that sends the first script to the first connection, and so on.
 
-    `hears`: what is waited for before a lie is told; empty: it is told at once. A lie that is a function talks for as long as it
-    likes; what is still talking when the block is left is cancelled.
+    The last script is repeated. Each connection is closed after its script.
+
+    Args:
+        scripts: octets to send, or a coroutine function that gets the connection's reader and writer. It is cancelled if it
+            still runs at the end of the block.
+        host: the address to listen on.
+        scheme: the scheme of `ScriptedServer.url`.
+        hears: the octets to read before sending; if empty, the script is sent at once.
+        tls: the context for TLS.
     """
     server = ScriptedServer(host, scheme)
-    talking: set[asyncio.Task[None]] = set()
+    running: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        lie = lies[min(server.hits, len(lies) - 1)]
-        task = asyncio.ensure_future(server.serve(lie, hears, reader, writer))
-        talking.add(task)
+        script = scripts[min(server.hits, len(scripts) - 1)]
+        task = asyncio.ensure_future(server.serve(script, hears, reader, writer))
+        running.add(task)
         await asyncio.wait([task])
 
     listening = await asyncio.start_server(serve, host, 0, ssl=tls)
@@ -69,6 +83,6 @@ async def scripted_server(
         yield server
     finally:
         listening.close()
-        for task in talking:
+        for task in running:
             task.cancel()
-        await asyncio.gather(*talking, return_exceptions=True)
+        await asyncio.gather(*running, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Which threads could still wake an event loop: all but those that wait for the loop's own jobs."""
+"""Threads: which threads could still wake an event loop."""
 
 import sys
 import threading
@@ -17,21 +17,22 @@ _NATIVE_THREADS = Path("/proc/self/task")
 
 
 class Threads:
-    """The threads that exist, seen from one event loop.
+    """The threads that exist, from the view of one event loop.
 
-    An executor's thread without a job cannot wake the loop, nor can the one in which pycares, which resolves names for aiohttp,
-    waits for what it is to destroy. Any other thread may call `call_soon_threadsafe` at any time.
+    Two kinds of threads cannot wake the loop: an executor's thread without a job, and the thread in which pycares,
+    which resolves names for aiohttp, waits for channels to destroy. Any other thread may call `call_soon_threadsafe` at
+    any time.
     """
 
     def __init__(self) -> None:
         self._idle: WeakSet[threading.Thread] = WeakSet()
-        # A watchdog of faulthandler, for example. It is older than the loop and does not know it.
+        # Threads older than the loop, such as the watchdog of faulthandler. They do not know the loop.
         self._unrelated = _native() - _of_python()
 
     def job(
         self, executor: Executor | None, func: Callable[[Unpack[_Args]], _T]
     ) -> Callable[[Unpack[_Args]], _T]:
-        """Wrap a job of the loop's, so that its thread counts as idle when the job is done."""
+        """Wrap a job of the loop, so its thread counts as idle when the job is done."""
         # A job of a process pool is pickled, so it stays as it is.
         if executor is not None and not isinstance(executor, ThreadPoolExecutor):
             return func
@@ -47,7 +48,7 @@ class Threads:
         return noted
 
     def may_wake_the_loop(self) -> bool:
-        """Whether any thread but the calling one could do so."""
+        """Return whether any thread but the calling one could wake the loop."""
         known = {threading.current_thread(), _of_pycares(), *self._idle}
         if any(each not in known for each in threading.enumerate()):
             return True
@@ -62,7 +63,7 @@ def _native() -> set[int]:
 
 
 def _of_pycares() -> threading.Thread | None:
-    """The thread that pycares 5 starts with its first channel, and never ends, if it has nothing to do."""
+    """Return the idle thread that pycares 5 starts with its first channel, and never ends."""
     manager = getattr(sys.modules.get("pycares"), "_shutdown_manager", None)
     queue: SimpleQueue[object] | None = getattr(manager, "_queue", None)
     thread: threading.Thread | None = getattr(manager, "_thread", None)

@@ -1,4 +1,4 @@
-"""A transport that answers from a script, for tests without a network."""
+"""ScriptedTransport: a transport that responds from a script, without a network."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,17 @@ Answer = Reply | Failed | Exception
 
 
 class ScriptedTransport:
-    """Answers each URL with what the script holds for it, in order; the last answer stands. What is not in it is a 404.
+    """Responds to each URL with the entries of a script, in order. The last entry is repeated.
 
-    `asked`: the URLs in the order in which they were asked for. `hold()` makes all wait until `let_go()`. An exception in the
-    script is raised.
+    A URL without an entry is a 404. An exception in the script is raised. `hold()` delays all responses until
+    `let_go()`.
+
+    Args:
+        script: for each URL one entry, or a sequence of entries.
+
+    Attributes:
+        asked: the URLs in the order of the requests.
+        closed: how often `close` was called.
     """
 
     def __init__(self, script: Mapping[str, Answer | Sequence[Answer]] | None = None) -> None:
@@ -25,19 +32,19 @@ class ScriptedTransport:
             self.answer(url, *(answers if isinstance(answers, Sequence) else (answers,)))
 
     def answer(self, url: str, *answers: Answer) -> None:
-        """From now on the URL is answered so."""
+        """Replace the entries of a URL."""
         self._script[url] = list(answers)
 
     def hold(self) -> None:
-        """Answer nobody until `let_go`."""
+        """Delay all responses until `let_go`."""
         self._open.clear()
 
     def let_go(self) -> None:
-        """Answer again."""
+        """Respond again."""
         self._open.set()
 
     async def get(self, ask: Ask) -> Reply | Failed:
-        """The next answer of the script."""
+        """Return the next entry of the script."""
         url = ask.target.url
         self.asked.append(url)
         await self._open.wait()
@@ -48,5 +55,5 @@ class ScriptedTransport:
         return answer
 
     async def close(self) -> None:
-        """Counted in `closed`."""
+        """Count the call in `closed`."""
         self.closed += 1

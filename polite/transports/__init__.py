@@ -1,0 +1,12 @@
+"""How a robots.txt is fetched: over http, https and ftp, from permitted addresses only.
+
+Theory of operation. A transport implements `ports.Transport`: `get(ask)` makes one request and returns a `Reply` or
+a `Failed`; it raises no exception but cancellation. `http` uses aiohttp, without its redirects, cookies, hidden
+retries and decompression; `ftp` is a small client of its own. `inflate` decodes bodies within a limit and tells how
+they ended. `strict_response` detects responses on which aiohttp's two parsers differ. `os_errors` and `resolver`
+turn errors into a `Reason`.
+
+The address guard is a socket factory, so it sees the real address of each connection, after DNS and after
+redirects: no literal and no DNS rebinding passes. `guarded_connector` puts it into an aiohttp connector for the
+crawler's own sessions. `import polite` loads none of these modules but `connector`, so it loads no aiohttp.
+"""

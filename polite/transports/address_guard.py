@@ -1,4 +1,4 @@
-"""The addresses that are never dialled unless the user says so, checked on the real address of each connection."""
+"""AddressGuard: blocks connections to addresses that the policy does not permit."""
 
 import errno
 import socket
@@ -14,7 +14,7 @@ from polite.url.errors import InvalidPart
 from polite.url.host import parse_host
 
 Address = IPv4Address | IPv6Address
-# What a message says of refused hosts (characters).
+# Characters of blocked hosts in a message.
 _LONGEST_HOSTS = 300
 
 
@@ -22,7 +22,7 @@ def _networks(*texts: str) -> tuple[IPv4Network | IPv6Network, ...]:
     return tuple(map(ip_network, texts))
 
 
-# `is_global` counts these as public, though they are not, or lead to addresses that are not (RFC 6890 and its registries).
+# `is_global` counts these as public, but they are not, or lead to addresses that are not (RFC 6890 and its registries).
 _NEVER_PUBLIC = _networks(
     "192.0.0.0/24",  # IETF protocol assignments
     "192.88.99.0/24",  # 6to4 relays, deprecated (RFC 7526)
@@ -32,7 +32,7 @@ _NEVER_PUBLIC = _networks(
     "100::/64",  # discard only
     "5f00::/16",  # segment routing
 )
-# What a cloud tells its own machines, credentials among it. The usual place is link-local, 169.254.169.254; these are not.
+# Metadata services of clouds, which give out credentials. The usual address, 169.254.169.254, is link-local; these are not.
 _METADATA = _networks(
     "100.100.100.200",  # Alibaba Cloud
     "168.63.129.16",  # Azure's WireServer, which has a public address
@@ -42,16 +42,19 @@ _METADATA = _networks(
     "fd00:ec2::/64",  # AWS: ::254, and others for its containers
     "fd20:ce::/64",  # Google Cloud: ::254
 )
-# A translator of this network leads to IPv4 addresses, private ones too; where they stand in it, only its owner knows (RFC 8215).
+# A translator maps this network to IPv4 addresses, private ones too. Only its owner knows how (RFC 8215).
 _LOCAL_NAT64 = ip_network("64:ff9b:1::/48")
 _NAT64 = ip_network("64:ff9b::/96")
 _COMPATIBLE = ip_network("::/96")
-# RFC 5214, 6.1: the upper half of an interface identifier that holds an IPv4 address; the second says that it is a global one.
+# RFC 5214, 6.1: the upper half of an interface identifier with an IPv4 address. The second value marks a global address.
 _ISATAP = frozenset({0x0000_5EFE, 0x0200_5EFE})
 
 
 class AddressRefused(OSError):
-    """An address that the policy does not let us dial; aiohttp shows its `strerror`, and keeps it as `os_error`."""
+    """The policy blocks an address.
+
+    aiohttp shows its `strerror`, and keeps it as `os_error`.
+    """
 
     def __init__(self, detail: str) -> None:
         super().__init__(errno.EACCES, detail)
@@ -61,11 +64,14 @@ class AddressRefused(OSError):
 
 
 def _wrapped(address: Address) -> tuple[IPv4Address, ...]:
-    """The IPv4 addresses for which an IPv6 address is only another form: mapped, compatible, NAT64 (RFC 6052), 6to4, Teredo."""
+    """Return the IPv4 addresses for which an IPv6 address is only another form.
+
+    Mapped, compatible, NAT64 (RFC 6052), 6to4, Teredo.
+    """
     if isinstance(address, IPv4Address):
         return ()
     if address.teredo:
-        return address.teredo  # the server and the client: packets go to either
+        return address.teredo  # server and client: packets go to either
     if inner := address.ipv4_mapped or address.sixtofour:
         return (inner,)
     if address in _NAT64 or (address in _COMPATIBLE and int(address) > 1):
@@ -74,7 +80,10 @@ def _wrapped(address: Address) -> tuple[IPv4Address, ...]:
 
 
 def _carried(address: Address) -> tuple[IPv4Address, ...]:
-    """All IPv4 addresses inside an IPv6 one: those that it wraps, and that of ISATAP, under a prefix with a meaning of its own."""
+    """Return all IPv4 addresses inside an IPv6 one: those that it wraps, and that of ISATAP.
+
+    The prefix of an ISATAP address has a meaning of its own.
+    """
     if isinstance(address, IPv6Address) and (int(address) >> 32) & 0xFFFF_FFFF in _ISATAP:
         return (*_wrapped(address), _lowest(address))
     return _wrapped(address)
@@ -85,7 +94,7 @@ def _lowest(address: IPv6Address) -> IPv4Address:
 
 
 def public(address: Address) -> bool:
-    """Whether an address may be someone's public server: global, unicast, and carrying no other that is not."""
+    """Return whether an address may be a public server: global, unicast, and so all it wraps."""
     if not all(public(inner) for inner in _carried(address)):
         return False
     if _wrapped(address):
@@ -96,7 +105,7 @@ def public(address: Address) -> bool:
 
 
 def _never_a_server(address: Address) -> bool:
-    """Whether no server that a crawler is meant for can be there, in a private network either."""
+    """Return whether no server to crawl can have this address, private networks included."""
     if address.is_link_local or address.is_multicast or address.is_unspecified or address in _LOCAL_NAT64:
         return True
     return any(address in network for network in _METADATA)
@@ -107,7 +116,10 @@ def _denied(address: Address, policy: FetchPolicy) -> bool:
 
 
 def permitted(address: Address, policy: FetchPolicy) -> bool:
-    """The policy's word on an address: denied networks first, then allowed ones, then whether it is public."""
+    """Return whether the policy permits an address.
+
+    Denied networks come first, then allowed ones, then whether the address is public.
+    """
     carried = _carried(address)
     if _denied(address, policy):
         return False
@@ -115,8 +127,8 @@ def permitted(address: Address, policy: FetchPolicy) -> bool:
         return True
     if not policy.allow_private:
         return public(address)
-    # A private network has servers of its own, at their own addresses. A redirect to a metadata service, or to a private address
-    # in the form of another, must not be followed by saying "private" alone.
+    # A private network has servers at their own addresses. `allow_private` alone must not permit a redirect to a metadata service,
+    # or to a private address in another form.
     return not _never_a_server(address) and all(public(inner) for inner in carried)
 
 
@@ -134,13 +146,13 @@ def blocked_message(hosts: Sequence[str], policy: FetchPolicy) -> str:
     return f"{names} {are} not public and blocked; use {options} to permit {them}"
 
 
-# A transport asks here afterwards why its connection failed: several refusals at once lose their type on the way up.
+# Tells a transport why its connection failed: aiohttp merges several errors into one and loses their type.
 _refused: ContextVar[list[str] | None] = ContextVar("refused", default=None)
 
 
 @contextmanager
 def collect_refused() -> Iterator[list[str]]:
-    """Collects the addresses that were refused inside the block."""
+    """Collect the addresses that are blocked inside the block."""
     seen: list[str] = []
     token = _refused.set(seen)
     try:
@@ -149,13 +161,16 @@ def collect_refused() -> Iterator[list[str]]:
         _refused.reset(token)
 
 
-# Set while the connection is one to the proxy that the policy names: its address was chosen by the user.
+# Set while connecting to the proxy of the policy, whose address the user chose.
 _to_proxy: ContextVar[bool] = ContextVar("to_proxy", default=False)
 
 
 @contextmanager
 def connecting_to_proxy() -> Iterator[None]:
-    """Inside the block private addresses may be dialled: it is the policy's own proxy; a denied network still is not."""
+    """Permit private addresses inside the block, for the policy's own proxy.
+
+    A denied network stays blocked.
+    """
     token = _to_proxy.set(True)
     try:
         yield
@@ -164,7 +179,7 @@ def connecting_to_proxy() -> Iterator[None]:
 
 
 def ip_literal(host: str) -> Address | None:
-    """The address that a host stands for when it is one, in whatever spelling, brackets or not; None for a name."""
+    """Return the address of a host in any form, with or without brackets; None for a name."""
     with suppress(ValueError):
         return ip_address(host.strip("[]").partition("%25")[0])
     try:
@@ -174,9 +189,10 @@ def ip_literal(host: str) -> Address | None:
 
 
 class AddressGuard:
-    """A socket factory for aiohttp's connector: it sees each real address just before the connection is made.
+    """A socket factory for aiohttp's connector.
 
-    A resolver never sees IP literals and can be answered differently later (DNS rebinding); here there is no such gap.
+    It sees each real address before a connection is made. A resolver never sees IP literals, and may return another
+    address later (DNS rebinding). Here there is no such gap.
     """
 
     def __init__(self, policy: FetchPolicy) -> None:
@@ -184,7 +200,7 @@ class AddressGuard:
         self._for_proxy = replace(policy, allow_private=True)
 
     def __call__(self, addr_info: tuple[Any, ...]) -> socket.socket:
-        """Raises AddressRefused before any socket exists."""
+        """Return a socket. Raises AddressRefused before any socket exists."""
         family, kind, protocol, _, sockaddr = addr_info
         host = str(sockaddr[0])
         try:
@@ -196,7 +212,10 @@ class AddressGuard:
         return socket.socket(family, kind, protocol)
 
     def check(self, host: str) -> None:
-        """For a host that somebody else will dial: raises AddressRefused when it is an address that we would not."""
+        """Raise AddressRefused if the host is an address that the policy blocks.
+
+        For hosts to which another program connects, such as a proxy.
+        """
         address = ip_literal(host)
         if address is not None and not permitted(address, self._policy):
             raise self._refusal(str(address), blocked_message([str(address)], self._policy))

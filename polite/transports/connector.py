@@ -1,4 +1,4 @@
-"""The address guard for the crawler's own sessions: its page fetches need it as much as ours do."""
+"""guarded_connector: the address guard for the crawler's own sessions."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -10,12 +10,23 @@ if TYPE_CHECKING:
 
 
 def guarded_connector(policy: FetchPolicy | None = None, **options: object) -> "aiohttp.TCPConnector":
-    """A connector for `aiohttp.ClientSession(connector=...)` that dials what `policy` permits: by default public addresses only.
+    """Return a connector for `aiohttp.ClientSession` that uses permitted addresses only.
 
-    It looks at the real address of each connection, after DNS and after each redirect. `options` are those of
-    `aiohttp.TCPConnector`, but for `socket_factory`; names are resolved by `policy.nameservers`, unless `resolver` is given. A
-    refused address raises aiohttp.ClientConnectorError, a proxy that `policy.proxy` does not name aiohttp.ClientError: the
-    message names the option. Call it where an event loop runs; the session closes it. Raises InvalidOption.
+    By default, public addresses are permitted. It checks the real address of each connection, after DNS and after each
+    redirect. Call it while an event loop runs; the session closes it.
+
+        async with aiohttp.ClientSession(connector=guarded_connector()) as session:
+            await session.get("https://example.com/")
+
+    A blocked address raises aiohttp.ClientConnectorError, and a proxy that `policy.proxy` does not name raises
+    aiohttp.ClientError. The message names the option that permits it.
+
+    Args:
+        policy: the permitted addresses, the nameservers and the proxy.
+        options: options of `aiohttp.TCPConnector` except `socket_factory`. A `resolver` replaces `policy.nameservers`.
+
+    Raises:
+        InvalidOption: if `socket_factory` is given.
     """
     # Imported here, so that `import polite` loads no HTTP client.
     connector: aiohttp.TCPConnector = import_module("polite.transports.guarded_connector").GuardedConnector(

@@ -1,4 +1,4 @@
-"""robots.txt over FTP: anonymous login, extended passive mode only, everything that a server sends bounded (L8; RFC 959, 2428)."""
+"""robots.txt over FTP: anonymous login, extended passive mode, bounded replies (L8)."""
 
 import asyncio
 import re
@@ -15,13 +15,13 @@ from polite.transports.os_errors import reason_of
 from polite.transports.resolver import NameNotResolved, resolver_for
 
 _PORT = 21
-# Addresses of one name that are tried, each for its share of the deadline.
+# Addresses of a name that are tried, each for its share of the timeout.
 _MOST_ADDRESSES = 4
 _CHUNK = 16_384
 # RFC 2428, 3: three delimiters, nothing between the first two pairs, and a port.
 _EPSV = re.compile(rb"\(([!-~])\1\1([0-9]{1,5})\1\)")
 _EPSV_WITH_ADDRESS = re.compile(rb"\(\|[12]?\|[^|)]{1,50}\|[0-9]{1,5}\|\)")
-# Line ends would begin another command, 0xFF a telnet one.
+# Line ends would start another command, 0xFF a telnet command.
 _UNSENDABLE = re.compile(rb"[\x00-\x1f\x7f\xff]")
 _NO_FILE = frozenset({550, 551, 553})
 _NO_LOGIN = frozenset({332, 530, 532})
@@ -29,7 +29,7 @@ _NOT_SPOKEN = frozenset({500, 501, 502, 504, 522})
 
 
 class _Refused(Exception):
-    """The dialogue ends here; `failed` says why."""
+    """Ends the dialogue; `failed` is the result."""
 
     def __init__(self, reason: Reason, detail: str, status: int | None = None) -> None:
         super().__init__(detail)
@@ -37,7 +37,12 @@ class _Refused(Exception):
 
 
 class FtpTransport:
-    """One control connection a request. `user_agent` is sent as the password: who asks is said, as RFC 1635 wishes."""
+    """Fetches over FTP (RFC 959, RFC 2428), with one control connection for each request.
+
+    Args:
+        user_agent: sent as the password, so the server knows the client, as RFC 1635 recommends.
+        policy: limits and permitted addresses.
+    """
 
     def __init__(self, user_agent: str, policy: FetchPolicy) -> None:
         self._password = _UNSENDABLE.sub(b"", user_agent.encode())
@@ -46,7 +51,10 @@ class FtpTransport:
         self._resolver = resolver_for(policy)
 
     async def get(self, ask: Ask) -> Reply | Failed:
-        """One RETR (see ports.Transport). 200 stands for a file, 404 for FTP's 550; other codes are Failed, with FTP's code."""
+        """Make one request (see ports.Transport).
+
+        A file is a 200, FTP's 550 a 404; any other refusal is Failed with FTP's code.
+        """
         try:
             path = _path(ask.target)
             control = await self._connect(ask.target)
@@ -64,11 +72,14 @@ class FtpTransport:
             return Failed(reason_of(error), f"{type(error).__name__}: {error}"[:500])
 
     async def close(self) -> None:
-        """Ask no more nameservers. May be called twice."""
+        """Close the resolver. May be called twice."""
         await self._resolver.close()
 
     async def _connect(self, target: Target) -> FtpConnection:
-        """To the first address that may be dialled and answers. Raises what the last of them came to; a refusal comes first."""
+        """Connect to the first permitted address that responds.
+
+        If none does, raises the error of the last address, or a refusal by the address guard if there was one.
+        """
         address = ip_literal(target.origin.host)
         hosts = [str(address)] if address is not None else await self._addresses(target.origin.host)
         share_s = self._timeout_s / (len(hosts) + 1)
@@ -99,7 +110,7 @@ class FtpTransport:
         finally:
             data.close()
         if end is BodyEnd.COMPLETE:
-            # The end of the data is also how a broken transfer ends: only the control connection knows.
+            # A broken transfer also ends the data. Only the control connection tells the difference.
             end = await _confirmed(control)
         return Reply(200, body, end)
 
@@ -113,15 +124,18 @@ class FtpTransport:
 
 
 def _path(target: Target) -> bytes:
-    """The octets of a path below the login directory (RFC 1738, 3.2.2). A command in it is refused."""
+    """Return a path below the login directory in octets (RFC 1738, 3.2.2).
+
+    Raises if it has a command.
+    """
     path = unquote_to_bytes(target.path.removeprefix("/"))
     if _UNSENDABLE.search(path):
-        raise _Refused(Reason.REDIRECT_UNSAFE, "a path that would end the command")
+        raise _Refused(Reason.REDIRECT_UNSAFE, "the path contains a character that would end the FTP command")
     return path
 
 
 def _expect(reply: FtpReply, *codes: int) -> None:
-    """Go on with one of these codes only."""
+    """Raise unless the reply has one of these codes."""
     if reply.code in codes:
         return
     match reply.code // 100:
@@ -135,20 +149,25 @@ def _expect(reply: FtpReply, *codes: int) -> None:
 
 
 def _data_port(reply: FtpReply) -> int:
-    """RFC 2428, 3: a port and no address: the data come from where the replies come from, or from nowhere."""
+    """Return the port for data (RFC 2428, 3).
+
+    An address in the reply is an error: data come from the peer of the control connection only.
+    """
     if reply.code in _NOT_SPOKEN:
         raise _Refused(Reason.FTP_NO_PASSIVE, str(reply), reply.code)
     if reply.code in {227, 228} or _EPSV_WITH_ADDRESS.search(reply.text):
-        raise _Refused(Reason.ADDRESS_REFUSED, f"data from another address: {reply}", reply.code)
+        raise _Refused(
+            Reason.ADDRESS_REFUSED, f"the server asks for data from another address: {reply}", reply.code
+        )
     _expect(reply, 229)
     found = _EPSV.search(reply.text)
     if found is None or not 0 < int(found[2]) < 65_536:
-        raise _Refused(Reason.PROTOCOL_ERROR, f"no port: {reply}", reply.code)
+        raise _Refused(Reason.PROTOCOL_ERROR, f"the reply names no valid port: {reply}", reply.code)
     return int(found[2])
 
 
 async def _read(data: FtpConnection, limit: int) -> tuple[bytes, BodyEnd]:
-    """The file up to the limit; what lies beyond is not read (H9)."""
+    """Read the file up to the limit (H9)."""
     inflater = Inflater("", limit, finds_gzip=True)
     try:
         while not inflater.full and (chunk := await data.read(_CHUNK)):

@@ -1,4 +1,4 @@
-"""One FTP connection: dialled under the address guard, its replies read within bounds (RFC 959, 4.2)."""
+"""FtpConnection: one FTP connection under the address guard, with bounded replies."""
 
 import asyncio
 import re
@@ -10,17 +10,22 @@ from polite.errors import redact_url
 from polite.robots.reason import Reason
 from polite.transports.address_guard import AddressGuard
 
-# Octets of a reply's line, and lines of one reply; an endless greeting is an old way to make a client burst.
+# Octets of a reply's line, and lines of a reply. Endless greetings exhaust clients without limits.
 LONGEST_LINE = 2_048
 MOST_LINES = 100
-# Replies that only say "wait": an honest server sends one before a real one.
+# Preliminary replies (1xx). An honest server sends one before a final reply.
 _MOST_PRELIMINARY = 3
 _REPLY = re.compile(rb"([1-5][0-9]{2})(?:([ -])([^\r\n]*+))?\r?\n")
 
 
 @dataclass(frozen=True, slots=True)
 class FtpReply:
-    """A reply's code, and the text of its first line."""
+    """A reply (RFC 959, 4.2).
+
+    Attributes:
+        code: the reply code.
+        text: the text of the first line.
+    """
 
     code: int
     text: bytes
@@ -30,7 +35,11 @@ class FtpReply:
 
 
 class InvalidFtpReply(Exception):
-    """What came is no reply, or more of one than is read; `reason` says which."""
+    """The server sent no valid reply, or a reply above the limits.
+
+    Attributes:
+        reason: which of these.
+    """
 
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
@@ -38,7 +47,11 @@ class InvalidFtpReply(Exception):
 
 
 class FtpConnection:
-    """A connection: commands and replies, or data. `peer`: the address it leads to."""
+    """A control connection or a data connection.
+
+    Attributes:
+        peer: the address of the server.
+    """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: str) -> None:
         self.peer = peer
@@ -46,37 +59,45 @@ class FtpConnection:
         self._writer = writer
 
     async def ask(self, command: bytes) -> FtpReply:
-        """Say a command, which must hold no line end, and hear the answer. Raises InvalidFtpReply, OSError."""
+        """Send a command and return the reply. The command must not contain a line end.
+
+        Raises InvalidFtpReply, OSError.
+        """
         self._writer.write(command + b"\r\n")
         await self._writer.drain()
         return await self.reply()
 
     async def reply(self) -> FtpReply:
-        """The next reply. Raises InvalidFtpReply, OSError."""
+        """Return the next reply. Raises InvalidFtpReply, OSError."""
         return await read_reply(self._reader)
 
     async def final_reply(self) -> FtpReply:
-        """The next reply that does not only say "wait". Raises InvalidFtpReply, OSError."""
+        """Return the next reply that is not preliminary. Raises InvalidFtpReply, OSError."""
         for _ in range(_MOST_PRELIMINARY):
             reply = await self.reply()
             if reply.code >= 200:
                 return reply
-        raise InvalidFtpReply(Reason.HEAD_TOO_LARGE, f"{_MOST_PRELIMINARY} replies that announce another")
+        raise InvalidFtpReply(
+            Reason.HEAD_TOO_LARGE, f"{_MOST_PRELIMINARY} preliminary replies and no final one"
+        )
 
     async def read(self, octets: int) -> bytes:
-        """Some of the data, at most so many octets; nothing at their end. Raises OSError."""
+        """Return up to `octets` octets of data; nothing at the end. Raises OSError."""
         return await self._reader.read(octets)
 
     def close(self) -> None:
-        """Nothing is left to say, and a peer that reads nothing must not hold us: cut it."""
+        """Abort the connection. A peer that does not read must not delay us."""
         self._writer.transport.abort()
 
 
 async def read_reply(reader: asyncio.StreamReader) -> FtpReply:
-    """One reply, of one line or of several (`220-` to `220 `), of at most MOST_LINES. Raises InvalidFtpReply, OSError."""
+    """Read one reply, of one line or of several (`220-` to `220 `), at most MOST_LINES.
+
+    Raises InvalidFtpReply, OSError.
+    """
     found = _REPLY.fullmatch(line := await _line(reader))
     if found is None:
-        raise InvalidFtpReply(Reason.PROTOCOL_ERROR, f"no FTP reply: {line[:100]!r}")
+        raise InvalidFtpReply(Reason.PROTOCOL_ERROR, f"not an FTP reply: {line[:100]!r}")
     reply = FtpReply(int(found[1]), found[3] or b"")
     if found[2] != b"-":
         return reply
@@ -97,7 +118,10 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
 
 
 async def connect(guard: AddressGuard, host: str, port: int) -> FtpConnection:
-    """A connection to an address; `host` is one already. Raises AddressRefused before there is a socket; OSError."""
+    """Connect to an IP address.
+
+    Raises AddressRefused before there is a socket, and OSError.
+    """
     family = socket.AF_INET6 if ip_address(host.partition("%")[0]).version == 6 else socket.AF_INET
     connection = guard((family, socket.SOCK_STREAM, 0, "", (host, port)))
     try:

@@ -1,4 +1,4 @@
-"""aiohttp's connector with the address guard and our own resolver in it; it uses no proxy that was not asked for."""
+"""GuardedConnector: aiohttp's connector with the address guard and our own resolver."""
 
 from collections.abc import Coroutine
 from typing import Any
@@ -18,18 +18,21 @@ from polite.transports.resolver import resolver_for
 
 
 class ProxyRefused(aiohttp.ClientError):
-    """A request would go through a proxy that `FetchPolicy.proxy` does not name."""
+    """A request would use a proxy that `FetchPolicy.proxy` does not name."""
 
     reason = Reason.PROXY_REFUSED
 
 
 class GuardedConnector(aiohttp.TCPConnector):
-    """Dials what the policy permits, and nothing else: each real address is looked at, after DNS and after each redirect."""
+    """Connects only where the policy permits.
+
+    It checks each real address, after DNS and after each redirect.
+    """
 
     def __init__(self, policy: FetchPolicy, **options: object) -> None:
         if "socket_factory" in options:
             raise InvalidOption(
-                "guarded_connector(socket_factory=...): the guard itself is the socket factory"
+                "guarded_connector: socket_factory must not be given; the address guard is the socket factory"
             )
         self._guard = AddressGuard(policy)
         self._proxy = None if policy.proxy is None else URL(policy.proxy)
@@ -40,7 +43,10 @@ class GuardedConnector(aiohttp.TCPConnector):
     def connect(
         self, req: ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Coroutine[Any, Any, Connection]:
-        """A connection, or ProxyRefused, or ClientConnectorError with an AddressRefused in it."""
+        """Return a connection.
+
+        Raises ProxyRefused, or ClientConnectorError with an AddressRefused as its `os_error`.
+        """
         if req.proxy is None:
             return super().connect(req, traces, timeout)
         return self._connect_to_proxy(req, req.proxy, traces, timeout)
@@ -48,25 +54,27 @@ class GuardedConnector(aiohttp.TCPConnector):
     async def _connect_to_proxy(
         self, req: ClientRequest, proxy: URL, traces: list[Trace], limits: aiohttp.ClientTimeout
     ) -> Connection:
-        if self._proxy is None or _place(proxy) != _place(self._proxy):
-            raise ProxyRefused(f"{redact_url(str(proxy))} is not used: see FetchPolicy.proxy")
-        # A proxy looks up names for us; what is an address already can be judged here.
-        self._judge(req.connection_key, req.url.host or "")
+        if self._proxy is None or _endpoint(proxy) != _endpoint(self._proxy):
+            raise ProxyRefused(
+                f"{redact_url(str(proxy))} is a proxy that FetchPolicy.proxy does not name; set FetchPolicy.proxy to use it"
+            )
+        # The proxy resolves names. Only a host that is an address can be checked here.
+        self._check_host(req.connection_key, req.url.host or "")
         with connecting_to_proxy():
             return await super().connect(req, traces, limits)
 
     async def close(self, *, abort_ssl: bool = False) -> None:
-        """Close all connections, and the resolver when it is ours."""
+        """Close all connections, and the resolver if it is ours."""
         await super().close(abort_ssl=abort_ssl)
         if self._own_resolver is not None:
             await self._own_resolver.close()
 
-    def _judge(self, key: ConnectionKey, host: str) -> None:
+    def _check_host(self, key: ConnectionKey, host: str) -> None:
         try:
             self._guard.check(host)
         except AddressRefused as error:
             raise aiohttp.ClientConnectorError(key, error) from error
 
 
-def _place(proxy: URL) -> tuple[str, str | None, int | None]:
+def _endpoint(proxy: URL) -> tuple[str, str | None, int | None]:
     return proxy.scheme, proxy.host, proxy.port

@@ -1,4 +1,4 @@
-"""robots.txt over http and https, on aiohttp: one unconditional GET a call, no redirect followed, no cookie kept."""
+"""robots.txt over http and https with aiohttp: one unconditional GET for each call."""
 
 import ssl
 from functools import partial
@@ -32,16 +32,19 @@ _CERTIFICATE_REASONS = {
     64: Reason.TLS_WRONG_HOST,
 }
 
-# Digits of a Content-Length; more are not even an exabyte-sized file, and the parsers differ on them.
+# Digits of a Content-Length. Larger numbers exceed any file, and aiohttp's parsers differ on them.
 _LONGEST_LENGTH = 18
 
 
 class ConnectionLost(aiohttp.ClientError):
-    """The server closed the connection before its answer was there."""
+    """The server closed the connection before its response was complete."""
 
 
 async def without_hidden_retry(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-    """aiohttp repeats a GET once after a disconnect; that hidden hit is neither paced nor counted, so it is not made."""
+    """aiohttp middleware that prevents aiohttp's own repetition of a GET after a disconnect.
+
+    That hidden request is neither paced nor counted.
+    """
     try:
         return await handler(request)
     except aiohttp.ClientConnectorError:
@@ -51,7 +54,7 @@ async def without_hidden_retry(request: ClientRequest, handler: ClientHandlerTyp
 
 
 class _Connector(GuardedConnector):
-    """The guarded connector, with our own reader of responses."""
+    """The guarded connector with StrictResponse as its response reader."""
 
     def __init__(self, policy: FetchPolicy, **options: object) -> None:
         super().__init__(policy, **options)
@@ -60,9 +63,16 @@ class _Connector(GuardedConnector):
 
 
 class HttpTransport:
-    """A session of its own, made at the first request. `user_agent` is sent as it is.
+    """Fetches over http and https in its own session, which is opened by the first request.
 
-    Raises InvalidOption when `policy.ca_file` cannot be read.
+    Follows no redirect and keeps no cookie.
+
+    Args:
+        user_agent: sent as it is.
+        policy: limits and permitted addresses.
+
+    Raises:
+        InvalidOption: if `policy.ca_file` cannot be read.
     """
 
     def __init__(self, user_agent: str, policy: FetchPolicy) -> None:
@@ -72,7 +82,10 @@ class HttpTransport:
         self._session: aiohttp.ClientSession | None = None
 
     async def get(self, ask: Ask) -> Reply | Failed:
-        """One hop (see ports.Transport). What goes wrong below is a value; only a cancellation passes through."""
+        """Make one request (see ports.Transport).
+
+        Failures are values; only a cancellation is raised.
+        """
         with collect_refused() as refused:
             try:
                 return await self._exchange(ask)
@@ -87,32 +100,32 @@ class HttpTransport:
     async def _exchange(self, ask: Ask) -> Reply | Failed:
         if self._session is None:
             self._session = self._open()
-        # `encoded`: the URL is canonical already, and must be sent exactly as it is.
+        # `encoded`: the URL is canonical, and must be sent exactly as it is.
         url = URL(ask.target.url, encoded=True)
         async with self._session.get(url, allow_redirects=False, proxy=self._policy.proxy) as response:
             try:
                 return _refused(response, self._policy) or await self._answer(response, ask)
             finally:
-                # What is not read must not wait in the connection for us.
+                # Drop the connection instead of reading the rest.
                 response.close()
 
     async def _answer(self, response: ClientResponse, ask: Ask) -> Reply | Failed:
         if not 200 <= response.status < 300:
             return _reply(response)
-        # Repeated, they are one list (RFC 9110, 5.3).
+        # Repeated fields are one list (RFC 9110, 5.3).
         coding = ",".join(response.headers.getall("Content-Encoding", []))
         junk_allowed = self._policy.junk_after_gzip
         inflater = Inflater(coding, ask.max_bytes, junk_allowed=junk_allowed, finds_gzip=True)
         broken = await _read(response, inflater)
         if broken not in {None, Reason.BODY_CUT_SHORT}:
-            return Failed(broken, "after a part of the body", response.status)
+            return Failed(broken, "the response broke off after a part of the body", response.status)
         return _reply(response, inflater.body, inflater.end(cut_short=broken is not None))
 
     def _open(self) -> aiohttp.ClientSession:
         connector = _Connector(
             self._policy,
             ssl=self._tls,
-            # An origin is asked once a day: a connection kept would only be one that breaks.
+            # An origin is fetched once a day, so a kept connection would only break.
             force_close=True,
             limit=self._policy.connections,
             use_dns_cache=False,
@@ -128,14 +141,14 @@ class HttpTransport:
             auto_decompress=False,
             trust_env=False,
             raise_for_status=False,
-            # The fetcher's one deadline is over everything; aiohttp's own would only confuse the reasons.
+            # The fetcher has one timeout for everything. aiohttp's own would report other reasons.
             timeout=aiohttp.ClientTimeout(total=None),
             middlewares=(without_hidden_retry,),
         )
 
 
 def _trusting(ca_file: str | None) -> ssl.SSLContext | bool:
-    """The authorities of the system, and those of the file."""
+    """Return a context that trusts the system's authorities and those of the file."""
     if ca_file is None:
         return True
     context = ssl.create_default_context()
@@ -147,26 +160,30 @@ def _trusting(ca_file: str | None) -> ssl.SSLContext | bool:
 
 
 def _refused(response: ClientResponse, policy: FetchPolicy) -> Failed | None:
-    """A head that leaves open what the body is, or where to go."""
+    """Return a failure if the head is ambiguous about the body or the redirect."""
     coding = response.headers.get("Transfer-Encoding", "").strip().lower()
     if coding and coding not in policy.transfer_codings:
         return Failed(Reason.TRANSFER_CODING_UNKNOWN, f"Transfer-Encoding: {coding[:100]!r}", response.status)
     lengths = response.headers.getall("Content-Length", [])
     if len(lengths) > 1 or any(len(length) > _LONGEST_LENGTH for length in lengths):
-        return Failed(Reason.PROTOCOL_ERROR, "Content-Length twice, or beyond any file", response.status)
+        return Failed(
+            Reason.PROTOCOL_ERROR, "Content-Length is repeated, or has too many digits", response.status
+        )
     locations = set(response.headers.getall("Location", []))
     if len(locations) > 1 and not policy.first_location:
-        return Failed(Reason.REDIRECT_AMBIGUOUS, "Location fields that differ", response.status)
+        return Failed(
+            Reason.REDIRECT_AMBIGUOUS, "the response has several different Location fields", response.status
+        )
     return None
 
 
 async def _read(response: ClientResponse, inflater: Inflater) -> Reason | None:
-    """The decoded body up to the inflater's limit; what lies beyond is not read (H9). Why it broke off, when it did."""
+    """Read the body up to the limit (H9). Return why it broke off, or None."""
     try:
         while not inflater.full and (chunk := await response.content.readany()):
             inflater.feed(chunk)
     except aiohttp.ClientPayloadError as error:
-        # The message tells an end too early, which has the same causes, from octets that make no sense.
+        # Only the message tells a body that ended early from a malformed one.
         early = str(error).startswith("Response payload is not completed")
         return Reason.BODY_CUT_SHORT if early else _unreadable(error)
     return None
@@ -187,7 +204,7 @@ def _reply(response: ClientResponse, body: bytes = b"", end: BodyEnd = BodyEnd.C
 
 
 def _failure(error: aiohttp.ClientError, refused: list[str], policy: FetchPolicy) -> Failed:
-    """RFC 9309, 2.3.1.4: each of these is "unreachable"; the reason says which it was."""
+    """Return why the request failed. Each reason means "unreachable" (RFC 9309, 2.3.1.4)."""
     if refused and isinstance(error, aiohttp.ClientConnectorError):
         return Failed(Reason.ADDRESS_REFUSED, blocked_message(refused, policy))
     return Failed(_reason(error), f"{type(error).__name__}: {error}"[:500])
@@ -214,7 +231,7 @@ def _reason(error: aiohttp.ClientError) -> Reason:
 
 
 def _unreadable(error: BaseException) -> Reason:
-    """What aiohttp's parsers give up on: too much of it, or nonsense."""
+    """Return the reason of an error of aiohttp's parsers: too much, or malformed."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, LineTooLong) or (type(cause) is BadHttpMessage and "Too many" in str(cause)):

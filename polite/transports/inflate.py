@@ -1,10 +1,10 @@
-"""A body as it comes from the wire, decoded within a bound; it knows whether it ended, was cut short, or is broken."""
+"""Inflater: decodes a body within a limit, and tells how it ended."""
 
 import zlib
 
 from polite.robots.fetching.exchange import BodyEnd
 
-# An honest server sends one gzip member; a few are allowed (RFC 1952, 2.2), thousands are an attack on our time.
+# An honest server sends one gzip member. A few are allowed (RFC 1952, 2.2); thousands would only consume time.
 _MOST_MEMBERS = 16
 _MAGIC = b"\x1f\x8b"
 _GZIP = {"gzip", "x-gzip"}
@@ -12,11 +12,20 @@ _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 
 
 class Inflater:
-    """Feed it chunks until `full`, then ask for `end`. It never holds more than `limit` octets of decoded body.
+    """Decodes a body chunk by chunk, and never holds more than `limit` decoded octets.
 
-    `junk_allowed`: what follows the coded body's end is passed over, as it is by the large crawlers; else the body is corrupt.
-    `finds_gzip`: a body that begins with gzip's magic is read as gzip, though no Content-Encoding says so; one that is still
-    gzip after that is corrupt. Such octets are no text: taken as they are, they would read as a file without rules.
+    Feed it until `full`, then call `end`.
+
+    Args:
+        coding: the Content-Encoding.
+        limit: octets of the decoded body that count.
+        junk_allowed: whether octets after the end of the coded body are ignored, as large crawlers do. If false, they make the
+            body corrupt.
+        finds_gzip: whether a body that starts with gzip's magic number is decoded although no Content-Encoding says so. If it is
+            still gzip after that, it is corrupt. Such octets are no text, and would read as a file without rules.
+
+    Attributes:
+        full: whether more chunks have no effect.
     """
 
     def __init__(
@@ -41,7 +50,7 @@ class Inflater:
         return bytes(self._body)
 
     def feed(self, chunk: bytes) -> None:
-        """Take one chunk; anything past the limit, or behind the coded body's end, is dropped."""
+        """Take one chunk. Octets after the limit, or after the coded body's end, are dropped."""
         if self.full or not chunk:
             return
         self._started = True
@@ -53,7 +62,7 @@ class Inflater:
             self._inflate(chunk)
 
     def end(self, *, cut_short: bool = False) -> BodyEnd:
-        """How the body ended, once no more chunks come; `cut_short` says that the connection broke off."""
+        """Return how the body ended. `cut_short`: whether the connection broke off."""
         if not self._known:
             return BodyEnd.UNKNOWN_CODING
         if self._corrupt or (self._finds_gzip and self._body.startswith(_MAGIC)):
@@ -67,7 +76,6 @@ class Inflater:
         return BodyEnd.CUT_SHORT if cut_short or inside_member or inside_magic else BodyEnd.COMPLETE
 
     def _begun(self, chunk: bytes) -> bytes:
-        """The start of an uncoded body, once it is known whether that is gzip's magic; nothing before."""
         start = self._split_magic + chunk
         self._split_magic = start if start == _MAGIC[:1] else b""
         if self._split_magic:
@@ -78,10 +86,10 @@ class Inflater:
         return start
 
     def _keep(self, data: bytes) -> None:
-        """One octet beyond the limit is what tells a capped body from one of exactly that size."""
-        room = self._limit - len(self._body)
-        self._body += data[:room]
-        self.full = len(data) > room
+        """Keep data up to the limit. A further octet shows that the body is capped."""
+        left = self._limit - len(self._body)
+        self._body += data[:left]
+        self.full = len(data) > left
 
     def _inflate(self, chunk: bytes) -> None:
         chunk = self._split_magic + chunk
@@ -98,7 +106,10 @@ class Inflater:
             chunk = self._member.unconsumed_tail or self._member.unused_data
 
     def _next_member(self, rest: bytes) -> bool:
-        """Whether what follows a finished member is one more; anything else is junk, and what ended cleanly counts."""
+        """Return whether another gzip member follows a finished one.
+
+        Other octets are junk; the finished body counts.
+        """
         if rest == _MAGIC[:1]:
             self._split_magic = rest
             return False

@@ -1,4 +1,4 @@
-"""Why an address was not reached, or the way to it broke: what an operating system's error means."""
+"""The reason of a failed connection, from an operating system's error."""
 
 import errno
 
@@ -17,7 +17,7 @@ _REASONS = {
 
 
 def reason_of(error: OSError) -> Reason:
-    """The reason of a connection that failed; CONNECT_FAILED where the error does not say more."""
+    """Return the reason of a failed connection, CONNECT_FAILED by default."""
     if isinstance(error, TimeoutError):
         return Reason.TIMEOUT
     return _REASONS.get(error.errno or 0, Reason.CONNECT_FAILED)

@@ -1,4 +1,4 @@
-"""Names to addresses through aiodns, with an error that tells a name that does not exist from a resolver that fails."""
+"""Resolver: names to addresses with aiodns; tells missing names from failing nameservers."""
 
 import asyncio
 import socket
@@ -11,13 +11,12 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 
-# c-ares asks each nameserver so often, and waits twice as long the second time, so a try has a third of the time.
+# c-ares tries each nameserver this often, and waits twice as long the second time, so the first try has a third of the time.
 _TRIES = 2
-# Seconds in all: a nameserver that takes longer is no use to a crawl. And less than the whole fetch may take, so that the
-# reason of its failure is the true one.
+# Seconds for one name. Less than the timeout of the whole fetch, so the failure has the right reason.
 _LONGEST_S = 9.0
 _SHARE_OF_DEADLINE = 0.6
-# Questions under way at one time: beyond that, nameservers drop what they are asked.
+# Concurrent queries. Nameservers drop queries beyond that.
 _CONCURRENT = 64
 
 if TYPE_CHECKING:
@@ -35,7 +34,11 @@ _REASONS = {
 
 
 class NameNotResolved(OSError):
-    """A name that gave no address; `reason` tells why."""
+    """A name without an address.
+
+    Attributes:
+        reason: why.
+    """
 
     def __init__(self, host: str, reason: Reason, detail: str) -> None:
         super().__init__(None, f"{host}: {detail}")
@@ -43,26 +46,28 @@ class NameNotResolved(OSError):
 
 
 def resolver_for(policy: FetchPolicy) -> "Resolver":
-    """One that asks the policy's nameservers, and is done before the policy's deadline."""
+    """Return a resolver for the policy's nameservers that ends before the policy's timeout."""
     timeout_s = min(_LONGEST_S, policy.timeout * _SHARE_OF_DEADLINE)
     return Resolver(tuple(policy.nameservers), timeout_s=timeout_s)
 
 
 class Resolver(AbstractResolver):
-    """One aiodns channel of our own. `nameservers` are asked instead of the system's when there are any.
+    """One aiodns channel of our own.
 
-    `timeout_s`: seconds for one name, all tries together.
+    Args:
+        nameservers: used instead of the system's, if there are any.
+        timeout_s: seconds for one name, all tries together.
     """
 
     def __init__(self, nameservers: tuple[str, ...] = (), *, timeout_s: float = _LONGEST_S) -> None:
         self._nameservers = list(nameservers) or None
         self._timeout_s = timeout_s
-        self._turns = asyncio.Semaphore(_CONCURRENT)
+        self._capacity = asyncio.Semaphore(_CONCURRENT)
         self._opened: aiodns.DNSResolver | None = None
 
     @property
     def _dns(self) -> aiodns.DNSResolver:
-        """Opened at the first name: a crawl of addresses needs none."""
+        """The channel. Opened for the first name: a crawl of addresses needs none."""
         if self._opened is None:
             self._opened = aiodns.DNSResolver(self._nameservers, timeout=self._timeout_s / 3, tries=_TRIES)
         return self._opened
@@ -70,7 +75,7 @@ class Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """All addresses of a host, for happy eyeballs to choose from. Raises NameNotResolved."""
+        """Return all addresses of a host, for happy eyeballs (RFC 8305). Raises NameNotResolved."""
         nodes = await self._ask(host, port, family)
         return [
             ResolveResult(
@@ -85,7 +90,10 @@ class Resolver(AbstractResolver):
         ]
 
     async def addresses(self, host: str) -> tuple[list[str], float]:
-        """All addresses of a host, and the shortest time for which one of them is good (ports.AddressSource)."""
+        """Return all addresses of a host, and their shortest time to live (ports.AddressSource).
+
+        Raises NameNotResolved.
+        """
         nodes = await self._ask(host, 0, socket.AF_UNSPEC)
         return [node.addr[0].decode("ascii") for node in nodes], float(min(node.ttl for node in nodes))
 
@@ -94,8 +102,8 @@ class Resolver(AbstractResolver):
             # c-ares takes an empty name for the local host.
             raise NameNotResolved(host, Reason.DNS_FAILURE, "an empty name")
         try:
-            # c-ares never waits for less than 250 ms a try, whatever it is told.
-            async with self._turns, asyncio.timeout(self._timeout_s):
+            # c-ares waits for at least 250 ms in each try, whatever its timeout.
+            async with self._capacity, asyncio.timeout(self._timeout_s):
                 found = await self._dns.getaddrinfo(host, port=port, type=socket.SOCK_STREAM, family=family)
         except TimeoutError as error:
             detail = f"no answer within {self._timeout_s:g} s"
@@ -108,6 +116,6 @@ class Resolver(AbstractResolver):
         return found.nodes
 
     async def close(self) -> None:
-        """Stop asking. May be called twice."""
+        """Close the channel. May be called twice."""
         if self._opened is not None:
             await self._opened.close()

@@ -1,4 +1,4 @@
-"""aiohttp's reader of responses, made to see the lies on which its two parsers differ."""
+"""StrictResponse: aiohttp's response reader, with checks that its two parsers lack."""
 
 import re
 import ssl
@@ -7,7 +7,7 @@ from asyncio import AbstractEventLoop, BaseTransport
 from aiohttp import ClientPayloadError
 from aiohttp.client_proto import ResponseHandler
 
-# Octets of heads that are looked at; aiohttp's own limits end an honest one long before.
+# Octets of heads that are searched. aiohttp's own limits are lower.
 _LONGEST_HEAD = 65_536
 _END_OF_HEAD = re.compile(rb"\r?\n\r?\n")
 _INTERIM = re.compile(rb"HTTP/1\.[01] 1(?!01)")
@@ -16,29 +16,33 @@ _HTTP = b"HTTP/1."
 
 
 def _begins_like_http(data: bytes | bytearray) -> bool:
-    # Empty lines before a head are old servers' habit.
+    # Old servers send empty lines before a head.
     start = bytes(data[: len(_HTTP) + 4]).lstrip(b"\r\n")[: len(_HTTP)]
     return _HTTP.startswith(start)
 
 
 def _ended_properly(transport: BaseTransport) -> bool:
-    """Return whether a stream that is over was ended by its server: under TLS, by a close_notify (RFC 9112, 9.8)."""
+    """Return whether the server ended the stream itself: under TLS, by a close_notify.
+
+    RFC 9112, 9.8.
+    """
     tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
     if tls is None:
         return True
     try:
-        # OpenSSL reads nothing after a close_notify. Without one it asks for more, since asyncio does not tell it of the FIN.
+        # After a close_notify OpenSSL reads nothing. Without one it wants more, since asyncio does not report the FIN to it.
         return tls.read(1) == b""
     except ssl.SSLError:
         return False
 
 
 class StrictResponse(ResponseHandler):
-    """What does not begin like HTTP is refused at once, not when it ends. Interim responses (1xx) are dropped unread.
+    """Rejects malformed responses early, and drops interim responses (1xx) unread.
 
-    When more octets come with a body than its Content-Length says, the rules in it are not whole: the connection is cut
-    instead. aiohttp's C parser reports the first and the last in most cases, the pure-Python one in none, and both queue each
-    interim response, of which a server may send millions.
+    A response that does not start like HTTP is rejected at once, not when it ends. If more octets arrive with a body
+    than its Content-Length says, the rules in it are not complete, so the connection is closed. aiohttp's C parser
+    reports both in most cases, the pure-Python parser in none. Both queue each interim response, of which a server may
+    send millions.
     """
 
     def __init__(self, loop: AbstractEventLoop) -> None:
@@ -46,18 +50,18 @@ class StrictResponse(ResponseHandler):
         self._heads = bytearray()
         self._reading_heads = True
         self._searched = 0
-        # Octets of the body still to come; None: nothing to hold it to.
+        # Octets of the body that are missing; None if there is no Content-Length.
         self._left: int | None = None
         self._ended_properly = False
 
     def data_received(self, data: bytes) -> None:
-        """Hand on what came, without its last octets when they show that the length was wrong."""
+        """Pass data on, without the last octet of the body if its length was wrong."""
         if self._reading_heads:
             data = self._final_response(data)
         if not data:
             return
         excess = self._excess(data)
-        # Another response behind the first is a server's eager way of reusing the connection, and no part of the body.
+        # Another response after the first belongs to a reused connection, not to the body.
         if not excess or _begins_like_http(excess):
             super().data_received(data)
             return
@@ -66,12 +70,18 @@ class StrictResponse(ResponseHandler):
             self.transport.close()
 
     def eof_received(self) -> None:
-        """Note whether the server ended the stream itself. asyncio calls this after a bare TCP FIN under TLS as well."""
+        """Note whether the server ended the stream itself.
+
+        Under TLS, asyncio calls this after a bare TCP FIN as well.
+        """
         self._ended_properly = self.transport is not None and _ended_properly(self.transport)
         super().eof_received()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Fail a body that only the connection's end delimits, unless the server ended the stream; aiohttp takes it as whole."""
+        """Fail a body that only the connection's end delimits, unless the server ended the stream.
+
+        aiohttp would take it as complete.
+        """
         if (
             not (exc is None and self._ended_properly)
             and self._payload is not None
@@ -81,7 +91,7 @@ class StrictResponse(ResponseHandler):
         super().connection_lost(exc)
 
     def _excess(self, data: bytes) -> bytes:
-        """The octets of `data` that lie behind the end of the body; what was left of it includes its head."""
+        """Return the octets of `data` after the end of the body."""
         if self._left is None:
             return b""
         excess = data[self._left :]
@@ -89,11 +99,14 @@ class StrictResponse(ResponseHandler):
         return excess
 
     def _final_response(self, data: bytes) -> bytes:
-        """What came since the last interim response, once its head is whole, or so long that aiohttp shall refuse it."""
+        """Return the data since the last interim response.
+
+        Returns nothing until the head is complete, or so long that aiohttp rejects it.
+        """
         self._heads += data
         if not _begins_like_http(self._heads):
             self._reading_heads = False
-            # An empty line makes either parser read, and refuse, what it has.
+            # An empty line makes either parser read, and reject, the data.
             return bytes(self._heads) + b"\r\n\r\n"
         start = 0
         while (end := _END_OF_HEAD.search(self._heads, max(start, self._searched))) and _INTERIM.match(
@@ -101,7 +114,7 @@ class StrictResponse(ResponseHandler):
         ):
             start = end.end()
         del self._heads[:start]
-        # All but three octets of an end may be there: a head that drips is not searched again at each segment.
+        # Three octets of an end may be present. A head that arrives slowly is not searched again from its start.
         self._searched = max(0, len(self._heads) - 3)
         if end is None and len(self._heads) <= _LONGEST_HEAD:
             return b""

@@ -1,11 +1,12 @@
-"""Why a part of a URL was refused, before anyone knows where in the whole URL that part stood."""
+"""InvalidPart: why a part of a URL is invalid."""
 
 
 class InvalidPart(Exception):
-    """Raised by the readers of parts; `parse_url` turns it into an InvalidURL.
+    """A part of a URL is invalid. `parse_url` turns it into an InvalidURL.
 
-    `reason` must not quote the part: it may hold credentials. `position` is 0-based, in the part as it was
-    handed over.
+    Attributes:
+        reason: what is wrong. It must not quote the part, which may contain credentials.
+        position: 0-based, in the part.
     """
 
     def __init__(self, reason: str, position: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""The host of a URL: a name, an IPv4 or an IPv6 address, in its one canonical spelling (WHATWG URL, 3.5)."""
+"""The host of a URL: a name, an IPv4 or an IPv6 address, canonical (WHATWG URL, 3.5)."""
 
 import re
 
@@ -12,10 +12,14 @@ _FORBIDDEN_IN_DOMAIN = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]").search
 
 
 def parse_host(text: str, *, special: bool) -> str:
-    """The canonical spelling of a host; an IPv6 address keeps its brackets. Raises InvalidPart.
+    """Return the canonical form of a host.
 
-    `special`: the scheme is one that the standard knows (http, https, ftp, ws, wss). Any other scheme's host
-    is opaque: it is neither lower-cased nor read as a name.
+    An IPv6 address keeps its brackets. Raises InvalidPart.
+
+    Args:
+        text: the host as written.
+        special: whether the scheme is special in the standard (http, https, ftp, ws, wss). The host of any other scheme is
+            opaque: it is neither lower-cased nor read as a name.
     """
     if text.startswith("["):
         if not text.endswith("]"):
@@ -40,5 +44,5 @@ def _opaque(text: str) -> str:
 
 
 def _forbidden(character: str, text: str) -> InvalidPart:
-    """It stands where it is in `text`, or somewhere unknown when it came out of decoding or mapping."""
+    """Report the character at its position in `text`, or at 0 if decoding produced it."""
     return InvalidPart(f"U+{ord(character):04X} is not allowed in a host", max(text.find(character), 0))

@@ -1,4 +1,4 @@
-"""IP addresses as hosts: IPv4 in every spelling browsers read, IPv6 compressed (WHATWG URL, 3.5)."""
+"""IP addresses as hosts: IPv4 in every form that browsers read, IPv6 (WHATWG URL, 3.5)."""
 
 import re
 
@@ -14,19 +14,22 @@ _DOTTED_QUAD = re.compile(
 ).fullmatch
 _IPV6_PIECE = re.compile(r"[0-9A-Fa-f]{1,4}").fullmatch
 
-# 2**32 has eleven octal digits; more than this are out of range, and int() is never asked to read them.
+# 2**32 has eleven octal digits; numbers of more digits are out of range, and int() never reads them.
 _MAX_DIGITS = 12
 # Eight pieces of four digits, or six of them and a dotted quad.
 _MAX_IPV6 = 45
 
 
 def ends_in_number(host: str) -> bool:
-    """Whether a lower-case ASCII host must be read as an IPv4 address, or refused."""
+    """Return whether a lower-case ASCII host must be an IPv4 address, or is invalid."""
     return _ENDS_IN_NUMBER(host) is not None
 
 
 def parse_ipv4(host: str) -> str:
-    """`host` (lower-case, ends in a number) as a dotted quad: `0x7f.1` is `127.0.0.1`. Raises InvalidPart."""
+    """Return a host that ends in a number as a dotted quad: `0x7f.1` is `127.0.0.1`.
+
+    The host must be in lower case. Raises InvalidPart.
+    """
     parts = host.removesuffix(".").split(".", 4)
     if len(parts) > 4:
         raise InvalidPart("an IPv4 address has at most four parts")
@@ -45,7 +48,7 @@ def _ipv4_number(part: str) -> int:
     elif _DECIMAL(part) and (part == "0" or part[0] != "0"):
         digits, radix = part, 10
     else:
-        raise InvalidPart("a host that ends in a number must be an IPv4 address, and this is none")
+        raise InvalidPart("a host that ends in a number must be an IPv4 address, and this one is not")
     digits = digits.lstrip("0")
     if len(digits) > _MAX_DIGITS:
         raise InvalidPart("a part of the IPv4 address is too large")
@@ -53,15 +56,15 @@ def _ipv4_number(part: str) -> int:
 
 
 def parse_ipv6(text: str) -> str:
-    """What stands between the brackets, compressed, in hexadecimal to its end. Raises InvalidPart."""
+    """Return the text between the brackets, compressed and hexadecimal. Raises InvalidPart."""
     if len(text) > _MAX_IPV6:
-        raise InvalidPart("the IPv6 address is too long")
+        raise InvalidPart(f"the IPv6 address has {len(text)} characters, the limit is {_MAX_IPV6}")
     before, gap, after = text.partition("::")
     left = _ipv6_pieces(before, ends_address=not gap)
     right = _ipv6_pieces(after, ends_address=True)
     missing = 8 - len(left) - len(right)
     if missing < 1 if gap else missing != 0:
-        raise InvalidPart("an IPv6 address has eight pieces, or fewer and one '::'")
+        raise InvalidPart("an IPv6 address has eight pieces, or fewer with one '::'")
     return _compressed([*left, *[0] * missing, *right])
 
 
@@ -86,7 +89,7 @@ def _quad_pieces(a: int, b: int, c: int, d: int) -> list[int]:
 
 
 def _compressed(pieces: list[int]) -> str:
-    """The first longest run of two or more zeros becomes `::`."""
+    """Replace the first longest run of two or more zeros by `::`."""
     start, length = 0, 1
     for i in range(8):
         run = next((n for n, piece in enumerate(pieces[i:]) if piece), 8 - i)
@@ -99,6 +102,6 @@ def _compressed(pieces: list[int]) -> str:
 
 
 def is_address(host: str) -> bool:
-    """Whether a host in its canonical spelling is an address and no name."""
+    """Return whether a canonical host is an address, not a name."""
     quad = _DOTTED_QUAD(host)
     return host.startswith("[") if quad is None else max(map(int, quad.groups())) < 256

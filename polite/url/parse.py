@@ -1,4 +1,4 @@
-"""A URL string to its canonical parts: WHATWG URL's basic URL parser (4.4), for URLs that name a host."""
+"""A URL to its canonical parts: WHATWG URL's basic URL parser (4.4), for URLs with a host."""
 
 import re
 from typing import NamedTuple
@@ -9,10 +9,10 @@ from polite.url.host import parse_host
 from polite.url.path import normalise_path
 from polite.url.percent import encode_fragment, encode_query, encode_special_query, encode_userinfo
 
-# In characters, before and after. Servers refuse request lines far shorter; a megabyte of URL is an attack.
+# In characters, before and after. Servers reject much shorter request lines; a megabyte of URL is an attack.
 MAX_URL = 65_536
 
-# The special schemes of the standard, but for file, which names no host to be polite to.
+# The special schemes of the standard, except file, which names no host.
 DEFAULT_PORTS = {"http": 80, "https": 443, "ftp": 21, "ws": 80, "wss": 443}
 
 _C0_AND_SPACE = "".join(map(chr, range(0x21)))
@@ -23,16 +23,23 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*+):").match
 _SLASHES = re.compile(r"[/\\]*+")
 _SPECIAL_AUTHORITY = re.compile(r"[^/\\?#]*+")
 _AUTHORITY = re.compile(r"[^/?#]*+")
-# An address in brackets holds colons; the first one outside of them ends the host.
+# An address in brackets contains colons; the first colon outside of the brackets ends the host.
 _HOST = re.compile(r"(?:[^:\[]|\[[^\]]*+\]?)*+")
 _DIGITS = re.compile(r"[0-9]*").fullmatch
 
 
 class ParsedURL(NamedTuple):
-    """A URL's parts as the standard serialises them. `port` is None where it is the scheme's default.
+    """A URL's parts as the standard serialises them.
 
-    `path` starts with `/`, but may be empty for a scheme that the standard does not know. `query` and
-    `fragment` come without their `?` and `#`; an empty one is not the same as none.
+    Attributes:
+        scheme: in lower case.
+        username: percent-encoded.
+        password: percent-encoded.
+        host: canonical; an IPv6 address keeps its brackets.
+        port: None if it is the scheme's default.
+        path: starts with `/`, but may be empty for a scheme that the standard does not know.
+        query: without its `?`; an empty query is not the same as None.
+        fragment: without its `#`; an empty fragment is not the same as None.
     """
 
     scheme: str
@@ -46,7 +53,7 @@ class ParsedURL(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """`https://example.com:8443`: never a credential, never a default port."""
+        """`https://example.com:8443`: without credentials and default port."""
         return f"{self.scheme}://{self.host}" + ("" if self.port is None else f":{self.port}")
 
     @property
@@ -55,7 +62,7 @@ class ParsedURL(NamedTuple):
 
     @property
     def href(self) -> str:
-        """The whole URL, credentials and fragment included: not for a log, and not for a request line."""
+        """The whole URL with credentials and fragment: not for logs or request lines."""
         userinfo = f"{self.username}:{self.password}" if self.password else self.username
         return "".join(
             [
@@ -70,13 +77,15 @@ class ParsedURL(NamedTuple):
 
 
 def parse_url(url: str, base: ParsedURL | None = None) -> ParsedURL:
-    """The parts of `url`, resolved against `base` when it is relative.
+    """Return the parts of a URL, resolved against `base` if it is relative.
 
-    Raises InvalidURL where the standard fails, where no host is named (`mailto:`, `file:`, `data:`), and
-    beyond MAX_URL characters, as given or as serialised. Raises TypeError for anything but a str.
+    Raises:
+        InvalidURL: if the standard fails, if no host is named (`mailto:`, `file:`, `data:`), or if the URL has more than MAX_URL
+            characters as given or as serialised.
+        TypeError: if `url` is no str.
     """
     if not isinstance(url, str):
-        raise TypeError(f"a URL is a str, not {type(url).__qualname__}: pass str(url)")
+        raise TypeError(f"a URL must be a str, got {type(url).__qualname__}: pass str(url)")
     if len(url) > MAX_URL:
         raise InvalidURL(url, f"it has {len(url)} characters, the limit is MAX_URL = {MAX_URL}", MAX_URL)
     try:
@@ -89,19 +98,18 @@ def parse_url(url: str, base: ParsedURL | None = None) -> ParsedURL:
 
 
 def _as_read(url: str) -> str:
-    """What the parser sees: no control or space around it, no tab, newline or half a character in it."""
+    """Remove outer controls and spaces, tabs and newlines; replace lone surrogates."""
     return _SURROGATE.sub("\ufffd", _UNSEEN_RUN.sub("", url.strip(_C0_AND_SPACE)))
 
 
 def _as_given(url: str, position: int) -> int:
-    """A position in what the parser saw, as a position in what it was given."""
+    """Convert a position in the text as read to one in the text as given."""
     start = len(url) - len(url.lstrip(_C0_AND_SPACE))
     seen = (i for i in range(start, len(url)) if url[i] not in _UNSEEN)
     return next((given for i, given in enumerate(seen) if i == position), len(url))
 
 
 def _parse(text: str, base: ParsedURL | None) -> ParsedURL:
-    """Scheme start state to path or authority state."""
     found = _SCHEME(text)
     if found is None:
         if base is None:
@@ -114,7 +122,7 @@ def _parse(text: str, base: ParsedURL | None) -> ParsedURL:
             return _relative(text, start, base)
         return _absolute(text, _after(_SLASHES, text, start), scheme)
     if scheme == "file":
-        raise InvalidPart("a file: URL names no host to ask")
+        raise InvalidPart("a file: URL names no host")
     if not text.startswith("//", start):
         raise InvalidPart("no host follows its scheme (as in scheme://host)", start)
     return _absolute(text, start + 2, scheme)
@@ -126,7 +134,7 @@ def _after(run: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _absolute(text: str, start: int, scheme: str) -> ParsedURL:
-    """Authority, host and port states; `start` is where the authority starts, after all slashes."""
+    """Parse authority, host and port. `start`: where the authority starts, after all slashes."""
     special = scheme in DEFAULT_PORTS
     end = _after(_SPECIAL_AUTHORITY if special else _AUTHORITY, text, start)
     userinfo, at, host_and_port = text[start:end].rpartition("@")
@@ -150,7 +158,7 @@ def _absolute(text: str, start: int, scheme: str) -> ParsedURL:
 def _port(digits: str, scheme: str, position: int) -> int | None:
     if not digits:
         return None
-    # The reason never shows what stands there: it may be the password of a URL whose @ was forgotten.
+    # The reason never quotes the text: it may be the password of a URL without its @.
     if not _DIGITS(digits):
         raise InvalidPart("what follows the host's colon is not a port number", position)
     significant = digits.lstrip("0")
@@ -160,7 +168,7 @@ def _port(digits: str, scheme: str, position: int) -> int | None:
 
 
 def _split(tail: str, *, special: bool) -> tuple[str, str | None, str | None]:
-    """What follows the authority: the path with its slashes turned, the query and the fragment encoded."""
+    """Split the text after the authority into path, query and fragment, the latter two encoded."""
     rest, hash_sign, fragment = tail.partition("#")
     path, question_mark, query = rest.partition("?")
     encode = encode_special_query if special else encode_query
@@ -172,7 +180,7 @@ def _split(tail: str, *, special: bool) -> tuple[str, str | None, str | None]:
 
 
 def _relative(text: str, start: int, base: ParsedURL) -> ParsedURL:
-    """Relative and relative slash states: what stands from `start` on is read against `base`."""
+    """Parse the text from `start` on relative to `base`."""
     special = base.scheme in DEFAULT_PORTS
     slashes = ("/", "\\") if special else ("/",)
     if text.startswith(slashes, start) and text.startswith(slashes, start + 1):

@@ -1,4 +1,4 @@
-"""The path of a URL: dot segments resolved, its characters encoded (WHATWG URL, 4.4, path state)."""
+"""The path of a URL: dot segments and percent-encoding (WHATWG URL, 4.4, path state)."""
 
 import re
 
@@ -10,9 +10,9 @@ _MAY_HAVE_DOTS = re.compile(r"/(?:\.|%2e)", re.IGNORECASE).search
 
 
 def normalise_path(path: str) -> str:
-    """`path`, which starts with `/`, without dot segments (`%2e` is a dot too) and percent-encoded.
+    """Resolve dot segments (`%2e` is a dot, too) and percent-encode.
 
-    Empty segments stay: `//a` and `/a` are different resources to a server.
+    The path must start with `/`. Empty segments stay: `//a` and `/a` are different resources.
     """
     return encode_path(_without_dots(path) if _MAY_HAVE_DOTS(path) else path)
 

@@ -1,4 +1,4 @@
-"""Percent-encoding: which characters each part of a URL spells as %XX (WHATWG URL, 1.3)."""
+"""Percent-encoding: which characters each part of a URL encodes (WHATWG URL, 1.3)."""
 
 import re
 from collections.abc import Callable
@@ -8,9 +8,9 @@ _PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
 
 
 def _encoder(also_encoded: str) -> Callable[[str], str]:
-    """An encoder for one percent-encode set: controls, DEL, all beyond ASCII, and `also_encoded`.
+    """Return an encoder for a percent-encode set: controls, non-ASCII, and `also_encoded`.
 
-    `%` is in no set: what is already encoded, well or badly, stays as it was sent.
+    `%` is in no set: existing escapes, valid or not, stay as they are.
     """
     kept = "".join(c for c in _PRINTABLE if c not in also_encoded)
     to_encode = re.compile(f"[^{re.escape(kept)}]").search
@@ -33,5 +33,8 @@ encode_userinfo = _encoder(_PATH + "/:;=@[\\]|")
 
 
 def decode(text: str) -> str:
-    """Undo percent-encoding once; octets that are not UTF-8 become U+FFFD, which no host may hold."""
+    """Undo percent-encoding once.
+
+    Octets that are not UTF-8 become U+FFFD, which no host may have.
+    """
     return unquote_to_bytes(text).decode("utf-8", "replace")

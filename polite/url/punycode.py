@@ -1,4 +1,4 @@
-"""Punycode of one label, both ways, by sorting instead of searching (RFC 3492)."""
+"""Punycode of one label, in both directions, by sorting instead of searching (RFC 3492)."""
 
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ _VALUES = {digit: value for value, digit in enumerate(_DIGITS)}
 
 
 def encode_label(label: str) -> str:
-    """The Punycode of a label that holds at least one character beyond ASCII, without the `xn--`.
+    """Return the Punycode of a label with at least one non-ASCII character, without the `xn--`.
 
-    The RFC walks the label once for each distinct character. Sorting the characters once gives the same
-    deltas: each is known by its place among those already placed.
+    The RFC scans the label once for each distinct character. Sorting the characters once gives the same deltas: each is
+    computed from its position among the characters inserted before.
     """
     basic = "".join(c for c in label if c < "\x80")
     output = [basic, "-"] if basic else []
@@ -33,9 +33,9 @@ def encode_label(label: str) -> str:
 
 
 def decode_label(punycode: str) -> str:
-    """The label that `punycode` (lower case, without the `xn--`) stands for. Raises InvalidPart.
+    """Return the label of a Punycode text (lower case, without the `xn--`). Raises InvalidPart.
 
-    Its length is the caller's to bound: an integer may be as long as the label.
+    The caller limits its length: an integer may be as long as the label.
     """
     cut = max(punycode.rfind("-"), 0)
     label = list(punycode[:cut])
@@ -78,7 +78,7 @@ def _variable_length(number: int, bias: int) -> str:
 
 
 def _read_integer(first: str, rest: Iterator[str], bias: int) -> int:
-    """One variable-length integer; it ends at the first digit below its threshold (RFC 3492, 3.3)."""
+    """Read one variable-length integer; a digit below the threshold ends it (RFC 3492, 3.3)."""
     number, weight, k = 0, 1, _BASE
     for character in chain(first, rest):
         digit = _VALUES.get(character)

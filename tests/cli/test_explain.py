@@ -14,7 +14,7 @@ def test_a_file_explains_the_rule_and_what_it_overruled(rules, capsys):
         "  group: * (line 1), since none is for polite-cli",
         "  decides: Allow: /no/but (line 3), column 8, 7 octets",
         "  overruled: Disallow: /no (line 2), column 11, 3 octets",
-        "  dialect: has_allow=False (as in classic) would turn the verdict round",
+        "  dialect: has_allow=False (as in classic) would reverse this decision",
         "        1 | User-agent: *",
         "        2 | Disallow: /no",
         "  >     3 | Allow: /no/but",

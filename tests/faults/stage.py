@@ -16,7 +16,7 @@ from unittest.mock import patch
 import trustme
 
 from polite.testing import ScriptedServer, scripted_server
-from polite.testing.scripted_server import Lie
+from polite.testing.scripted_server import Script
 from tests.faults.names import A, telling
 
 RULES = b"User-agent: *\nDisallow: /private\n"
@@ -68,7 +68,7 @@ async def silence(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
     await asyncio.Event().wait()
 
 
-def endless(start: bytes, more: bytes) -> Lie:
+def endless(start: bytes, more: bytes) -> Script:
     """Goes on for as long as somebody listens."""
 
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -95,7 +95,7 @@ def many(line: bytes, times: int, *, before: bytes = OK, after: bytes = b"") -> 
     return talk
 
 
-def slowly(text: bytes) -> Lie:
+def slowly(text: bytes) -> Script:
     """One octet after another, each long before any time-out between two reads."""
 
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -107,7 +107,7 @@ def slowly(text: bytes) -> Lie:
     return talk
 
 
-def reset_after(text: bytes) -> Lie:
+def reset_after(text: bytes) -> Script:
     """Then RST: no farewell."""
 
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -123,7 +123,7 @@ def reset_after(text: bytes) -> Lie:
     return talk
 
 
-def hung_up_after(text: bytes) -> Lie:
+def hung_up_after(text: bytes) -> Script:
     """Then FIN. Over TLS no close_notify comes before it."""
 
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -134,7 +134,7 @@ def hung_up_after(text: bytes) -> Lie:
     return talk
 
 
-def _placed(lie: Lie, here: Callable[[], bytes]) -> Lie:
+def _placed(lie: Script, here: Callable[[], bytes]) -> Script:
     if not isinstance(lie, bytes) or b"{" not in lie:
         return lie
 
@@ -145,7 +145,7 @@ def _placed(lie: Lie, here: Callable[[], bytes]) -> Lie:
     return talk
 
 
-def http(*lies: Lie, **options: Any) -> Scene:
+def http(*lies: Script, **options: Any) -> Scene:
     """One server, by its address. `says` in the options are scripted_server's, `fetching` FetchPolicy's."""
     fetching = options.pop("fetching", {})
     names = options.pop("names", None)
@@ -166,7 +166,7 @@ def http(*lies: Lie, **options: Any) -> Scene:
     return scene
 
 
-def named(names: Mapping[Any, Any], *lies: Lie, name: str = "site.test", **options: Any) -> Scene:
+def named(names: Mapping[Any, Any], *lies: Script, name: str = "site.test", **options: Any) -> Scene:
     """One server, found by the name that a nameserver says this about."""
     return http(*(lies or (ok(),)), names=names, name=name, **options)
 
@@ -184,7 +184,7 @@ def _certified(identity: str, years: tuple[int, int] | None, *, trusted: bool) -
 
 
 def tls(
-    *lies: Lie,
+    *lies: Script,
     identity: str = "127.0.0.1",
     years: tuple[int, int] | None = None,
     trusted: bool = True,

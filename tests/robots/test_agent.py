@@ -82,7 +82,7 @@ def test_a_header_that_names_no_product_is_refused(header: str):
     "tokens", ["examplebot", [""], ["a b"], ["*"], ["a/1"], ["12"], ["ä"], [None], ["a\n"], ["a"] * 33]
 )
 def test_names_that_no_file_can_hold_are_refused(tokens: list[str]):
-    with pytest.raises(InvalidUserAgent, match="tokens="):
+    with pytest.raises(InvalidUserAgent, match="tokens "):
         UserAgent("ExampleBot", tokens=tokens)
 
 

@@ -102,7 +102,7 @@ def test_a_dialect_is_frozen_and_hashable():
 def test_every_field_is_explained():
     explained = Dialect.__doc__ or ""
 
-    assert [each.name for each in fields(Dialect) if f"`{each.name}`" not in explained] == ["name"]
+    assert [each.name for each in fields(Dialect) if f"    {each.name}: " not in explained] == []
 
 
 def test_a_sixth_dialect_differs_in_the_fields_it_names():
@@ -173,5 +173,5 @@ def test_google_does_not_exempt_robots_txt():
     ],
 )
 def test_what_cannot_be_a_dialect_is_refused_by_name(field: str, value: object) -> None:
-    with pytest.raises(InvalidOption, match=rf"Dialect\.{field}="):
+    with pytest.raises(InvalidOption, match=f"Dialect: {field} must be"):
         replace(RFC9309, **{field: value})

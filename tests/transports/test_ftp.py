@@ -18,7 +18,7 @@ from polite.robots.fetching.result import Found, Unavailable
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.testing import ScriptedServer, scripted_server
-from polite.testing.scripted_server import Lie
+from polite.testing.scripted_server import Script
 from polite.transports.ftp import FtpTransport
 from polite.transports.ftp_connection import LONGEST_LINE, MOST_LINES, InvalidFtpReply, read_reply
 from tests.faults.ftp import ftp
@@ -56,7 +56,7 @@ async def asked(url: str, *, max_bytes: int = 1_000, **fetching: object) -> Repl
 
 
 @asynccontextmanager
-async def lying(lie: Lie) -> AsyncIterator[ScriptedServer]:
+async def lying(lie: Script) -> AsyncIterator[ScriptedServer]:
     async with scripted_server(lie, scheme="ftp", hears=b"") as server:
         yield server
 
@@ -103,7 +103,7 @@ def test_l8_it_covers_ftp_at_that_host_and_port_and_not_http() -> None:
 async def test_l8_what_is_said_to_the_server_is_this_and_no_more() -> None:
     said: list[bytes] = []
 
-    def heard(name: str, answer: bytes) -> Lie:
+    def heard(name: str, answer: bytes) -> Script:
         async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             said.append(name.encode())
             writer.write(answer)

@@ -139,7 +139,7 @@ def test_a_url_at_the_limit_is_read():
 
 @pytest.mark.parametrize("value", [None, b"http://example.com/", 1, ["http://example.com/"]])
 def test_anything_but_a_str_is_a_type_error_that_names_the_type(value):
-    with pytest.raises(TypeError, match=rf"not {type(value).__name__}: pass str\(url\)"):
+    with pytest.raises(TypeError, match=rf"got {type(value).__name__}: pass str\(url\)"):
         parse_url(value)
 
 

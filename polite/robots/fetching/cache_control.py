@@ -1,18 +1,18 @@
-"""How long an answer says it is good for: Cache-Control and Age, read with mistrust (K2; RFC 9111, 5.2.2)."""
+"""Cache-Control and Age: for how long a response is fresh (K2; RFC 9111, 5.2.2)."""
 
 import re
 
-# A header is at most some KiB on the wire; the directives that matter come early in any honest one.
+# Octets that are read. The relevant directives come early in any honest header.
 _LONGEST = 4096
 _MAX_AGE = re.compile(r"max-age\s*=\s*\"?(\d{1,18})\"?", re.ASCII)
 _SECONDS = re.compile(r"\s*(\d{1,18})\s*", re.ASCII)
 
 
 def max_age_s(cache_control: str | None, age: str | None = None) -> float | None:
-    """Seconds that the answer is good from now, or None when it does not say.
+    """Return for how many seconds from now the response is fresh, or None if it does not say.
 
-    `no-store` and `no-cache` are 0: the policy's `min_ttl` still holds, or a site would be asked at each page.
-    `s-maxage` speaks to shared proxies and is passed over. Garbage is as if it were not there.
+    `no-store` and `no-cache` are 0. The policy's `min_ttl` still applies; otherwise the file would be fetched for each
+    page. `s-maxage` is for shared proxies and ignored. Malformed directives are ignored.
     """
     if not cache_control:
         return None
@@ -23,5 +23,5 @@ def max_age_s(cache_control: str | None, age: str | None = None) -> float | None
     if not ages:
         return None
     spent = _SECONDS.fullmatch((age or "")[:64])
-    # RFC 9111, 4.2.1: of conflicting values the shortest is the careful one.
+    # RFC 9111, 4.2.1: of conflicting values, the shortest is the careful choice.
     return float(max(0, min(ages) - (int(spent[1]) if spent else 0)))

@@ -1,4 +1,4 @@
-"""One robots.txt fetch as a state machine: no sockets, no clock; each answer gives the next question or the end."""
+"""One robots.txt fetch as a state machine: no sockets, no clock."""
 
 import re
 from dataclasses import dataclass, replace
@@ -11,16 +11,19 @@ from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unrea
 from polite.robots.policy import BODY_LIMIT, FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 
-# What is spoken unless the user registers more (L7, L8, L9).
+# The schemes with a transport, unless the user registers more (L7, L8, L9).
 SPOKEN = frozenset({"http", "https", "ftp"})
-# What a redirect can name that is no server: this machine's files, scripts, and what only the browser knows.
+# Redirect targets that are no server: local files, scripts, and schemes of browsers.
 _UNSAFE = re.compile(r"[\x00-\x20]*(?:file|javascript|data|blob|about|view-source):", re.IGNORECASE)
 _SURROGATE = re.compile("[\udc80-\udcff]")
 _WHOLE_RANGE = re.compile(r"\s*bytes\s+0-(\d{1,18})/(\d{1,18})\s*", re.ASCII | re.IGNORECASE)
 
 
 class BodyEnd(Enum):
-    """How a body ended. Only the first two may be parsed: a body cut short has fewer rules, so it would allow more."""
+    """How a body ended. Only COMPLETE and CAPPED may be parsed.
+
+    A body that was cut short has fewer rules, so it would allow more.
+    """
 
     COMPLETE = auto()
     CAPPED = auto()
@@ -29,7 +32,7 @@ class BodyEnd(Enum):
     UNKNOWN_CODING = auto()
 
 
-# A Disallow with something to forbid; and what is left at the end of a character or an escape that was cut.
+# A Disallow with a path; and the rest of a character or an escape that was cut.
 _DISALLOW = re.compile(rb"[ \t]*disallow[ \t]*:[ \t]*[^ \t#]", re.IGNORECASE)
 _CUT_OCTETS = re.compile(rb"(?:%[0-9A-Fa-f]?|[\xc2-\xf4][\x80-\xbf]{0,2})\Z")
 _OPEN_SCHEMES = frozenset({"http", "ftp"})
@@ -43,7 +46,12 @@ _BROKEN = {
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One hop: an unconditional GET of `target.url` (L7), of whose decoded body `max_bytes` octets are wanted (H9)."""
+    """One request: an unconditional GET of `target.url` (L7).
+
+    Attributes:
+        target: what to request.
+        max_bytes: octets of the decoded body that are needed (H9).
+    """
 
     target: Target
     max_bytes: int = BODY_LIMIT
@@ -51,7 +59,18 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A server's answer to one hop. Header fields are as sent, or None."""
+    """A server's response to one request. Header fields are as sent, or None.
+
+    Attributes:
+        status: the status code.
+        body: the decoded body, up to the limit.
+        end: how the body ended.
+        location: Location.
+        retry_after: Retry-After.
+        cache_control: Cache-Control.
+        age: Age.
+        content_range: Content-Range.
+    """
 
     status: int
     body: bytes = b""
@@ -65,7 +84,13 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """No answer, or none that can be read; `detail` is for people, `reason` for programs, `status` the protocol's code for it."""
+    """No response, or an unreadable one.
+
+    Attributes:
+        reason: why, for programs.
+        detail: why, for people.
+        status: the protocol's status code, if there was one.
+    """
 
     reason: Reason
     detail: str = ""
@@ -74,9 +99,16 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A fetch under way: the hop to make now, and the URLs asked so far. `next` takes it one step further.
+    """A fetch in progress. Immutable: `next` returns the following state.
 
-    `retried`: this hop's first answer spoke of the request, not of the file, so it is made once more.
+    Attributes:
+        ask: the request to make now.
+        visited: the URLs that were requested so far.
+        robots: the policy that interprets responses.
+        fetching: the policy that limits the fetch.
+        schemes: the schemes that have a transport.
+        retried: whether this request is a repetition, because the first response concerned the request, not the file.
+        downgraded: whether a redirect led from https to a scheme without encryption.
     """
 
     ask: Ask
@@ -96,7 +128,7 @@ class Exchange:
         *,
         schemes: frozenset[str] = SPOKEN,
     ) -> "Exchange | Unreachable":
-        """The first hop of asking `origin` for its file (L1), or the end when nothing speaks its scheme."""
+        """Return the first state of a fetch (L1), or the end if the scheme has no transport."""
         if origin.scheme not in schemes:
             detail = f"no transport for {origin.scheme}:"
             return Unreachable(Reason.SCHEME_UNKNOWN, origin.robots_url, detail=detail)
@@ -107,11 +139,14 @@ class Exchange:
 
     @property
     def hops(self) -> int:
-        """Redirects followed so far."""
+        """The number of redirects that were followed."""
         return len(self.visited) - 1
 
     def next(self, answer: Reply | Failed, *, retry_after_s: float | None = None) -> "Exchange | FetchResult":
-        """RFC 9309, 2.3.1: where an answer leads. Whatever is not foreseen there is unreachable."""
+        """Return the state after a response, or the result (RFC 9309, 2.3.1).
+
+        A response that the RFC does not foresee is unreachable.
+        """
         if isinstance(answer, Failed):
             return self._no_answer(answer.reason, answer.status, answer.detail)
         match answer.status // 100:
@@ -127,11 +162,13 @@ class Exchange:
                 return self._no_answer(Reason.ODD_STATUS, answer.status)
 
     def _success(self, reply: Reply) -> FetchResult:
-        """2.3.1.1, H1: what came is parsed, whatever its media type, once it is known to be all there."""
+        """2.3.1.1, H1: parse the body, whatever its media type, if it is complete."""
         if reply.end in _BROKEN:
             return self._unreachable(_BROKEN[reply.end], reply.status)
         if reply.status == 206 and not _is_whole(reply.content_range):
-            return self._no_answer(Reason.ODD_STATUS, 206, "a part of the file, though all was asked for")
+            return self._no_answer(
+                Reason.ODD_STATUS, 206, "partial content, though the whole file was requested"
+            )
         capped = reply.end is BodyEnd.CAPPED
         return Found(
             _without_cut_line(reply.body) if capped else reply.body,
@@ -144,10 +181,10 @@ class Exchange:
         )
 
     def _client_error(self, reply: Reply, retry_after_s: float | None) -> "Exchange | FetchResult":
-        """2.3.1.3, H4: no restriction, but for what says nothing about the file."""
+        """2.3.1.3, H4: no restriction, unless the status says nothing about the file."""
         status = reply.status
         if status == 407:
-            # The proxy speaks here, not the site.
+            # Sent by the proxy, not by the site.
             return self._no_answer(Reason.PROXY_FAILED, status)
         if status in self.robots.retry_once_statuses and not self.retried:
             return replace(self, retried=True)
@@ -156,7 +193,10 @@ class Exchange:
         return self._unavailable(Reason.CLIENT_ERROR, status, max_age_s(reply.cache_control, reply.age))
 
     def _redirect(self, reply: Reply) -> "Exchange | FetchResult":
-        """2.3.1.2, H2: five hops at least; a loop or a sixth is a 404; the rules bind the origin first asked."""
+        """2.3.1.2, H2: follow five hops at least. A loop or too many redirects count as a 404.
+
+        The rules apply to the origin of the first request.
+        """
         if not reply.location:
             return self._dead_end(Reason.REDIRECT_WITHOUT_TARGET, reply.status)
         location = as_sent(reply.location)
@@ -185,13 +225,19 @@ class Exchange:
         )
 
     def _dead_end(self, reason: Reason, status: int, detail: str = "") -> FetchResult:
-        """A redirect that leads nowhere: the RFC is silent; we take it for a broken answer, a 404 only when asked to."""
+        """End at a redirect without a valid target. The RFC is silent.
+
+        It counts as a broken response, or as a 404 if the policy says so.
+        """
         if self.robots.deny_bad_redirects:
             return self._unreachable(reason, status, detail=detail)
         return self._unavailable(reason, status)
 
     def _no_answer(self, reason: Reason, status: int | None, detail: str = "") -> FetchResult:
-        """What says nothing about the file is unreachable, unless the policy says of its status that it means none."""
+        """End with a response that says nothing about the file.
+
+        It is unreachable, unless the policy allows its status.
+        """
         if status in self.robots.allowed_statuses:
             return self._unavailable(reason, status)
         return self._unreachable(reason, status, detail=detail)
@@ -212,20 +258,24 @@ class Exchange:
 
 
 def as_sent(location: str) -> str:
-    """A Location with the octets that the server sent: those that are no UTF-8 come as lone surrogates, and are percent-encoded."""
+    """Return a Location with the octets that the server sent.
+
+    Octets that are not UTF-8 arrive as lone surrogates, and are percent-encoded.
+    """
     return _SURROGATE.sub(lambda octet: f"%{ord(octet[0]) - 0xDC00:02X}", location)
 
 
 def _is_whole(content_range: str | None) -> bool:
-    """Whether a Content-Range names all octets of the file (RFC 9110, 14.4)."""
+    """Return whether a Content-Range covers the whole file (RFC 9110, 14.4)."""
     match = _WHOLE_RANGE.fullmatch(content_range or "")
     return match is not None and int(match[1]) + 1 == int(match[2])
 
 
 def _without_cut_line(body: bytes) -> bytes:
-    """A line that the cap has cut is dropped, but for a Disallow: of that the rest is shorter, so it forbids more.
+    """Drop the last line if the limit cut it, unless it is a Disallow.
 
-    A cut Allow would allow more, a cut Crawl-delay ask for less, a cut User-agent name somebody else.
+    A cut Disallow is shorter, so it forbids more. A cut Allow would allow more, a cut Crawl-delay would request less,
+    and a cut User-agent would name another crawler.
     """
     start = max(body.rfind(b"\n"), body.rfind(b"\r")) + 1
     if start == len(body) or not _DISALLOW.match(body, start):

@@ -1,4 +1,4 @@
-"""Whether a site answers 5xx for pages that do not exist, robots.txt among them (H7): two questions at most, no socket."""
+"""MissingProbe: does a site respond 5xx for every page that does not exist (H7)?"""
 
 from dataclasses import dataclass, replace
 
@@ -8,16 +8,21 @@ from polite.robots.fetching.result import FetchResult, Unavailable, Unreachable
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 
-# Only the status counts; an octet is the least that a transport is asked for.
+# Only the status counts, and one octet is the least that a transport accepts.
 _OCTETS = 1
 
 
 @dataclass(frozen=True, slots=True)
 class MissingProbe:
-    """What to ask now of a site whose robots.txt came to `failed`: a page that cannot exist, then the front page.
+    """Two requests after a failed robots fetch: a page that cannot exist, and the front page.
 
-    5xx for the one and 2xx for the other: the site works, and 5xx is how it says that a page is missing. Anything else says
-    nothing of robots.txt, and `failed` stands. `probes`: the questions asked so far.
+    If the first is 5xx and the second 2xx, the site works and responds 5xx for missing pages, so robots.txt is missing.
+    Any other combination says nothing about robots.txt, and `failed` stays the result.
+
+    Attributes:
+        failed: the result of the robots fetch.
+        ask: the request to make now.
+        probes: the number of requests so far.
     """
 
     failed: Unreachable
@@ -28,9 +33,16 @@ class MissingProbe:
     def begin(
         cls, origin: Origin, access: FetchResult, policy: RobotsPolicy, *, missing: str
     ) -> "MissingProbe | FetchResult":
-        """The first question, or the end where there is nothing to infer. `missing`: a path that no site has, without its slash."""
+        """Return the first state, or `access` if there is nothing to infer.
+
+        Args:
+            origin: the site.
+            access: the result of the robots fetch.
+            policy: whether to infer at all.
+            missing: a path that no site has, without its first slash.
+        """
         if not policy.infer_missing or not isinstance(access, Unreachable) or access.hops:
-            # A site that sends us elsewhere for robots.txt does not miss it.
+            # A site that redirects robots.txt has one.
             return access
         if access.reason is not Reason.SERVER_ERROR or _passing(access.status, access.retry_after_s):
             return access
@@ -39,7 +51,7 @@ class MissingProbe:
     def next(
         self, answer: Reply | Failed, *, retry_after_s: float | None = None
     ) -> "MissingProbe | FetchResult":
-        """Where an answer leads. A redirect is none of the answers that are looked for, and is not followed."""
+        """Return the state after a response, or the result. Redirects are not followed."""
         status = answer.status if isinstance(answer, Reply) else None
         if self.probes == 0:
             if status is not None and status // 100 == 5 and not _passing(status, retry_after_s):
@@ -52,10 +64,10 @@ class MissingProbe:
 
     def _stands(self, page: str, answer: Reply | Failed) -> Unreachable:
         came = f"status {answer.status}" if isinstance(answer, Reply) else answer.reason.value
-        detail = f"not inferred to be missing: {page} came to: {came}"
+        detail = f"not inferred to be missing: the result of {page} is: {came}"
         return replace(self.failed, detail=detail, probes=self.probes + 1)
 
 
 def _passing(status: int | None, retry_after_s: float | None) -> bool:
-    """What says of itself that it will pass: a 503, by which a site pauses crawling (H5), or a time to come back."""
+    """Return whether the response announces its end: a 503 (H5) or a Retry-After."""
     return status == 503 or retry_after_s is not None

@@ -1,4 +1,4 @@
-"""What a robots fetch came to: the file, no file, or nothing to rely on (RFC 9309, 2.3.1)."""
+"""The result of a robots fetch: a file, no file, or nothing reliable (RFC 9309, 2.3.1)."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,17 @@ from polite.robots.reason import Reason
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """2xx: the file's rules decide (H1). `body` is decoded and capped; `capped` says that more was there (H9).
+    """2xx: the file's rules decide (H1).
 
-    `downgraded`: on the way there, a redirect led from https to a scheme that nothing protects.
+    Attributes:
+        body: the decoded body, up to the limit.
+        status: the status of the last response.
+        url: the URL of the file, after redirects.
+        hops: redirects that were followed.
+        capped: whether the body was longer than the limit (H9).
+        elapsed_s: seconds on the network.
+        max_age_s: for how many seconds the response is fresh, or None.
+        downgraded: whether a redirect led from https to a scheme without encryption.
     """
 
     body: bytes
@@ -28,7 +36,17 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """4xx, redirects that lead nowhere, or a 5xx that means the same (`probes`, see Unreachable): no restriction (H2, H4, H7)."""
+    """No restriction: a 4xx, too many redirects, or a 5xx that means the same (H2, H4, H7).
+
+    Attributes:
+        reason: why.
+        url: the URL of the last request.
+        status: the status of the last response, if there was one.
+        hops: redirects that were followed.
+        elapsed_s: seconds on the network.
+        max_age_s: for how many seconds the response is fresh, or None.
+        probes: other pages that were requested; see `Unreachable`.
+    """
 
     reason: Reason
     url: str
@@ -41,11 +59,17 @@ class Unavailable:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """5xx, a network failure, or an answer nobody can rely on: all is disallowed for now (H5, H8).
+    """All is disallowed for now: a 5xx, a network failure, or an unreliable response (H5, H8).
 
-    `reason` is to switch on, `detail` for people. `status` is the last answer's, where there was one; FTP's codes count as well.
-    `hops`: redirects followed; `elapsed_s`: seconds on the network; `option`: what changes it, such as "FetchPolicy.timeout".
-    `probes`: other pages asked for, to infer whether the site answers so for what does not exist (H7).
+    Attributes:
+        reason: why, for programs.
+        url: the URL of the last request.
+        status: the status of the last response, if there was one; FTP's codes count as well.
+        detail: why, for people.
+        hops: redirects that were followed.
+        elapsed_s: seconds on the network.
+        retry_after_s: the server's Retry-After, in seconds.
+        probes: other pages that were requested to infer whether the file is missing (H7).
     """
 
     reason: Reason
@@ -59,6 +83,7 @@ class Unreachable:
 
     @property
     def option(self) -> str:
+        """The option that changes this result, such as "FetchPolicy.timeout"."""
         return self.reason.option
 
 

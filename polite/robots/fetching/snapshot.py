@@ -1,4 +1,4 @@
-"""What is known of one origin's robots.txt, how old it is, and what it means now. All times are wall seconds."""
+"""Snapshot: what is known of an origin's robots.txt, and what it means now."""
 
 import math
 from dataclasses import dataclass, replace
@@ -7,27 +7,27 @@ from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unrea
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 
-# A retry doubles each time; beyond so many doublings any limit has long been reached.
+# The back-off doubles with each failure. After this many, any limit was reached.
 _MOST_DOUBLINGS = 30
-# What it takes beside the files in it.
+# Octets beside the files in it.
 _OCTETS = 1_000
-# Two processes of one machine share its clock. What is further ahead was dated before somebody set the clock back.
+# Processes of one machine share a clock. A date further ahead was written before the clock was set back.
 _AHEAD_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The latest answer, the last good one, and when to ask again.
+    """The latest result, the last good copy, and when to fetch again. Times are wall seconds.
 
     Attributes:
-        access: The latest answer.
-        fetched_at: When it came.
-        expires_at: Until then the answer stands. After it, the origin is asked again.
-        good: The last answer that was not a failure.
-        good_at: When that came.
-        unreachable_since: The first of the failures in a row, so that 30 days are 30 days.
-        failures: How many failures in a row; 0 if `access` is not a failure.
-        good_until: If `access` is a failure, until when `good` stands nevertheless: the refresh came early.
+        access: the latest result.
+        fetched_at: when it was received.
+        expires_at: until when it is fresh. After that, the origin is fetched again.
+        good: the last result that was no failure.
+        good_at: when it was received.
+        unreachable_since: the first of the current row of failures, from which the 30 days count.
+        failures: the number of failures in a row; 0 if `access` is no failure.
+        good_until: if `access` is a failure: until when `good` would have been fresh. Set if a refresh ahead of time failed.
     """
 
     access: FetchResult
@@ -41,12 +41,15 @@ class Snapshot:
 
     @property
     def octets(self) -> int:
-        """About what it takes in memory; a body that is both the answer and the good copy counts once."""
+        """About its octets in memory. A body that is both result and good copy counts once."""
         return _OCTETS + length(self.access, self.good)
 
     @property
     def sound(self) -> "Snapshot | None":
-        """The good copy as it was before the failures; None if there is none, or nothing says how long it stands."""
+        """The good copy as it was before the failures.
+
+        None if there is no good copy, or if nothing says how long it is fresh.
+        """
         if not self.failures:
             return self
         if self.good is None or self.good_at is None or self.good_until is None:
@@ -55,14 +58,14 @@ class Snapshot:
 
     @property
     def fresh_between(self) -> tuple[float, float]:
-        """Within these times the answer stands. A clock set far back makes it old, not eternal."""
+        """The times between which the result is fresh. A clock that was set far back makes it stale."""
         return 2 * self.fetched_at - self.expires_at, self.expires_at
 
     def moved(self, seconds: float) -> "Snapshot":
-        """The same, after somebody has set the wall clock forward by so many seconds, or back: its dates go along."""
+        """Return it with all dates shifted, after the wall clock was set by this many seconds."""
         since = self.unreachable_since
         if since is not None and since <= self.fetched_at:
-            # One that lies ahead of the answer itself was told by another clock, and stays.
+            # A date after the result itself comes from another clock, and stays.
             since += seconds
         return replace(
             self,
@@ -74,21 +77,22 @@ class Snapshot:
         )
 
     def recalled(self, now: float) -> "Snapshot":
-        """The same in another run. A failure of a clock that was ahead of ours has its back-off before it, once more.
+        """Return it as another run must read it, at time `now`.
 
-        Since when it failed stays as it was: a month would pass when our clock is set right.
+        If a clock that was ahead dated a failure, its back-off starts again. `unreachable_since` stays: otherwise a month
+        would pass when our clock is corrected.
         """
         if not self.failures or self.fetched_at <= now:
             return self
         return replace(self.moved(now - self.fetched_at), unreachable_since=self.unreachable_since)
 
     def fresh(self, now: float) -> bool:
-        """Whether the answer still stands."""
+        """Return whether the result is fresh."""
         since, until = self.fresh_between
         return since < now < until
 
     def standing(self, policy: RobotsPolicy, now: float) -> tuple[FetchResult, Reason]:
-        """What decides now, and why: the answer itself, the last good copy (K3, H6), or nothing."""
+        """Return the result that decides now, and why: the latest, or the last good copy (K3, H6)."""
         match self.access:
             case Found():
                 return self.access, Reason.OK
@@ -115,9 +119,17 @@ class Snapshot:
 def renewed(
     before: Snapshot | None, access: FetchResult, policy: RobotsPolicy, now: float, *, jitter: float = 0.0
 ) -> Snapshot:
-    """What is known after one more answer. `jitter` is a draw from [0, 1): it only ever makes a retry later."""
+    """Return the snapshot after one more result.
+
+    Args:
+        before: the previous snapshot, or None.
+        access: the new result.
+        policy: how long results are fresh.
+        now: wall seconds.
+        jitter: a random number in [0, 1), which only makes a retry later.
+    """
     if before is not None and before.good is not None and access.status == 304:
-        # Nobody asked on a condition, but "not modified" has one meaning when there is a copy.
+        # The request had no condition, but "not modified" has one meaning if there is a copy.
         access = before.good
     if isinstance(access, Unreachable):
         return _failed(before, access, policy, now, jitter)
@@ -130,7 +142,7 @@ def _failed(
     before: Snapshot | None, access: Unreachable, policy: RobotsPolicy, now: float, jitter: float
 ) -> Snapshot:
     failures = 1 if before is None else before.failures + 1
-    # Never earlier than it was: with a clock that is behind for once, a month would pass when it is set right.
+    # Never earlier than before: if the clock was behind once, a month would pass when it is corrected.
     since = now if before is None or before.unreachable_since is None else before.unreachable_since
     sound = before.sound if before else None
     return Snapshot(
@@ -146,24 +158,24 @@ def _failed(
 
 
 def merged(kept: Snapshot | None, new: Snapshot, now: float | None = None) -> Snapshot:
-    """Return what is known of an origin if one gate learned `kept` and another one, or the same, learned `new`.
+    """Return what is known if one gate saved `kept` and another one, or the same, saves `new`.
 
-    A store calls this in `save`. The order of the calls does not matter: the later answer, by `fetched_at`, counts.
+    A store calls this in `save`. The order of the calls does not matter: the later result, by `fetched_at`, counts.
 
-    | earlier answer | later answer | result |
+    | earlier result | later result | merged |
     |---|---|---|
-    | any | found, unavailable | the later answer as it is |
-    | found, unavailable | unreachable | the failure, and the earlier answer as its good copy, for as long as that was good |
+    | any | found, unavailable | the later result as it is |
+    | found, unavailable | unreachable | the failure, with the earlier result as its good copy, for as long as that was fresh |
     | unreachable | unreachable | the later failure; the younger good copy; the back-off that ends last |
 
-    A good copy ends a row of failures: the 30 days (RFC 9309, 2.3.1.4) count from the first failure after it. If both are failures
-    of one row, the later one says when the row began: its gate knows whether the clock was set since.
+    A good copy ends a row of failures: the 30 days (RFC 9309, 2.3.1.4) count from the first failure after it. If both
+    are failures of one row, the later one says when the row began: its gate knows whether the clock was set since.
 
     Args:
-        kept: What the store has, or None.
-        new: What is to be saved.
-        now: Wall seconds. A `kept` that is more than a minute ahead of it was dated by a clock that has been set back since, and
-            counts as the earlier one. Without it, `new` counts as fetched now.
+        kept: what the store has, or None.
+        new: what is to be saved.
+        now: wall seconds. A `kept` that is more than a minute ahead of `now` was dated by a clock that was set back since, and
+            counts as the earlier one. If None, `new` counts as fetched now.
     """
     if kept is None:
         return new
@@ -175,10 +187,10 @@ def merged(kept: Snapshot | None, new: Snapshot, now: float | None = None) -> Sn
 
 
 def _failed_after(earlier: Snapshot, later: Snapshot) -> Snapshot:
-    """The failure `later`, with what `earlier` knows besides."""
+    """Return the failure `later` with what `earlier` knows in addition."""
     copy = max(later, earlier, key=_copied_at)
     good_at, _ = _copied_at(copy)
-    # A copy that is younger than the failure itself is another clock's, and ends nothing.
+    # A copy younger than the failure itself was dated by another clock, and ends no row.
     ended_at = good_at if good_at <= later.fetched_at else -math.inf
     rows = [
         each
@@ -197,7 +209,7 @@ def _failed_after(earlier: Snapshot, later: Snapshot) -> Snapshot:
 
 
 def _copied_at(snapshot: Snapshot) -> tuple[float, float]:
-    """When its good copy came, and how long that stands."""
+    """Return when its good copy was received, and until when that is fresh."""
     if snapshot.good is None or snapshot.good_at is None:
         return -math.inf, -math.inf
     until = _copied_until(snapshot)
@@ -209,11 +221,11 @@ def _copied_until(snapshot: Snapshot) -> float | None:
 
 
 def _retry_delay(access: Unreachable, policy: RobotsPolicy, failures: int, jitter: float) -> float:
-    """H5: growing, and for a 503, by which a site pauses crawling, never growing far."""
+    """Return the back-off (H5): exponential, with a low limit for a 503, which pauses crawling."""
     most = policy.busy_retry_max if access.status == 503 else policy.retry_max
     delay = min(policy.retry_min * 2.0 ** min(failures - 1, _MOST_DOUBLINGS), most)
     if access.reason is Reason.DNS_NXDOMAIN:
-        # A name that does not exist seldom comes into being within seconds (RFC 2308, 5).
+        # A missing name is rarely registered within seconds (RFC 2308, 5).
         delay = max(delay, policy.nxdomain_retry)
     if access.retry_after_s is not None:
         delay = max(delay, min(access.retry_after_s, policy.max_retry_after))

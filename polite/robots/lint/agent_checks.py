@@ -1,4 +1,4 @@
-"""What is wrong with the names of crawlers in a file."""
+"""Checks of the names of crawlers in a file."""
 
 import re
 from collections.abc import Iterator
@@ -13,29 +13,29 @@ _LETTERED_NAME = re.compile(r"[A-Za-z_-]*")
 
 
 class AgentChecks:
-    """Remembers which groups have named whom."""
+    """Remembers the first group for each name."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._first: dict[str, int] = {}
 
     def line(self, line: Line, group: int) -> Iterator[Finding]:
-        """X1, D8 and D9 of one user-agent line, in the group whose first line this is."""
+        """Check a user-agent line (X1, D8, D9). `group`: the first line of its group."""
         name = "*" if names_all(line.value) else _start(_NAME, line.value)
         heard = _start(_LETTERED_NAME, name) if self._dialect.lettered_names_only and name != "*" else name
         if line.value.startswith("/"):
             yield Finding(
                 line.number,
                 "X1",
-                f"a path, {quoted(line.value)}, where the name of a crawler belongs",
-                "The record is inverted: User-agent names the crawler, Disallow the path",
+                f"{quoted(line.value)} is a path where the name of a crawler is expected",
+                "Write the crawler's name after User-agent, and the path after Disallow",
             )
         elif name != "*" and (not name.strip("0123456789_-") or name == "mozilla"):
-            # Every browser calls itself Mozilla, so that crawlers are found by another name, or by none.
+            # Every browser calls itself Mozilla, so crawlers are found by another name, or not at all.
             yield Finding(
                 line.number,
                 "D9",
-                f"no crawler is found by the name {quoted(line.value)}",
+                f"no crawler has the name {quoted(line.value)}",
                 "Write the name alone, such as User-agent: ExampleBot, or * for all",
             )
         elif heard != name:
@@ -43,7 +43,7 @@ class AgentChecks:
                 line.number,
                 "D9",
                 f"in this dialect names end before a digit: {quoted(line.value)} is read as {quoted(heard)}",
-                "Nothing can be written here that names this crawler alone",
+                "In this dialect no line can name this crawler alone",
             )
         if name:
             yield from self._again(line, name, group)
@@ -51,7 +51,7 @@ class AgentChecks:
     def _again(self, line: Line, name: str, group: int) -> Iterator[Finding]:
         first = self._first.setdefault(name, group)
         if first != group:
-            both = "the two hold together" if self._dialect.combines_groups else "the first alone counts"
+            both = "both apply together" if self._dialect.combines_groups else "only the first one applies"
             yield Finding(
                 line.number,
                 "D8",
@@ -61,6 +61,6 @@ class AgentChecks:
 
 
 def _start(pattern: re.Pattern[str], value: str) -> str:
-    """The name that a value starts with, in lower case."""
+    """Return the name that a value starts with, in lower case."""
     found = pattern.match(value)
     return found[0].lower() if found else ""

@@ -1,4 +1,4 @@
-"""What a site owner gets wrong, each with its code, its line and a hint."""
+"""lint: what a site owner gets wrong, each mistake with code, line and hint."""
 
 import re
 from collections.abc import Iterator
@@ -15,22 +15,22 @@ from polite.robots.lint.shadowed_rules import shadowed_rules
 from polite.robots.pace_fields import crawl_delay
 from polite.robots.sections import Sections
 
-# A hostile file has a mistake in every line; nobody reads beyond so many.
+# A hostile file has a mistake in every line.
 _MOST_FINDINGS = 1_000
-# Looking for what a field was meant to be takes a while; for so many different spellings it is done.
+# Spellings whose intended field is searched, which is slow.
 _MOST_SPELLINGS = 500
 _LONGEST_FIELD = 32
 _ALIKE = 0.75
 
 _MEANT = ("user-agent", "disallow", "allow", "sitemap", "crawl-delay")
-# Written together, apart or with the hyphen lost: as far from the name as an honest other field is.
+# Spellings that are as far from the name as an honest other field is.
 _WRITTEN_OTHERWISE = {
     "useragent": "user-agent",
     "user agent": "user-agent",
     "site-map": "sitemap",
     "crawldelay": "crawl-delay",
 }
-# Fields of other conventions: not known here, and no mistake.
+# Fields of other conventions. They are unknown here, but no mistake.
 _OTHERS = {
     "host",
     "clean-param",
@@ -43,22 +43,33 @@ _OTHERS = {
 }
 
 
-# What URL parsers escape in a path and in a query, so that no URL has it (WHATWG URL, query percent-encode set); and what RFC 3986
-# excludes besides, which some parsers leave as it is.
+# Characters that URL parsers escape in a path and in a query, so no URL has them (WHATWG URL, query percent-encode set); and other
+# characters that RFC 3986 excludes, which some parsers do not escape.
 _EXCLUDED = re.compile(r'[\x00-\x20"<>\x7f]')
 _DISPUTED = re.compile(r"[\\^`{|}]")
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 
 
 def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
-    """The mistakes of a robots.txt in the order of its lines, 1,000 at most. Never raises on content.
+    """Return the mistakes of a robots.txt in the order of its lines, 1,000 at most.
 
-    The codes are the keys of CODES.
+    Never raises on content.
+
+        >>> for finding in lint("User-agent: *\\nDissalow: /private/"):
+        ...     print(finding.line, finding.code, finding.message)
+        2 X7 'Dissalow' is not a field; polite reads it as Disallow, many crawlers ignore the line
+
+    Args:
+        body: the file.
+        dialect: how it is read.
+
+    Raises:
+        TypeError: if an argument has another type.
     """
     if not isinstance(body, bytes | str):
-        raise TypeError(f"a robots.txt is bytes or str, not {type(body).__name__}")
+        raise TypeError(f"a robots.txt must be bytes or str, got {type(body).__name__}")
     if not isinstance(dialect, Dialect):
-        raise TypeError(f"dialect={dialect!r}: a Dialect is needed, see polite.dialect(name)")
+        raise TypeError(f"dialect must be a Dialect, got {dialect!r}; see polite.dialect(name)")
     octet_body = octets(body) if isinstance(body, str) else body
     findings = list(file_findings(octet_body, dialect))
     if is_wide(octet_body) and not (dialect.reads_utf16 and wide_encoding(octet_body)):
@@ -78,24 +89,28 @@ def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
 def _shadowed(body: bytes, dialect: Dialect) -> Iterator[Finding]:
     for rule, winner in shadowed_rules(groups(Sections(text(body, dialect), dialect)), dialect):
         again = rule.pattern == winner.pattern and rule.allows == winner.allows
-        because = "is written twice" if again else "never decides, since another wins wherever it matches"
+        because = (
+            "is written twice"
+            if again
+            else "never decides, because another rule wins for every path that it matches"
+        )
         yield Finding(
             rule.line,
             "D7",
             f"{rule} {because}: {winner}",
-            "Leave it out, or make it longer than the rule that wins",
+            "Remove it, or make it longer than the rule that wins",
         )
 
 
 def _reading(line: Line) -> str:
-    """What polite makes of a line that breaks the grammar."""
+    """Say how polite reads a line that breaks the grammar."""
     if line.field in {Field.UNKNOWN, Field.NONE}:
         return "polite ignores the line, as many crawlers do"
     return f"polite reads it as {line.field.value.capitalize()}, many crawlers ignore the line"
 
 
 class _LineChecks:
-    """Walks through the lines as the parser does, and remembers which group it is in."""
+    """Checks the lines one by one. Tracks the group they belong to, as the parser does."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
@@ -108,11 +123,11 @@ class _LineChecks:
         self._spellings: dict[str, str | None] = {}
 
     def is_silent(self, line: Line) -> bool:
-        """Whether it is known that lines of this field have no mistake, and change nothing for others."""
+        """Return whether lines of this field are known to have no mistake and no effect on others."""
         return line.field is Field.UNKNOWN and self._spellings.get(line.name, line.name) is None
 
     def line(self, line: Line) -> Iterator[Finding]:
-        """The mistakes of one line, and of the group that ends with it."""
+        """Check one line, and the group that ends with it."""
         name = line.name.lower()
         yield from self._mistyped(line, name)
         match line.field:
@@ -126,23 +141,23 @@ class _LineChecks:
                 yield Finding(
                     line.number,
                     "D6",
-                    f"the Sitemap {quoted(line.value)} is no absolute URL, and is ignored",
+                    f"the Sitemap {quoted(line.value)} is not an absolute URL, and is ignored",
                     "Write it with its scheme and host: Sitemap: https://example.com/sitemap.xml",
                 )
             case Field.UNKNOWN if name == "allow":
-                # A crawler of this convention passes it over, but for the group it is the first of the rules.
+                # A crawler of this dialect ignores it, but it ends the user-agent lines of the group.
                 self._in_rules = bool(self._agents)
                 yield Finding(
                     line.number,
                     "X5",
-                    "Allow does not exist in this convention, and is ignored",
-                    "List what may not be fetched, with Disallow",
+                    "Allow does not exist in this dialect, and is ignored",
+                    "List the paths that may not be fetched, with Disallow",
                 )
             case _:
                 pass
 
     def end(self) -> Iterator[Finding]:
-        """What is wrong with the last group."""
+        """Check the last group."""
         yield from self._group_end()
 
     def _agent(self, line: Line) -> Iterator[Finding]:
@@ -153,8 +168,8 @@ class _LineChecks:
             yield Finding(
                 self._pace.number,
                 "D10",
-                f"{self._pace.field.value.capitalize()} stands between User-agent lines: for some crawlers the group ends there, "
-                "for others it goes on below the next name",
+                f"{self._pace.field.value.capitalize()} is between User-agent lines: for some crawlers the group ends there, "
+                "for others it continues after the next name",
                 "Put all names of the group first, and at least one Disallow line at its end",
             )
         self._pace = None
@@ -169,8 +184,8 @@ class _LineChecks:
             yield Finding(
                 line.number,
                 "D1",
-                f"Crawl-delay {quoted(line.value)} is no number of seconds, and is ignored",
-                "Write a number that is not negative, such as Crawl-delay: 2.5",
+                f"Crawl-delay {quoted(line.value)} is not a number of seconds, and is ignored",
+                "Write a number >= 0, such as Crawl-delay: 2.5",
             )
 
     def _rule(self, line: Line) -> Iterator[Finding]:
@@ -181,14 +196,14 @@ class _LineChecks:
             yield Finding(
                 line.number,
                 "X6",
-                f"{field} before any User-agent line binds nobody, and is ignored",
+                f"{field} before any User-agent line applies to no crawler, and is ignored",
                 "Put User-agent: * above it",
             )
         if len([part for part in line.value.split() if part[0] in "/*"]) > 1:
             yield Finding(
                 line.number,
                 "X2",
-                f"several paths in one line: {quoted(line.value)} is taken as one",
+                f"several paths in one line: {quoted(line.value)} is read as one",
                 f"Write a {field} line for each path",
             )
         elif raw := _EXCLUDED.search(line.value) or _DISPUTED.search(line.value):
@@ -205,12 +220,12 @@ class _LineChecks:
             yield Finding(
                 line.number,
                 "X4",
-                f"{quoted(line.value)} has a wildcard, which this convention takes as an ordinary character",
+                f"{quoted(line.value)} has a wildcard, which is an ordinary character in this dialect",
                 "Write the start of the path, without * and $",
             )
 
     def _unfit(self, character: str) -> str:
-        """What is wrong with a character that stands in a path unescaped, and what polite reads."""
+        """Say what is wrong with an unescaped character in a path, and how polite reads it."""
         if self._dialect.excluded_equal_escapes:
             reading = f"it as %{ord(character):02X}; for other crawlers the rule matches nothing"
         elif _EXCLUDED.match(character):
@@ -226,18 +241,18 @@ class _LineChecks:
                 first.number,
                 "X3",
                 f"the group of {quoted(first.value)} has no Disallow line",
-                "Write Disallow: with an empty path when all may be fetched",
+                "Write Disallow: with an empty path if everything may be fetched",
             )
 
     def _mistyped(self, line: Line, name: str) -> Iterator[Finding]:
         if line.field is Field.NONE:
-            # A line without its colon: the field is its first word.
+            # Without a colon, the field is the first word.
             name = line.value.partition(" ")[0].partition("\t")[0].lower()
             if name in _MEANT:
                 yield self._colonless(line, name)
             return
         if name in _MEANT and ":" not in line.text.partition("#")[0]:
-            # Some crawlers read it all the same (`Dialect.colon_optional`); the others do not.
+            # Some crawlers accept the line (`Dialect.colon_optional`), others do not.
             yield self._colonless(line, name)
             return
         if name in _MEANT or name in _OTHERS:
@@ -260,7 +275,7 @@ class _LineChecks:
         )
 
     def _meant(self, name: str) -> str | None:
-        """What a spelling was probably meant to be; worked out once for each."""
+        """Return the field that a spelling was probably meant to be. Cached for each spelling."""
         if name not in self._spellings:
             if len(self._spellings) >= _MOST_SPELLINGS or len(name) > _LONGEST_FIELD:
                 return None

@@ -1,4 +1,4 @@
-"""Idle rules: those that never decide, since for each path that they match another rule of their group wins."""
+"""Shadowed rules: for every path that they match, another rule of the group wins."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -8,21 +8,21 @@ from polite.robots.dialect import Dialect
 from polite.robots.groups import Group
 from polite.robots.parse import parse
 
-# Beyond these nobody looks: a hostile file must not make the search long.
+# Limits, so a hostile file does not make the search long.
 _MOST_RULES = 1_000
 _MOST_QUESTIONS = 5_000
 _LONGEST_PATH = 300
 # Characters compared: each example with each rule that has a wildcard. About 0.2 s.
 _MOST_COMPARED = 20_000_000
-# Stands for any run of characters. What matches it matches all of them, since only a `*` can: no rule holds the end of a line.
+# Stands for any run of characters. Only a `*` matches it, since no rule contains a line end.
 _ANYTHING = "\n"
 _NOT_ASCII = re.compile("[\x80-\xff]")
 
 
 def shadowed_rules(groups: Iterable[Group], dialect: Dialect) -> Iterator[tuple[Rule, Rule]]:
-    """Yield each idle rule, and the rule that wins instead.
+    """Yield each shadowed rule, and the rule that wins instead.
 
-    Skips groups of more than 1,000 rules, and groups whose wildcard rules would take longer than a search may.
+    Skips groups of more than 1,000 rules, and groups whose wildcard rules would take too long.
     """
     questions = compared = 0
     for group in groups:
@@ -50,18 +50,21 @@ def _in_group(group: Group, dialect: Dialect) -> Iterator[tuple[Rule, Rule]]:
     for place, line in enumerate(group.rule_lines):
         example = _example(line, dialect)
         winner = None if example is None else rules.decide(example).rule
-        # Line 1 is the name.
+        # Line 1 is the user-agent line.
         if winner is not None and winner.line != place + 2:
             yield to_rule(line), to_rule(group.rule_lines[winner.line - 2])
 
 
 def _example(line: RuleLine, dialect: Dialect) -> str | None:
-    """A path that stands for all paths which the rule matches; None where there is none or it is not looked for."""
+    """Return a path that stands for all paths which the rule matches.
+
+    None if there is no such path, or if it is not searched.
+    """
     allows, path, _ = line
     if not path or len(path) > _LONGEST_PATH:
         return None
     if allows and dialect.index_is_folder and "index.htm" in path:
-        return None  # it stands for a second path too
+        return None  # it also allows the folder
     anchored = dialect.has_wildcards and path.endswith("$")
     path = path.removesuffix("$") if anchored else path + _ANYTHING
     if dialect.has_wildcards:

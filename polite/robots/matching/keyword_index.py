@@ -1,4 +1,4 @@
-"""KeywordIndex: the wildcard rules of one head, each tried only where a piece of its text stands in the path."""
+"""KeywordIndex: finds wildcard rules of one head by a keyword that the path must contain."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -6,34 +6,38 @@ from collections.abc import Set as AbstractSet
 from polite.robots.matching.pattern import Grammar, Shape, is_linear, shape_matches, shape_matches_linearly
 from polite.robots.matching.shift_and import ShiftAnd
 
-# Up to so many rules are quicker tried than looked up.
+# Up to this many rules, trying each is faster than looking them up.
 FEW = 24
-# Up to so many keys are each looked for in the path; of more, what the path holds is looked for among them.
+# Up to this many keys are each searched for in the path. Of more keys, the path's substrings are looked up instead.
 _FEW_KEYS = 24
-# Of a rule whose longest piece has at most so many octets all pieces are is_linear.
+# If the longest piece of a rule has at most this many octets, `is_linear` holds for all of its pieces.
 _SHORT = 16
-# Octets of a key: longer ones tell more rules apart, shorter ones are found in more rules.
+# Octets of a key. Longer keys tell more rules apart; shorter keys exist in more rules.
 _KEY = 6
-# So many rules under one key are a crowd, and so many rules in buckets are walked at once.
+# From this many rules on, a key's bucket is full. Rules in full buckets run in the automaton if there are more than
+# _MOST_TRIED of them.
 _FULL_BUCKET = 16
 _MOST_TRIED = 256
-# Of so many rules nearly all are in buckets: then the rest is crowded with them, and needs no keys.
+# If nearly all of the first _SAMPLE rules are in full buckets, the remaining rules go to the automaton without keys.
 _SAMPLE = 1_024
 _MOSTLY = 7 / 8
-# For each octet of a path: to look for a rule's pieces, and for the keys that the path holds.
+# Steps for each octet of a path: to search for a rule's pieces, and to look up the keys.
 STEPS_OF_A_RULE = 6
 _STEPS_OF_A_REPETITIVE_RULE = 60
 _STEPS_OF_KEYS = 1_500
-# Stands for the rules of a key that are.
+# Stored for a key whose rules are in the automaton.
 _AUTOMATON = -1
 
 
 class KeywordIndex:
-    """The rules of one head by their ranks: a rank is a place in the order of precedence, 0 the strongest.
+    """Finds the strongest matching rule among the wildcard rules of one head.
 
-    Each rule is kept under a key, a few octets that every path it matches holds. The keys are kept by their first
-    character, so that one glance at a path leaves out all whose character is not in it. `best`: the strongest rank here.
-    `steps`: octets that are compared for each octet of a path, at most; about 0.35 ns each.
+    Each rule is filed under a key: up to six octets that every path it matches contains. Keys are grouped by their
+    first character, so one look at a path skips every group whose character it lacks.
+
+    Attributes:
+        best: the strongest rank in this index. A rank is a position in the order of precedence, 0 the strongest.
+        steps: the upper bound of octets compared for each octet of a path; about 0.35 ns each.
     """
 
     __slots__ = (
@@ -61,8 +65,14 @@ class KeywordIndex:
         grammar: Grammar,
         tails: Sequence[str] = (),
     ) -> None:
-        """`head`: as it stands in paths. `ranks`: in their order. By rank, those of other heads too: `texts`, the normal forms;
-        `tails`, what they have behind their first `*`, needed for more than FEW.
+        """Build the index.
+
+        Args:
+            head: the literal text before the first `*` of these rules, as it stands in paths.
+            ranks: the ranks of these rules, ascending.
+            texts: by rank, the normal forms of all rules, those of other heads included.
+            grammar: how the dialect reads paths.
+            tails: by rank, the text behind the first `*`. Needed for more than FEW rules.
         """
         self.best = ranks[0]
         self._head = len(head)
@@ -74,9 +84,9 @@ class KeywordIndex:
         self._by_character: dict[str, dict[str, int | list[int]]] = {}
         self._automaton: ShiftAnd | None = None
         self._in_automaton: Sequence[int] = ()
-        # Of the rules without keys those with a piece that is not is_linear, in their order.
+        # Rules without a key that have a piece for which `is_linear` does not hold, by rank.
         self._repetitive: list[tuple[int, Shape]] = []
-        # Whether each question looks at those rules, or at those that are crowded together.
+        # Whether each question must try those rules, or run the automaton.
         self._always_scans = False
         if len(ranks) > FEW:
             self._keep(ranks, tails)
@@ -87,7 +97,7 @@ class KeywordIndex:
         self._lengths = {len(key) for by_key in self._by_character.values() for key in by_key}
 
     def strongest(self, path: str, rank: int) -> int:
-        """The rank of the strongest rule here that matches, when it is stronger than `rank`; else `rank`."""
+        """Return the strongest matching rank if it is stronger than `rank`, else `rank`."""
         for each, held, shape in self._few:
             if held in path:
                 if each >= rank:
@@ -115,11 +125,10 @@ class KeywordIndex:
         return steps if self._automaton is None else steps + self._automaton.steps
 
     def _first(self, kept: int | list[int], path: str, rank: int) -> int:
-        """The first of the ranks whose rule matches, when it is stronger than `rank`; else `rank`."""
         for each in (kept,) if isinstance(kept, int) else kept:
             if each >= rank:
                 break
-            # Taken apart when first tried: of a thousand rules most never are.
+            # Parsed when first tried: of a thousand rules, most never are.
             shape = self._shapes.get(each)
             if shape is None:
                 shape = self._shapes[each] = self._grammar.shape(self._texts[each])
@@ -132,7 +141,7 @@ class KeywordIndex:
         return rank
 
     def _scan(self, path: str, rank: int) -> int:
-        """The same among the rules that repeat themselves, and those that are crowded together."""
+        """Do what `strongest` does, for repetitive rules without a key and for the automaton."""
         for each, shape in self._repetitive:
             if each >= rank:
                 break
@@ -145,7 +154,7 @@ class KeywordIndex:
         return rank if place is None else min(rank, self._in_automaton[place])
 
     def _keys_in(self, character: str, by_key: Mapping[str, object], path: str) -> AbstractSet[str]:
-        """The keys that stand in the path; all of them start with this character, or lie about a query."""
+        """Return the keys in the path that start with `character`, or contain it if it is "?"."""
         if character == "?":
             places = range(len(path))
             return by_key.keys() & {path[at : at + length] for length in self._lengths for at in places}
@@ -166,7 +175,7 @@ class KeywordIndex:
                 self._repetitive.append((rank, shape))
 
     def _keep(self, ranks: Sequence[int], tails: Sequence[str]) -> None:
-        """File the rules under their keys, and weave those together that keys do not tell apart."""
+        """File the rules under keys; put rules that keys do not tell apart into the automaton."""
         buckets: list[tuple[dict[str, int | list[int]], str]] = []
         self._file(ranks[:_SAMPLE], tails, buckets)
         crowded = _in_full_buckets(buckets)
@@ -203,13 +212,13 @@ class KeywordIndex:
                 held = self._grammar.plain(held)
             key = held[-_KEY:]
             if not key:
-                few.append(rank)  # `/$` holds nothing to look for
+                few.append(rank)  # `/$` has no text to search for
                 continue
             if len(held) > _SHORT and not all(
                 map(is_linear, map(self._grammar.plain, tails[rank].split("*")))
             ):
                 self._superlinear.add(rank)
-            # Many rules are about a query, and most paths have none.
+            # Many rules are about a query, and most paths have no query.
             character = "?" if "?" in held else key[0]
             by_key = by_character.get(character)
             if by_key is None:
@@ -235,6 +244,6 @@ def _in_full_buckets(buckets: Sequence[tuple[Mapping[str, int | list[int]], str]
 
 
 def needle(shape: Shape) -> str:
-    """The longest text that every path of that shape holds behind its head."""
+    """Return the longest text that every path of this shape contains behind its head."""
     pieces = shape[1]
     return pieces[0] if len(pieces) == 1 else max(pieces, key=len, default="")

@@ -1,4 +1,4 @@
-"""EscapeNormaliser: one normal form for the many ways to percent-encode a path (RFC 9309, 2.2.2)."""
+"""EscapeNormaliser: one normal form for the ways to percent-encode a path (RFC 9309, 2.2.2)."""
 
 import re
 from functools import lru_cache
@@ -6,24 +6,29 @@ from itertools import product
 from string import ascii_letters, digits
 
 _UNRESERVED = ascii_letters + digits + "-._~"
-# The ASCII characters that RFC 3986 excludes from URLs. Not among them: "%", which is left to the escapes; "#", which ends a path
-# and a rule; and LF, which ends a line, so that it stays a character that no rule holds.
+# The ASCII characters that RFC 3986 excludes from URLs, except "%" (starts an escape), "#" (ends a path and a rule) and LF
+# (ends a line; the matcher relies on LF being in no rule).
 EXCLUDED = "".join(chr(octet) for octet in (*range(0x21), 0x7F) if octet != 0x0A) + '"<>\\^`{|}'
 _NOT_ASCII = r"\x80-\xff"
-# The characters that are special in rules, when they are meant as themselves (RFC 9309, 2.2.3).
+# The special characters of rules, which are escaped to mean themselves (RFC 9309, 2.2.3).
 _SPECIALS = "*$"
 
 
 class EscapeNormaliser:
-    """Rewrites a text of one character per octet. Linear, idempotent, and nearly free when nothing changes.
+    """Rewrites percent-escapes in a text of one character per octet. Linear and idempotent.
 
-    Octets outside ASCII become their escapes. `decoded`: the characters whose escapes become themselves; None for none.
-    `upper`: whether the digits of all other escapes become upper-case.
+    A text without `%` and without octets outside ASCII is returned as it is. Octets outside ASCII become escapes.
     """
 
     __slots__ = ("_changed", "_changing", "_suspect")
 
     def __init__(self, decoded: str | None, *, upper: bool = True) -> None:
+        """Build the table of replacements.
+
+        Args:
+            decoded: the characters whose escapes are decoded; None leaves all escapes as they are.
+            upper: whether the hexadecimal digits of all other escapes become upper-case.
+        """
         change = {chr(octet): f"%{octet:02X}" for octet in range(256)}
         pattern = f"[{_NOT_ASCII}]"
         self._suspect = self._changing = re.compile(pattern)
@@ -32,7 +37,7 @@ class EscapeNormaliser:
                 octet = int(high + low, 16)
                 kept = f"%{octet:02X}" if upper else f"%{high}{low}"
                 change[f"%{high}{low}"] = chr(octet) if chr(octet) in decoded else kept
-            # One class is found three times as fast as the alternatives, and most texts hold nothing of it.
+            # Searching for one character class is three times as fast as for the alternatives, and most texts have no match.
             self._suspect = re.compile(f"[%{_NOT_ASCII}]")
             self._changing = re.compile(f"%[0-9A-Fa-f]{{2}}|{pattern}")
         self._changed = change
@@ -45,19 +50,24 @@ class EscapeNormaliser:
 
 @lru_cache(maxsize=16)
 def escape_normaliser(*, unreserved: bool, specials: bool, excluded: bool) -> EscapeNormaliser:
-    """Escapes of unreserved characters are decoded, those of `*` and `$` too, and those of excluded characters.
+    """Return the normaliser that decodes the escapes of these classes of characters.
 
-    These could as well be escaped. Decoded, a URL without "%" is in normal form as it stands, and needs no look at its characters.
-    With `excluded` goes `'`: URL parsers escape it in a query and leave it in a path, so the two are equal.
+    Decoding (instead of encoding) has the effect that a URL without "%" is in normal form already.
+
+    Args:
+        unreserved: decode the unreserved characters of RFC 3986.
+        specials: decode `*` and `$`.
+        excluded: decode the characters that RFC 3986 excludes from URLs, and `'`: URL parsers escape `'` in a query but not
+            in a path, so both forms are equal.
     """
     return EscapeNormaliser(_UNRESERVED * unreserved + _SPECIALS * specials + (EXCLUDED + "'") * excluded)
 
 
 NON_ASCII_ONLY = EscapeNormaliser(None)
-# A URL whose escapes stay as they are, but for those of excluded characters.
+# For URLs: decodes the escapes of excluded characters and leaves all other escapes as they are.
 EXCLUDED_ONLY = EscapeNormaliser(EXCLUDED + "'", upper=False)
 
 
 def plain_specials(text: str) -> str:
-    """A normal text, with the escapes of `*` and `$` made plain."""
+    """Decode the escapes of `*` and `$` in a text in normal form."""
     return text.replace("%2A", "*").replace("%24", "$") if "%2" in text else text

@@ -1,4 +1,4 @@
-"""Prefilter: a first look at a path that tells, for most, that no Disallow can match."""
+"""Prefilter: a quick test that shows for most paths that no Disallow can match."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -8,10 +8,14 @@ from polite.robots.matching.pattern import Matcher, Shape, is_linear
 
 
 class Prefilter(NamedTuple):
-    """A path that starts with none of `starts` and is matched by none of `shapes` is matched by no Disallow.
+    """The literal starts and the needles of a few Disallow rules.
 
-    With each shape goes a text that what it matches holds. `certain`: any other path is disallowed, since no Allow
-    can say otherwise.
+    A path that starts with none of `starts` and has none of `shapes` is matched by no Disallow.
+
+    Attributes:
+        starts: the literal rules.
+        shapes: for each rule with wildcards a needle, which every path that it matches contains, and its shape.
+        certain: whether every other path is disallowed. True if the rule set has no Allow.
     """
 
     starts: tuple[str, ...]
@@ -19,20 +23,24 @@ class Prefilter(NamedTuple):
     certain: bool
 
 
-# One call of `startswith` tries so many starts faster than an index answers.
+# Up to this many starts, one call of `startswith` is faster than the index.
 MOST_RULES = 32
 
 ALL_ALLOWED = Prefilter((), (), certain=True)
 ALL_DENIED = Prefilter(("",), (), certain=True)
-# Nothing passes without a question to the index: there are too many rules, or nobody has looked at them yet.
+# Every path is left to the index: there are too many rules, or the prefilter was not built yet.
 PASSES_NOTHING = Prefilter(("/",), (), certain=False)
 NOT_BUILT = Prefilter(("",), (), certain=False)
 
 
 def build_prefilter(disallowed: Iterable[Matcher], *, certain: bool) -> Prefilter:
-    """The build_prefilter before a few Disallow rules. `certain`: whether there is no Allow beside them.
+    """Return the prefilter of a few Disallow rules.
 
-    PASSES_NOTHING if a path could be made for which looking for the rules' pieces takes too long: the index bounds that.
+    Returns PASSES_NOTHING if a path could make the search for the rules' pieces slow. The index bounds that.
+
+    Args:
+        disallowed: what the Disallow rules match.
+        certain: whether the rule set has no Allow.
     """
     starts: dict[str, None] = {}
     shapes: list[tuple[str, Shape]] = []
@@ -40,7 +48,7 @@ def build_prefilter(disallowed: Iterable[Matcher], *, certain: bool) -> Prefilte
         if isinstance(each, str):
             starts[each] = None
         else:
-            # `/*?sort=` starts like every path, and what follows the star tells more; so it does mostly.
+            # The longest text is the best needle: `/*?sort=` starts like every path, and the text behind the star tells more.
             held = max(needle(each), each[0], key=len)
             if not (is_linear(held) and all(map(is_linear, each[1]))):
                 return PASSES_NOTHING

@@ -1,4 +1,4 @@
-"""Ranking: the rules of one set in the order of precedence."""
+"""Ranking: the rules of one rule set in the order of precedence."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,13 @@ from polite.robots.matching.pattern import Grammar, Matcher, matches
 
 
 class Ranking(NamedTuple):
-    """The normal forms of the rules with a path, their places in the file and their precedences, the strongest first."""
+    """The rules with a path, the strongest first.
+
+    Attributes:
+        texts: the normal forms.
+        places: the positions of the rules in the file.
+        precedences: twice the length in octets, plus 1 for an Allow.
+    """
 
     texts: Sequence[str]
     places: Sequence[int]
@@ -15,7 +21,13 @@ class Ranking(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A rule that matches: its precedence, odd for an Allow; what it matches; and its place in the file."""
+    """A rule that matches a path.
+
+    Attributes:
+        precedence: odd for an Allow.
+        matcher: what the rule matches.
+        place: the position of the rule in the file.
+    """
 
     precedence: int
     matcher: Matcher
@@ -23,14 +35,14 @@ class Match(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How rules and a path are read. Where two readings are equal, so are the verdicts.
+    """Rules and a path as a dialect reads them. Equal readings give equal verdicts.
 
     Attributes:
-        path: in normal form.
-        texts: the rules' paths in normal form, without the empty ones.
-        precedences: of each of them, odd for an Allow.
-        has_wildcards: whether any of them has one.
-        plain_specials: whether an escape in any of them stands for a wildcard's plain character.
+        path: the path in normal form.
+        texts: the rules' paths in normal form, without empty ones.
+        precedences: the precedence of each of them, odd for an Allow.
+        has_wildcards: whether any of them has a wildcard.
+        plain_specials: whether any of them has an escaped `*` or `$`.
     """
 
     path: str
@@ -41,12 +53,18 @@ class Reading(NamedTuple):
 
 
 def ranking(paths: Sequence[str], marks: Sequence[int], grammar: Grammar, *, folders: bool) -> Ranking:
-    """The longest first, then Allow, then the file's order: P1, P2 and RFC 9309, 2.2.2.
+    """Sort rules: the longest first, then Allow, then the order of the file.
 
-    `paths`: as the file has them. `marks`: odd for an Allow. `folders`: an Allow of an index page is one of its folder too.
+    P1, P2 and RFC 9309, 2.2.2.
+
+    Args:
+        paths: the rules' paths as written.
+        marks: for each rule a number that is odd for an Allow.
+        grammar: how the dialect reads paths.
+        folders: whether an Allow of an index page allows its folder, too.
     """
     places, texts, precedences = _read(paths, marks, grammar, folders=folders)
-    # A stable sort, so the file's order stays.
+    # The sort is stable, so rules of equal precedence stay in the order of the file.
     order = sorted(range(len(texts)), key=precedences.__getitem__, reverse=True)
     return Ranking(
         [texts[at] for at in order], [places[at] for at in order], [precedences[at] for at in order]
@@ -56,9 +74,12 @@ def ranking(paths: Sequence[str], marks: Sequence[int], grammar: Grammar, *, fol
 def matching(
     paths: Sequence[str], marks: Sequence[int], grammar: Grammar, path: str, *, folders: bool
 ) -> list[Match]:
-    """The rules that match a path in normal form, the strongest first. Looks at each rule once, and builds nothing."""
+    """Return the rules that match a path in normal form, the strongest first.
+
+    Tries each rule once and builds no index. Takes the arguments of `ranking`.
+    """
     places, texts, precedences = _read(paths, marks, grammar, folders=folders)
-    # A hostile file says the same a thousand times.
+    # A hostile file may repeat one rule a thousand times.
     fitting = {text: _matcher(text, grammar, path) for text in dict.fromkeys(texts)}
     found = [
         Match(precedence, matcher, place)
@@ -71,7 +92,7 @@ def matching(
 def reading(
     paths: Sequence[str], marks: Sequence[int], grammar: Grammar, path: str, *, folders: bool
 ) -> Reading:
-    """All that the verdict about a path depends on."""
+    """Return all that the verdict about a path in normal form depends on."""
     _, texts, precedences = _read(paths, marks, grammar, folders=folders)
     together = "".join(texts)
     return Reading(
@@ -84,7 +105,7 @@ def reading(
 
 
 def _matcher(text: str, grammar: Grammar, path: str) -> Matcher | None:
-    """What a rule matches, if the path is of it. Most rules differ in their head, which is cheap to see."""
+    """Return what a rule matches, if the path is matched. Compares heads first, which is cheap."""
     if not grammar.has_wildcards:
         plain = grammar.plain(text)
         return plain if path.startswith(plain) else None
@@ -98,7 +119,7 @@ def _matcher(text: str, grammar: Grammar, path: str) -> Matcher | None:
 def _read(
     paths: Sequence[str], marks: Sequence[int], grammar: Grammar, *, folders: bool
 ) -> tuple[Sequence[int], Sequence[str], Sequence[int]]:
-    """The places of the rules with a path, their paths in normal form and their precedences, in the order of the file."""
+    """Return the rules with a path: positions, normal forms and precedences, in file order."""
     places: Sequence[int] = range(len(paths))
     if "" in paths:
         places = [place for place in places if paths[place]]
@@ -117,6 +138,6 @@ def _read(
 
 
 def _readings(path: str, mark: int) -> tuple[str, ...]:
-    """A path as written; and of an allowed index page its folder, and that alone."""
+    """Return a rule's path; for an Allow of an index page also its folder, anchored."""
     folder, slash, page = path.rpartition("/")
     return (path, f"{folder}/$") if mark & 1 and slash and page.startswith("index.htm") else (path,)

@@ -1,4 +1,4 @@
-"""RuleIndex: which rule of many is the strongest that matches a path, found without trying them one by one."""
+"""RuleIndex: finds the strongest of many rules that matches a path, without trying each."""
 
 from array import array
 from bisect import bisect_right
@@ -8,18 +8,24 @@ from polite.robots.matching.keyword_index import FEW, STEPS_OF_A_RULE, KeywordIn
 from polite.robots.matching.pattern import Grammar
 
 _NOWHERE = -1
-# Rules of indexes of few that are kept once made: one takes up to 1.5 kB, and a hostile file has a head for each of its rules.
+# Rules in small keyword indexes that are cached once made. One rule takes up to 1.5 kB, and a hostile file has a head for each
+# of its rules.
 MAX_CACHED_RULES = 1_000
-# The ranks of one head's rules with wildcards; most heads have one, which needs no list.
+# The ranks of one head's wildcard rules. Most heads have one rule, which needs no list.
 _Ranks = int | list[int]
 
 
 class RuleIndex:
-    """The rules of one set by their literal heads (docs/explanation/matching.md).
+    """The rules of one rule set by their literal heads (docs/explanation/matching.md).
 
-    The heads are sorted, so a path's longest head stands right before the path, or is an ancestor of what does: of the heads
-    that start a text, each starts the next longer one, its child. The root is empty and starts all. With each head goes the
-    strongest rank among the literal rules at it and at its ancestors, and the nearest of these that has wildcard rules.
+    A head is the literal text before a rule's first `*`. The heads are sorted. The longest head that starts a path is
+    the one right before the path in this order, or an ancestor of it: a head's parent is the longest other head that it
+    starts with. The root is the empty head. Each head stores the strongest literal rank among itself and its ancestors,
+    and the nearest of these that has wildcard rules.
+
+    Attributes:
+        none: the rank that stands for "no rule".
+        steps: the upper bound of octets compared for each octet of a path.
     """
 
     __slots__ = (
@@ -36,14 +42,16 @@ class RuleIndex:
     )
 
     def __init__(self, texts: Sequence[str], grammar: Grammar) -> None:
-        """`texts`: normal forms, the strongest rule's first; its place is its rank. `none`: the rank of no rule.
+        """Build the index.
 
-        `steps`: what each octet of a path takes at most, in octets compared, whatever it holds.
+        Args:
+            texts: normal forms, the strongest rule first. A rule's position is its rank.
+            grammar: how the dialect reads paths.
         """
         self.none = len(texts)
         self._texts = texts
         self._grammar = grammar
-        # A index of few rules is only their ranks until it is needed: a file may have a head for each rule.
+        # A keyword index of few rules is made when first needed; until then its ranks are stored.
         self._indexes: dict[int, KeywordIndex | _Ranks] = {}
         self._cacheable = MAX_CACHED_RULES
         literal, wild, tails = self._by_head()
@@ -54,7 +62,12 @@ class RuleIndex:
         self.steps = sum(map(_steps, self._indexes.values()))
 
     def strongest(self, path: str, *, any_will_do: bool = False) -> int:
-        """The rank of the strongest rule that matches a path in normal form, or `none`; or of any that does."""
+        """Return the strongest rank that matches a path in normal form, or `none`.
+
+        Args:
+            path: the path in normal form.
+            any_will_do: whether any matching rank may be returned.
+        """
         heads = self._heads
         at = bisect_right(heads, path) - 1
         while not path.startswith(heads[at]):
@@ -77,20 +90,24 @@ class RuleIndex:
         return rank
 
     def _by_head(self) -> tuple[dict[str, int], dict[str, _Ranks], list[str]]:
-        """By head the strongest literal rule, and all rules with wildcards; and what each rule has behind its first `*`."""
+        """Group the rules by head.
+
+        Returns the strongest literal rule of each head, all wildcard rules of each head, and by rank the text behind the
+        first `*`.
+        """
         literal: dict[str, int] = {}
         wild: dict[str, _Ranks] = {}
         tails: list[str] = []
         grammar, has_wildcards = self._grammar, self._grammar.has_wildcards
         escapes = grammar.plain_specials and "%2" in "".join(self._texts)
-        star = "*" if has_wildcards else "\n"  # which stands in no rule
+        star = "*" if has_wildcards else "\n"  # LF is in no rule
         for rank, text in enumerate(self._texts):
             head, wildcard, tail = text.partition(star)
             tails.append(tail)
             if not wildcard and has_wildcards and head[-1:] == "$":
                 head, wildcard = head[:-1], "$"
             elif tail == "" or tail == "$":
-                wildcard = ""  # behind it comes anything
+                wildcard = ""  # a last `*` has no effect
             if escapes and "%2" in head:
                 head = grammar.plain(head)
             if not wildcard:
@@ -106,12 +123,12 @@ class RuleIndex:
         return literal, wild, tails
 
     def _link(self, literal: Mapping[str, int], wild: Mapping[str, _Ranks]) -> None:
-        """Hand down to each head what its ancestors know; a parent stands before its children."""
-        # The garbage collector visits what a list holds, again and again, and the loop waits for it; of a tuple of texts
-        # it learns once that there is nothing to see.
+        """Find each head's parent, and give each head what its ancestors know. Parents come first."""
+        # A tuple: the garbage collector does not track tuples of texts, but visits the items of a list in each
+        # collection, and the event loop waits for it.
         self._heads = heads = tuple(sorted(dict.fromkeys(("", *literal, *wild))))
         none, indexes = self.none, self._indexes
-        # The root has no parent but itself.
+        # The root is its own parent.
         parents, ranks, wilds = [0], [literal.get("", none)], [_NOWHERE]
         if "" in wild:
             wilds[0], indexes[0] = 0, wild[""]
@@ -138,7 +155,6 @@ class RuleIndex:
 
 
 def _steps(kept: KeywordIndex | _Ranks) -> int:
-    """What the rules of one head take for each octet of a path, at most."""
     if isinstance(kept, KeywordIndex):
         return kept.steps
     return STEPS_OF_A_RULE * (1 if isinstance(kept, int) else len(kept))

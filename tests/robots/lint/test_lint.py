@@ -158,8 +158,8 @@ def test_a_second_group_for_a_crawler_is_found() -> None:
     both, one = lint(body, dialect=RFC9309), lint(body, dialect=GOOGLE_2010)
 
     assert codes(both) == codes(one) == [(4, "D8"), (6, "D8")]
-    assert "the two hold together" in both[0].message
-    assert "the first alone counts" in one[0].message
+    assert "both apply together" in both[0].message
+    assert "only the first one applies" in one[0].message
 
 
 def test_a_name_twice_in_one_group_is_no_second_group() -> None:
@@ -335,7 +335,7 @@ def test_a_space_is_named_as_one() -> None:
 
 
 def test_the_name_of_a_dialect_is_none() -> None:
-    with pytest.raises(TypeError, match="a Dialect is needed"):
+    with pytest.raises(TypeError, match="must be a Dialect"):
         lint("", "google")
 
 
