@@ -1,12 +1,10 @@
-"""A scheduler of one's own: news before all else, then short addresses; it decides the order, the gate the time."""
+"""A scheduler of your own: news first, then short URLs. It decides the order; the gate decides the time."""
 
 import asyncio
 from heapq import heappop, heappush
 
 import polite
-from polite.frontier.frontier import Frontier
 from polite.robots.fetching.exchange import Reply
-from polite.task import Task
 from polite.testing import ScriptedTransport
 
 RULES = b"User-agent: *\nDisallow: /private/\nCrawl-delay: 0.5\n"
@@ -14,13 +12,13 @@ PAGES = ["/about-us-and-our-history", "/news/today", "/a", "/private/diary", "/n
 
 
 class NewsFirst:
-    """Three methods. Each origin has a heap of its own; of those that are ready the one with the best task is chosen."""
+    """Three methods. Each origin has a heap of tasks, and one more heap holds the best task of each ready origin."""
 
     def __init__(self) -> None:
-        self._tasks: dict[polite.Origin, list[tuple[bool, int, int, Task]]] = {}
-        self._ready: list[tuple[tuple[bool, int, int, Task], polite.Origin]] = []
+        self._tasks: dict[polite.Origin, list[tuple[bool, int, int, polite.Task]]] = {}
+        self._ready: list[tuple[tuple[bool, int, int, polite.Task], polite.Origin]] = []
 
-    def add(self, task: Task) -> None:
+    def add(self, task: polite.Task) -> None:
         path = task.target.path
         entry = (not path.startswith("/news/"), len(path), task.number, task)
         heappush(self._tasks.setdefault(task.origin, []), entry)
@@ -28,7 +26,7 @@ class NewsFirst:
     def ready(self, origin: polite.Origin) -> None:
         heappush(self._ready, (self._tasks[origin][0], origin))
 
-    def next(self) -> Task:
+    def next(self) -> polite.Task:
         _, origin = heappop(self._ready)
         tasks = self._tasks[origin]
         task = heappop(tasks)[3]
@@ -38,13 +36,13 @@ class NewsFirst:
 
 
 async def main() -> None:
-    """No network: robots.txt comes from a script, and fetching is printing."""
+    """Crawl without a network: robots.txt comes from a script, and a page is printed instead of fetched."""
     hosts = ["https://one.example", "https://two.example"]
     site = ScriptedTransport({f"{host}/robots.txt": Reply(200, RULES) for host in hosts})
     async with polite.open_gate(
         "ExampleBot/1.0", pacing=polite.PacingPolicy(min_delay=0.1), transports={"https": site}
     ) as gate:
-        frontier = Frontier(gate, scheduler=NewsFirst())
+        frontier = polite.Frontier(gate, scheduler=NewsFirst())
         await frontier.put_many(host + page for page in PAGES for host in hosts)
         frontier.close()
         start = asyncio.get_running_loop().time()

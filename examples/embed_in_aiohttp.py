@@ -1,4 +1,4 @@
-"""A crawler on aiohttp that asks polite before each fetch; it crawls a small site that it serves itself, on loopback."""
+"""A crawler on aiohttp that awaits polite before each request. It crawls a small site that it serves itself, on loopback."""
 
 import asyncio
 import re
@@ -17,13 +17,13 @@ SITE = {
     "/": '<a href="/news">News</a> <a href="/private/diary">Diary</a>',
     "/news": '<a href="/">Home</a> <a href="/news/today?page=1">Today</a>',
     "/news/today?page=1": "Nothing happened.",
-    "/private/diary": "Dear diary, nobody should read this.",
+    "/private/diary": "Dear diary, this page is private.",
 }
 HREF = re.compile(r'href="([^"]{1,2000})"')
 
 
 async def crawl(gate: polite.Gate, session: aiohttp.ClientSession, start: str) -> None:
-    """Fetch a site's pages one after the other, as far as links and robots.txt lead."""
+    """Fetch the pages of a site one after the other: all that links lead to and robots.txt allows."""
     waiting, seen = [start], {start}
     while waiting:
         page = polite.Target.of(waiting.pop(0))
@@ -40,10 +40,11 @@ async def crawl(gate: polite.Gate, session: aiohttp.ClientSession, start: str) -
 
 
 async def fetch(gate: polite.Gate, session: aiohttp.ClientSession, url: str) -> str:
-    """One page, in its turn. Raises polite.Disallowed where robots.txt says no."""
+    """Fetch one page in its turn. Raises polite.Disallowed if robots.txt disallows it."""
     async with (
         gate.permit(url) as permit,
-        # `encoded`: what is sent is exactly what was decided about. No redirect: where it leads, the gate is asked again.
+        # `encoded`: aiohttp sends exactly the URL that polite decided about. A redirect would be another request.
+        # It needs a permit of its own.
         session.get(URL(permit.url, encoded=True), allow_redirects=False) as response,
     ):
         permit.report(status=response.status, headers=response.headers)
@@ -52,7 +53,7 @@ async def fetch(gate: polite.Gate, session: aiohttp.ClientSession, url: str) -> 
 
 @asynccontextmanager
 async def site() -> AsyncIterator[str]:
-    """The site, while the block lasts; gives its address."""
+    """Serve the site during the block, and give its address."""
 
     async def answer(request: web.BaseRequest) -> web.Response:
         text = SITE.get(request.path_qs)
@@ -68,7 +69,7 @@ async def site() -> AsyncIterator[str]:
 
 
 async def main() -> None:
-    """Loopback is no public address, so it has to be allowed; real crawlers leave that out."""
+    """Permit loopback, which is blocked by default as a private address. Real crawlers do not need that."""
     loopback = polite.FetchPolicy(allowed_networks=["127.0.0.0/8"])
     pacing = polite.PacingPolicy(min_delay=0.1)
     async with (
