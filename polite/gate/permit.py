@@ -1,0 +1,248 @@
+"""The right to send one request now: a permit waits for its turn, holds it inside its block, and settles it."""
+
+import asyncio
+from collections.abc import Awaitable, Hashable
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+from polite.errors import GateClosed, PermitMisused
+from polite.events import Granted, PermitDelayed
+from polite.gate.open_permits import Task
+from polite.gate.origin_rules import Grounds, OriginRules
+from polite.gate.services import Services, waits_for_itself
+from polite.origin import Origin, Target
+from polite.pacing.outcome import Outcome
+from polite.pacing.policy import Anchor
+from polite.pacing.reported_outcome import Headers, reported
+from polite.pacing.turn import Turn
+
+_FAILED = Outcome(failed=True)
+
+
+class Permit:
+    """The right to send one request, inside the block and only there. Made by `Gate.permit`.
+
+    Example:
+        async with gate.permit("https://example.com/about") as permit:
+            async with session.get(permit.url) as response:
+                permit.report(status=response.status, headers=response.headers)
+                body = await response.read()
+    """
+
+    __slots__ = ("_asker", "_entered", "_grounds", "_lost", "_outcome", "_services", "_target", "_turn")
+
+    def __init__(self, services: Services, target: Target) -> None:
+        self._services = services
+        self._target = target
+        self._turn: Turn | None = None
+        self._grounds: Grounds | None = None
+        self._outcome: Outcome | None = None
+        self._entered = False
+        self._lost = False  # the turn was taken back, while the block goes on
+        self._asker: Task | None = None
+
+    @property
+    def scopes(self) -> tuple[Hashable, ...]:
+        """The scopes of its turn, narrowest first; none outside the block."""
+        return () if self._turn is None else self._turn.scopes
+
+    @property
+    def url(self) -> str:
+        """The URL to send: canonical, without credentials and fragment."""
+        return self._target.url
+
+    def report(self, *, status: int, headers: Headers | None = None) -> None:
+        """Report the response as soon as its headers are there: the origin's delay starts now (T4: Retry-After, 429, 503).
+
+        Without a report, the delay starts when the block exits. After `PacingPolicy.max_hold` the turn is gone; a report still
+        lengthens the delay.
+
+        Args:
+            status: The response's status, 0 to 999, or an `http.HTTPStatus`. Below 100 it counts as a request that failed.
+            headers: A mapping, or pairs, of str or bytes. A number as Retry-After counts as seconds.
+
+        Raises:
+            PermitMisused: Outside the block, or the second time.
+            InvalidOption: The status is not an integer from 0 to 999.
+        """
+        if self._turn is None:
+            raise PermitMisused(f"report outside the permit's block: {self.url}", url=self.url)
+        if self._outcome is not None:
+            raise PermitMisused(f"reported twice: {self.url}; one permit is one request", url=self.url)
+        services = self._services
+        outcome = reported(status, headers, services.clock.wall)
+        turns = services.turns
+        self._outcome = outcome = self._timed(outcome, self._turn) if turns.timed else outcome
+        if self._lost or turns.anchor is Anchor.FIRST_BYTE:
+            grounds = self._grounds
+            turns.settle(self._turn, self._target, outcome, None if grounds is None else grounds.pace)
+
+    # Hot path: a plain function that returns a coroutine saves one frame for each permit.
+    def __aenter__(self) -> Awaitable[Self]:
+        if self._entered:
+            raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
+        open_permits = self._services.open_permits
+        self._asker = task = open_permits.current_task()
+        if task is not None and task in open_permits:
+            self._refuse_to_wait_for_itself(task)
+        self._entered = True
+        return self._acquire()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return
+        services, task = self._services, self._asker
+        turns = services.turns
+        services.held_turns.pop(turn, None)
+        if task is not None:
+            services.open_permits.remove(task, self)
+        try:
+            if self._outcome is None:
+                # Left without a report, perhaps by an exception: a request may have been sent, so the delay runs from now. An
+                # error says that no response came; a cancellation, that the crawler gave up.
+                outcome = _FAILED if isinstance(error, Exception) else Outcome()
+                self._settle(turn, self._timed(outcome, turn) if turns.timed else outcome)
+            elif not turn.settled:
+                # Whatever the anchor was at the report: it may have changed since.
+                self._settle(turn, self._outcome)
+        finally:
+            turns.release(turn)
+
+    def grounds_at(self, origin: Origin) -> Grounds | None:
+        """Return what allowed the permit, if that is the origin's rules."""
+        return self._grounds if self._target.origin == origin else None
+
+    def lose(self, turn: Turn) -> None:
+        """The turn is taken back from the block, which may go on: its report still counts."""
+        self._lost = True
+        if self._asker is not None:
+            self._services.open_permits.remove(self._asker, self)
+        try:
+            if not turn.settled:
+                self._settle(turn, self._outcome or Outcome())
+        finally:
+            self._services.turns.release(turn)
+
+    async def _acquire(self, *, renewed: bool = False) -> Self:
+        """Allowed first, then the turn; and allowed still, when the wait was longer than the rules are good for.
+
+        `renewed`: the permit had a turn before, and gave it back.
+        """
+        services, target = self._services, self._target
+        origins, turns, listener = services.origins, services.turns, services.listener
+        origin = target.origin
+        queued_at = 0.0 if listener is None else services.clock.monotonic()
+        while True:
+            if services.shutdown.begun:
+                raise services.closed_error(target)
+            if self._asker in services.open_permits:
+                await turns.meet(target)
+                self._refuse_once_met()
+            known = origins.current(origin) or await services.learn(target, to_enter=True)
+            rules = known.rules
+            if len(target.path) > rules.quick_length or not rules.allows(target.path):
+                known = await self._allowed(known)
+            if listener is not None:
+                self._tell_delay(known)
+            grounds = known.grounds
+            # While it waits, the rules, which may be large, can be forgotten.
+            del known, rules
+            try:
+                turn = await turns.take(target, asked=grounds.pace, first=renewed)
+            except GateClosed as error:
+                raise services.closed_error(target) from error
+            if not turn.waited:
+                break
+            if origins.still_valid(grounds, renewed=renewed):
+                services.counters.waited += 1
+                break
+            newer = origins.current(origin)
+            if (
+                newer is not None
+                and newer.pace == grounds.pace
+                and services.decider.allows_now(newer.rules, target.path)
+            ):
+                # The newer rules allow it at the same pace: the turn is the one that they would have given.
+                services.counters.waited += 1
+                grounds = newer.grounds
+                break
+            renewed = True
+            turns.skip(turn, target, "the rules were replaced, or became too old, while it waited")
+        self._hold(turn, grounds)
+        services.counters.granted += 1
+        if listener is not None:
+            try:
+                listener(Granted(target.url, services.clock.monotonic() - queued_at))
+            except BaseException:
+                # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
+                self._unhold(turn)
+                turns.give_back(turn)
+                raise
+        return self
+
+    async def _allowed(self, known: OriginRules) -> OriginRules:
+        """Raise Disallowed, or return the rules that allow the URL: those in force when a thread has decided about a long one."""
+        known, allowed = await self._services.decide(self._target, known)
+        if not allowed:
+            raise self._services.refusal(self._target, known)
+        return known
+
+    def _tell_delay(self, known: OriginRules) -> None:
+        """Tell the listener of a permit that must wait."""
+        services, target = self._services, self._target
+        outlook = services.turns.outlook(target, known.pace)
+        if outlook.scope is not None and services.listener is not None:
+            for_s = max(0.0, outlook.ready_at - services.clock.monotonic())
+            services.listener(PermitDelayed(target.url, str(outlook.scope), for_s, outlook.because))
+
+    def _hold(self, turn: Turn, grounds: Grounds | None) -> None:
+        """The block begins, with this turn."""
+        self._turn = turn
+        self._grounds = grounds
+        services, task = self._services, self._asker
+        held = services.held_turns
+        held[turn] = self
+        if held.needs_timer:
+            held.set_timer()
+        # Nearly every task has one permit at a time.
+        if task is not None and services.open_permits.setdefault(task, self) is not self:
+            services.open_permits.add(task, self)
+
+    def _unhold(self, turn: Turn) -> None:
+        """The block does not begin after all."""
+        self._turn = None
+        self._services.held_turns.pop(turn, None)
+        if self._asker is not None:
+            self._services.open_permits.remove(self._asker, self)
+
+    def _refuse_to_wait_for_itself(self, task: Task) -> None:
+        """Raise PermitMisused for a task whose own permits hold all turns of a scope: it would deadlock."""
+        services = self._services
+        outer = services.open_permits.filling(task, services.turns.limits(self._target))
+        if outer is not None:
+            raise waits_for_itself(outer, self._target)
+
+    def _refuse_once_met(self) -> None:
+        """The same, when all scopes can be named; unless another task waits on behalf of this one."""
+        task = self._asker
+        if task is None or task is not asyncio.current_task():
+            return
+        try:
+            self._refuse_to_wait_for_itself(task)
+        except PermitMisused:
+            self._entered = False
+            raise
+
+    def _timed(self, outcome: Outcome, turn: Turn) -> Outcome:
+        """With the seconds since the grant, for a throttle that uses them."""
+        now = self._services.clock.monotonic()
+        granted_at = now if turn.granted_at is None else turn.granted_at
+        return replace(outcome, elapsed_s=max(0.0, now - granted_at))
+
+    def _settle(self, turn: Turn, outcome: Outcome) -> None:
+        asked = None if self._grounds is None else self._grounds.pace
+        self._services.turns.settle(turn, self._target, outcome, asked)

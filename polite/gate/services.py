@@ -1,0 +1,181 @@
+"""What a permit and a frontier need of a gate: one frozen value, made once for each gate."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from polite.errors import GateClosed, PermitMisused
+from polite.events import Reclaimed, Refused
+from polite.gate.counters import Counters
+from polite.gate.decider import Decider
+from polite.gate.held_turns import HeldTurns
+from polite.gate.open_permits import OpenPermits
+from polite.gate.origin_manager import OriginManager
+from polite.gate.origin_rules import Grounds, OriginRules
+from polite.gate.shutdown import Shutdown
+from polite.gate.turns import Turns
+from polite.origin import Origin, Target
+from polite.pacing.turn import Turn
+from polite.ports import Clock, Listener
+from polite.robots.decision import Decision
+from polite.robots.errors import Disallowed, RobotsUnreachable
+from polite.robots.reason import Reason
+
+# A permit entered so soon after its grant (seconds) needs no second look at the age of its rules.
+_PROMPT_S = 30.0
+
+
+class EnteredPermit(Protocol):
+    """What the gate asks of a permit that was entered (polite.gate.permit, which is above this file)."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def scopes(self) -> tuple[Hashable, ...]: ...
+
+    def grounds_at(self, origin: Origin) -> Grounds | None:
+        """Return what allowed the permit, if that is the origin's rules."""
+        ...
+
+    def lose(self, turn: Turn) -> None:
+        """The turn is taken back, while the block goes on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Services:
+    """The parts of one gate, and what is decided by several of them.
+
+    Attributes:
+        listener: None where nothing listens: then no event needs to be built.
+        open_permits: Permits that were entered and not left, by task.
+        held_turns: Turns that were granted and not released, with the permit that holds each. Of a permit that was not entered yet
+            only its target is kept: a permit that is dropped must be noticed.
+    """
+
+    clock: Clock
+    origins: OriginManager
+    turns: Turns
+    listener: Listener | None
+    decider: Decider = field(default_factory=Decider)
+    open_permits: OpenPermits[EnteredPermit] = field(
+        default_factory=lambda: OpenPermits(lambda permit: permit.scopes)
+    )
+    shutdown: Shutdown = field(default_factory=Shutdown)
+    counters: Counters = field(init=False)
+    held_turns: HeldTurns[EnteredPermit | Target] = field(init=False)
+
+    def __post_init__(self) -> None:
+        turns = self.turns
+        held = HeldTurns(self.clock, lambda: turns.pacing.max_hold, self._reclaim)
+        object.__setattr__(self, "counters", turns.counters)
+        object.__setattr__(self, "held_turns", held)
+
+    def require_open(self, target: Target) -> None:
+        """Raise GateClosed if the gate is closed."""
+        if self.shutdown.begun:
+            raise self.closed_error(target)
+
+    def closed_error(self, target: Target) -> GateClosed:
+        """The error for a URL that a closed gate does not answer."""
+        return GateClosed(f"the gate is closed: {target.url} is not answered", url=target.url)
+
+    async def learn(self, target: Target, *, to_enter: bool = False) -> OriginRules:
+        """Return the rules of the URL's origin, and fetch them if necessary.
+
+        Inside a permit, a robots.txt that needs this permit's turn cannot come before the block is left. If the permit is for the
+        same origin, `check` and `explain` are answered by the rules that allowed the permit, however old.
+
+        Args:
+            to_enter: For a permit, which never goes by such old rules.
+
+        Raises:
+            PermitMisused: The task would wait for a turn that it holds.
+            GateClosed, Overloaded: As `OriginManager.learn`.
+        """
+        task, origin = self.open_permits.current_task(), target.origin
+        if task is None or task not in self.open_permits:
+            return await self.origins.learn(origin)
+
+        def held(awaited: Target) -> _TurnHeld | None:
+            permit = self.open_permits.filling(task, self.turns.limits(awaited))
+            return None if permit is None else _TurnHeld(permit)
+
+        try:
+            return await self.origins.learn(origin, unless=held)
+        except _TurnHeld as error:
+            grounds = error.permit.grounds_at(origin)
+            old = None if to_enter or grounds is None else self.origins.remembered(origin, grounds)
+            if old is None:
+                raise waits_for_itself(error.permit, target) from error
+            return old
+
+    async def decide(self, target: Target, known: OriginRules) -> tuple[OriginRules, bool]:
+        """Decide by rules that are in force at the end of the decision; return them, and whether they allow the URL.
+
+        A thread may take long. Rules that were replaced or expired meanwhile, perhaps evicted, are learned anew.
+        """
+        rules, renewed = known.rules, False
+        while (allowed := self.decider.allows_now(rules, target.path)) is None:
+            allowed = await self.decider.allows(rules, target.path)
+            # Renewed rules are good for this decision, however long it takes: else it might never end.
+            if self.origins.still_valid(known.grounds, renewed=renewed):
+                break
+            known = self.origins.current(target.origin) or await self.learn(target)
+            renewed, rules = True, known.rules
+        return known, allowed
+
+    def refusal(self, target: Target, known: OriginRules) -> Disallowed:
+        """Count a URL that the rules disallow, tell the listener, and return the error to raise."""
+        decision = self.decider.decide_again(known.rules, target.path)
+        self.counters.refused += 1
+        if self.listener is not None:
+            self.listener(refused(target, decision))
+        if decision.reason is not Reason.UNREACHABLE:
+            return Disallowed(decision, url=target.url)
+        retry_after = max(0.0, known.snapshot.expires_at - self.clock.wall())
+        return RobotsUnreachable(decision, url=target.url, retry_after_s=retry_after)
+
+    def in_force(self, turn: Turn, grounds: Grounds) -> bool:
+        """Whether a granted turn was not taken back, and the rules that allowed it still decide."""
+        if turn not in self.held_turns or grounds.replaced():
+            return False
+        granted_at = turn.granted_at or 0.0
+        return self.clock.monotonic() - granted_at < _PROMPT_S or self.origins.still_valid(grounds)
+
+    def _reclaim(self, turn: Turn, holder: EnteredPermit | Target) -> None:
+        """Take back a turn that was held for too long.
+
+        If its permit was entered, a request may have been sent: then the origin's delay runs from now.
+        """
+        self.counters.reclaimed += 1
+        if isinstance(holder, Target):
+            self.turns.give_back(turn)
+        else:
+            holder.lose(turn)
+        if self.listener is not None:
+            now = self.clock.monotonic()
+            self.listener(Reclaimed(holder.url, now - (now if turn.granted_at is None else turn.granted_at)))
+
+
+class _TurnHeld(Exception):
+    """The fetch of a robots.txt waits for a turn that only the waiting task can release."""
+
+    def __init__(self, permit: EnteredPermit) -> None:
+        super().__init__(permit.url)
+        self.permit = permit
+
+
+def waits_for_itself(permit: EnteredPermit, target: Target) -> PermitMisused:
+    """The error of a task that requests, inside this permit, what needs the permit's own turn."""
+    return PermitMisused(
+        f"{target.url} was asked for inside the permit for {permit.url}, which has its turn: leave that block first",
+        url=target.url,
+    )
+
+
+def refused(target: Target, decision: Decision) -> Refused:
+    """The event of a URL that is disallowed."""
+    line = None if decision.rule is None else decision.rule.line
+    return Refused(target.url, decision.reason.name, line)
