@@ -17,7 +17,8 @@ from polite.frontier.checked_scheduler import SchedulerFailed
 from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.frontier.permit import TaskPermit
 from polite.gate.explanation import Explanation
-from polite.gate.gate import Gate, Permit
+from polite.gate.gate import Gate
+from polite.gate.permit import Permit
 from polite.origin import Origin, Target
 from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.scopes import CustomScope, ScopeLimit, Scopes

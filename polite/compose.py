@@ -16,6 +16,7 @@ from polite.gate.address_book import AddressBook
 from polite.gate.gate import Gate
 from polite.gate.origin_manager import OriginManager
 from polite.gate.robots_fetcher import RobotsFetcher
+from polite.gate.services import Services
 from polite.gate.turns import Turns
 from polite.origin import Origin
 from polite.pacers.local import LocalPacer
@@ -110,7 +111,7 @@ async def open_gate(
     )
     fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots)
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=store)
-    gate = Gate(origins, turns, clock, tell if listener else None)
+    gate = Gate(Services(clock, origins, turns, tell if listener else None))
     # Each is closed, whatever happens while another is: one that fails, or a cancellation.
     async with AsyncExitStack() as closing:
         for transport in {id(t): t for t in spoken.values()}.values():
@@ -256,7 +257,7 @@ async def open_frontier(
 
     limits, order = frontier._limits, _order(scheduler)
     file = QueueFile(_queue_path(store), order=order, window=WINDOW, max_done=limits.max_done)
-    reserve = DurableTaskStore(gate, file, limits, order)
+    reserve = DurableTaskStore(gate.services, file, limits, order)
     try:
         await reserve.begin(frontier._desk)
         frontier.keep_in(reserve)

@@ -16,8 +16,8 @@ from polite.frontier.long_waits import EARLY_S, LONG_S, LongWaits
 from polite.frontier.origin_queue import OriginQueue
 from polite.frontier.timer_queue import TimerQueue
 from polite.frontier.turn_seeker import Outlet, TurnSeeker, ended_by, out_of_reach
-from polite.gate.gate import Gate
 from polite.gate.origin_rules import Grounds
+from polite.gate.services import Services
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
 from polite.task import Task
@@ -55,7 +55,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        gate: Gate,
+        services: Services,
         referee: CheckedScheduler,
         agenda: TimerQueue,
         desk: Counter,
@@ -63,13 +63,13 @@ class Dispatcher:
         max_robots_fetches: int,
         max_robots_tries: int,
     ) -> None:
-        self._turns = gate._turns
-        self._clock = gate._clock
+        self._turns = services.turns
+        self._clock = services.clock
         self._referee = referee
-        self._waits = LongWaits(gate._turns, gate._clock, agenda)
+        self._waits = LongWaits(services.turns, services.clock, agenda)
         self._desk = desk
         self._approach = TurnSeeker(
-            gate,
+            services,
             referee,
             self._waits,
             desk,
@@ -337,7 +337,7 @@ class Dispatcher:
         """Whether the turn is one at the task's own scopes: those may differ from URL to URL."""
         return (
             task.target is lane.asked_for
-            or tuple(dict.fromkeys(self._turns._scopes(task.target))) == turn.scopes
+            or tuple(dict.fromkeys(self._turns.scopes_of(task.target))) == turn.scopes
         )
 
     def _give(self, lane: OriginQueue, task: Task) -> bool:

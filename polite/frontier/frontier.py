@@ -90,12 +90,10 @@ class Frontier:
             max_active_origins=max_active_origins,
         )
         self._limits = limits
-        self._desk = Workers(gate, Fifo() if scheduler is None else scheduler, limits)
-        self._stock: TaskStore = MemoryTaskStore(gate._clock, self._desk, limits)
+        self._desk = Workers(gate.services, Fifo() if scheduler is None else scheduler, limits)
+        self._stock: TaskStore = MemoryTaskStore(gate.services.clock, self._desk, limits)
         self._desk.stock = self._stock
-        gate._guests.add(self)
-        if gate._closed:
-            self.gate_closed()
+        gate.on_close(self._gate_closed)
 
     # Plain counters, always on.
 
@@ -184,7 +182,7 @@ class Frontier:
                     batch, offers = offers, []
                     admissions += await _answered(batch)
                     await asyncio.sleep(0)
-                elif self._gate._verdicts.busy:
+                elif self._gate.services.decider.busy:
                     await asyncio.sleep(0)
         except Exception:
             # Whatever cut it short, `urls` itself too: those before are in, and counted as they should be when this is raised.
@@ -235,7 +233,7 @@ class Frontier:
         self._desk.raise_failure()
 
     def _refuse_inside(self, what: str) -> None:
-        for inside in self._gate._open.of(asyncio.current_task()):
+        for inside in self._gate.services.open_permits.of(asyncio.current_task()):
             if isinstance(inside, TaskPermit) and inside.is_of(self._desk):
                 raise PermitMisused(
                     f"{what} inside the permit for {inside.url}: leave that block first", url=inside.url
@@ -260,8 +258,7 @@ class Frontier:
         """For `polite.open_frontier`, before anybody puts anything: keep it there."""
         self._stock = self._desk.stock = stock
 
-    def gate_closed(self) -> None:
-        """The gate closes, and with it the frontier (gate.Guest)."""
+    def _gate_closed(self) -> None:
         if not self._desk.over:
             self._desk.fail(
                 GateClosed(f"the gate was closed while {self.waiting} tasks of the frontier waited")
@@ -290,7 +287,7 @@ class Frontier:
         self._desk.raise_failure()
         if self._desk.closed:
             raise FrontierClosed(f"the frontier is closed: {target.url} is not put", url=target.url)
-        self._gate._require_open(target)
+        self._gate.services.require_open(target)
 
 
 def _no_more() -> FrontierClosed:

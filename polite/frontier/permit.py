@@ -7,8 +7,9 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from polite.errors import InvalidOption, PermitMisused
-from polite.gate.gate import Gate, Permit
 from polite.gate.origin_rules import Grounds
+from polite.gate.permit import Permit
+from polite.gate.services import Services
 from polite.pacing.turn import Turn
 from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.task import Task
@@ -45,18 +46,18 @@ class TaskPermit(Permit):
 
     __slots__ = ("_again_in", "_granted", "_loop", "_owner", "_task")
 
-    def __init__(self, gate: Gate, task: Task, turn: Turn, grounds: Grounds, owner: Owner) -> None:
-        super().__init__(gate, task.target)
+    def __init__(self, services: Services, task: Task, turn: Turn, grounds: Grounds, owner: Owner) -> None:
+        super().__init__(services, task.target)
         self._granted: Turn | None = turn
         self._grounds = grounds
         self._task = task
         self._owner = owner
         self._again_in: float | None = None
         self._loop = asyncio.get_running_loop()
-        holds = gate._holds
-        holds[turn] = task.target
-        if holds.unwatched:
-            holds.watch()
+        held = services.held_turns
+        held[turn] = task.target
+        if held.needs_timer:
+            held.set_timer()
 
     def is_of(self, owner: Owner) -> bool:
         """Whether that one gave it out."""
@@ -87,7 +88,7 @@ class TaskPermit(Permit):
             raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
         # A `gate.permit` for the same origin inside this block would wait for itself: the gate knows by this.
         self._asker = asyncio.current_task(self._loop)
-        if self._grounds is not None and self._gate._in_force(turn, self._grounds):
+        if self._grounds is not None and self._services.in_force(turn, self._grounds):
             self._hold(turn, self._grounds)
         else:
             await self._enter_late(turn)
@@ -95,13 +96,13 @@ class TaskPermit(Permit):
 
     async def _enter_late(self, turn: Turn) -> None:
         """Look at the rules again, and take a turn anew."""
-        if self._gate._holds.pop(turn, None) is not None:
+        if self._services.held_turns.pop(turn, None) is not None:
             because = "its permit was entered late: the rules were replaced, or became too old"
-            self._gate._turns.skip(turn, self._target, because)
+            self._services.turns.skip(turn, self._target, because)
         try:
-            if self._asker is not None and self._asker in self._gate._open:
+            if self._asker is not None and self._asker in self._services.open_permits:
                 self._refuse_to_wait_for_itself(self._asker)
-            await self._gate._enter(self, renewed=True)
+            await self._acquire(renewed=True)
         except BaseException as error:
             if isinstance(error, Disallowed) and not isinstance(error, RobotsUnreachable):
                 self._owner.turned_away(self._task)

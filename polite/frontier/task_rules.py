@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from polite.events import Refused
 from polite.frontier.checked_scheduler import CheckedScheduler
 from polite.frontier.origin_queue import OriginQueue
-from polite.gate.gate import Gate, told
 from polite.gate.origin_rules import Grounds, OriginRules
+from polite.gate.services import Services, refused
 from polite.origin import Origin
 from polite.task import Task
 
@@ -19,11 +19,11 @@ class TaskRules:
     """Decides about tasks, and keeps no rules: a lane has what they decided. Forgotten rules are asked for only if needed again."""
 
     def __init__(
-        self, gate: Gate, referee: CheckedScheduler, refused: Callable[[Task, Refused], None]
+        self, services: Services, referee: CheckedScheduler, refused: Callable[[Task, Refused], None]
     ) -> None:
         """`refused`: is told of each task that the rules do not allow, when it leaves."""
-        self._origins = gate._origins
-        self._verdicts = gate._verdicts
+        self._origins = services.origins
+        self._decider = services.decider
         self._referee = referee
         self._refused = refused
         self._searching = asyncio.Semaphore(1)  # a search takes a list of all tasks that wait
@@ -34,11 +34,11 @@ class TaskRules:
 
     def allows(self, task: Task, standing: OriginRules) -> bool | None:
         """Whether the rules allow the task; None if to find out would hold the loop for long."""
-        return self._verdicts.at_once(standing.rules, task.target.path)
+        return self._decider.allows_now(standing.rules, task.target.path)
 
     def refusal(self, task: Task, standing: OriginRules) -> Refused:
         """What is told of a task that the rules do not allow."""
-        return told(task.target, self._verdicts.decided(standing.rules, task.target.path))
+        return refused(task.target, self._decider.decide_again(standing.rules, task.target.path))
 
     def schedule(self, lane: OriginQueue, task: Task, standing: OriginRules) -> None:
         """The rules allow the task, and it may be chosen when its origin is ready."""
@@ -132,7 +132,7 @@ class TaskRules:
         """
         allowed = self.allows(task, standing)
         if allowed is None:
-            allowed = await self._verdicts.allows(standing.rules, task.target.path)
-            if not self._origins.holds(standing.grounds, renewed=lane.renewed):
+            allowed = await self._decider.allows(standing.rules, task.target.path)
+            if not self._origins.still_valid(standing.grounds, renewed=lane.renewed):
                 return None
         return allowed

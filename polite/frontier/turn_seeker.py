@@ -14,8 +14,8 @@ from polite.frontier.origin_queue import OriginQueue
 from polite.frontier.sweep import Sweep
 from polite.frontier.task_rules import TaskRules
 from polite.gate.background import start_later
-from polite.gate.gate import Gate
 from polite.gate.origin_rules import Grounds, OriginRules
+from polite.gate.services import Services
 from polite.origin import Origin
 from polite.pacing.turn import Turn
 from polite.robots.reason import Reason
@@ -82,7 +82,7 @@ class TurnSeeker:
 
     def __init__(
         self,
-        gate: Gate,
+        services: Services,
         referee: CheckedScheduler,
         waits: LongWaits,
         outlet: Outlet,
@@ -91,14 +91,14 @@ class TurnSeeker:
         max_robots_fetches: int,
         max_robots_tries: int,
     ) -> None:
-        self._origins = gate._origins
-        self._turns = gate._turns
-        self._clock = gate._clock
-        self._began = gate._clock.wall()
+        self._origins = services.origins
+        self._turns = services.turns
+        self._clock = services.clock
+        self._began = services.clock.wall()
         self._referee = referee
         self._waits = waits
         self._outlet = outlet
-        self.rules = TaskRules(gate, referee, outlet.refused)
+        self.rules = TaskRules(services, referee, outlet.refused)
         self._hall = hall
         self._max_opening = max_robots_fetches
         self._max_robots_tries = max_robots_tries
@@ -107,7 +107,7 @@ class TurnSeeker:
         self._passing_on = False
         self._stopped = False
         self._sweep = Sweep(
-            gate._clock, lambda: self._opening, self._doze, needed=lambda: bool(self._unopened)
+            services.clock, lambda: self._opening, self._doze, needed=lambda: bool(self._unopened)
         )
 
     def start(self, lane: OriginQueue) -> None:
@@ -184,7 +184,7 @@ class TurnSeeker:
 
     def _newest(self, grounds: Grounds, known: OriginRules | None) -> bool:
         """Whether those are the grounds of what is known; rules that the gate has forgotten are good while they hold."""
-        return self._origins.holds(grounds) if known is None else known.grounds is grounds
+        return self._origins.still_valid(grounds) if known is None else known.grounds is grounds
 
     def _settled(self, lane: OriginQueue) -> bool:
         """Whether the lane needs no rules before its next turn: what it was told holds, and all its tasks are decided."""
@@ -192,7 +192,7 @@ class TurnSeeker:
             return False
         if lane.chosen is not None and not lane.ruling(lane.chosen):
             return False
-        return lane.grounds.meaning == lane.meaning and self._origins.holds(lane.grounds)
+        return lane.grounds.meaning == lane.meaning and self._origins.still_valid(lane.grounds)
 
     def _called_back(self, lane: OriginQueue, known: OriginRules | None) -> bool:
         """The short way, where the rules are known and nothing is to be checked: no task waits, the turn calls back."""
@@ -329,7 +329,7 @@ class TurnSeeker:
         """Whether the rules still decide now that the turn has come. Otherwise it is given back, once to have them renewed."""
         holds = False
         try:
-            holds = self._origins.holds(grounds, renewed=lane.renewed)
+            holds = self._origins.still_valid(grounds, renewed=lane.renewed)
         finally:
             lane.renewed = not holds
             if not holds:
@@ -342,7 +342,7 @@ class TurnSeeker:
             if known is not None:
                 return known
             lane.fetched = True
-            return await self._origins.standing(lane.origin)
+            return await self._origins.learn(lane.origin)
         finally:
             self._opened(lane)
 

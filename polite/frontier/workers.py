@@ -12,8 +12,8 @@ from polite.frontier.dispatcher import Dispatcher
 from polite.frontier.permit import TaskPermit
 from polite.frontier.task_store import End, Limits, TaskStore
 from polite.frontier.timer_queue import TimerQueue
-from polite.gate.gate import Gate
 from polite.gate.origin_rules import Grounds
+from polite.gate.services import Services
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
 from polite.ports import Scheduler
@@ -38,14 +38,14 @@ class Workers:
 
     stock: TaskStore
 
-    def __init__(self, gate: Gate, scheduler: Scheduler, limits: Limits) -> None:
-        self._gate = gate
-        self._now = gate._clock.monotonic
+    def __init__(self, services: Services, scheduler: Scheduler, limits: Limits) -> None:
+        self._services = services
+        self._now = services.clock.monotonic
         self._max_tries = limits.max_tries
         self.room = CapacityLimiter(limits.max_waiting)
-        self._agenda = TimerQueue(gate._clock)
+        self._agenda = TimerQueue(services.clock)
         self._lanes = Dispatcher(
-            gate,
+            services,
             CheckedScheduler(scheduler),
             self._agenda,
             self,
@@ -167,8 +167,8 @@ class Workers:
         self.room.press_in()
         self._take_back(task)
         # Otherwise the turn went back before.
-        if self._gate._holds.pop(turn, None) is not None:
-            self._gate._turns.skip(turn, task.target, "its permit was not entered")
+        if self._services.held_turns.pop(turn, None) is not None:
+            self._services.turns.skip(turn, task.target, "its permit was not entered")
         self.stock.unused(task)
 
     def turned_away(self, task: Task) -> None:
@@ -199,18 +199,18 @@ class Workers:
         self.out[task.number] = task
         self.nothing_out.clear()
         self.room.leave()
-        self._gate._turns.counters.granted += 1
-        self._gate._turns.counters.waited += turn.waited
+        self._services.counters.granted += 1
+        self._services.counters.waited += turn.waited
         self.stock.given(task, None if grounds.pace is None else grounds.pace.slowest_s)
-        worker.set_result(TaskPermit(self._gate, task, turn, grounds, self))
-        if self._gate._listener is not None:
+        worker.set_result(TaskPermit(self._services, task, turn, grounds, self))
+        if self._services.listener is not None:
             self.tell(Granted(task.url, self._now() - task.queued_at))
         return True
 
     def refused(self, task: Task, event: Refused) -> None:
         """robots.txt says no."""
         self.counts.refused += 1
-        self._gate._turns.counters.refused += 1
+        self._services.counters.refused += 1
         self.tell(event)
         self.room.leave()
         self._finish(task, End.REFUSED)
@@ -248,8 +248,8 @@ class Workers:
 
     def tell(self, event: Event) -> None:
         """To the gate's listener."""
-        if self._gate._listener is not None:
-            self._gate._listener(event)
+        if self._services.listener is not None:
+            self._services.listener(event)
 
     def fail(self, error: Exception) -> None:
         """Nothing is given out any more; everyone who waits gets the error."""

@@ -14,7 +14,7 @@ _ALL = 48.0
 _KEPT = 8
 
 
-class LongDecisions:
+class Decider:
     """Decides at once if that takes a few milliseconds at most, whatever the rules and the path hold; else in a thread.
 
     A budget bounds what all questions of one pass of the loop may take together. One thread computes at a time: threads take the
@@ -27,7 +27,7 @@ class LongDecisions:
         self._renewing = False
         self._decided: dict[str, tuple[ref[RuleSet], tuple[Any, ...]]] = {}
 
-    def at_once(self, rules: RuleSet, path: str) -> bool | None:
+    def allows_now(self, rules: RuleSet, path: str) -> bool | None:
         """Return whether the path is allowed; None if the answer may take too long now: then await `allows`."""
         cost = len(path) / rules.quick_length
         if cost <= _ONE and self._spent + cost <= _ALL:
@@ -40,16 +40,16 @@ class LongDecisions:
 
     async def allows(self, rules: RuleSet, path: str) -> bool:
         """Return what `rules.allows` returns."""
-        allowed = self.at_once(rules, path)
+        allowed = self.allows_now(rules, path)
         return (await self._decide_in_thread(rules, path)).allowed if allowed is None else allowed
 
     async def decide(self, rules: RuleSet, path: str) -> Decision:
         """Return what `rules.decide` returns."""
-        if self.at_once(rules, path) is None:
+        if self.allows_now(rules, path) is None:
             return await self._decide_in_thread(rules, path)
         return rules.decide(path)
 
-    def decided(self, rules: RuleSet, path: str) -> Decision:
+    def decide_again(self, rules: RuleSet, path: str) -> Decision:
         """Return the decision for a path that was asked about a moment ago, which takes no time again."""
         decider, said = self._decided.get(path, (None, ()))
         if decider is None or decider() is not rules:

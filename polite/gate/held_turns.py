@@ -13,18 +13,18 @@ class HeldTurns(dict[Turn, H], Generic[H]):
     """Turns and their holders, in the order of the grants.
 
     A dict: a turn that is popped is held no longer, and one that is not in it was taken back. A permit costs two dict
-    operations, and no timer of its own. To begin, set `holds[turn] = holder`, and call `watch` if `unwatched`. To set it again for
-    a turn that is held already names the new holder, from the same grant.
+    operations, and no timer of its own. To hold a turn, set `held[turn] = holder`, and call `set_timer` if `needs_timer`. Setting
+    it again for the same turn names another holder, from the same grant.
 
     Attributes:
-        unwatched: No timer is set.
+        needs_timer: No timer is set.
 
     Args:
         limit: Gives the seconds from a grant after which a turn is taken back.
         reclaim: Takes a turn back, which is not in the dict any more.
     """
 
-    __slots__ = ("_clock", "_closed", "_limit", "_reclaim", "_timer", "unwatched")
+    __slots__ = ("_clock", "_closed", "_limit", "_reclaim", "_timer", "needs_timer")
 
     def __init__(self, clock: Clock, limit: Callable[[], float], reclaim: Callable[[Turn, H], None]) -> None:
         super().__init__()
@@ -33,12 +33,12 @@ class HeldTurns(dict[Turn, H], Generic[H]):
         self._reclaim = reclaim
         self._timer: Timer | None = None
         self._closed = False
-        self.unwatched = True
+        self.needs_timer = True
 
-    def watch(self) -> None:
-        """Set the timer, in place of one that is set: for the oldest turn.
+    def set_timer(self) -> None:
+        """Set the timer for the oldest turn, in place of one that is set. Call it when the limit has changed, too.
 
-        It comes once per limit at most, however many permits come and go meanwhile.
+        It fires once per limit at most, however many permits come and go meanwhile.
         """
         oldest = next(iter(self), None)
         if self._timer is not None:
@@ -46,19 +46,15 @@ class HeldTurns(dict[Turn, H], Generic[H]):
             self._timer = None
         if oldest is not None and not self._closed:
             self._timer = self._clock.call_at(self._end_of(oldest), self._look)
-        self.unwatched = self._timer is None
-
-    def relimit(self) -> None:
-        """The limit has changed."""
-        self.watch()
+        self.needs_timer = self._timer is None
 
     def close(self) -> None:
-        """Take nothing back any more. May be called twice."""
+        """Take no turn back any more. May be called twice."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            self.unwatched = True
+            self.needs_timer = True
 
     def _end_of(self, turn: Turn) -> float:
         granted_at = self._clock.monotonic() if turn.granted_at is None else turn.granted_at
@@ -71,4 +67,4 @@ class HeldTurns(dict[Turn, H], Generic[H]):
                     return
                 self._reclaim(turn, self.pop(turn))
         finally:
-            self.watch()
+            self.set_timer()

@@ -1,4 +1,4 @@
-"""The permits that each task has entered and not left: a task that waits for a turn it holds would wait for ever."""
+"""The permits that each task has entered and not left: a task that waits for a turn it holds would deadlock."""
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -38,11 +38,21 @@ class OpenPermits(dict[Task, "P | _Several[P]"], Generic[P]):
     in it; nearly every task has one permit at a time. `scopes`: the scopes of a permit's turn.
     """
 
-    __slots__ = ("_scopes",)
+    __slots__ = ("_loop", "_scopes")
 
     def __init__(self, scopes: Callable[[P], tuple[Hashable, ...]]) -> None:
         super().__init__()
         self._scopes = scopes
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def current_task(self) -> Task | None:
+        """Return the running task. Finding out which loop runs costs a system call each time on Python 3.11: it is kept."""
+        task = asyncio.current_task(self._loop)
+        if task is None or self._loop is None:
+            # The first permit, or one of another loop than the last.
+            self._loop = asyncio.get_running_loop()
+            task = asyncio.current_task(self._loop)
+        return task
 
     def add(self, task: Task, permit: P) -> None:
         """The task has entered the permit."""

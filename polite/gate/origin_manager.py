@@ -72,7 +72,7 @@ class OriginManager:
             return self._ageing(origin, standing)
         return standing
 
-    def holds(self, grounds: Grounds, *, renewed: bool = False) -> bool:
+    def still_valid(self, grounds: Grounds, *, renewed: bool = False) -> bool:
         """Whether rules known before a wait for a turn decide at its end: not replaced by others, and not too old.
 
         `renewed`: the waiting request gave a turn back before, and had the rules renewed. However long its next turn takes,
@@ -83,7 +83,7 @@ class OriginManager:
             return False
         return renewed or newest.fresh_from < self._clock.wall() < newest.fresh_until
 
-    async def standing(
+    async def learn(
         self, origin: Origin, *, unless: Callable[[Target], Exception | None] | None = None
     ) -> OriginRules:
         """What holds for the origin now; all who wait for the same origin share one fetch (T2).

@@ -152,7 +152,7 @@ class Permit:
             # While it waits, the rules, which may be large, can be forgotten.
             del known, rules
             try:
-                turn = await turns.take(target, asked=grounds.pace, first=renewed)
+                turn = await turns.take(target, pace=grounds.pace, first=renewed)
             except GateClosed as error:
                 raise services.closed_error(target) from error
             if not turn.waited:
@@ -244,5 +244,5 @@ class Permit:
         return replace(outcome, elapsed_s=max(0.0, now - granted_at))
 
     def _settle(self, turn: Turn, outcome: Outcome) -> None:
-        asked = None if self._grounds is None else self._grounds.pace
-        self._services.turns.settle(turn, self._target, outcome, asked)
+        pace = None if self._grounds is None else self._grounds.pace
+        self._services.turns.settle(turn, self._target, outcome, pace)

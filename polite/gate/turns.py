@@ -60,7 +60,7 @@ class Turns:
         self._listener = listener
         self._keep_rest = keep_rest
         self._find = find
-        self._scopes = rulings.scopes
+        self.scopes_of = rulings.scopes
         self._failing = rulings.circuits.rows
         self.counters = Counters()
         self._adopt()
@@ -105,7 +105,7 @@ class Turns:
         that overtakes nobody. `first`: a page that gave its turn back to have the rules renewed; it goes before other pages.
         """
         if self._simple and self._plain and pace is None and not urgent:
-            return self._pacer.acquire(self._scopes(target), urgent=first)
+            return self._pacer.acquire(self.scopes_of(target), urgent=first)
         return self._take(target, pace, urgent=urgent, first=first or (urgent and not in_line))
 
     async def meet(self, target: Target) -> bool:
@@ -116,7 +116,7 @@ class Turns:
         """The turn of a URL where it is free this moment; None where it is not, or that cannot be said without waiting."""
         if self._acquire_now is None or not self._at_once(pace):
             return None
-        return self._acquire_now(self._scopes(target), provisional_s=self._provisional_s(target, pace))
+        return self._acquire_now(self.scopes_of(target), provisional_s=self._provisional_s(target, pace))
 
     def take_later(
         self,
@@ -130,7 +130,7 @@ class Turns:
         if self._acquire_later is None or not self._at_once(pace):
             return None
         provisional_s = self._provisional_s(target, pace)
-        return self._acquire_later(self._scopes(target), back, urgent=first, provisional_s=provisional_s)
+        return self._acquire_later(self.scopes_of(target), back, urgent=first, provisional_s=provisional_s)
 
     def _at_once(self, pace: RequestedPace | None) -> bool:
         """Whether nothing but the pacer decides when a turn comes: no opening hours, and no scope that has to be learned."""
@@ -186,7 +186,7 @@ class Turns:
 
     def limits(self, target: Target) -> list[tuple[Hashable, int]]:
         """The URL's scopes, and how many requests of each may be under way at one time."""
-        return [(scope, self._rulings.concurrency(scope)) for scope in self._scopes(target)]
+        return [(scope, self._rulings.concurrency(scope)) for scope in self.scopes_of(target)]
 
     def release(self, turn: Turn) -> None:
         """The request is over, and its place is free."""
@@ -204,11 +204,11 @@ class Turns:
 
     def hold(self, target: Target, seconds: float, because: str) -> None:
         """The URL's narrowest scope rests for so long from now, at least."""
-        self._pacer.hold(self._scopes(target)[:1], seconds, because)
+        self._pacer.hold(self.scopes_of(target)[:1], seconds, because)
 
     def delayed(self, target: Target, pace: RequestedPace | None) -> None:
         """The request of a turn is sent only now: its scopes rest from now, at least."""
-        scopes = self._scopes(target)
+        scopes = self.scopes_of(target)
         self._pacer.hold(scopes[:1], self.pause(target.origin, pace).seconds, "a request was just sent")
         for scope in scopes[1:]:
             self._pacer.hold((scope,), self._rulings.delay(scope), "a request was just sent")
@@ -219,7 +219,7 @@ class Turns:
 
     def outlook(self, target: Target, pace: RequestedPace | None = None) -> Outlook:
         """When this URL's turn could come, as far as is known now."""
-        outlook = self._explained(self._pacer.outlook(self._scopes(target)))
+        outlook = self._explained(self._pacer.outlook(self.scopes_of(target)))
         closed_s = self._closed_s(target, pace)
         opens_at = self._clock.monotonic() + closed_s
         if not closed_s or pace is None or opens_at < outlook.ready_at:
@@ -234,7 +234,7 @@ class Turns:
 
         While the site is closed, at most the time after which the wall clock is looked at again.
         """
-        ready_at = self._pacer.outlook(self._scopes(target)).ready_at
+        ready_at = self._pacer.outlook(self.scopes_of(target)).ready_at
         return max(ready_at - self._clock.monotonic(), min(self._closed_s(target, pace), _LOOK_AGAIN_S))
 
     def pause(self, origin: Origin, pace: RequestedPace | None) -> Pause:
@@ -254,7 +254,7 @@ class Turns:
                 await self._opening(target, pace)
                 waited = True
             provisional_s = self._provisional_s(target, pace)
-            turn = await self._pacer.acquire(self._scopes(target), urgent=first, provisional_s=provisional_s)
+            turn = await self._pacer.acquire(self.scopes_of(target), urgent=first, provisional_s=provisional_s)
             turn.waited = turn.waited or waited
             if turn.waited and moves < _MOST_MOVES and await self._moved(turn, target):
                 moves += 1
@@ -273,7 +273,7 @@ class Turns:
         if self._find is None:
             return False
         try:
-            return await self.meet(target) or tuple(dict.fromkeys(self._scopes(target))) != turn.scopes
+            return await self.meet(target) or tuple(dict.fromkeys(self.scopes_of(target))) != turn.scopes
         except BaseException:
             self._pacer.give_back(turn)
             raise

@@ -42,7 +42,7 @@ async def rows_in_file(frontier: Frontier, query: str) -> list[Any]:
 
 def turns_of(gate: polite.Gate) -> Any:
     """Return the object through which a gate and its frontiers request turns."""
-    return gate._turns
+    return gate.services.turns
 
 
 def stop(frontier: Frontier, error: Exception) -> None:

@@ -162,11 +162,11 @@ async def test_rules_that_come_in_between_spare_the_rest() -> None:
 
 async def learn_that_all_is_allowed(gate: polite.Gate) -> None:
     """As a refresh that another request asked for would, at this very moment."""
-    origins, origin = gate._origins, polite.Origin.of(SITE)
+    origins, origin = gate.services.origins, polite.Origin.of(SITE)
     answer = Found(b"", 200, ROBOTS, 0)
     origins._put(
         origin,
         await origins._standing_of(
-            origin, renewed(None, answer, origins._policy, gate._clock.wall(), jitter=0.0)
+            origin, renewed(None, answer, origins._policy, gate.services.clock.wall(), jitter=0.0)
         ),
     )

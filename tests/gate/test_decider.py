@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.gate.long_answers import LongDecisions
+from polite.gate.decider import Decider
 from polite.robots.fetching.exchange import Reply
 from polite.robots.matching.rule_index import RuleIndex
 from polite.robots.parse import parse
@@ -126,39 +126,39 @@ def hostile() -> RuleSet:
 
 
 async def test_what_is_decided_at_once_has_a_budget_for_each_pass_of_the_loop():
-    rules, verdicts = hostile(), LongDecisions()
+    rules, decider = hostile(), Decider()
     path = "/" + "z" * (rules.quick_length - 1)
 
-    at_once = [verdicts.at_once(rules, path) for _ in range(100)]
+    at_once = [decider.allows_now(rules, path) for _ in range(100)]
 
     assert at_once[:48] == [True] * 48
     assert set(at_once[48:]) == {None}
-    assert verdicts.busy
+    assert decider.busy
     await asyncio.sleep(0)
-    assert verdicts.at_once(rules, path)
-    assert not verdicts.busy
+    assert decider.allows_now(rules, path)
+    assert not decider.busy
 
 
 async def test_one_question_that_takes_long_is_never_decided_at_once():
-    rules, verdicts = hostile(), LongDecisions()
+    rules, decider = hostile(), Decider()
 
-    assert verdicts.at_once(rules, "/" + "z" * 16 * rules.quick_length) is None
-    assert await verdicts.allows(rules, "/" + "z" * 16 * rules.quick_length)
+    assert decider.allows_now(rules, "/" + "z" * 16 * rules.quick_length) is None
+    assert await decider.allows(rules, "/" + "z" * 16 * rules.quick_length)
 
 
 async def test_a_decision_that_took_long_is_there_when_its_refusal_is_told(monkeypatch: pytest.MonkeyPatch):
-    rules, verdicts = hostile(), LongDecisions()
+    rules, decider = hostile(), Decider()
     path = "/secret/" + LONG
-    assert not await verdicts.allows(rules, path)
+    assert not await decider.allows(rules, path)
     monkeypatch.setattr(RuleIndex, "strongest", None)
 
-    assert not verdicts.decided(rules, path)
+    assert not decider.decide_again(rules, path)
 
 
 async def test_only_one_thread_computes_at_a_time_and_a_cancelled_question_frees_it():
-    rules, verdicts = hostile(), LongDecisions()
+    rules, decider = hostile(), Decider()
     loop = asyncio.get_running_loop()
-    asking = [loop.create_task(verdicts.decide(rules, f"/{LONG}{n}")) for n in range(20)]
+    asking = [loop.create_task(decider.decide(rules, f"/{LONG}{n}")) for n in range(20)]
     await asyncio.sleep(0)
     for each in asking[::2]:
         each.cancel()
@@ -166,7 +166,7 @@ async def test_only_one_thread_computes_at_a_time_and_a_cancelled_question_frees
     answers = await asyncio.gather(*asking, return_exceptions=True)
 
     assert [isinstance(answer, asyncio.CancelledError) for answer in answers] == [True, False] * 10
-    assert len(verdicts._decided) == 8
+    assert len(decider._decided) == 8
 
 
 @pytest.mark.parametrize(

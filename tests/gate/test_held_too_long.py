@@ -282,11 +282,15 @@ async def test_permits_that_are_left_in_time_leave_nothing_behind() -> None:
                 permit.report(status=200)
         await asyncio.sleep(2 * HOUR)
 
-        assert (len(gate._holds), gate._holds._timer, reclaimed(events)) == (0, None, [])
+        assert (len(gate.services.held_turns), gate.services.held_turns._timer, reclaimed(events)) == (
+            0,
+            None,
+            [],
+        )
     async with opened() as (gate, _, events), gate.permit(PAGE):
         await gate.close()
 
-        assert gate._holds._timer is None
+        assert gate.services.held_turns._timer is None
 
 
 @pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan"), "long", True, None])

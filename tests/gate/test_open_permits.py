@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.gate.gate import Permit
+from polite.gate.permit import Permit
 from polite.robots.fetching.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 
@@ -48,7 +48,7 @@ async def test_a_permit_left_before_an_inner_one_hides_none_of_the_others() -> N
         await leave(second)
         await leave(await entered(gate, 1))
 
-        assert len(gate._open) == 0
+        assert len(gate.services.open_permits) == 0
 
 
 async def test_a_permit_refused_for_an_open_one_may_be_entered_when_that_was_left() -> None:
@@ -72,7 +72,7 @@ async def test_permits_left_by_other_tasks_are_freed() -> None:
         for permit in reversed(again):
             await asyncio.create_task(leave(permit))
 
-        assert len(gate._open) == 0
+        assert len(gate.services.open_permits) == 0
 
 
 def alive() -> int:
@@ -91,7 +91,7 @@ async def test_ten_thousand_overlapping_permits_of_one_task_take_constant_memory
                 await asyncio.create_task(leave(open_permits.popleft()))
             if number in (2_000, 9_999):
                 peaks.append(alive() - before)
-        held = list(gate._open.of(asyncio.current_task()))
+        held = list(gate.services.open_permits.of(asyncio.current_task()))
         while open_permits:
             await leave(open_permits.popleft())
 
@@ -107,7 +107,7 @@ async def test_one_task_may_hold_thousands_of_permits_at_one_time() -> None:
         for permit in permits[::2] + permits[1::2]:
             await leave(permit)
 
-        assert len(gate._open) == 0
+        assert len(gate.services.open_permits) == 0
 
 
 @pytest.mark.parametrize("what", ["join", "drain"])
@@ -169,7 +169,7 @@ async def test_a_task_that_has_all_turns_of_an_origin_asks_for_no_further_one() 
         await leave(await third.__aenter__())
         await leave(second)
 
-        assert len(gate._open) == 0
+        assert len(gate.services.open_permits) == 0
 
 
 async def test_a_task_waits_for_a_turn_that_another_task_has() -> None:
@@ -214,7 +214,7 @@ async def test_a_scope_that_is_known_only_after_a_look_up_is_not_waited_for_insi
             await leave(first)
             await leave(await second.__aenter__())
 
-            assert len(gate._open) == 0
+            assert len(gate.services.open_permits) == 0
 
 
 async def test_a_permit_that_another_task_enters_for_this_one_waits_for_its_turn() -> None:

@@ -255,7 +255,7 @@ async def test_after_closing_nobody_is_asked_ahead_of_time() -> None:
         await gate.check(PAGE)
         await asyncio.sleep(22 * HOUR)
         await gate.close()
-        gate._origins.current(polite.Origin.of(SITE))
+        gate.services.origins.current(polite.Origin.of(SITE))
 
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -364,7 +364,7 @@ async def test_a_defect_of_ours_has_nobody_asked_at_each_question(
 
     async with opened(ScriptedTransport({ROBOTS: RULES})) as gate:
         await gate.check(PAGE)
-        monkeypatch.setattr(gate._origins._fetcher, "fetch", broken)
+        monkeypatch.setattr(gate.services.origins._fetcher, "fetch", broken)
         await asyncio.sleep(22 * HOUR)
         with caplog.at_level(logging.WARNING, "polite"):
             for _ in range(20):
@@ -389,7 +389,7 @@ async def test_who_waits_for_a_turn_keeps_it_when_the_refresh_says_the_same() ->
         await gate.check(PAGE)
         await sleep_until(22 * HOUR)
         given_back = []
-        gate._turns.give_back = given_back.append  # type: ignore[method-assign]
+        gate.services.turns.give_back = given_back.append  # type: ignore[method-assign]
         await asyncio.gather(*(visit(number) for number in range(20)))
 
     assert order == list(range(20))

@@ -313,10 +313,10 @@ async def test_t4_a_servers_own_error_forgives_no_refusal() -> None:
 async def test_settling_again_counts_no_second_failure() -> None:
     target, failure = polite.Target.of(PAGE), Outcome(failed=True)
     async with opened(pacing=polite.PacingPolicy(circuit_failures=2)) as gate:
-        turn = await gate._turns.take(target)
+        turn = await gate.services.turns.take(target)
         for _ in range(2):
-            gate._turns.settle(turn, target, failure, None)
-        gate._turns.release(turn)
+            gate.services.turns.settle(turn, target, failure, None)
+        gate.services.turns.release(turn)
 
         assert gate.counters.opened == 0
 

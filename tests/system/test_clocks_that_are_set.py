@@ -117,7 +117,7 @@ async def test_a_back_off_of_robots_txt_is_not_lost_and_nobody_hangs(
             queued_at = now()
             assert not await gate.check(PAGE)
             assert now() == queued_at
-            standing = gate._origins.current(polite.Origin.of(SITE))
+            standing = gate.services.origins.current(polite.Origin.of(SITE))
             assert standing is not None
             assert standing.fresh(clock.wall())
             await asyncio.sleep(rest / 20)

@@ -6,7 +6,7 @@ from typing import Self
 import aiohttp
 from yarl import URL
 
-from polite.gate.gate import Permit
+from polite.gate.permit import Permit
 from polite.robots.agent import UserAgent
 from polite.robots.fetching.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy

@@ -15,7 +15,7 @@ from polite.frontier.durable.task_row import task_of
 from polite.frontier.durable.writer import BatchWriter, PendingReplies
 from polite.frontier.sweep import Sweep
 from polite.frontier.workers import Workers
-from polite.gate.gate import Gate
+from polite.gate.services import Services
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.task import Admission, Task
@@ -33,7 +33,7 @@ class ActiveOrigins:
 
     def __init__(
         self,
-        gate: Gate,
+        services: Services,
         desk: Workers,
         batches: BatchWriter,
         key: Callable[[Task], float],
@@ -42,8 +42,8 @@ class ActiveOrigins:
         max_active_origins: int,
         last_origin: int,
     ) -> None:
-        self._clock = gate._clock
-        self._turns = gate._turns
+        self._clock = services.clock
+        self._turns = services.turns
         self._desk = desk
         self._batches = batches
         self._key = key
@@ -62,7 +62,7 @@ class ActiveOrigins:
         # Origins that were set aside after their robots.txt was asked for, before a task of theirs was given out.
         self._owed: set[int] = set()
         self._sweep: Sweep[Origin] = Sweep(
-            gate._clock, self._by_origin.keys, desk.yield_place, needed=lambda: self.crowded
+            services.clock, self._by_origin.keys, desk.yield_place, needed=lambda: self.crowded
         )
 
     def begin(self) -> None:

@@ -17,7 +17,7 @@ from polite.frontier.sqlite.database import QueueFile
 from polite.frontier.sqlite.schema import HERE, OUT
 from polite.frontier.task_store import End, Limits, TaskDraft, enter_full
 from polite.frontier.workers import Workers
-from polite.gate.gate import Gate
+from polite.gate.services import Services
 from polite.origin import Origin, Target
 from polite.ports import Timer
 from polite.task import Admission, Task
@@ -33,13 +33,13 @@ class DurableTaskStore:
 
     lasts = True
 
-    def __init__(self, gate: Gate, file: QueueFile, limits: Limits, order: str) -> None:
-        self._gate = gate
-        self._clock = gate._clock
+    def __init__(self, services: Services, file: QueueFile, limits: Limits, order: str) -> None:
+        self._services = services
+        self._clock = services.clock
         self._file = file
         self._limits = limits
         self._key = KEYS[order]
-        self._time = FileClock(gate._clock)
+        self._time = FileClock(services.clock)
         self._batches = BatchWriter(file, self._time, self)
         self._kept: dict[int, asyncio.Future[None]] = {}
         self._timer: Timer | None = None
@@ -50,7 +50,7 @@ class DurableTaskStore:
         self._time.resume(found.last_time)
         self._desk = desk
         self._windows = ActiveOrigins(
-            self._gate,
+            self._services,
             desk,
             self._batches,
             self._key,
@@ -70,7 +70,7 @@ class DurableTaskStore:
         if found.waiting:
             desk.nothing_left.clear()
         if not self._windows.begun:
-            begins_at = self._windows.opened_at + self._gate._turns.longest_delay_s
+            begins_at = self._windows.opened_at + self._services.turns.longest_delay_s
             self._timer = self._clock.call_at(begins_at, self._look)
 
     async def close(self) -> None:

@@ -13,7 +13,8 @@ from polite.compose import open_frontier, open_gate
 from polite.errors import Overloaded, PermitMisused, StoreFailed
 from polite.events import Dropped, Event, Granted, OriginPostponed, Reclaimed, Refused, Skipped
 from polite.frontier.frontier import Frontier, FrontierClosed
-from polite.gate.gate import Gate, Permit
+from polite.gate.gate import Gate
+from polite.gate.permit import Permit
 from polite.pacing.policy import Anchor
 from polite.ports import RobotsStore, Scheduler
 from polite.robots.errors import Disallowed, RobotsUnreachable

@@ -7,7 +7,7 @@ from random import Random
 from typing import TypeVar
 
 from polite.frontier.permit import TaskPermit
-from polite.gate.gate import Permit
+from polite.gate.permit import Permit
 from polite.pacing.reported_outcome import Headers
 from polite.testing.simulation.judge import Judge, Request
 from polite.testing.simulation.ledger import Ledger

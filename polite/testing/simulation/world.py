@@ -17,7 +17,7 @@ from typing import Any
 
 from polite.errors import StoreFailed
 from polite.events import Event
-from polite.gate.gate import Permit
+from polite.gate.permit import Permit
 from polite.ports import Scheduler
 from polite.stores.memory import MemoryStore
 from polite.testing.simulation.judge import Judge

@@ -277,7 +277,7 @@ def test_origins_that_back_off_hold_no_opening_slots(path: Path, kept: bool) -> 
         async with Crawl(path if kept else None, max_robots_fetches=2) as crawl:
             for slow in range(4):
                 asked = f"https://slow{slow}.test/"
-                crawl.gate._turns.hold(Target.of(asked), DAY, "a test")
+                crawl.gate.services.turns.hold(Target.of(asked), DAY, "a test")
                 await crawl.frontier.put(asked)
             await crawl.frontier.put_many([f"https://fast{o}.test/" for o in range(5)])
             await asyncio.sleep(60)
@@ -297,7 +297,7 @@ def test_an_origin_that_must_back_off_while_it_has_an_opening_slot_leaves_it(pat
             for seconds in (30.0, DAY):
                 for slow in range(2):
                     asked = f"https://slow{slow}.test/"
-                    crawl.gate._turns.hold(Target.of(asked), seconds, "a test")
+                    crawl.gate.services.turns.hold(Target.of(asked), seconds, "a test")
                     await crawl.frontier.put(asked)
             await crawl.frontier.put_many([f"https://fast{o}.test/" for o in range(5)])
             await asyncio.sleep(60)

@@ -116,7 +116,7 @@ class Crawl:
     async def expect_health(self) -> None:
         """The same gate goes on: what is allowed gets its turn, what is not is refused, and no turn is missing."""
         with self.saboteur.resting():
-            if not self.gate._closed:
+            if not self.gate.services.shutdown.begun:
                 async with asyncio.timeout(LIMIT_S):
                     for url in self.path.allowed:
                         await self.expect_allowed(url)
