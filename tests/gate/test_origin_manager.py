@@ -62,7 +62,7 @@ async def managing(
 async def test_t2_ten_thousand_waiters_half_of_them_cancelled_cause_one_fetch() -> None:
     async with managing() as (manager, transport):
         transport.hold()
-        waiters = [asyncio.create_task(manager.standing(SITE)) for _ in range(10_000)]
+        waiters = [asyncio.create_task(manager.learn(SITE)) for _ in range(10_000)]
         await asyncio.sleep(0.1)
         for waiter in waiters[::2]:
             waiter.cancel()
@@ -79,7 +79,7 @@ async def test_t2_ten_thousand_waiters_half_of_them_cancelled_cause_one_fetch() 
 async def test_last_cancelled_waiter_ends_the_fetch() -> None:
     async with managing() as (manager, transport):
         transport.hold()
-        waiters = [asyncio.create_task(manager.standing(SITE)) for _ in range(3)]
+        waiters = [asyncio.create_task(manager.learn(SITE)) for _ in range(3)]
         await asyncio.sleep(0.1)
         flight = next(task for task in asyncio.all_tasks() if "polite robots" in task.get_name())
         for waiter in waiters[:2]:
@@ -96,10 +96,10 @@ async def test_last_cancelled_waiter_ends_the_fetch() -> None:
 async def test_nobody_joins_a_fetch_that_is_being_cancelled() -> None:
     async with managing() as (manager, transport):
         transport.hold()
-        leaver = asyncio.create_task(manager.standing(SITE))
+        leaver = asyncio.create_task(manager.learn(SITE))
         await asyncio.sleep(0.1)
         leaver.cancel()
-        comer = start_later(lambda: manager.standing(SITE))  # after the leaver's last step
+        comer = start_later(lambda: manager.learn(SITE))  # after the leaver's last step
         await asyncio.sleep(0)
         transport.let_go()
         standing = await comer
@@ -112,12 +112,12 @@ async def test_nobody_joins_a_fetch_that_is_being_cancelled() -> None:
 async def test_a_cancelled_fetch_counts_as_a_hit_all_the_same() -> None:
     async with managing() as (manager, transport):
         transport.hold()
-        leaver = asyncio.create_task(manager.standing(SITE))
+        leaver = asyncio.create_task(manager.learn(SITE))
         await asyncio.sleep(0.1)
         leaver.cancel()
         transport.let_go()
         await asyncio.gather(leaver, return_exceptions=True)
-        await manager.standing(SITE)
+        await manager.learn(SITE)
 
         assert asyncio.get_running_loop().time() == pytest.approx(1.1)
 
@@ -126,7 +126,7 @@ async def test_who_asked_first_goes_on_first() -> None:
     order: list[int] = []
 
     async def ask(number: int) -> None:
-        await manager.standing(SITE)
+        await manager.learn(SITE)
         order.append(number)
 
     async with managing() as (manager, _):
@@ -137,11 +137,11 @@ async def test_who_asked_first_goes_on_first() -> None:
 
 async def test_k1_an_answer_is_remembered_for_24_hours() -> None:
     async with managing(RULES, STRICTER) as (manager, transport):
-        first = await manager.standing(SITE)
+        first = await manager.learn(SITE)
         await asyncio.sleep(DAY - 10)
-        assert await manager.standing(SITE) is first
+        assert await manager.learn(SITE) is first
         await asyncio.sleep(10)
-        second = await manager.standing(SITE)
+        second = await manager.learn(SITE)
 
     assert not second.rules.allows("/")
     assert len(transport.asked) == 2
@@ -151,12 +151,12 @@ async def test_k2_max_age_is_obeyed() -> None:
     short = Reply(200, b"", cache_control="max-age=600")
 
     async with managing(short, refresh_ahead=0) as (manager, transport):
-        await manager.standing(SITE)
+        await manager.learn(SITE)
         await asyncio.sleep(599)
         assert manager.current(SITE) is not None
         await asyncio.sleep(1)
         assert manager.current(SITE) is None
-        await manager.standing(SITE)
+        await manager.learn(SITE)
 
     assert len(transport.asked) == 2
 
@@ -164,9 +164,9 @@ async def test_k2_max_age_is_obeyed() -> None:
 @pytest.mark.parametrize("failure", [Reply(500), Failed(Reason.TIMEOUT), ZeroDivisionError("boom")])
 async def test_k3_a_failed_refresh_keeps_the_stale_copy(failure: Reply | Failed | Exception) -> None:
     async with managing(RULES, failure) as (manager, _):
-        await manager.standing(SITE)
+        await manager.learn(SITE)
         await asyncio.sleep(DAY)
-        stale = await manager.standing(SITE)
+        stale = await manager.learn(SITE)
 
     assert stale.rules.allows("/page")
     assert not stale.rules.allows("/private")
@@ -175,9 +175,9 @@ async def test_k3_a_failed_refresh_keeps_the_stale_copy(failure: Reply | Failed 
 
 async def test_by_policy_a_failed_refresh_denies_all() -> None:
     async with managing(RULES, Reply(500), keep_stale=False) as (manager, _):
-        await manager.standing(SITE)
+        await manager.learn(SITE)
         await asyncio.sleep(DAY)
-        denied = await manager.standing(SITE)
+        denied = await manager.learn(SITE)
 
     assert not denied.rules.allows("/page")
 
@@ -185,9 +185,9 @@ async def test_by_policy_a_failed_refresh_denies_all() -> None:
 async def test_h5_failures_are_asked_again_later_each_time_and_not_before() -> None:
     async with managing(Reply(503), Reply(500), Reply(500), RULES) as (manager, transport):
         waits = []
-        while (standing := await manager.standing(SITE)).snapshot.failures:
+        while (standing := await manager.learn(SITE)).snapshot.failures:
             assert not standing.rules.allows("/page")
-            assert await manager.standing(SITE) is standing
+            assert await manager.learn(SITE) is standing
             waits.append(standing.snapshot.expires_at - standing.snapshot.fetched_at)
             await asyncio.sleep(waits[-1])
 
@@ -197,13 +197,13 @@ async def test_h5_failures_are_asked_again_later_each_time_and_not_before() -> N
 
 async def test_h6_after_30_days_without_an_answer_all_is_allowed() -> None:
     async with managing(Reply(500)) as (manager, _):
-        await manager.standing(SITE)
+        await manager.learn(SITE)
         for _ in range(30):
             await asyncio.sleep(DAY)
-            last = await manager.standing(SITE)
+            last = await manager.learn(SITE)
             assert not last.rules.allows("/page")
         await asyncio.sleep(DAY)
-        allowed = await manager.standing(SITE)
+        allowed = await manager.learn(SITE)
 
     decision = allowed.rules.decide("/page")
     assert decision.allowed
@@ -304,9 +304,9 @@ def other(number: int) -> Origin:
 async def test_memory_is_bounded_and_the_origin_used_longest_ago_goes_first() -> None:
     async with managing(max_origins=10) as (manager, transport):
         for number in range(10):
-            await manager.standing(other(number))
+            await manager.learn(other(number))
         manager.current(other(0))
-        await manager.standing(other(10))
+        await manager.learn(other(10))
 
         assert len(manager) == 10
         assert manager.current(other(0)) is not None
@@ -316,10 +316,10 @@ async def test_memory_is_bounded_and_the_origin_used_longest_ago_goes_first() ->
 
 async def test_an_origin_in_back_off_is_never_forgotten() -> None:
     async with managing(Reply(500, retry_after="3600"), max_origins=10) as (manager, transport):
-        await manager.standing(SITE)
+        await manager.learn(SITE)
         for number in range(30):
-            await manager.standing(other(number))
-        standing = await manager.standing(SITE)
+            await manager.learn(other(number))
+        standing = await manager.learn(SITE)
 
     assert standing.snapshot.failures == 1
     assert transport.asked.count(SITE.robots_url) == 1
@@ -329,15 +329,15 @@ async def test_more_origins_in_back_off_than_the_bound_are_refused_until_some_ma
     async with managing(max_origins=5) as (manager, transport):
         for number in range(10):
             transport.answer(other(number).robots_url, Reply(500, retry_after="100"))
-            await manager.standing(other(number))
+            await manager.learn(other(number))
         transport.answer(other(10).robots_url, Reply(500, retry_after="100"))
 
         with pytest.raises(Overloaded, match="max_origins=5"):
             for number in range(10, 20):
-                await manager.standing(other(number))
+                await manager.learn(other(number))
         assert len(manager) <= 11
         await asyncio.sleep(150)
-        await manager.standing(other(50))
+        await manager.learn(other(50))
 
         assert len(manager) <= 6
 
@@ -347,7 +347,7 @@ async def test_after_closing_nobody_is_asked() -> None:
         await manager.close()
 
         with pytest.raises(GateClosed, match="site.test"):
-            await manager.standing(SITE)
+            await manager.learn(SITE)
         assert transport.asked == []
 
 
@@ -362,8 +362,8 @@ async def test_a_large_file_is_read_off_the_loop(monkeypatch: pytest.MonkeyPatch
 
     async with managing(Reply(200, RULES.body + b"#" * 200_000)) as (manager, transport):
         transport.answer(other(1).robots_url, RULES)
-        large = await manager.standing(SITE)
-        await manager.standing(other(1))
+        large = await manager.learn(SITE)
+        await manager.learn(other(1))
 
     assert not large.rules.allows("/private")
     assert threads == [False, True]

@@ -163,7 +163,7 @@ NEVER_SUSPEND = {
     "fetch.py: async with asyncio.timeout(left_s)",
     # Rules that expired, or were replaced and forgotten, while a thread decided: here no time passes meanwhile.
     # tests/gate/test_rules_replaced_meanwhile.py has them expire.
-    "gate.py: await self._origins.standing(target.origin) (3)",
+    "gate.py: await self._origins.learn(target.origin) (3)",
     # What was good before the failure has been read.
     "origins.py: await self._standing_of(origin, latest, standing)",
     # A copy that another gate could not refresh is read in a thread if it is large.
