@@ -11,7 +11,7 @@ from polite.gate.permit import Permit
 from polite.gate.services import Services
 from polite.origin import Target
 from polite.pacing.policy import PacingPolicy
-from polite.robots.rules import Decision
+from polite.robots.decision import Decision
 
 
 class Gate:

@@ -254,7 +254,9 @@ class Turns:
                 await self._opening(target, pace)
                 waited = True
             provisional_s = self._provisional_s(target, pace)
-            turn = await self._pacer.acquire(self.scopes_of(target), urgent=first, provisional_s=provisional_s)
+            turn = await self._pacer.acquire(
+                self.scopes_of(target), urgent=first, provisional_s=provisional_s
+            )
             turn.waited = turn.waited or waited
             if turn.waited and moves < _MOST_MOVES and await self._moved(turn, target):
                 moves += 1

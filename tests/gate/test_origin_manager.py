@@ -214,9 +214,9 @@ async def test_k4_a_store_is_shared_between_crawlers() -> None:
     store, clock = MemoryStore(), LoopClock()
 
     async with managing(store=store, clock=clock) as (first, asked_first):
-        await first.standing(SITE)
+        await first.learn(SITE)
     async with managing(store=store, clock=clock) as (second, asked_second):
-        standing = await second.standing(SITE)
+        standing = await second.learn(SITE)
 
     assert not standing.rules.allows("/private")
     assert (len(asked_first.asked), len(asked_second.asked)) == (1, 0)
@@ -230,15 +230,15 @@ async def test_k4_what_another_crawler_was_told_since_is_not_asked_for_again(ask
         managing(RULES, store=store, clock=clock) as (first, asked_first),
         managing(RULES, STRICTER, store=store, clock=clock) as (second, asked_second),
     ):
-        await second.standing(SITE)
+        await second.learn(SITE)
         asked_second.answer(SITE.robots_url, STRICTER)
-        await first.standing(SITE)
+        await first.learn(SITE)
         await asyncio.sleep(asks_again_after)
-        await second.standing(SITE)
+        await second.learn(SITE)
         await asyncio.sleep(5)
-        await first.standing(SITE)
+        await first.learn(SITE)
         await asyncio.sleep(5)
-        standing = await first.standing(SITE)
+        standing = await first.learn(SITE)
 
     assert not standing.rules.allows("/")
     assert (len(asked_first.asked), len(asked_second.asked)) == (0, 2)
@@ -251,12 +251,12 @@ async def test_what_another_crawler_was_told_long_ago_is_no_answer() -> None:
         managing(RULES, store=store, clock=clock) as (first, asked_first),
         managing(RULES, store=store, clock=clock) as (second, asked_second),
     ):
-        await first.standing(SITE)
-        await second.standing(SITE)
+        await first.learn(SITE)
+        await second.learn(SITE)
         await asyncio.sleep(1.5 * DAY)
-        await second.standing(SITE)
+        await second.learn(SITE)
         await asyncio.sleep(1.5 * DAY)
-        await first.standing(SITE)
+        await first.learn(SITE)
 
     assert (len(asked_first.asked), len(asked_second.asked)) == (2, 1)
 
@@ -268,15 +268,15 @@ async def test_k4_a_back_off_that_another_crawler_met_is_kept_to() -> None:
         managing(RULES, store=store, clock=clock) as (first, asked_first),
         managing(Reply(500), store=store, clock=clock) as (second, _),
     ):
-        await first.standing(SITE)
-        await second.standing(SITE)
+        await first.learn(SITE)
+        await second.learn(SITE)
         await asyncio.sleep(1.5 * DAY)
-        await second.standing(SITE)
+        await second.learn(SITE)
         await asyncio.sleep(1)
-        standing = await first.standing(SITE)
+        standing = await first.learn(SITE)
         while_it_runs = len(asked_first.asked)
         await asyncio.sleep(10)
-        after = await first.standing(SITE)
+        after = await first.learn(SITE)
 
     assert (standing.snapshot.failures, while_it_runs) == (1, 1)
     assert standing.rules.allows("/page")
@@ -288,10 +288,10 @@ async def test_what_the_store_has_too_long_serves_while_the_origin_is_down() -> 
     store, clock = MemoryStore(), LoopClock()
 
     async with managing(RULES, store=store, clock=clock) as (first, _):
-        await first.standing(SITE)
+        await first.learn(SITE)
     await asyncio.sleep(2 * DAY)
     async with managing(Reply(500), store=store, clock=clock) as (second, _):
-        standing = await second.standing(SITE)
+        standing = await second.learn(SITE)
 
     assert not standing.rules.allows("/private")
     assert standing.rules.allows("/page")
