@@ -4,8 +4,7 @@ import asyncio
 from heapq import heappop, heappush
 
 import polite
-from polite.robots.fetching.exchange import Reply
-from polite.testing import ScriptedTransport
+from polite.testing import Reply, ScriptedTransport
 
 RULES = b"User-agent: *\nDisallow: /private/\nCrawl-delay: 0.5\n"
 PAGES = ["/about-us-and-our-history", "/news/today", "/a", "/private/diary", "/news/archive/1999"]
