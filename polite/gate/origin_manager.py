@@ -276,7 +276,7 @@ class OriginManager:
         await self._hold_as_kept(origin, self._store)
         if stored is None:
             return None
-        standing = await self._standing_of(origin, stored.recalled(self._clock.wall()))
+        standing = await self._standing_of(origin, stored.restored(self._clock.wall()))
         pause = self._turns.pause(origin, standing.pace)
         self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
         return standing
@@ -314,10 +314,10 @@ class OriginManager:
 
         A failure that came while its good copy stands is an attempt to refresh that ahead of time.
         """
-        sound = snapshot.sound
+        sound = snapshot.last_good
         if sound is not None and snapshot.failures and sound.fresh(self._clock.wall()):
             return (await self._standing_of(origin, sound, before)).attempted(snapshot)
-        access, reason = snapshot.standing(self._policy, self._clock.wall())
+        access, reason = snapshot.effective(self._policy, self._clock.wall())
         match access:
             case Found() if before is not None and before.read_from(access):
                 rules = before.rules

@@ -160,13 +160,13 @@ class OriginRules:
             return self
         return replace(
             self,
-            snapshot=self.snapshot.moved(step),
+            snapshot=self.snapshot.shifted(step),
             fresh_from=self.fresh_from + step,
             # Of a copy that is good either clock says when it is old; of a failure the one that nobody sets.
             fresh_until=self.fresh_until + (step if self.snapshot.failures else min(step, 0.0)),
             refresh_at=self.refresh_at + step,
             skew=skew,
-            attempt=None if self.attempt is None else self.attempt.moved(step),
+            attempt=None if self.attempt is None else self.attempt.shifted(step),
         )
 
 

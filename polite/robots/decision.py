@@ -65,7 +65,7 @@ class _Fields(NamedTuple):
     decider: Decider
 
 
-# Hot path: a tuple, since a frozen dataclass takes four times as long to make, and one is made for each question.
+# Hot path: a tuple, since a frozen dataclass takes four times as long to make, and one is made for each decision.
 class Decision(_Fields):
     """Whether a path may be fetched, by which rule, and why.
 
@@ -79,7 +79,7 @@ class Decision(_Fields):
         disallowed by Disallow: /private/ (line 2)
 
     Attributes:
-        path: the path and query that was asked for.
+        path: the path and query that was decided about.
         allowed: the verdict.
         reason: what decided.
         rule: the rule that decided, or None.

@@ -11,7 +11,7 @@ from polite.robots.lines import Field, readable
 from polite.robots.rules import RuleSet
 from polite.robots.sections import GroupLines, Sections
 
-# Rule sets above this size are prepared when bound, since the first question would take too long.
+# Rule sets above this size are prepared when bound, since the first decision would take too long.
 _MANY_RULES = 2_500
 
 
@@ -58,7 +58,7 @@ def _read(sections: Sections, bound: Sequence[range]) -> Iterator[Group]:
     numbers = sections.numbers()
     for group, below in zip(bound, sections.each_below(bound), strict=True):
         yield Group(
-            tuple(readable(sections.agents[place].value) for place in group),
+            tuple(readable(sections.agents[position].value) for position in group),
             tuple(numbers[group.start : group.stop]),
             tuple(
                 (mark & 1 == 1, path, mark >> 1) for path, mark in zip(below.paths, below.marks, strict=True)
@@ -79,8 +79,8 @@ def select_groups(sections: Sections, agent: UserAgent, dialect: Dialect) -> tup
 
     The name is "*" or None if no name of the agent is found. A group is the range of its user-agent lines.
     """
-    name, places = _select(sections, agent.names(dialect))
-    bound = list(sections.groups(places))
+    name, positions = _select(sections, agent.names(dialect))
+    bound = list(sections.groups(positions))
     # Several groups of one name apply together, or only the first one (G5).
     return name, bound if dialect.combines_groups else bound[:1]
 
@@ -88,15 +88,15 @@ def select_groups(sections: Sections, agent: UserAgent, dialect: Dialect) -> tup
 def rules_of(sections: Sections, bound: Iterable[range], name: str | None, dialect: Dialect) -> RuleSet:
     """Return the rules of these groups together. The rule set is not prepared."""
     below = sections.below(bound)
-    asked = bool(below.paces)  # false for nearly every group
+    has_pace = bool(below.paces)  # false for nearly every group
     return RuleSet(
         below.paths,
         below.marks,
         group=name,
         dialect=dialect,
-        crawl_delay=pace.crawl_delay(_values(below, Field.CRAWL_DELAY)) if asked else None,
-        request_rates=pace.request_rates(_values(below, Field.REQUEST_RATE)) if asked else (),
-        visit_time=pace.visit_time(_values(below, Field.VISIT_TIME)) if asked else None,
+        crawl_delay=pace.crawl_delay(_values(below, Field.CRAWL_DELAY)) if has_pace else None,
+        request_rates=pace.request_rates(_values(below, Field.REQUEST_RATE)) if has_pace else (),
+        visit_time=pace.visit_time(_values(below, Field.VISIT_TIME)) if has_pace else None,
     )
 
 
@@ -104,14 +104,14 @@ def _select(sections: Sections, names: Sequence[str]) -> tuple[str | None, list[
     """Return the name that is found, "*", or None; and the positions of its user-agent lines."""
     starts = tuple(names)
     near = [
-        (place, line.value)
-        for place, line in enumerate(sections.agents)
+        (position, line.value)
+        for position, line in enumerate(sections.agents)
         if line.value.lower().startswith(starts)
     ]
     for name in names if near else ():
-        if places := [place for place, value in near if names_agent(value, name)]:
-            return name, places
-    everyone = [place for place, line in enumerate(sections.agents) if names_all(line.value)]
+        if positions := [position for position, value in near if names_agent(value, name)]:
+            return name, positions
+    everyone = [position for position, line in enumerate(sections.agents) if names_all(line.value)]
     return "*" if everyone else None, everyone
 
 

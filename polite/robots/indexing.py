@@ -137,14 +137,14 @@ def indexing(
         (each for name, value in pairs if name.lower() == _HEADER for each in _scoped(value)),
         ((name, each) for name, content in _metas(html) if name in names for each in _directives(content)),
     )
-    asked, unknown = Indexing(), dict[str, None]()
+    merged, unknown = Indexing(), dict[str, None]()
     for addressee, directive in islice(said, _MOST_DIRECTIVES):
         if addressee in names:
             read = _read(directive)
             # Collected apart: joining a thousand tuples one by one is quadratic.
             unknown.update(dict.fromkeys(read.unknown))
-            asked |= replace(read, unknown=()) if read.unknown else read
-    return replace(asked, unknown=tuple(unknown))
+            merged |= replace(read, unknown=()) if read.unknown else read
+    return replace(merged, unknown=tuple(unknown))
 
 
 def _least(one: Limit | None, other: Limit | None) -> Limit | None:

@@ -168,24 +168,27 @@ class Robots:
         agent = UserAgent.of(agent)
         said = self._said.get(agent)
         if said is None:
-            places = GroupLocator(self._sections(), agent, self.dialect)
-            said = self._site_signals.of_groups(places, self.dialect), self._site_signals.licenses_of(places)
+            locator = GroupLocator(self._sections(), agent, self.dialect)
+            said = (
+                self._site_signals.of_groups(locator, self.dialect),
+                self._site_signals.licenses_of(locator),
+            )
             if len(self._said) >= _MOST_BOUND:
                 self._said.clear()
             self._said[agent] = said
         return said
 
-    def _bind(self, asked: str | UserAgent) -> RuleSet:
+    def _bind(self, key: str | UserAgent) -> RuleSet:
         """Bind an agent. Cache the rules under its header, too: a str is looked up faster."""
-        agent = UserAgent.of(asked)
+        agent = UserAgent.of(key)
         if len(self._bound) >= _MOST_BOUND:
             self._bound.clear()
         rules = self._bound.get(agent)
         if rules is None:
             rules = bind(self._sections(), agent, self.dialect)
         self._bound[agent] = rules
-        if asked is not agent:
-            self._bound[asked] = rules
+        if key is not agent:
+            self._bound[key] = rules
         return rules
 
     def _sections(self) -> Sections:

@@ -26,7 +26,7 @@ from polite.robots.pace_fields import slowest
 from polite.robots.reason import Reason
 
 _NO_MARKS = array("I")
-# The upper bound of steps of a quick question; 0.35 ns each.
+# The upper bound of steps of a quick decision; 0.35 ns each.
 _QUICK = 1_750_000
 # Steps of a rule for each octet of a path: of one with wildcards, and of one that was not parsed yet.
 _STEPS_OF_A_RULE = 6
@@ -64,7 +64,7 @@ class RuleSet:
         visit_time: the hours at which the site may be visited, or None.
         access: the result of a robots fetch that alone allows or denies everything, or None.
         cause: the reason of that result, or None.
-        quick_length: a question about a path of up to this many octets takes about 0.6 ms at most, whatever rules and path contain.
+        quick_length: a decision about a path of up to this many octets takes about 0.6 ms at most, whatever rules and path contain.
             A longer path takes longer in proportion. Exact after `prepare`, and lower before; `sys.maxsize` if no rule's cost
             grows with the path.
     """
@@ -131,7 +131,7 @@ class RuleSet:
         self._reason = Reason.NO_GROUP if group is None else Reason.NO_RULE
         self._exempt = "/robots.txt" if dialect.exempts_robots_txt else None
         self._grammar = grammar(dialect)
-        # Until the first question, any rule may forbid any path.
+        # Until the first decision, any rule may forbid any path.
         self._install(NOT_BUILT if paths else ALL_ALLOWED)
         self._index: RuleIndex | None = None
         # Whether there is no Allow. Then any match decides, whichever rule it is. Set with the prefilter.
@@ -262,7 +262,7 @@ class RuleSet:
         return _decision(Decision, (path, rule[0], Reason.RULE, rule, self))
 
     def prepare(self) -> "RuleSet":
-        """Build now what the first question would build; slow for a large file. Returns itself."""
+        """Build now what the first decision would build; slow for a large file. Returns itself."""
         if self._starts is NOT_BUILT.starts:
             self._install(self._build_prefilter())
         if self._paths:
@@ -285,7 +285,7 @@ class RuleSet:
 
     def matching(self, path: str) -> tuple[Rule, ...]:
         """Return all rules that match a path, the strongest first."""
-        return tuple(dict.fromkeys(self._rule(match.place) for match in self._matching(path)))
+        return tuple(dict.fromkeys(self._rule(match.position) for match in self._matching(path)))
 
     def undefined(self, path: str) -> bool:
         """Return whether the verdict depends on the undefined order of a wildcard rule (P3).
@@ -322,7 +322,7 @@ class RuleSet:
         ):
             return None
         opposed = next(each for each in matching if (each.precedence ^ matching[0].precedence) & 1)
-        return self._rule(opposed.place)
+        return self._rule(opposed.position)
 
     def _normal(self, path: str) -> str:
         if path[:1] != "/":
@@ -342,7 +342,7 @@ class RuleSet:
         return self._otherwise if rank == index.none else self._marks[self._order[rank]] & 1 == 1
 
     def _allows_first(self, path: str) -> bool:
-        """Build the prefilter, then answer. Many files are read and never asked."""
+        """Build the prefilter, then answer. Many files are read and never used."""
         self._install(self._build_prefilter())
         passes = not path.startswith(self._starts) and not any(
             shape_matches(shape, path) for _, shape in self._shapes
@@ -374,9 +374,9 @@ class RuleSet:
         self.quick_length = _QUICK // steps + 1 if steps else maxsize
 
     def _indexed(self) -> RuleIndex:
-        texts, places, _ = self._ranked()
+        texts, positions, _ = self._ranked()
         # Of equal rules the first one decides.
-        strongest = dict(zip(reversed(texts), reversed(places), strict=True))
+        strongest = dict(zip(reversed(texts), reversed(positions), strict=True))
         ranked = dict.fromkeys(texts)
         self._order = array("I", [strongest[text] for text in ranked])
         self._index = index = RuleIndex(tuple(ranked), self._grammar)
@@ -397,9 +397,9 @@ class RuleSet:
             rule = self._made[rank] = self._rule(self._order[rank])
         return rule
 
-    def _rule(self, place: int) -> Rule:
-        mark = self._marks[place]
-        return Rule(mark & 1 == 1, readable(self._paths[place]), mark >> 1)
+    def _rule(self, position: int) -> Rule:
+        mark = self._marks[position]
+        return Rule(mark & 1 == 1, readable(self._paths[position]), mark >> 1)
 
 
 def _has_wildcard(matcher: Matcher) -> bool:

@@ -64,13 +64,13 @@ class Sections:
         Each group is the range of its user-agent lines.
         """
         stop = 0
-        for place in of:
-            if place < stop:
+        for position in of:
+            if position < stop:
                 continue
-            start = place
+            start = position
             while start > stop and not self._separated(start - 1):
                 start -= 1
-            stop = place + 1
+            stop = position + 1
             while stop < len(self.agents) and not self._separated(stop - 1):
                 stop += 1
             yield range(start, stop)
@@ -113,12 +113,12 @@ class Sections:
             found.append(number)
         return found
 
-    def _start(self, place: int) -> int:
-        return self.agents[place].start if place < len(self.agents) else len(self._text)
+    def _start(self, position: int) -> int:
+        return self.agents[position].start if position < len(self.agents) else len(self._text)
 
-    def _separated(self, place: int) -> bool:
+    def _separated(self, position: int) -> bool:
         """Return whether the next user-agent line starts another group (G1, G2)."""
-        start, stop = self.agents[place].end + 1, self.agents[place + 1].start - 1
+        start, stop = self.agents[position].end + 1, self.agents[position + 1].start - 1
         if start > stop:
             return False
         text = self._text
@@ -128,7 +128,7 @@ class Sections:
             if self._parts(text[start:end]):
                 return True
             start = end + 1
-        return self._dialect.blank_line_separates and self._blank_before(self.agents[place + 1].start - 1)
+        return self._dialect.blank_line_separates and self._blank_before(self.agents[position + 1].start - 1)
 
     def _parts(self, row: str) -> bool:
         field, _ = self._fields.read(row)

@@ -171,17 +171,17 @@ class SiteSignals:
     licenses: tuple[tuple[int, str], ...]
     clean_params: tuple[CleanParam, ...]
 
-    def of_groups(self, places: "GroupLocator", dialect: Dialect) -> SignalSet:
+    def of_groups(self, locator: "GroupLocator", dialect: Dialect) -> SignalSet:
         """Return the statements of the groups that bind an agent.
 
         A statement above the first group binds no agent (G3).
         """
-        return SignalSet([(each, raw) for each, raw in self.statements if places.bind(each.line)], dialect)
+        return SignalSet([(each, raw) for each, raw in self.statements if locator.bind(each.line)], dialect)
 
-    def licenses_of(self, places: "GroupLocator") -> tuple[str, ...]:
+    def licenses_of(self, locator: "GroupLocator") -> tuple[str, ...]:
         """Return the licences of these groups, else those above the first group (RSL 1.0, 4.4)."""
-        own = tuple(url for line, url in self.licenses if places.bind(line))
-        return own or tuple(url for line, url in self.licenses if places.above(line))
+        own = tuple(url for line, url in self.licenses if locator.bind(line))
+        return own or tuple(url for line, url in self.licenses if locator.above(line))
 
 
 class GroupLocator:

@@ -6,6 +6,6 @@ returns either the next state (a redirect to follow, a request to repeat) or the
 follows a 5xx: two more requests show whether the site responds 5xx for every page that does not exist.
 
 `renewed` turns results into a `Snapshot`: the latest result, the last good copy, and when to fetch again.
-`Snapshot.standing` says what decides now. `merged` joins the snapshots of several gates that share a store. Time is
+`Snapshot.effective` says what decides now. `merged` joins the snapshots of several gates that share a store. Time is
 an argument; no function here reads a clock or opens a socket.
 """

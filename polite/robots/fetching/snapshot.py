@@ -45,7 +45,7 @@ class Snapshot:
         return _OCTETS + length(self.access, self.good)
 
     @property
-    def sound(self) -> "Snapshot | None":
+    def last_good(self) -> "Snapshot | None":
         """The good copy as it was before the failures.
 
         None if there is no good copy, or if nothing says how long it is fresh.
@@ -61,7 +61,7 @@ class Snapshot:
         """The times between which the result is fresh. A clock that was set far back makes it stale."""
         return 2 * self.fetched_at - self.expires_at, self.expires_at
 
-    def moved(self, seconds: float) -> "Snapshot":
+    def shifted(self, seconds: float) -> "Snapshot":
         """Return it with all dates shifted, after the wall clock was set by this many seconds."""
         since = self.unreachable_since
         if since is not None and since <= self.fetched_at:
@@ -76,7 +76,7 @@ class Snapshot:
             good_until=None if self.good_until is None else self.good_until + seconds,
         )
 
-    def recalled(self, now: float) -> "Snapshot":
+    def restored(self, now: float) -> "Snapshot":
         """Return it as another run must read it, at time `now`.
 
         If a clock that was ahead dated a failure, its back-off starts again. `unreachable_since` stays: otherwise a month
@@ -84,14 +84,14 @@ class Snapshot:
         """
         if not self.failures or self.fetched_at <= now:
             return self
-        return replace(self.moved(now - self.fetched_at), unreachable_since=self.unreachable_since)
+        return replace(self.shifted(now - self.fetched_at), unreachable_since=self.unreachable_since)
 
     def fresh(self, now: float) -> bool:
         """Return whether the result is fresh."""
         since, until = self.fresh_between
         return since < now < until
 
-    def standing(self, policy: RobotsPolicy, now: float) -> tuple[FetchResult, Reason]:
+    def effective(self, policy: RobotsPolicy, now: float) -> tuple[FetchResult, Reason]:
         """Return the result that decides now, and why: the latest, or the last good copy (K3, H6)."""
         match self.access:
             case Found():
@@ -133,8 +133,8 @@ def renewed(
         access = before.good
     if isinstance(access, Unreachable):
         return _failed(before, access, policy, now, jitter)
-    asked = policy.default_ttl if access.max_age_s is None else access.max_age_s
-    ttl = min(max(asked, policy.min_ttl), policy.max_ttl)
+    max_age = policy.default_ttl if access.max_age_s is None else access.max_age_s
+    ttl = min(max(max_age, policy.min_ttl), policy.max_ttl)
     return Snapshot(access, now, now + ttl, good=access, good_at=now)
 
 
@@ -144,7 +144,7 @@ def _failed(
     failures = 1 if before is None else before.failures + 1
     # Never earlier than before: if the clock was behind once, a month would pass when it is corrected.
     since = now if before is None or before.unreachable_since is None else before.unreachable_since
-    sound = before.sound if before else None
+    last_good = before.last_good if before else None
     return Snapshot(
         access,
         now,
@@ -153,7 +153,7 @@ def _failed(
         good_at=before.good_at if before else None,
         unreachable_since=since,
         failures=failures,
-        good_until=sound.expires_at if sound else None,
+        good_until=last_good.expires_at if last_good else None,
     )
 
 
@@ -181,7 +181,9 @@ def merged(kept: Snapshot | None, new: Snapshot, now: float | None = None) -> Sn
         return new
     now = new.fetched_at if now is None else max(now, new.fetched_at)
     if kept.fetched_at > now + _AHEAD_S:
-        kept = replace(kept.moved(new.fetched_at - kept.fetched_at), unreachable_since=kept.unreachable_since)
+        kept = replace(
+            kept.shifted(new.fetched_at - kept.fetched_at), unreachable_since=kept.unreachable_since
+        )
     earlier, later = (kept, new) if kept.fetched_at <= new.fetched_at else (new, kept)
     return _failed_after(earlier, later) if later.failures else later
 

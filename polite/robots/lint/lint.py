@@ -207,7 +207,7 @@ class _LineChecks:
                 f"Write a {field} line for each path",
             )
         elif raw := _EXCLUDED.search(line.value) or _DISPUTED.search(line.value):
-            yield Finding(line.number, "D11", self._unfit(raw[0]), f"Write %{ord(raw[0]):02X} in its place")
+            yield Finding(line.number, "D11", self._unfit(raw[0]), f"Write %{ord(raw[0]):02X} instead")
         supplied = self._dialect.supplies_slash or self._inverted
         if line.value[:1] not in ("", "/", "*") and not supplied:
             yield Finding(

@@ -47,11 +47,11 @@ def _in_group(group: Group, dialect: Dialect) -> Iterator[tuple[Rule, Rule]]:
         f"{'allow' if allows else 'disallow'}:{path}\n" for allows, path, _ in group.rule_lines
     )
     rules = parse(alone.encode("latin-1"), dialect).rules_for("anybody")
-    for place, line in enumerate(group.rule_lines):
+    for position, line in enumerate(group.rule_lines):
         example = _example(line, dialect)
         winner = None if example is None else rules.decide(example).rule
         # Line 1 is the user-agent line.
-        if winner is not None and winner.line != place + 2:
+        if winner is not None and winner.line != position + 2:
             yield to_rule(line), to_rule(group.rule_lines[winner.line - 2])
 
 

@@ -86,7 +86,7 @@ class KeywordIndex:
         self._in_automaton: Sequence[int] = ()
         # Rules without a key that have a piece for which `is_linear` does not hold, by rank.
         self._repetitive: list[tuple[int, Shape]] = []
-        # Whether each question must try those rules, or run the automaton.
+        # Whether each search must try those rules, or run the automaton.
         self._always_scans = False
         if len(ranks) > FEW:
             self._keep(ranks, tails)
@@ -150,14 +150,14 @@ class KeywordIndex:
                 break
         if self._automaton is None or self._in_automaton[0] >= rank:
             return rank
-        place = self._automaton.strongest(path, self._head)
-        return rank if place is None else min(rank, self._in_automaton[place])
+        position = self._automaton.strongest(path, self._head)
+        return rank if position is None else min(rank, self._in_automaton[position])
 
     def _keys_in(self, character: str, by_key: Mapping[str, object], path: str) -> AbstractSet[str]:
         """Return the keys in the path that start with `character`, or contain it if it is "?"."""
         if character == "?":
-            places = range(len(path))
-            return by_key.keys() & {path[at : at + length] for length in self._lengths for at in places}
+            positions = range(len(path))
+            return by_key.keys() & {path[at : at + length] for length in self._lengths for at in positions}
         at = path.find(character)
         stretches = set()
         while at >= 0:

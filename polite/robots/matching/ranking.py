@@ -11,12 +11,12 @@ class Ranking(NamedTuple):
 
     Attributes:
         texts: the normal forms.
-        places: the positions of the rules in the file.
+        positions: the positions of the rules in the file.
         precedences: twice the length in octets, plus 1 for an Allow.
     """
 
     texts: Sequence[str]
-    places: Sequence[int]
+    positions: Sequence[int]
     precedences: Sequence[int]
 
 
@@ -26,12 +26,12 @@ class Match(NamedTuple):
     Attributes:
         precedence: odd for an Allow.
         matcher: what the rule matches.
-        place: the position of the rule in the file.
+        position: the position of the rule in the file.
     """
 
     precedence: int
     matcher: Matcher
-    place: int
+    position: int
 
 
 class Reading(NamedTuple):
@@ -63,11 +63,11 @@ def ranking(paths: Sequence[str], marks: Sequence[int], grammar: Grammar, *, fol
         grammar: how the dialect reads paths.
         folders: whether an Allow of an index page allows its folder, too.
     """
-    places, texts, precedences = _read(paths, marks, grammar, folders=folders)
+    positions, texts, precedences = _read(paths, marks, grammar, folders=folders)
     # The sort is stable, so rules of equal precedence stay in the order of the file.
     order = sorted(range(len(texts)), key=precedences.__getitem__, reverse=True)
     return Ranking(
-        [texts[at] for at in order], [places[at] for at in order], [precedences[at] for at in order]
+        [texts[at] for at in order], [positions[at] for at in order], [precedences[at] for at in order]
     )
 
 
@@ -78,12 +78,12 @@ def matching(
 
     Tries each rule once and builds no index. Takes the arguments of `ranking`.
     """
-    places, texts, precedences = _read(paths, marks, grammar, folders=folders)
+    positions, texts, precedences = _read(paths, marks, grammar, folders=folders)
     # A hostile file may repeat one rule a thousand times.
     fitting = {text: _matcher(text, grammar, path) for text in dict.fromkeys(texts)}
     found = [
-        Match(precedence, matcher, place)
-        for place, text, precedence in zip(places, texts, precedences, strict=True)
+        Match(precedence, matcher, position)
+        for position, text, precedence in zip(positions, texts, precedences, strict=True)
         if (matcher := fitting[text]) is not None
     ]
     return sorted(found, key=lambda match: match.precedence, reverse=True)
@@ -120,21 +120,23 @@ def _read(
     paths: Sequence[str], marks: Sequence[int], grammar: Grammar, *, folders: bool
 ) -> tuple[Sequence[int], Sequence[str], Sequence[int]]:
     """Return the rules with a path: positions, normal forms and precedences, in file order."""
-    places: Sequence[int] = range(len(paths))
+    positions: Sequence[int] = range(len(paths))
     if "" in paths:
-        places = [place for place in places if paths[place]]
+        positions = [position for position in positions if paths[position]]
         paths = [path for path in paths if path]
     if folders and "index.htm" in "\n".join(paths):
         read = [
             (p, reading)
-            for p, path in zip(places, paths, strict=True)
+            for p, path in zip(positions, paths, strict=True)
             for reading in _readings(path, marks[p])
         ]
-        places, paths = [place for place, _ in read], [reading for _, reading in read]
+        positions, paths = [position for position, _ in read], [reading for _, reading in read]
     texts = grammar.normals(paths)
     lengths = grammar.octets(texts)
-    precedences = [2 * length + (marks[place] & 1) for place, length in zip(places, lengths, strict=True)]
-    return places, texts, precedences
+    precedences = [
+        2 * length + (marks[position] & 1) for position, length in zip(positions, lengths, strict=True)
+    ]
+    return positions, texts, precedences
 
 
 def _readings(path: str, mark: int) -> tuple[str, ...]:

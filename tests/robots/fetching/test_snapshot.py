@@ -42,13 +42,13 @@ def test_a_clock_set_far_back_makes_an_answer_old() -> None:
 def test_k3_a_failed_refresh_keeps_the_last_good_copy() -> None:
     snapshot = renewed(renewed(None, FILE, POLICY, now=0.0), DOWN, POLICY, now=DAY)
 
-    assert snapshot.standing(POLICY, DAY) == (FILE, Reason.OK)
+    assert snapshot.effective(POLICY, DAY) == (FILE, Reason.OK)
 
 
 def test_k3_a_failed_refresh_keeps_the_last_answer_that_there_is_no_file() -> None:
     snapshot = renewed(renewed(None, MISSING, POLICY, now=0.0), DOWN, POLICY, now=DAY)
 
-    assert snapshot.standing(POLICY, DAY) == (MISSING, Reason.UNAVAILABLE)
+    assert snapshot.effective(POLICY, DAY) == (MISSING, Reason.UNAVAILABLE)
 
 
 def test_without_keep_stale_all_is_denied_meanwhile() -> None:
@@ -56,19 +56,19 @@ def test_without_keep_stale_all_is_denied_meanwhile() -> None:
 
     snapshot = renewed(renewed(None, FILE, policy, now=0.0), DOWN, policy, now=DAY)
 
-    assert snapshot.standing(policy, DAY) == (DOWN, Reason.UNREACHABLE)
+    assert snapshot.effective(policy, DAY) == (DOWN, Reason.UNREACHABLE)
 
 
 def test_h5_without_a_copy_all_is_denied() -> None:
     snapshot = renewed(None, DOWN, POLICY, now=0.0)
 
-    assert snapshot.standing(POLICY, 29 * DAY) == (DOWN, Reason.UNREACHABLE)
+    assert snapshot.effective(POLICY, 29 * DAY) == (DOWN, Reason.UNREACHABLE)
 
 
 def test_h6_after_30_days_without_a_copy_all_is_allowed() -> None:
     snapshot = renewed(renewed(None, DOWN, POLICY, now=0.0), DOWN, POLICY, now=30 * DAY + 1)
 
-    access, reason = snapshot.standing(POLICY, 30 * DAY + 1)
+    access, reason = snapshot.effective(POLICY, 30 * DAY + 1)
 
     assert isinstance(access, Unavailable)
     assert reason is Reason.UNREACHABLE_TOO_LONG
@@ -78,7 +78,7 @@ def test_h6_after_30_days_the_last_copy_decides_even_without_keep_stale() -> Non
     policy = RobotsPolicy(keep_stale=False)
     snapshot = renewed(renewed(None, FILE, policy, now=0.0), DOWN, policy, now=DAY)
 
-    assert snapshot.standing(policy, 31 * DAY + 1) == (FILE, Reason.UNREACHABLE_TOO_LONG)
+    assert snapshot.effective(policy, 31 * DAY + 1) == (FILE, Reason.UNREACHABLE_TOO_LONG)
 
 
 def test_the_thirty_days_count_from_the_first_failure() -> None:
@@ -95,7 +95,7 @@ def test_an_answer_ends_the_failures() -> None:
     snapshot = renewed(renewed(None, DOWN, POLICY, now=0.0), MISSING, POLICY, now=60.0)
 
     assert (snapshot.failures, snapshot.unreachable_since) == (0, None)
-    assert snapshot.standing(POLICY, 60.0) == (MISSING, Reason.UNAVAILABLE)
+    assert snapshot.effective(POLICY, 60.0) == (MISSING, Reason.UNAVAILABLE)
 
 
 def retry_delays(access: FetchResult, times: int, jitter: float = 0.0) -> list[float]:
