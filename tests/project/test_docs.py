@@ -299,6 +299,15 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
+)
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    named = re.findall(r"\b((?:polite|tests|docs|examples|benchmarks)/[\w./-]*\w)", page.read_text())
+
+    assert [file for file in named if not (ROOT / file).exists()] == []
+
+
 def rows(page: str, heading: str = "") -> dict[str, list[str]]:
     """The table rows below a heading, up to the next: the first cell without its backticks, and the other cells."""
     text = (ROOT / "docs" / "reference" / page).read_text()
