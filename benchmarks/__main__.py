@@ -1,10 +1,10 @@
-"""`python -m benchmarks [name ...]`: run some or all, one after the other, each in a process of its own."""
+"""`python -m benchmarks [name ...]`: run some or all benchmarks in sequence, each in a process of its own."""
 
 import subprocess
 import sys
 from pathlib import Path
 
-# What the others are made of, and nothing to run by itself.
+# Modules that the benchmarks share.
 PARTS = {"corpus", "hosts", "peers", "stopwatch"}
 NAMES = sorted(
     path.stem

@@ -1,4 +1,4 @@
-"""Files and questions to measure with: the corpus of real ones when it is beside the project, else made ones."""
+"""Files and URLs to measure with: real ones if the corpus is beside the project, else generated ones."""
 
 import gzip
 import json
@@ -39,14 +39,14 @@ HEADER = "ExampleBot/1.0 (+https://example.com/bot)"
 
 
 class Case(NamedTuple):
-    """One file, and what is asked about it: the crawler and the path, a query perhaps with it."""
+    """One file, and the agents and paths (with queries) to decide."""
 
     body: bytes
     questions: list[tuple[UserAgent, str]]
 
 
 def corpus() -> tuple[str, list[Case]]:
-    """What it is, in words, and the cases."""
+    """Return a description and the cases."""
     if _REAL.is_dir():
         cases = _real()
         return f"{len(cases):,} real files ({_REAL})", cases
@@ -70,7 +70,7 @@ def _real() -> list[Case]:
 
 
 def made(files: int = 1_000, seed: int = 9309) -> list[Case]:
-    """Files with a few groups of a few dozen rules, as most are; now and then a page of HTML or a long list."""
+    """Return generated files: most have a few groups of a few dozen rules, some are HTML pages or long lists."""
     rng = random.Random(seed)
     return [_made(rng) for _ in range(files)]
 
@@ -99,7 +99,7 @@ def _asked(rng: random.Random) -> list[tuple[UserAgent, str]]:
 
 
 def large(rules: int, *, wild: float, seed: int = 9309) -> Case:
-    """One group of so many rules, `wild` of them with wildcards (half of these right behind the slash), a tenth Allow."""
+    """Return one group of `rules` rules, a tenth Allow, the share `wild` with wildcards (half of them after the first slash)."""
     rng = random.Random(seed)
     rows = ["User-agent: *", *(_large_rule(rng, number, wild) for number in range(rules))]
     paths = [

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.decide`: how long a question takes, beside other engines, in one process and one run."""
+"""`python -m benchmarks.decide`: the time of one decision, beside other engines in the same process."""
 
 import math
 import time
@@ -20,9 +20,7 @@ def main() -> None:
     """Print the tables."""
     beside = peers()
     what, cases = corpus()
-    print(
-        f"\n{what}: us a question, medians of {_ROUNDS} interleaved rounds; every file known, its index made"
-    )
+    print(f"\n{what}: us per decision, medians of {_ROUNDS} interleaved rounds; all files parsed and indexed")
     _compare(
         cases, beside, {"allows": 5.0, "decide with rule and line": 2.5, "robots.decide(agent, url)": 1.0}
     )
@@ -88,7 +86,7 @@ def _growth() -> None:
 
 
 def filled(make: Callable[[int], str]) -> bytes:
-    """500 KiB of such rules."""
+    """Return 500 KiB of rules made by `make`."""
     found, size, number = ["user-agent: *"], 13, 0
     while size < _BODY - 40:
         found.append(make(number))
@@ -102,7 +100,7 @@ _FIGURES = "0123456789"
 
 
 def _letters(number: int, places: int = 2) -> str:
-    """A number written in letters, another one each time."""
+    """Return a number written in letters."""
     text = ""
     for _ in range(places):
         number, digit = divmod(number, len(_LETTERS))
@@ -111,18 +109,18 @@ def _letters(number: int, places: int = 2) -> str:
 
 
 def _word(number: int) -> str:
-    """Two letters and then figures: in the paths below the figures all stand before the letters."""
+    """Return two letters followed by digits; in the paths below, all digits precede the letters."""
     number, figure = divmod(number, len(_FIGURES))
     return _letters(number) + _FIGURES[figure]
 
 
 def _some_letters(number: int) -> str:
-    """About half of the letters, in their order; for each number others."""
+    """Return about half of the letters in order, chosen by the number."""
     return "".join(letter for at, letter in enumerate(_LETTERS) if number * 2_654_435_761 >> at % 29 & 1)
 
 
-# Files of 500 KiB that hold nothing but wildcard rules, made to be slow: hardly two are equal, and for each there
-# is a path below that holds all they look for, but in the wrong order.
+# Files of 500 KiB with nothing but slow wildcard rules: hardly two are equal, and a path below contains
+# all their pieces in the wrong order.
 WORST = {
     "single letters": lambda n: "allow:/*" + "*".join(_word(n)),
     "single letters, headed": lambda n: "allow:/-*" + "*".join(_word(n)),
@@ -138,7 +136,7 @@ WORST = {
 
 
 def worst_paths(length: int) -> list[str]:
-    """Paths of a length that give hostile rules the most to do."""
+    """Return paths of this length that cost hostile rules the most time."""
     letters = (_LETTERS * (length // len(_LETTERS) + 1))[: length - 30]
     return [
         f"/-{_FIGURES}{letters}",
@@ -151,8 +149,9 @@ def worst_paths(length: int) -> list[str]:
 
 
 class _Worst(NamedTuple):
-    """Milliseconds: ours made ready, and asked for short and long paths; Protego read, and asked for long paths; Google's
-    asked for short ones, since a long one takes it up to a minute.
+    """Milliseconds: polite's index, its short and long paths; Protego's parse and long paths; Google's short paths.
+
+    A long path takes Google's parser up to a minute.
     """
 
     ready: float
@@ -197,7 +196,7 @@ def _longest_ms(peer: Peer, text: str, length: int) -> float:
 
 
 def _asked_ms(rules: RuleSet, path: str) -> float:
-    # `decide` as well: `allows` need not look at any rule of a file that forbids nothing.
+    # `decide` as well: for a file without Disallow, `allows` examines no rule.
     return max(min(_ms(partial(ask, path)) for _ in range(3)) for ask in (rules.allows, rules.decide))
 
 

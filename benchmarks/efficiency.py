@@ -1,8 +1,8 @@
-"""How close a crawl comes to the time that politeness demands, and how often it is rude, by the server's log alone.
+"""How close a crawl comes to the least time that politeness permits, and how often it is impolite, by the server's log.
 
 Efficiency is (pages - 1) x delay, over the time between the first and the last page that the server saw: 1.0 is the physical
-limit for equal hosts. A gap is short when two pages of a host, or its robots.txt and a page, came closer than the delay by more
-than 1 ms. Scrapy and crawlee run beside us when they are installed (`uv pip install scrapy crawlee`).
+limit for equal hosts. A gap is short if two requests for pages of a host, or for its robots.txt and a page, are closer than the
+delay by more than 1 ms. Scrapy and crawlee run as well if they are installed (`uv pip install scrapy crawlee`).
 
 `python -m benchmarks.efficiency [all]`: the first run of the table, or all of them.
 """
@@ -24,7 +24,7 @@ TOLERANCE_S, LIMIT_S = 0.001, 150.0
 
 
 def crawl(crawler: str, hosts: int, pages: int, delay: float) -> tuple[list[list], float]:
-    """The server's log, and the client's CPU seconds."""
+    """Run a crawl. Return the server's log and the client's CPU seconds."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         serving = [sys.executable, "-m", "benchmarks.hosts", "--hosts", str(hosts), "--log", str(log)]
@@ -46,12 +46,12 @@ def crawl(crawler: str, hosts: int, pages: int, delay: float) -> tuple[list[list
 
 
 def read_log(log: Path) -> list[list]:
-    """Each hit as seconds, host, path and status."""
+    """Return each request as seconds, host, path and status."""
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
 def run(command: list[str]) -> float:
-    """CPU seconds of the whole process, as the system counts them; it is ended when it takes too long."""
+    """Run a process, with a limit on its time. Return its CPU seconds as the system counts them."""
     client = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     started = time.monotonic()
     while True:

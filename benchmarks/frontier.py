@@ -1,11 +1,10 @@
 """What a task costs in the frontier, in CPU and memory, as the origins grow to 100,000.
 
-In virtual time: nothing is waited for and nothing fetched, so that what is counted is the frontier, the gate, the
-pacer, the event loop, and the worker's own steps. A task is put, waits for its origin's turn, is chosen, and its
-permit entered, reported and left; each origin rests for a second between two. Run with plenty of workers (each origin
-finds one in its turn) and with few (each is busy for 10 ms at a time, and always finds origins that are ready).
-Beside it in the same run: as many tasks of a bare loop that do `async with gate.permit(url)` each. Memory is what
-`tracemalloc` counts of tasks that wait, one for each origin, known rules included, and ten.
+Time is virtual and nothing is fetched, so the figures cover the frontier, the gate, the pacer, the event loop and the worker's
+own steps. A task is put, waits for its origin's turn, is assigned, and its permit is entered, reported and left. Each origin has a
+delay of 1 s. One run has many workers (an idle one for each turn), one has few (each is busy for 10 ms, and origins are always
+ready). For comparison, the same run has as many plain tasks that do `async with gate.permit(url)` each. Memory is what
+`tracemalloc` counts for waiting tasks, known rules included, with one and with ten tasks per origin.
 """
 
 import asyncio
@@ -38,7 +37,7 @@ def urls(count: int, origins: int) -> Iterator[str]:
 
 
 async def know(gate: polite.Gate, origins: int) -> None:
-    """Ask each origin's robots.txt before anything is measured."""
+    """Fetch the robots.txt of each origin before the measurement."""
     for start in range(0, origins, 1_000):
         some = [f"https://www.host-{n}.example/" for n in range(start, min(start + 1_000, origins))]
         await asyncio.gather(*(gate.check(url) for url in some))
@@ -46,7 +45,7 @@ async def know(gate: polite.Gate, origins: int) -> None:
 
 
 async def through_the_frontier(origins: int, workers: int) -> tuple[float, float]:
-    """Microseconds of CPU a task: to put it, and all the rest."""
+    """Return microseconds of CPU per task: for put, and for everything else."""
     async with opened() as gate:
         await know(gate, origins)
         frontier = Frontier(gate, scheduler=Priority())
@@ -71,7 +70,7 @@ async def through_the_frontier(origins: int, workers: int) -> tuple[float, float
 
 
 async def through_the_gate(origins: int) -> float:
-    """Microseconds of CPU a permit, each asked for by a task of its own that waits for its turn."""
+    """Return microseconds of CPU per permit, with one asyncio task per permit."""
     async with opened() as gate:
         await know(gate, origins)
         gc.collect()
@@ -86,7 +85,7 @@ async def through_the_gate(origins: int) -> float:
 
 
 async def memory(origins: int, each: int) -> float:
-    """Bytes a task that waits, URL included."""
+    """Return bytes per waiting task, URL included."""
     async with opened() as gate:
         await know(gate, origins)
         gc.collect()
@@ -102,8 +101,8 @@ async def memory(origins: int, each: int) -> float:
 
 
 def main() -> None:
-    """Print the table: microseconds of CPU a task, bytes a task."""
-    print(f"{TASKS:,} tasks, Priority; us of CPU a task (put + the rest), bytes a task that waits")
+    """Print the table: microseconds of CPU and bytes per task."""
+    print(f"{TASKS:,} tasks, Priority; us of CPU per task (put + the rest), bytes per waiting task")
     print(
         f"{'origins':>8}  {f'{MANY} workers':>14}  {f'{FEW} workers':>14}  {'bare permits':>12}  {'1 each':>8}  {'10 each':>8}"
     )

@@ -1,8 +1,8 @@
-"""What a permit costs beside the request it is for: client CPU of `async with gate.permit(url)` against one aiohttp GET.
+"""What a permit costs compared with its request: client CPU of `async with gate.permit(url)` and of one aiohttp GET.
 
-Both are measured in one process and one event loop, in turn, many times; the server is another process. CPU is what
-`time.process_time` counts. The URLs are distinct, their origins' robots.txt known, and nothing has to wait. Each origin
-has its own rules: half a dozen, with wildcards.
+Both are measured alternately in one process and one event loop; the server is another process. CPU is what `time.process_time`
+counts. The URLs are distinct, the rules of their origins are known, and no request has to wait. Each origin has six rules
+of its own, with wildcards.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ def robots(origins: list[str]) -> dict[str, ScriptedTransport]:
 
 
 async def permits(gate: polite.Gate, urls: list[str]) -> float:
-    """Microseconds of CPU a permit."""
+    """Return microseconds of CPU per permit."""
     start = time.process_time()
     for url in urls:
         async with gate.permit(url) as permit:
@@ -62,7 +62,7 @@ async def permits(gate: polite.Gate, urls: list[str]) -> float:
 
 
 async def gets(session: aiohttp.ClientSession, urls: list[URL]) -> float:
-    """Microseconds of client CPU a GET, so many at one time."""
+    """Return microseconds of client CPU per GET, with this many in flight."""
     queue = iter(urls)
 
     async def worker() -> None:
@@ -97,7 +97,7 @@ async def measure(port: int) -> None:
     print(f"{'':32} {'median':>8} {'min':>8} {'max':>8}")
     for name, figures in (("permit, us of CPU", permit_us), (f"aiohttp GET, {AT_ONCE} at once", get_us)):
         print(f"{name:32} {statistics.median(figures):8.2f} {min(figures):8.2f} {max(figures):8.2f}")
-    print(f"{'permit / GET':32} {ratio:8.1%}   (to be at most 10 %)")
+    print(f"{'permit / GET':32} {ratio:8.1%}   (target: at most 10 %)")
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
-"""Many hosts on loopback, played by one server process that stamps each request as its bytes arrive.
+"""One server process for many loopback hosts, which logs when the bytes of each request arrive.
 
-`python -m benchmarks.hosts --hosts N --log FILE`: prints the port when it listens; at SIGTERM it writes its log, a JSON list
-[seconds of CLOCK_MONOTONIC, host number, path, status] a line. Each host is an address of its own, 127.10.x.y.
+`python -m benchmarks.hosts --hosts N --log FILE`: prints the port when it listens; at SIGTERM it writes its log, one JSON list
+[seconds of CLOCK_MONOTONIC, host number, path, status] per line. Each host has an address of its own, 127.10.x.y.
 """
 
 import argparse
@@ -20,13 +20,13 @@ def address(number: int) -> str:
 
 
 def urls(hosts: int, pages: int, port: int) -> list[str]:
-    """All pages, host by turns, and last one disallowed URL a host: nobody may ever ask for it."""
+    """Return all pages, alternating between hosts, and at the end one disallowed URL per host."""
     paths = [*(f"/p/{page}" for page in range(pages)), "/private/x"]
     return [f"http://{address(host)}:{port}{path}" for path in paths for host in range(hosts)]
 
 
 class Host(asyncio.Protocol):
-    """HTTP/1.1 as far as a crawler's GET needs it."""
+    """Serves GET requests over HTTP/1.1."""
 
     def __init__(
         self, number: int, log: list[tuple[float, int, str, int]], options: argparse.Namespace
@@ -87,9 +87,15 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, required=True)
     parser.add_argument("--log", required=True)
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--crawl-delay", default="", help="seconds; several, by commas, go round the hosts")
-    parser.add_argument("--statuses", default="200", help="by commas: they go round the pages of each host")
-    parser.add_argument("--retry-after", type=int, default=2, help="seconds, with each 429")
+    parser.add_argument(
+        "--crawl-delay",
+        default="",
+        help="seconds; several values separated by commas alternate between hosts",
+    )
+    parser.add_argument(
+        "--statuses", default="200", help="separated by commas; they alternate between the pages of each host"
+    )
+    parser.add_argument("--retry-after", type=int, default=2, help="seconds, sent with each 429")
     parser.add_argument("--latency", type=float, default=0.0)
     parser.add_argument("--robots-latency", type=float, default=0.0)
     asyncio.run(serve(parser.parse_args()))

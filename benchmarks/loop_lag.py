@@ -1,7 +1,7 @@
-"""`python -m benchmarks.loop_lag`: the longest time for which the event loop stands still.
+"""`python -m benchmarks.loop_lag`: the longest time for which the event loop is blocked.
 
-While 500 KiB files arrive; while links of 2,000 characters are put that such a file takes long to decide about; while an origin
-with many tasks is given up; and while the policy of a gate that knows many origins is replaced.
+Measured while 500 KiB files arrive, while long links are put that such a file decides slowly, while an origin with many tasks is
+dropped, and while the policy of a gate with many origins is replaced.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ _LITERAL = "Disallow: /a/literal/path/{}"
 def main() -> None:
     """Print the table."""
     bodies = {
-        "nothing arrives (the ticker alone)": None,
+        "nothing arrives (only the ticker)": None,
         "literal rules": filled(_LITERAL.format),
         **{f"wildcards: {name}": filled(make) for name, make in WORST.items()},
         "a page of HTML": b"<html>\n" + b"<a href='https://example.com/'>text</a>\n" * 13_000,
         "blank lines": b"User-agent: *\nDisallow: /\n" + b"\n" * 510_000,
     }
     print(f"The longest stall of the loop while {_FILES} files of 500 KiB arrive at one gate, ms")
-    print(f"  {'':40}{'longest':>10}{'99 of 100':>12}{'a file, all in all':>20}")
+    print(f"  {'':40}{'longest':>10}{'99 of 100':>12}{'total per file':>20}")
     worst = 0.0
     for name, body in bodies.items():
         stalls, took = asyncio.run(_arrive(body))
@@ -42,23 +42,23 @@ def main() -> None:
         each = took / _FILES * 1e3
         print(f"  {name:40}{stalls[-1]:10.2f}{stalls[len(stalls) * 99 // 100]:12.2f}{each:20.1f}")
     print(f"The same while `put_many` takes {_LINKS} links of {_LINK_LENGTH:,} characters of one origin, ms")
-    print(f"  {'':40}{'longest':>10}{'99 of 100':>12}{'a link, all in all':>20}")
+    print(f"  {'':40}{'longest':>10}{'99 of 100':>12}{'total per link':>20}")
     for name, make in WORST.items():
         stalls, took = asyncio.run(_install(filled(make)))
         worst = max(worst, stalls[-1])
         each = took / _LINKS * 1e3
         print(f"  {name:40}{stalls[-1]:10.2f}{stalls[len(stalls) * 99 // 100]:12.2f}{each:20.1f}")
-    print("The same while much of one kind changes, ms")
-    print(f"  {'':60}{'longest':>10}{'all in all':>14}")
+    print("The same during one large change, ms")
+    print(f"  {'':60}{'longest':>10}{'total':>14}")
     changes: dict[str, Callable[[list[float]], Awaitable[float]]] = {
-        f"an origin with {_TASKS:,} tasks is given up": lambda stalls: _give_up(
+        f"an origin with {_TASKS:,} tasks is dropped": lambda stalls: _give_up(
             stalls, Failed(Reason.DNS_NXDOMAIN)
         ),
         f"{_TASKS:,} tasks are refused by Disallow: /": lambda stalls: _give_up(
             stalls, Reply(200, b"User-agent: *\nDisallow: /\n")
         ),
-        f"one origin more beside {_OVERRIDES:,} with options of their own": _override,
-        f"new limits for {_ORIGINS:,} origins that are known": _relimit,
+        f"one more override beside {_OVERRIDES:,}": _override,
+        f"new limits for {_ORIGINS:,} known origins": _relimit,
     }
     for name, change in changes.items():
         stalls = []
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 async def _arrive(body: bytes | None) -> tuple[list[float], float]:
-    """The stalls in ms, sorted, and the seconds that it took."""
+    """Return the sorted stalls in ms, and the seconds that it took."""
     origins = [f"https://host{number}.example" for number in range(_FILES)]
     answer = Reply(404) if body is None else Reply(200, body)
     transport = ScriptedTransport({f"{origin}/robots.txt": answer for origin in origins})
@@ -90,7 +90,7 @@ async def _arrive(body: bytes | None) -> tuple[list[float], float]:
 
 
 async def _install(body: bytes) -> tuple[list[float], float]:
-    """The stalls in ms, sorted, and the seconds until all links are put and decided about."""
+    """Return the sorted stalls in ms, and the seconds until all links are put and decided."""
     transport = ScriptedTransport({f"{_KNOWN}/robots.txt": Reply(200, body)})
     spoken = {"http": transport, "https": transport}
     stalls: list[float] = []
@@ -121,7 +121,7 @@ async def _measured(change: Callable[[list[float]], Awaitable[float]], stalls: l
 
 
 async def _give_up(stalls: list[float], answer: Reply | Failed) -> float:
-    """The seconds from the answer for robots.txt until no task is left."""
+    """Return the seconds from the response for robots.txt until no task is left."""
     transport = ScriptedTransport({f"{_KNOWN}/robots.txt": answer})
     transport.hold()
     async with (
@@ -142,7 +142,7 @@ async def _give_up(stalls: list[float], answer: Reply | Failed) -> float:
 
 
 async def _override(stalls: list[float]) -> float:
-    """The seconds for ten assignments, each with an origin more."""
+    """Return the seconds for ten assignments, each with one more origin."""
     pacing = polite.PacingPolicy()
     for number in range(_OVERRIDES):
         pacing = pacing.override(f"https://host{number}.example", min_delay=1.0 + number)
@@ -160,7 +160,7 @@ async def _override(stalls: list[float]) -> float:
 
 
 async def _relimit(stalls: list[float]) -> float:
-    """The seconds until all have new limits."""
+    """Return the seconds until all origins have new limits."""
     transport = ScriptedTransport()
     pacing = polite.PacingPolicy(min_delay=600.0)
     async with polite.open_gate("BenchBot/1.0", pacing=pacing, transports={"https": transport}) as gate:
@@ -180,7 +180,7 @@ async def _relimit(stalls: list[float]) -> float:
 
 
 async def _tick(stalls: list[float]) -> None:
-    """How much later than asked for each tick comes, in ms."""
+    """Record by how many ms each tick is late."""
     while True:
         before = time.perf_counter()
         await asyncio.sleep(_TICK_S)

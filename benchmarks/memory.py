@@ -1,4 +1,4 @@
-"""`python -m benchmarks.memory`: octets that a file costs while it is kept, beside other engines (tracemalloc)."""
+"""`python -m benchmarks.memory`: memory of a parsed file, beside other engines (tracemalloc)."""
 
 import gc
 import tracemalloc
@@ -26,7 +26,7 @@ def main() -> None:
         kept[peer.name] = _size(cases, partial(_read, peer))
         kept[f"{peer.name}, all questions asked"] = _size(cases, partial(_asked, peer))
     print(
-        f"\n{what}: octets kept for a file, on the average ({sum(len(c.body) for c in cases) // len(cases):,} octets long)"
+        f"\n{what}: octets kept per file on average ({sum(len(c.body) for c in cases) // len(cases):,} octets long)"
     )
     for name, size in kept.items():
         print(f"  {name:56}{size:10,.0f}")
@@ -77,7 +77,7 @@ def _asked(peer: Peer, case: Case) -> object:
 
 
 def _copy(case: Case) -> bytes:
-    """The octets as they come from a server: counted, if they are kept."""
+    """Return a copy of the octets as from a server, so that they count if an engine keeps them."""
     return bytes(bytearray(case.body))
 
 

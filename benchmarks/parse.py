@@ -1,4 +1,4 @@
-"""`python -m benchmarks.parse`: how fast files are read and bound to one crawler, beside other engines, in one run."""
+"""`python -m benchmarks.parse`: how fast files are parsed and their rules for one agent selected, beside other engines."""
 
 from collections.abc import Callable
 from functools import partial
@@ -29,12 +29,12 @@ def main() -> None:
         f"\n{what}, {octets / 1e6:.1f} MB: medians of {_ROUNDS} interleaved rounds; peers are given decoded text"
     )
     for name, seconds in taken.items():
-        print(f"  {name:48}{octets / seconds / 1e6:8.1f} MB/s {seconds / len(cases) * 1e6:8.1f} us a file")
+        print(f"  {name:48}{octets / seconds / 1e6:8.1f} MB/s {seconds / len(cases) * 1e6:8.1f} us per file")
     ours, first = list(runners)[:2]
     protego = beside[0].name
     print("  " + row(f"{ours}, against {protego}", taken[protego] / taken[ours], _TARGET))
     question = f"{protego}, and one question"
-    print(f"  {'with one question each:':56} {taken[question] / taken[first]:8.2f}x  (no target)")
+    print(f"  {'with one decision each:':56} {taken[question] / taken[first]:8.2f}x  (no target)")
 
 
 def _read(peer: Peer, texts: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The engines beside us: each reads a file and is asked about it in its own way, when it is installed."""
+"""The other engines, if they are installed: how each parses a file and decides."""
 
 import importlib
 from collections.abc import Callable
@@ -13,9 +13,12 @@ GOOGLE = "Google's C++ (jwm-robotstxt)"
 
 
 class Peer(NamedTuple):
-    """`read`: from text to a parsed file. `asks`: a function that asks a file all prepared (agent, URL) questions.
+    """One engine.
 
-    `anew`: it keeps nothing of a file, and reads it for each question.
+    Attributes:
+        read: parses text.
+        asks: returns a function that decides all prepared (agent, URL) pairs.
+        anew: whether the engine parses the file for each decision.
     """
 
     name: str
@@ -25,7 +28,7 @@ class Peer(NamedTuple):
 
 
 def peers() -> list[Peer]:
-    """Those that are installed; Protego, against which the targets are set, first. Says which are not."""
+    """Return the installed engines, Protego first, since targets refer to it. Print those that are missing."""
     found = [Peer("Protego", Protego.parse, _ask_protego), Peer("robotparser", _robotparser, _ask_url_last)]
     for name, module, make in (
         ("robotspy", "robots", _robotspy),

@@ -1,10 +1,9 @@
-"""A frontier in a file: puts and takes a second, the memory of the process, the size of the file, and how soon it is open again.
+"""A frontier in a file: puts and takes per second, memory of the process, size of the file, and time to reopen it.
 
-`python -m benchmarks.reserve [--urls N] [--origins M] [--folder F]`; the promise is about 10 million URLs of a million origins,
-which takes some quarter of an hour and two gigabytes of disk. Time is virtual where politeness waits, and real where work is done:
-what is counted is the frontier, its thread, the gate, the pacer and the event loop. URLs are put by `put_many` while the
-frontier gives out nothing, then 2,000 workers take some. Each process (the first, and the one that opens the file again) says
-its own memory.
+`python -m benchmarks.reserve [--urls N] [--origins M] [--folder F]`; the target is for 10 million URLs of a million origins,
+which takes about 15 minutes and 2 GB of disk. Delays are virtual, work is real: the figures cover the frontier, its thread, the
+gate, the pacer and the event loop. URLs are put with `put_many` while there are no workers, then 2,000 workers take some of
+them. Each process (the first one, and the one that reopens the file) reports its own memory.
 """
 
 import argparse
@@ -25,7 +24,7 @@ WORKERS = 2_000
 
 
 def resident_mib() -> float:
-    """What the process has in memory now."""
+    """Return the resident memory of the process in MiB."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024
@@ -37,7 +36,7 @@ def urls(first: int, end: int, origins: int) -> Iterator[str]:
 
 
 async def take(frontier: polite.Frontier, count: int) -> None:
-    """Fetch so many with all workers."""
+    """Fetch this many tasks with all workers."""
     left = count
 
     async def worker() -> None:
@@ -63,7 +62,7 @@ async def fill(path: str, count: int, origins: int) -> None:
             largest = max(largest, resident_mib())
         elapsed, busy = time.perf_counter() - start, time.process_time() - busy
         print(
-            f"put:   {count / elapsed:>8,.0f} a second, {busy / count * 1e6:.0f} us of CPU each; "
+            f"put:   {count / elapsed:>8,.0f} per second, {busy / count * 1e6:.0f} us of CPU each; "
             f"at most {largest:.0f} MiB resident",
             flush=True,
         )
@@ -90,7 +89,7 @@ async def take_some(frontier: polite.Frontier, count: int) -> None:
     await take(frontier, some)
     elapsed, busy = time.perf_counter() - start, time.process_time() - busy
     print(
-        f"take:  {some / elapsed:>8,.0f} a second, {busy / some * 1e6:.0f} us of CPU each; {resident_mib():.0f} MiB resident",
+        f"take:  {some / elapsed:>8,.0f} per second, {busy / some * 1e6:.0f} us of CPU each; {resident_mib():.0f} MiB resident",
         flush=True,
     )
 
@@ -101,11 +100,11 @@ def in_virtual_time(work: Callable[..., Coroutine[Any, Any, None]], *arguments: 
 
 
 def main() -> None:
-    """Fill, go on in another process, and print."""
+    """Fill the file, reopen it in another process, and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--urls", type=int, default=500_000)
     parser.add_argument("--origins", type=int, default=50_000)
-    parser.add_argument("--folder", default=None, help="where the file is made, and deleted")
+    parser.add_argument("--folder", default=None, help="the folder for the file, which is deleted at the end")
     chosen = parser.parse_args()
     print(f"{chosen.urls:,} URLs of {chosen.origins:,} origins")
     with tempfile.TemporaryDirectory(dir=chosen.folder) as folder:
@@ -118,7 +117,7 @@ def main() -> None:
             process.join()
             assert process.exitcode == 0
         octets = sum(file.stat().st_size for file in Path(folder).iterdir())
-        print(f"file:  {octets / chosen.urls:.0f} octets a URL")
+        print(f"file:  {octets / chosen.urls:.0f} octets per URL")
 
 
 if __name__ == "__main__":

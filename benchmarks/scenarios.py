@@ -1,8 +1,8 @@
-"""Crawls that are not plain, by the server's log: pace from robots.txt, slow pages, other orders, other answers, unequal hosts.
+"""Special crawls, by the server's log: Crawl-delay, slow pages, other orders, error responses, unequal hosts.
 
-Each runs beside its bound, the time that politeness demands from the first request to the last: for the host that needs longest,
-the gaps from its robots.txt to its last page. A gap counts from one request's arrival to the next one's, so an answer that takes
-0.2 s lengthens it by that (the rest is counted from the answer's head). `python -m benchmarks.scenarios [NAME ...]`.
+Each is compared with its bound: the least time that politeness permits from the first request to the last, for the slowest host.
+A gap lasts from the arrival of one request to the next, so a response that takes 0.2 s lengthens it by that (the delay starts
+at the response's head). `python -m benchmarks.scenarios [NAME ...]`.
 """
 
 import subprocess
@@ -21,10 +21,15 @@ RETRY_AFTER_S = 2.0
 
 
 class Scenario(NamedTuple):
-    """`sizes`: pages of each host. `delays`: Crawl-delays in robots.txt, going round the hosts; `least_s`: the crawler's own.
+    """One crawl.
 
-    `statuses` go round the pages of each host. `grouped`: host after host, and not page after page. `least_eta`: where it is held
-    to a figure of its own; else to the plain run's, less 3 %.
+    Attributes:
+        sizes: the number of pages of each host.
+        delays: Crawl-delays, which alternate between hosts.
+        least_s: the crawler's own least delay.
+        statuses: statuses, which alternate between the pages of each host.
+        grouped: whether URLs are ordered by host instead of alternating.
+        least_eta: the target for efficiency; by default the plain run's, less 3 %.
     """
 
     sizes: Sequence[int]
@@ -41,7 +46,7 @@ class Scenario(NamedTuple):
         return max(self.least_s, asked)
 
     def gap_s(self, host: int, status: int) -> float:
-        """The least time from a request that was answered so to the next one."""
+        """Return the least time from a request with this response to the next one."""
         return max(self.delay_s(host), RETRY_AFTER_S if status == 429 else 0.0)
 
     @property
@@ -93,7 +98,7 @@ SCENARIOS = {
 
 
 def crawl(scenario: Scenario) -> list[list]:
-    """The server's log."""
+    """Run a crawl and return the server's log."""
     with tempfile.TemporaryDirectory() as folder:
         log, wanted = Path(folder) / "log", Path(folder) / "urls"
         options = {
@@ -121,8 +126,9 @@ def crawl(scenario: Scenario) -> list[list]:
 
 
 def judge(scenario: Scenario, log: list[list]) -> tuple[float, int, int]:
-    """Efficiency, gaps that are short by more than 1 ms, and everything else that is wrong: a page not fetched or twice,
-    a disallowed one fetched, robots.txt not asked for exactly once.
+    """Return efficiency, the number of gaps short by more than 1 ms, and the number of other faults.
+
+    Other faults are a page not fetched or fetched twice, a disallowed page fetched, and robots.txt not fetched exactly once.
     """
     by_host: dict[int, list[list]] = defaultdict(list)
     for hit in sorted(log):

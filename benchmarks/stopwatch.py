@@ -1,4 +1,4 @@
-"""Times a few ways of doing the same work, in turn, many times: what else the machine does strikes all alike."""
+"""Times alternatives in interleaved rounds, so that other load on the machine affects all alike."""
 
 import statistics
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 
 def race(runners: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """The median seconds of each runner; in every round all run, and the order is turned round."""
+    """Return the median seconds of each runner. Each round runs all of them, in alternating order."""
     order = list(runners)
     taken: dict[str, list[float]] = {name: [] for name in order}
     for name in order:
@@ -21,5 +21,5 @@ def race(runners: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, 
 
 
 def row(what: str, ratio: float, target: float) -> str:
-    """A line of a table: a ratio, what it should be at least, and whether it is."""
+    """Return a table row: a ratio, its target, and whether it is met."""
     return f"{what:56} {ratio:8.2f}x  (target {target:g}x: {'held' if ratio >= target else 'NOT HELD'})"

@@ -1,8 +1,8 @@
-"""How fast robots results are kept and found again: SqliteStore beside aiosqlite, and what a file costs a gate.
+"""How fast robots.txt results are saved and loaded: SqliteStore beside aiosqlite, and what a store costs a gate.
 
-Both write the same rows into the same table, durable against the end of the process when `save` returns, with as many callers
-at one time. aiosqlite is used as its documentation shows it: a connection, an INSERT and a commit, a SELECT. The gate's hot path
-is a permit of an origin that is known; the two gates take turns in one process, and CPU is what `time.process_time` counts.
+Both write the same rows to the same table with the same number of concurrent callers. Rows survive the end of the process once
+`save` returns. aiosqlite is used as documented: one connection, INSERT and commit, SELECT. The gate's hot path is a permit for a
+known origin; the two gates alternate in one process, and CPU is what `time.process_time` counts.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ Work = Callable[[Origin, Snapshot], Awaitable[object]]
 
 _COLUMNS = ", ".join(form.COLUMNS)
 _PUT = f"INSERT OR REPLACE INTO robots ({_COLUMNS}) VALUES ({', '.join('?' * len(form.COLUMNS))})"  # noqa: S608
-_GET = f"SELECT {_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608 - its columns' names are ours
+_GET = f"SELECT {_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608 - constant column names
 
 
 async def rate(work: Work, known: list[tuple[Origin, Snapshot]]) -> float:
-    """Calls a second, so many at one time."""
+    """Return calls per second, with this many in flight."""
     left = iter(known)
 
     async def worker() -> None:
@@ -101,7 +101,7 @@ def race(bodies: list[bytes]) -> dict[str, list[tuple[float, float]]]:
 
 
 async def permits(gate: polite.Gate, turn: int) -> float:
-    """Microseconds of CPU a permit."""
+    """Return microseconds of CPU per permit."""
     urls = [f"https://host{n % ORIGINS}.example/shop/item-{turn}-{n}.html" for n in range(PERMITS)]
     start = time.process_time()
     for url in urls:
@@ -140,7 +140,9 @@ def main() -> None:
     what, cases = corpus()
     bodies = [case.body for case in cases]
     usual = sorted(bodies, key=len)[len(bodies) // 2]
-    print(f"{what}; {AT_ONCE} at once\n{'a second, median':33} {'SqliteStore':>10} {'aiosqlite':>9}   ratio")
+    print(
+        f"{what}; {AT_ONCE} at once\n{'per second, median':33} {'SqliteStore':>10} {'aiosqlite':>9}   ratio"
+    )
     show(f"the median, {len(usual)} octets", race([usual]), (PUTS, GETS))
     show("all sizes", race(bodies), (PUTS, GETS))
     with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,9 @@
 """What one decision of pacing costs, in CPU and memory, as the origins grow to a million.
 
-A decision is: a turn that waited is granted, settled and released, and its origin's next request asks and
-waits. Each origin has one request waiting, its scope its own, and rests for a second; they come due in an
-order unlike that of memory. Beside it in the same run: one `heapq.heapreplace` on a heap of as many. Memory
-is what `tracemalloc` counts for all of it (scope, waiting turn, wake-up), without the keys, which are the
-crawler's.
+A decision: a waiting turn is granted, settled and released, and the next request of its origin starts to wait. Each origin
+has one waiting request, a scope of its own, and a delay of 1 s. They become ready in an order unlike that of memory. For
+comparison, the same run has one `heapq.heapreplace` on a heap of the same size. Memory is what `tracemalloc` counts for scope,
+waiting turn and wake-up, without the keys, which belong to the crawler.
 """
 
 import asyncio
@@ -34,7 +33,7 @@ def keys_of(count: int) -> Keys:
 
 
 def crowded(keys: Keys) -> Turnstile:
-    """Every origin has been asked once, rests until some moment of the next second, and has one request waiting."""
+    """Return a turnstile in which each origin becomes ready within the next second, and has one waiting request."""
     turnstile, chance = Turnstile(max_waiting=2 * len(keys)), random.Random(2)
     for key in keys:
         turn = turnstile.request(key, 0.0)
@@ -45,7 +44,7 @@ def crowded(keys: Keys) -> Turnstile:
 
 
 def decide(turnstile: Turnstile, decisions: int) -> float:
-    """Microseconds of CPU a decision, every origin due in its turn as the clock goes from wake-up to wake-up."""
+    """Return microseconds of CPU per decision, as the clock advances from wake-up to wake-up."""
     made, start = 0, time.process_time()
     while made < decisions:
         now = turnstile.next_at
@@ -59,7 +58,7 @@ def decide(turnstile: Turnstile, decisions: int) -> float:
 
 
 def replace(count: int, times: int) -> float:
-    """Microseconds of CPU of a bare heapreplace, the least that any heap of all origins could cost."""
+    """Return microseconds of CPU per heapreplace, the least cost of any heap of all origins."""
     chance = random.Random(3)
     heap = [(chance.random(), number, object()) for number in range(count)]
     chance.shuffle(heap)
@@ -72,7 +71,7 @@ def replace(count: int, times: int) -> float:
 
 
 def memory(count: int) -> float:
-    """Bytes an origin."""
+    """Return bytes per origin."""
     keys = keys_of(count)
     gc.collect()
     tracemalloc.start()
@@ -84,7 +83,7 @@ def memory(count: int) -> float:
 
 
 async def uncontended() -> float:
-    """Microseconds of CPU for acquire, settle and release of a free turn, in a running loop, each at an origin of its own."""
+    """Return microseconds of CPU to acquire, settle and release a free turn, each of another origin, in a running loop."""
     pacer, keys = LocalPacer(SystemClock()), keys_of(1_000)
     start = time.process_time()
     for number in range(UNCONTENDED):
@@ -95,7 +94,7 @@ async def uncontended() -> float:
 
 
 async def waiting_tasks() -> tuple[float, float]:
-    """Bytes for each task that waits at one origin (its own included), and seconds of CPU to cancel them all."""
+    """Return bytes per asyncio task that waits for one origin, and seconds of CPU to cancel all."""
     pacer = LocalPacer(SystemClock())
     await pacer.acquire(("busy",))
     gc.collect()
@@ -116,7 +115,7 @@ def verdict(good: bool) -> str:
 
 
 def main() -> None:
-    """Print the table; a figure over its limit is marked."""
+    """Print the table; figures over their limits are marked."""
     print(f"{'origins':>9}  {'us/decision':>11}  {'heapreplace':>11}  {'ratio':>5}  {'B/origin':>8}")
     for size in SIZES:
         turnstile = crowded(keys_of(size))
@@ -130,7 +129,7 @@ def main() -> None:
             f"{size:>9,}  {cost:>11.2f}  {bare:>11.2f}  {cost / bare:>5.2f}  {used:>8.0f}{verdict(good)}",
             flush=True,
         )
-    print(f"limits: {MOST_US} us a decision, {MOST_BYTES} bytes an origin (tracemalloc)")
+    print(f"limits: {MOST_US} us per decision, {MOST_BYTES} bytes per origin (tracemalloc)")
     print(f"a free turn (acquire, settle, release, in a running loop): {asyncio.run(uncontended()):.2f} us")
     per_task, cancel_s = asyncio.run(waiting_tasks())
     good = per_task <= MOST_BYTES_PER_TASK and cancel_s <= MOST_CANCEL_S

@@ -1,4 +1,4 @@
-"""How long a URL takes to become a Target, beside yarl: distinct URLs, so that no cache of yarl's can answer."""
+"""The time from URL to Target, beside yarl. The URLs are distinct, so that yarl's caches do not help."""
 
 import random
 import statistics
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def _measured(name: str, make: Callable[[], list[str]]) -> float:
-    """The ratio of the medians; each round gives both the same new URLs, in turn first and second."""
+    """Return the ratio of the medians. Each round gives both the same new URLs, in alternating order."""
     ours: list[float] = []
     yarls: list[float] = []
     readers: list[tuple[Callable[[str], object], list[float]]] = [(Target.of, ours), (yarl.URL, yarls)]
@@ -45,7 +45,7 @@ def _measured(name: str, make: Callable[[], list[str]]) -> float:
 
 
 def _time(read: Callable[[str], object], urls: list[str]) -> float:
-    # A copy, so that the second reader finds no hash cached in the very same strings.
+    # A copy, so that the second parser does not use hashes cached in the same strings.
     fresh = ["".join(list(url)) for url in urls]
     start = time.perf_counter()
     for url in fresh:
@@ -54,7 +54,7 @@ def _time(read: Callable[[str], object], urls: list[str]) -> float:
 
 
 def _common(hosts: int, numbers: Iterator[int]) -> list[str]:
-    """As links on the web look: lower case, ASCII, a few segments, a query on every third."""
+    """Return typical links: lower case, ASCII, a few segments, a query on every third."""
     rng = random.Random(next(numbers))
     return [
         f"https://www.shop{rng.randrange(hosts)}.example.com/category/page-{next(numbers)}.html"

@@ -1,7 +1,7 @@
-"""A million fetches in virtual time: what the gate costs a whole crawl when nobody has to sleep for it.
+"""A million fetches in virtual time: what the gate costs a whole crawl.
 
-Each host has pages to be fetched one after the other, each when its turn has come, by a task of its own; answers
-take a moment, and hosts begin at different times. Nothing is on the network. Every gap is looked at.
+One asyncio task per host fetches its pages, each in its turn. Responses take a moment, and hosts start at different times.
+Nothing uses the network. Each gap is checked.
 """
 
 import asyncio
@@ -15,12 +15,12 @@ from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 
 HOSTS, FETCHES, MOST_S = 1_000, 1_000_000, 60.0
 MIN_DELAY_S = 1.0
-# What a float of the loop's time can tell apart, with room.
+# The resolution of the loop's time as a float, with a margin.
 ROUNDING_S = 1e-6
 
 
 class Crawl:
-    """The gaps of all hosts: how many were kept, and the shortest."""
+    """The gaps of all hosts: their number, and the shortest."""
 
     def __init__(self) -> None:
         self.fetched = 0
@@ -41,7 +41,7 @@ class Crawl:
 
 
 async def crawl(hosts: int, fetches: int) -> Crawl:
-    """So many fetches, shared by the hosts."""
+    """Run this many fetches, evenly spread over the hosts."""
     names = [f"host{number}.example" for number in range(hosts)]
     site = ScriptedTransport({f"https://{name}/robots.txt": Reply(404) for name in names})
     run = Crawl()
@@ -58,18 +58,18 @@ async def crawl(hosts: int, fetches: int) -> Crawl:
 
 
 def main() -> int:
-    """Print the seconds; 1 where a gap was short, or it took too long."""
+    """Print the seconds. Return 1 if a gap was short or the limit exceeded."""
     started = time.perf_counter(), time.process_time()
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         run = runner.run(crawl(HOSTS, FETCHES))
         virtual_s = runner.get_loop().time()
     taken_s, cpu_s = time.perf_counter() - started[0], time.process_time() - started[1]
-    # The CPU of this one process: other processes on the machine are not the gate's.
+    # The CPU of this process only.
     good = cpu_s < MOST_S and run.shortest_s >= MIN_DELAY_S - ROUNDING_S and run.fetched == FETCHES
     print(
         f"{run.fetched:,} fetches at {HOSTS:,} hosts, {virtual_s:,.0f} s of virtual time: {cpu_s:.1f} s of CPU in {taken_s:.1f} s, "
         f"{cpu_s / run.fetched * 1e6:.0f} us each; shortest gap {run.shortest_s:.6f} s"
-        f"   (to be below {MOST_S:g} s of CPU: {'held' if good else 'NOT HELD'})"
+        f"   (target: below {MOST_S:g} s of CPU: {'held' if good else 'NOT HELD'})"
     )
     return not good
 

@@ -1,6 +1,6 @@
-"""A hundred thousand tasks that wait in `gate.permit`: what each takes, whether they go in order, and what it takes to cancel all.
+"""100,000 tasks that wait in `gate.permit`: memory of each, order of turns, and time to cancel all.
 
-And a frontier whose scheduler answers wrongly: which error it ends with, and that no two requests were too near. In virtual time.
+Also a frontier with a faulty scheduler: the error it ends with, and the shortest gap. In virtual time.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ def gate() -> Any:
 
 
 async def wait(origins: int) -> None:
-    """Print what those who wait cost, whether they went in order, and how long it took to cancel what was left."""
+    """Print memory per waiting task, whether turns were in order, and the time to cancel the rest."""
     order: dict[int, list[int]] = {}
 
     async def visit(opened: polite.Gate, number: int) -> None:
@@ -59,7 +59,7 @@ async def wait(origins: int) -> None:
 
 
 class Wrong(Fifo):
-    """Answers rightly twice, and then as it is told."""
+    """A scheduler that is correct twice, and then returns a given value."""
 
     def __init__(self, answer: Callable[["Wrong"], Any]) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ async def answer_wrongly(what: str) -> None:
 
 
 def main() -> None:
-    """Print it all."""
+    """Print all figures."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         for origins in (1, ORIGINS, TASKS):
             runner.run(wait(origins))

@@ -1,4 +1,4 @@
-"""`python -m fuzz`: mutates what servers send, under coverage (atheris), until the time is up, the runs are done, or one fails."""
+"""`python -m fuzz`: run fuzz targets under coverage (atheris) until the limit on time or runs, or the first failure."""
 
 import argparse
 import subprocess
@@ -15,16 +15,22 @@ with atheris.instrument_imports(include=["polite"]):
 
 
 def main() -> int:
-    """What fails is kept in the directory for temporary files, under the name that is printed."""
+    """Run the targets. A failing input is stored in the temporary folder, and its name printed."""
     options = argparse.ArgumentParser(prog="./dev fuzz", description=__doc__)
-    options.add_argument("--target", choices=TARGETS, help="this one alone (default: all in turn)")
+    options.add_argument("--target", choices=TARGETS, help="run only this target (default: all)")
     options.add_argument(
-        "--seconds", type=int, default=60, help="for all; 0 is no limit (default: %(default)s)"
+        "--seconds",
+        type=int,
+        default=60,
+        help="limit on the time of all targets; 0 is no limit (default: %(default)s)",
     )
     options.add_argument(
-        "--runs", type=int, default=-1, help="of each; -1 is no limit (default: %(default)s)"
+        "--runs",
+        type=int,
+        default=-1,
+        help="limit on the runs of each target; -1 is no limit (default: %(default)s)",
     )
-    options.add_argument("inputs", nargs="*", help="files to run once each instead, such as one that failed")
+    options.add_argument("inputs", nargs="*", help="files to run once each instead, such as a failing input")
     chosen = options.parse_args()
     if chosen.inputs and chosen.target is None:
         options.error("--target is needed: it is in the name of a file that failed")
@@ -39,7 +45,7 @@ def main() -> int:
 
 
 def _all_in_turn(seconds: int, runs: int) -> int:
-    """A process each, since the fuzzer ends its own; the first that fails is the last."""
+    """Run each target in a process, since the fuzzer ends its own. Stop at the first failure."""
     each_s = seconds and max(1, seconds // len(TARGETS))
     for name in TARGETS:
         print(f"fuzzing {name}", flush=True)

@@ -1,17 +1,17 @@
-"""How long one input may take, in processor time."""
+"""The limit on the CPU time of one input."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import process_time
 
-# Seconds for all that a target does with an input of MOST_OCTETS.
+# Seconds of CPU time for an input of MOST_OCTETS.
 LIMIT_S = 0.1
 MOST_OCTETS = 4_096
 
 
 @contextmanager
 def in_time(data: bytes) -> Iterator[None]:
-    """Raises AssertionError when the block took too long."""
+    """Raise AssertionError if the block took too long."""
     started = process_time()
     yield
     took = process_time() - started
@@ -20,6 +20,6 @@ def in_time(data: bytes) -> Iterator[None]:
 
 
 def expect(held: object, what: str, *seen: object) -> None:
-    """Raises AssertionError, also where assertions are switched off."""
+    """Raise AssertionError, even if assertions are disabled."""
     if not held:
         raise AssertionError(f"{what}: {', '.join(map(repr, seen))}"[:2_000])

@@ -1,4 +1,4 @@
-"""Any octets as Cache-Control and Age: seconds that only ever shrink, and a snapshot that keeps to the policy's limits."""
+"""Any octets as Cache-Control and Age: Age only shortens the lifetime, and a snapshot stays within the policy's limits."""
 
 import math
 
@@ -19,7 +19,7 @@ NOW = 1_700_000_000.0
 
 
 def one_input(data: bytes) -> None:
-    """The first line is Cache-Control, the rest is Age."""
+    """Input: a line of Cache-Control, then Age."""
     control, _, age = data.decode("utf-8", "surrogateescape").partition("\n")
     with in_time(data):
         alone, aged = max_age_s(control), max_age_s(control, age)

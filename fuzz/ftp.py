@@ -1,4 +1,4 @@
-"""Any octets as an FTP server's replies and data: a reply or a reason, bounded, and nothing said that is no command of ours."""
+"""Any octets as an FTP server's replies and data: a bounded reply or a reason, and only valid commands are sent."""
 
 import asyncio
 import re
@@ -31,8 +31,8 @@ _LOOP = asyncio.new_event_loop()
 _TRANSPORT = ftp.FtpTransport("FuzzBot/1.0", FetchPolicy(allow_private=True))
 
 
-class _Said:
-    """A connection's other end: what is written to it, one write a command."""
+class _Written:
+    """Records what the client writes: one write per command."""
 
     def __init__(self) -> None:
         self.commands: list[bytes] = []
@@ -46,7 +46,7 @@ class _Said:
 
 
 def one_input(data: bytes) -> None:
-    """Three octets say how long path and data are, and the limit; then come path, data and replies."""
+    """Input: three octets for the lengths of path and data and for the limit, then path, data and replies."""
     if len(data) < 3:
         return
     to_path, to_data, limit = 3 + data[0], 3 + data[0] + 4 * data[1], data[2] * 4
@@ -55,15 +55,15 @@ def one_input(data: bytes) -> None:
         target = Target.of("ftp://127.0.0.1/" + path.decode("latin-1"))
     except InvalidURL:
         return
-    said, ports = _Said(), []
+    said, ports = _Written(), []
     with in_time(data):
         answer = _LOOP.run_until_complete(_got(Ask(target, limit), [replies, sent], said, ports))
     _check(answer, said.commands, replies, sent, limit)
     expect(all(0 < port < 65_536 for port in ports), "no port", ports)
 
 
-async def _got(ask: Ask, streams: list[bytes], said: _Said, ports: list[int]) -> Reply | Failed:
-    """An answer over connections that hold these octets, and then end."""
+async def _got(ask: Ask, streams: list[bytes], said: _Written, ports: list[int]) -> Reply | Failed:
+    """Fetch over connections that deliver these octets, and then end."""
 
     async def connect(guard: object, host: str, port: int) -> FtpConnection:
         reader = asyncio.StreamReader(limit=LONGEST_LINE)

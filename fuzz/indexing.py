@@ -1,4 +1,4 @@
-"""Any octets as X-Robots-Tag fields and a page: no exception, and more that is said never permits more."""
+"""Any octets as X-Robots-Tag fields and a page: no exception, and more directives never permit more."""
 
 from fuzz.deadline import expect, in_time
 from polite.robots.indexing import Indexing, indexing
@@ -19,7 +19,7 @@ _LIMITS = ("unavailable_after", "max_snippet", "max_image_preview", "max_video_p
 
 
 def one_input(data: bytes) -> None:
-    """A field a line, up to a NUL; then comes the page."""
+    """Input: one field per line up to a NUL, then the page."""
     head, _, page = data.partition(b"\0")
     said = [("X-Robots-Tag", line) for line in head.decode("latin-1").split("\n")]
     for agent in AGENTS:

@@ -1,4 +1,4 @@
-"""Any octets as a coded body: never more than the limit, never an exception, and the same however they are cut into chunks."""
+"""Any octets as a coded body: no exception, at most the limit, and the same result for any chunks."""
 
 import gzip
 import zlib
@@ -22,7 +22,7 @@ CODINGS = ("gzip", "", " X-GZIP ", "identity", "br", "gzip, gzip")
 
 
 def one_input(data: bytes) -> None:
-    """Three octets say how large chunks are, which coding is named and how, and the limit; then comes the body."""
+    """Input: three octets for chunk size, coding, and limit, then the body."""
     if len(data) < 3:
         return
     size, flags, limit = data[0] + 1, data[1], data[2] * 16
@@ -41,9 +41,9 @@ def one_input(data: bytes) -> None:
         )
         expect(end is not BodyEnd.COMPLETE or not cut_short, "whole, though it was cut short", end)
     (decoded, end), (whole, whole_end) = seen
-    # zlib does not tell what it had when it meets nonsense right behind the limit: then all depends on where a chunk ends.
+    # If invalid data follows right after the limit, zlib drops output depending on where a chunk ends.
     if {end, whole_end} != {BodyEnd.CAPPED, BodyEnd.CORRUPT}:
-        # And what came of a broken body before it broke is read by nobody.
+        # The part of a corrupt body before the error is not used.
         same = end is whole_end and (end not in (BodyEnd.COMPLETE, BodyEnd.CAPPED) or decoded == whole)
         expect(same, "chunks make a difference", *seen)
     if coding.strip().lower() in GZIP and end is BodyEnd.COMPLETE and body and not junk_allowed:
@@ -55,11 +55,11 @@ def inflated(
     size: int,
     coding: str,
     limit: int,
-    junk_allowed: bool,  # noqa: FBT001 - as they are drawn
+    junk_allowed: bool,  # noqa: FBT001 - parameters drawn from the input
     cut_short: bool,  # noqa: FBT001
     finds_gzip: bool,  # noqa: FBT001
 ) -> tuple[bytes, BodyEnd]:
-    """What an inflater makes of a body that comes in chunks."""
+    """Return the result of an inflater for a body in chunks."""
     inflater = Inflater(coding, limit, junk_allowed=junk_allowed, finds_gzip=finds_gzip)
     for start in range(0, len(body), size):
         if inflater.full:

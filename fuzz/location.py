@@ -1,4 +1,4 @@
-"""Any octets as a Location field: a canonical URL to go on with, or an end; after the last permitted hop always an end."""
+"""Any octets as a Location field: a canonical URL, or the end; always the end after the last permitted redirect."""
 
 import re
 
@@ -27,7 +27,7 @@ _OPTIONS = FetchPolicy(), FetchPolicy(allow_downgrade=False)
 
 
 def one_input(data: bytes) -> None:
-    """The first octet says from where, then comes the field, the same after each hop, behind a number that tells the hops apart."""
+    """Input: one octet for the start, then the field, which is repeated with a number at each redirect."""
     if not data:
         return
     location = data[1:].decode("utf-8", "surrogateescape")
@@ -62,7 +62,7 @@ def _check(step: Exchange, fetching: FetchPolicy) -> None:
 
 
 def _check_alone(field: bytes) -> None:
-    """The octets as a URL of their own: refused, or canonical."""
+    """Check the octets as a URL: refused, or canonical."""
     try:
         target = Target.of(field.decode("latin-1"))
     except InvalidURL:

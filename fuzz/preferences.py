@@ -1,4 +1,4 @@
-"""Any octets as Content-Usage and Content-Signal: yes, no or nothing, and a no is never lost by saying more."""
+"""Any octets as Content-Usage and Content-Signal: yes, no or nothing, and more text never removes a no."""
 
 from fuzz.deadline import expect, in_time
 from polite.robots.preferences import signals, strictest, usage
@@ -15,7 +15,7 @@ SEEDS = (
 
 
 def one_input(data: bytes) -> None:
-    """The octets are the line's value."""
+    """Input: the value of the line."""
     text = data.decode("latin-1")
     with in_time(data):
         used, signalled = usage(text), signals(text)

@@ -1,4 +1,4 @@
-"""Any octets as a Retry-After field: no seconds, or a number that a throttle keeps within its limits."""
+"""Any octets as a Retry-After field: nothing, or seconds that a throttle limits."""
 
 import math
 
@@ -27,7 +27,7 @@ MOST_S = max(POLICY.max_retry_after, POLICY.max_backoff, POLICY.min_delay) * (1.
 
 
 def one_input(data: bytes) -> None:
-    """Two octets say what time it is, then comes the field."""
+    """Input: two octets for the time, then the field."""
     if len(data) < 2:
         return
     now = int.from_bytes(data[:2]) * 100_000.0

@@ -1,4 +1,4 @@
-"""Any octets as a robots.txt: read, asked, linted and written back, without an exception and in time."""
+"""Any octets as a robots.txt: parse, decide, lint and serialize, without an exception and in bounded time."""
 
 from fuzz.deadline import in_time
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect
@@ -8,7 +8,7 @@ from polite.robots.parse import Robots, parse
 DIALECTS = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
 AGENT = "a-b"
 
-# What the mutations are made of, and where they start.
+# The dictionary for mutations, and the first inputs.
 WORDS = (
     b"user-agent:", b"disallow:", b"allow:", b"sitemap:", b"crawl-delay:", b"request-rate:", b"host:", b"content-usage:",
     b"content-signal:", b"train-ai=n", b"search=yes", b"useragent ", b"disallow ", b"index.html", b"*", b"$", b"%2A", b"%24",
@@ -22,9 +22,9 @@ SEEDS = (
 
 
 def one_input(data: bytes) -> None:
-    """The first octet chooses the dialect, the second how long the path is; then come path and file.
+    """Input: one octet for the dialect, one for the length of the path, then path and file.
 
-    Raises AssertionError for an answer that contradicts another, or that took too long.
+    Raises AssertionError if two results differ, or if one took too long.
     """
     if len(data) < 2:
         return

@@ -1,4 +1,4 @@
-"""What can be fuzzed, by name: modules with WORDS, SEEDS and `one_input(data)`, which raises where something is wrong."""
+"""The fuzz targets by name."""
 
 from collections.abc import Mapping
 from types import ModuleType

@@ -1,1 +1,1 @@
-"""The crawlers that are measured side by side, each a program of its own: HOSTS PAGES DELAY PORT."""
+"""The crawlers that are compared, each a program with arguments HOSTS PAGES DELAY PORT."""

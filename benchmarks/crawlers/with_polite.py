@@ -1,6 +1,6 @@
-"""A crawler on polite and aiohttp: a task a URL, each awaiting its permit.
+"""A crawler on polite and aiohttp: one asyncio task per URL, each awaiting its permit.
 
-`python -m benchmarks.crawlers.with_polite HOSTS PAGES DELAY PORT`, or `FILE DELAY` with a file of one URL a line.
+`python -m benchmarks.crawlers.with_polite HOSTS PAGES DELAY PORT`, or `FILE DELAY` with a file of one URL per line.
 """
 
 import asyncio

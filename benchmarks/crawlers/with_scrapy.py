@@ -1,4 +1,4 @@
-"""The same crawl on Scrapy, with one request of a host at a time, its delay exact, and as many at once as there are hosts."""
+"""The same crawl on Scrapy: one request per host at a time, an exact delay, and concurrency equal to the number of hosts."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Answers for callers who pass anything as agent and URL: never an exception, and what is no URL is denied."""
+"""Rules for callers that pass any value as agent and URL: no exceptions, and an invalid URL is disallowed."""
 
 from polite.errors import InvalidURL, InvalidUserAgent
 from polite.origin import Target
@@ -6,23 +6,23 @@ from polite.robots.agent import UserAgent
 from polite.robots.parse import Robots
 from polite.robots.rules import RuleSet
 
-# A name that no file has: whoever cannot be named is bound by the rules for everybody.
-_NOBODY = UserAgent("nobody", tokens=("nobody-who-has-a-name-of-its-own",))
+# A name that no file has, so the group for * applies.
+_UNNAMED = UserAgent("unnamed", tokens=("unnamed-agent-that-no-group-names",))
 
 
 def rules_for(robots: Robots, user_agent: str) -> RuleSet:
-    """The rules that bind the agent; "*" and what has no name are bound as everybody is."""
+    """Return the rules for the agent; those of the group for "*" if the agent has no valid name."""
     try:
         return robots.rules_for(user_agent)
     except InvalidUserAgent:
-        return robots.rules_for(_NOBODY)
+        return robots.rules_for(_UNNAMED)
 
 
 def allows(robots: Robots, user_agent: str, url: str) -> bool:
-    """Whether the agent may fetch an absolute URL, or a path that starts with "/"; when unsure, it may not."""
+    """Whether the agent may fetch an absolute URL, or a path that starts with "/". False if that is invalid."""
     try:
         path = url if url.startswith("/") else Target.of(url).path
     except (InvalidURL, AttributeError, TypeError):
-        # None, octets: what is no URL may not be fetched.
+        # None or bytes, for example.
         return False
     return rules_for(robots, user_agent).allows(path)

@@ -1,4 +1,4 @@
-"""Protego: the interface of the package of that name, on polite's rules; what differs is in docs/how-to/replace-protego.md."""
+"""Protego: the interface of the package Protego on polite's rules. See docs/how-to/replace-protego.md for differences."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +12,7 @@ from polite.robots.parse import Robots, parse
 
 _DAY_MIN = 24 * 60
 
-# The default with the further leniencies of Protego, so that as few verdicts as possible change: give RFC9309 to leave them out.
+# RFC9309 with Protego's further leniencies, to change as few decisions as possible. Pass RFC9309 for a strict reading.
 PROTEGO = replace(
     RFC9309,
     name="protego",
@@ -25,7 +25,7 @@ PROTEGO = replace(
 
 
 class RequestRate(NamedTuple):
-    """So many requests in so many seconds; the times, in UTC, are None where the file names none."""
+    """A number of requests per number of seconds. The times are UTC, or None if the file has none."""
 
     requests: int
     seconds: int
@@ -34,35 +34,39 @@ class RequestRate(NamedTuple):
 
 
 class VisitTime(NamedTuple):
-    """When the site likes to be visited, in UTC."""
+    """The preferred time for visits, in UTC."""
 
     start_time: time
     end_time: time
 
 
 class Protego:
-    """A robots.txt that was read. `robots` is what polite knows of it, decisions with their reasons among it."""
+    """A parsed robots.txt.
+
+    Attributes:
+        robots: the file as polite parsed it; it also gives decisions with reasons.
+    """
 
     def __init__(self, robots: Robots | None = None) -> None:
         self.robots = parse("", PROTEGO) if robots is None else robots
 
     @classmethod
     def parse(cls, content: str, *, dialect: Dialect = PROTEGO) -> "Protego":
-        """Read a file. Never raises on content; anything but a str raises TypeError."""
+        """Parse a file. Never raises on content. Raises TypeError if `content` is not a str."""
         if not isinstance(content, str):
             raise TypeError(f"Protego.parse expects str, got {type(content).__name__}")
         return cls(parse(content, dialect))
 
     def can_fetch(self, url: str, user_agent: str) -> bool:
-        """Whether the agent may fetch the URL. Never raises: what is no URL may not be fetched."""
+        """Whether the agent may fetch the URL. Never raises; False for an invalid URL."""
         return lenient.allows(self.robots, user_agent, url)
 
     def crawl_delay(self, user_agent: str) -> float | None:
-        """Seconds, or None."""
+        """Return the Crawl-delay in seconds, or None."""
         return lenient.rules_for(self.robots, user_agent).crawl_delay
 
     def request_rate(self, user_agent: str) -> RequestRate | None:
-        """The rate, with its window of time if it has one."""
+        """Return the Request-rate with its times, or None."""
         rate = lenient.rules_for(self.robots, user_agent).request_rate
         if rate is None:
             return None
@@ -70,7 +74,7 @@ class Protego:
         return RequestRate(rate.requests, int(rate.seconds), start, end)
 
     def visit_time(self, user_agent: str) -> VisitTime | None:
-        """The window of time, or None."""
+        """Return the Visit-time, or None."""
         window = lenient.rules_for(self.robots, user_agent).visit_time
         return None if window is None else _times(window)
 
@@ -86,6 +90,6 @@ class Protego:
 
 
 def _times(window: pace.VisitTime) -> VisitTime:
-    """24:00 is midnight, which a `time` has as 00:00."""
+    """24:00 becomes 00:00, since a `time` has no 24:00."""
     start, end = (time(*divmod(minute % _DAY_MIN, 60)) for minute in (window.start_min, window.end_min))
     return VisitTime(start, end)

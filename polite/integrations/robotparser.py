@@ -1,4 +1,4 @@
-"""RobotFileParser: the interface of urllib.robotparser, on polite's rules; what differs is in docs/how-to/replace-protego.md."""
+"""RobotFileParser: the interface of urllib.robotparser on polite's rules. See docs/how-to/replace-protego.md."""
 
 import asyncio
 import time
@@ -20,17 +20,25 @@ _AGENT = f"polite-robotparser/{__version__}"
 
 
 class RequestRate(NamedTuple):
-    """So many requests in so many seconds."""
+    """A number of requests per number of seconds."""
 
     requests: int
     seconds: int
 
 
 class RobotFileParser:
-    """One site's robots.txt. Until it has been read nothing may be fetched.
+    """One site's robots.txt. Nothing may be fetched until it has been read.
 
-    `agent` is the User-Agent that `read` asks with, `fetching` its limits, `dialect` how the file is read. `robots` is what polite
-    knows of the file. `allow_all` and `disallow_all` are what an answer without a file means, and may be set.
+    Args:
+        url: a URL of the site.
+        agent: the User-Agent that `read` sends.
+        fetching: the limits for `read`.
+        dialect: how to parse the file.
+
+    Attributes:
+        robots: the file as polite parsed it.
+        allow_all: the site has no robots.txt. May be set.
+        disallow_all: robots.txt is unreachable. May be set.
     """
 
     def __init__(
@@ -51,27 +59,27 @@ class RobotFileParser:
         self.set_url(url)
 
     def set_url(self, url: str) -> None:
-        """The URL of the file; of it the origin counts, since rules for it are at its /robots.txt and nowhere else (L1)."""
+        """Set a URL of the site. Only its origin matters, since rules are only at /robots.txt (L1)."""
         self.url = url
 
     def mtime(self) -> float:
-        """When it was last read: wall seconds, 0 for never."""
+        """Return the Unix time of the last read or parse; 0 for never."""
         return self.last_checked
 
     def modified(self) -> None:
-        """Say that it was read just now."""
+        """Set the time of the last read to now."""
         self.last_checked = time.time()
 
     def read(self) -> None:
-        """Fetch the file as a gate does: bounded in time, size and redirects, never from private addresses unless told so.
+        """Fetch the file as a gate does, with limits on time, size and redirects, and without private addresses by default.
 
-        No file means that all is allowed, a failure that nothing is (RFC 9309, 2.3.1). Waits, so that inside an event loop it
-        raises RuntimeError: await a gate there. Raises InvalidURL.
+        If there is no file, everything is allowed; if the fetch fails, nothing is (RFC 9309, 2.3.1). Blocks.
+        Raises InvalidURL, and RuntimeError inside an event loop: await a gate there.
         """
         target = Target.of(self.url)
         if _in_a_loop():
             raise RuntimeError(
-                f"read() of {redact_url(self.url)} would hold up the event loop: await polite.Gate.check there instead"
+                f"read() of {redact_url(self.url)} would block the event loop; await polite.Gate.check instead"
             )
         access = asyncio.run(self._fetched(target))
         self.allow_all = isinstance(access, Unavailable)
@@ -85,12 +93,12 @@ class RobotFileParser:
             return (await gate.explain(target.url)).snapshot.access
 
     def parse(self, lines: Iterable[str]) -> None:
-        """Read a file from its lines, with their line ends or without; one text is the whole file. Never raises on content."""
+        """Parse a file from its lines, with or without line ends, or from one str. Never raises on content."""
         self.robots = parse(lines if isinstance(lines, str) else "\n".join(lines), self._dialect)
         self.modified()
 
     def can_fetch(self, useragent: str, url: str) -> bool:
-        """Whether the agent may fetch the URL. Never raises: what is no URL may not be fetched."""
+        """Whether the agent may fetch the URL. Never raises; False for an invalid URL."""
         if self.disallow_all:
             return False
         if self.allow_all:
@@ -98,21 +106,21 @@ class RobotFileParser:
         return bool(self.last_checked) and lenient.allows(self.robots, useragent, url)
 
     def crawl_delay(self, useragent: str) -> float | None:
-        """Seconds, or None."""
+        """Return the Crawl-delay in seconds, or None."""
         return lenient.rules_for(self.robots, useragent).crawl_delay if self.last_checked else None
 
     def request_rate(self, useragent: str) -> RequestRate | None:
-        """The rate, or None; a window of time is left out, as in the original."""
+        """Return the Request-rate without its times, as urllib does, or None."""
         rate = lenient.rules_for(self.robots, useragent).request_rate if self.last_checked else None
         return None if rate is None else RequestRate(rate.requests, int(rate.seconds))
 
     def site_maps(self) -> list[str] | None:
-        """The absolute URLs of the Sitemap lines; None when there are none."""
+        """Return the absolute URLs of the Sitemap lines, or None if there are none."""
         return list(self.robots.sitemaps) or None
 
     def __str__(self) -> str:
-        """The file, tidied."""
-        # Lone surrogates, as a text at a limit may hold, can be printed nowhere.
+        """Return the file, normalized."""
+        # Lone surrogates, as text cut at a limit may contain, cannot be printed.
         return self.robots.to_text().encode("utf-8", "backslashreplace").decode().rstrip("\n")
 
 
