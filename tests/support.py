@@ -10,13 +10,15 @@ from polite.ports import Transport
 from polite.robots.fetching.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 
+OpenedGate = AbstractAsyncContextManager[polite.Gate]
+
 A, B = "https://a.test", "https://b.test"
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 
 
 def scripted_gate(
     script: Mapping[str, Any] | Transport | None = None, *, agent: str = "TestBot/1.0", **options: Any
-) -> AbstractAsyncContextManager[polite.Gate]:
+) -> OpenedGate:
     """Open a gate on the loop's clock, whose http and https servers follow `script`.
 
     Args:

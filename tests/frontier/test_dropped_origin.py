@@ -14,7 +14,8 @@ from polite.robots.fetching.exchange import Failed, Reply
 from polite.robots.fetching.result import Found
 from polite.robots.fetching.snapshot import renewed
 from polite.robots.reason import Reason
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import ScriptedTransport
+from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -55,13 +56,7 @@ async def given_up(
     transport = transport or ScriptedTransport({ROBOTS: GONE})
     transport.hold()
     async with (
-        polite.open_gate(
-            "TestBot/1.0",
-            transports={"https": transport},
-            clock=LoopClock(),
-            listener=steps,
-            pacing=polite.PacingPolicy(min_delay=0.0),
-        ) as gate,
+        scripted_gate(transport, listener=steps, pacing=polite.PacingPolicy(min_delay=0.0)) as gate,
         polite.open_frontier(gate, max_robots_tries=tries) as frontier,
     ):
         await frontier.put_many([f"{SITE}/{number}" for number in range(MANY)])

@@ -12,7 +12,8 @@ import polite
 from polite.robots.fetching.exchange import Ask, Reply
 from polite.schedulers import Fifo, Priority
 from polite.stores.memory import MemoryStore
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import ScriptedTransport
+from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -47,9 +48,7 @@ async def opened(
 ) -> AsyncIterator[tuple[polite.Gate, polite.Frontier]]:
     policy = polite.RobotsPolicy(**{"max_memory": MIB, **(robots or {})})
     async with (
-        polite.open_gate(
-            "TestBot/1.0", transports={"https": web}, clock=LoopClock(), robots=policy, store=store
-        ) as gate,
+        scripted_gate(web, robots=policy, store=store) as gate,
         polite.open_frontier(gate, **options) as frontier,
     ):
         yield gate, frontier

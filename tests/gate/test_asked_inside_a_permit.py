@@ -1,15 +1,13 @@
 """`check`, `explain` and `permit` inside a permit's block: a task never waits for a turn that it holds itself."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
 import polite
 from polite.robots.fetching.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
+from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -19,17 +17,9 @@ EXPIRING = Reply(200, b"User-agent: *\nDisallow: /private\n", cache_control="no-
 WHOLE_CRAWL = polite.PacingPolicy(scopes=polite.Scopes(crawl=polite.ScopeLimit(1.0)))
 
 
-@asynccontextmanager
-async def opened(answers: Mapping[str, Reply], **options: Any) -> AsyncIterator[polite.Gate]:
-    transport = ScriptedTransport(answers)
-    transports = {"https": transport, "http": transport}
-    async with polite.open_gate("TestBot/1.0", transports=transports, clock=LoopClock(), **options) as gate:
-        yield gate
-
-
 @pytest.mark.parametrize(("path", "allowed"), [("/other", True), ("/private/1", False)])
 async def test_rules_that_expire_inside_a_block_still_answer_there(path: str, allowed: bool) -> None:
-    async with opened({"https://h0.test/robots.txt": EXPIRING}) as gate:
+    async with scripted_gate({"https://h0.test/robots.txt": EXPIRING}) as gate:
         async with asyncio.timeout(PATIENCE_S), gate.permit("https://h0.test/page"):
             await asyncio.sleep(400)
             decision = await gate.check(f"https://h0.test{path}")
@@ -41,7 +31,7 @@ async def test_rules_that_expire_inside_a_block_still_answer_there(path: str, al
 async def test_when_the_block_is_left_expired_rules_are_fetched_again() -> None:
     transport = ScriptedTransport({"https://h0.test/robots.txt": EXPIRING})
     clock = LoopClock()
-    async with polite.open_gate("TestBot/1.0", transports={"https": transport}, clock=clock) as gate:
+    async with scripted_gate(transport, clock=clock) as gate:
         async with asyncio.timeout(PATIENCE_S), gate.permit("https://h0.test/page"):
             await asyncio.sleep(400)
             await gate.check("https://h0.test/other")
@@ -55,7 +45,7 @@ async def test_when_the_block_is_left_expired_rules_are_fetched_again() -> None:
 
 @pytest.mark.parametrize("question", ["check", "explain"])
 async def test_an_unknown_origin_whose_robots_txt_needs_the_turn_held_is_misuse(question: str) -> None:
-    async with opened({}, pacing=WHOLE_CRAWL) as gate, asyncio.timeout(PATIENCE_S):
+    async with scripted_gate({}, pacing=WHOLE_CRAWL) as gate, asyncio.timeout(PATIENCE_S):
         async with gate.permit("https://h0.test/page"):
             with pytest.raises(
                 polite.PermitMisused, match=r"h1\.test.*inside the permit for https://h0\.test/page"
@@ -67,7 +57,7 @@ async def test_an_unknown_origin_whose_robots_txt_needs_the_turn_held_is_misuse(
 @pytest.mark.parametrize("question", ["check", "explain", "permit"])
 async def test_a_robots_txt_that_redirects_to_the_origin_held_is_not_waited_for(question: str) -> None:
     redirect = Reply(301, location="https://h0.test/robots.txt")
-    async with opened({"http://h0.test/robots.txt": redirect}) as gate, asyncio.timeout(PATIENCE_S):
+    async with scripted_gate({"http://h0.test/robots.txt": redirect}) as gate, asyncio.timeout(PATIENCE_S):
         async with gate.permit("https://h0.test/page"):
             with pytest.raises(polite.PermitMisused, match=r"http://h0\.test/link.*https://h0\.test/page"):
                 if question == "permit":
@@ -78,7 +68,7 @@ async def test_a_robots_txt_that_redirects_to_the_origin_held_is_not_waited_for(
 
 
 async def test_others_who_wait_for_the_same_robots_txt_go_on_waiting() -> None:
-    async with opened({}, pacing=WHOLE_CRAWL) as gate, asyncio.timeout(PATIENCE_S):
+    async with scripted_gate({}, pacing=WHOLE_CRAWL) as gate, asyncio.timeout(PATIENCE_S):
         async with gate.permit("https://h0.test/page"):
             other = asyncio.ensure_future(gate.check("https://h1.test/page"))
             await asyncio.sleep(10)
@@ -93,7 +83,7 @@ async def test_a_turn_that_another_task_holds_is_waited_for_inside_a_block() -> 
         async with gate.permit("https://h1.test/page"):
             await asyncio.sleep(500)
 
-    async with opened({"https://h1.test/robots.txt": EXPIRING}) as gate, asyncio.timeout(PATIENCE_S):
+    async with scripted_gate({"https://h1.test/robots.txt": EXPIRING}) as gate, asyncio.timeout(PATIENCE_S):
         other = asyncio.ensure_future(elsewhere())
         await asyncio.sleep(400)
         async with gate.permit("https://h0.test/page"):
@@ -105,7 +95,7 @@ async def test_a_turn_that_another_task_holds_is_waited_for_inside_a_block() -> 
 async def test_a_free_slot_of_a_scope_is_taken_inside_a_block() -> None:
     pacing = polite.PacingPolicy(scopes=polite.Scopes(crawl=polite.ScopeLimit(1.0, concurrency=2)))
     async with (
-        opened({}, pacing=pacing) as gate,
+        scripted_gate({}, pacing=pacing) as gate,
         asyncio.timeout(PATIENCE_S),
         gate.permit("https://h0.test/page"),
     ):

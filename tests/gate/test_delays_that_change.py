@@ -10,7 +10,8 @@ import pytest
 
 import polite
 from polite.robots.fetching.exchange import Reply
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import LoopClock
+from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -38,13 +39,8 @@ async def grants(
 
 
 def opened(robots: bytes, **pacing: Any) -> Any:
-    transport = ScriptedTransport({f"{SITE}/robots.txt": Reply(200, robots)})
-    return polite.open_gate(
-        "TestBot/1.0",
-        transports={"https": transport},
-        clock=LoopClock(),
-        pacing=polite.PacingPolicy(concurrency=20, **pacing),
-    )
+    script = {f"{SITE}/robots.txt": Reply(200, robots)}
+    return scripted_gate(script, pacing=polite.PacingPolicy(concurrency=20, **pacing))
 
 
 async def test_permits_that_wait_keep_the_crawl_delay_that_a_new_policy_allows() -> None:

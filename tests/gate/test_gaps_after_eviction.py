@@ -11,8 +11,9 @@ import pytest
 import polite
 from polite.robots.fetching.exchange import Ask, Reply
 from polite.robots.policy import RobotsPolicy
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import ScriptedTransport
 from tests.frontier.durable.slow_commits import OverlappingLoop
+from tests.support import scripted_gate
 
 SITE, AWAY, OTHER = "https://site.test", "https://away.test", "https://other.test"
 SLOW = b"User-agent: *\nCrawl-delay: 30\nDisallow: /private\n"
@@ -47,12 +48,8 @@ class Hits(ScriptedTransport):
 @asynccontextmanager
 async def opened(script: dict[str, Any], **pacing: Any) -> AsyncIterator[tuple[polite.Gate, Hits]]:
     transport = Hits(script)
-    async with polite.open_gate(
-        "TestBot/1.0",
-        transports={"https": transport},
-        clock=LoopClock(),
-        robots=RobotsPolicy(max_origins=1),
-        pacing=polite.PacingPolicy(**pacing),
+    async with scripted_gate(
+        transport, robots=RobotsPolicy(max_origins=1), pacing=polite.PacingPolicy(**pacing)
     ) as gate:
         yield gate, transport
 

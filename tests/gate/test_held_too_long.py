@@ -12,7 +12,8 @@ import pytest
 import polite
 from polite.events import Event, Reclaimed
 from polite.robots.fetching.exchange import Ask, Failed, Reply
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import ScriptedTransport
+from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -37,23 +38,14 @@ class Server(ScriptedTransport):
         return Reply(self.status, self.body, cache_control=self.cache_control)
 
 
-def now() -> float:
-    return asyncio.get_running_loop().time()
-
-
 @asynccontextmanager
 async def opened(
     server: Server | None = None, robots: polite.RobotsPolicy | None = None, **options: Any
 ) -> AsyncIterator[tuple[polite.Gate, polite.Frontier, list[Event]]]:
     events: list[Event] = []
     async with (
-        polite.open_gate(
-            "TestBot/1.0",
-            transports={"https": server or Server()},
-            clock=LoopClock(),
-            listener=events.append,
-            robots=robots,
-            pacing=polite.PacingPolicy(**options),
+        scripted_gate(
+            server or Server(), listener=events.append, robots=robots, pacing=polite.PacingPolicy(**options)
         ) as gate,
         polite.open_frontier(gate) as frontier,
     ):

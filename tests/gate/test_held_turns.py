@@ -10,6 +10,7 @@ from polite.events import Event, Reclaimed
 from polite.ports import Timer
 from polite.robots.fetching.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
+from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -47,12 +48,8 @@ async def test_a_listener_that_changes_the_limit_while_a_turn_is_taken_back_leav
 
     clock = CountingClock()
     transport = ScriptedTransport({f"https://host{n}.test/robots.txt": Reply(404) for n in range(20)})
-    async with polite.open_gate(
-        "TestBot/1.0",
-        transports={"https": transport},
-        clock=clock,
-        listener=listener,
-        pacing=polite.PacingPolicy(max_hold=10.0),
+    async with scripted_gate(
+        transport, clock=clock, listener=listener, pacing=polite.PacingPolicy(max_hold=10.0)
     ) as gate:
         holders = [asyncio.create_task(held(number)) for number in range(20)]
         await asyncio.sleep(17.5)

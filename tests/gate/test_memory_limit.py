@@ -3,8 +3,8 @@
 import asyncio
 import gc
 import tracemalloc
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -19,7 +19,8 @@ from polite.robots.fetching.snapshot import renewed
 from polite.robots.reason import Reason
 from polite.robots.rules import RuleSet
 from polite.stores.memory import MemoryStore
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import ScriptedTransport
+from tests.support import OpenedGate, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -36,18 +37,10 @@ def serving(*numbers: int, answer: Reply = HOSTILE) -> ScriptedTransport:
     return ScriptedTransport({f"https://host{number}.test/robots.txt": answer for number in numbers})
 
 
-@asynccontextmanager
-async def opened(
-    transport: ScriptedTransport, store: MemoryStore | None = None, **robots: Any
-) -> AsyncIterator[polite.Gate]:
-    async with polite.open_gate(
-        "TestBot/1.0",
-        transports={"https": transport},
-        clock=LoopClock(),
-        store=store,
-        robots=polite.RobotsPolicy(**{"max_memory": 8 * MIB, **robots}),
-    ) as gate:
-        yield gate
+def opened(transport: ScriptedTransport, store: MemoryStore | None = None, **robots: Any) -> OpenedGate:
+    return scripted_gate(
+        transport, store=store, robots=polite.RobotsPolicy(**{"max_memory": 8 * MIB, **robots})
+    )
 
 
 async def test_rules_beyond_the_limit_go_and_the_least_recently_used_go_first() -> None:

@@ -3,8 +3,6 @@
 import asyncio
 import gc
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -12,18 +10,15 @@ import pytest
 import polite
 from polite.gate.permit import Permit
 from polite.robots.fetching.exchange import Reply
-from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
+from polite.testing import VirtualTimeLoop
+from tests.support import OpenedGate, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
 
-@asynccontextmanager
-async def opened(**options: Any) -> AsyncIterator[polite.Gate]:
-    transport = ScriptedTransport({"https://h0.test/robots.txt": Reply(404)})
-    async with polite.open_gate(
-        "TestBot/1.0", transports={"https": transport}, clock=LoopClock(), **options
-    ) as gate:
-        yield gate
+def opened(**options: Any) -> OpenedGate:
+    script = {"https://h0.test/robots.txt": Reply(404)}
+    return scripted_gate(script, **options)
 
 
 def host(number: int) -> str:

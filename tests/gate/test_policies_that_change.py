@@ -1,8 +1,6 @@
 """A policy that is replaced while requests wait, or are under way: no delay is lost by it; in virtual time."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -14,7 +12,7 @@ from polite.events import BackedOff, Event
 from polite.pacing.outcome import Outcome
 from polite.pacing.pause import Pause, ThrottleContext
 from polite.robots.fetching.exchange import Reply
-from polite.testing import LoopClock, ScriptedTransport
+from tests.support import OpenedGate, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -22,17 +20,9 @@ SITE = "https://site.test"
 PAGE = f"{SITE}/page"
 
 
-def now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-@asynccontextmanager
-async def opened(robots: bytes = b"User-agent: *\n", **options: Any) -> AsyncIterator[polite.Gate]:
-    transport = ScriptedTransport({f"{SITE}/robots.txt": Reply(200, robots)})
-    async with polite.open_gate(
-        "TestBot/1.0", transports={"https": transport}, clock=LoopClock(), **options
-    ) as gate:
-        yield gate
+def opened(robots: bytes = b"User-agent: *\n", **options: Any) -> OpenedGate:
+    script = {f"{SITE}/robots.txt": Reply(200, robots)}
+    return scripted_gate(script, **options)
 
 
 async def grants_of_a_frontier(gate: polite.Gate, *, workers: int = 5) -> list[float]:

@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -14,7 +12,8 @@ from polite.events import Event, RobotsFetched
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.reason import Reason
 from polite.stores.memory import MemoryStore
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import ScriptedTransport
+from tests.support import OpenedGate, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -41,24 +40,16 @@ class SlowTransport(ScriptedTransport):
         return await super().get(ask)
 
 
-@asynccontextmanager
-async def opened(
+def opened(
     transport: ScriptedTransport, store: Any = None, listener: Any = None, **robots: Any
-) -> AsyncIterator[polite.Gate]:
-    async with polite.open_gate(
-        "TestBot/1.0",
-        transports={"https": transport},
-        clock=LoopClock(),
+) -> OpenedGate:
+    return scripted_gate(
+        transport,
         robots=polite.RobotsPolicy(**robots),
         pacing=polite.PacingPolicy(min_delay=0.5),
         store=store,
         listener=listener,
-    ) as gate:
-        yield gate
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
+    )
 
 
 async def sleep_until(time: float) -> None:

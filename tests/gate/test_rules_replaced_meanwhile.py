@@ -1,8 +1,7 @@
 """A thread takes its time over a long URL, and the rules it decides by are replaced, forgotten or too old when it is done."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from itertools import product
 from typing import Any
 
@@ -10,7 +9,8 @@ import pytest
 
 import polite
 from polite.robots.fetching.exchange import Ask, Reply
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import ScriptedTransport
+from tests.support import OpenedGate, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -35,12 +35,8 @@ class Site(ScriptedTransport):
         return Reply(200, f"User-agent: *\n{self.rules}".encode(), cache_control=f"max-age={self.max_age}")
 
 
-@asynccontextmanager
-async def opened(site: Site, **robots: Any) -> AsyncIterator[polite.Gate]:
-    async with polite.open_gate(
-        "TestBot/1.0", transports={"https": site}, clock=LoopClock(), robots=polite.RobotsPolicy(**robots)
-    ) as gate:
-        yield gate
+def opened(site: Site, **robots: Any) -> OpenedGate:
+    return scripted_gate(site, robots=polite.RobotsPolicy(**robots))
 
 
 @pytest.fixture

@@ -2,10 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -13,6 +11,7 @@ import polite
 from polite.pacing.scopes import ScopeLimit, Scopes
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
+from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -39,17 +38,6 @@ class Server(ScriptedTransport):
     @property
     def hits(self) -> list[float]:
         return sorted(self.robots + self.pages)
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-@asynccontextmanager
-async def opened(server: Server, **options: Any) -> AsyncIterator[polite.Gate]:
-    options.setdefault("clock", LoopClock())
-    async with polite.open_gate("TestBot/1.0", transports={"https": server}, **options) as gate:
-        yield gate
 
 
 async def visit(gate: polite.Gate, server: Server, url: str = f"{SITE}/page") -> None:
@@ -113,7 +101,7 @@ async def test_k2_rules_that_expire_before_the_turn_comes_are_good_for_that_turn
     reply, options, gap = CASES[case]
     server = Server(reply)
 
-    async with opened(server, **options) as gate:
+    async with scripted_gate(server, **options) as gate:
         await crawl(gate, server, max(2 * DAY, 8 * gap) if gap > 1 else 6 * HOUR)
 
     assert len(server.pages) >= 3
@@ -126,7 +114,7 @@ async def test_a_frontier_uses_the_turn_that_its_rules_were_fetched_for(case: st
     reply, options, gap = CASES[case]
     server = Server(reply)
 
-    async with opened(server, **options) as gate, polite.open_frontier(gate) as frontier:
+    async with scripted_gate(server, **options) as gate, polite.open_frontier(gate) as frontier:
         await frontier.put_many([f"{SITE}/{number}" for number in range(4)])
         frontier.close()
         async with asyncio.timeout(20 * max(gap, HOUR)):
@@ -143,7 +131,7 @@ async def test_a_frontier_uses_the_turn_that_its_rules_were_fetched_for(case: st
 async def test_questions_that_renew_the_rules_again_and_again_starve_no_permit() -> None:
     server = Server(Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE))
 
-    async with opened(server) as gate:
+    async with scripted_gate(server) as gate:
 
         async def ask_each_second() -> None:
             while True:
@@ -160,7 +148,7 @@ async def test_questions_that_renew_the_rules_again_and_again_starve_no_permit()
 async def test_a_line_of_many_goes_on_and_the_rules_are_renewed_meanwhile() -> None:
     server = Server(Reply(200, b"User-agent: *\nCrawl-delay: 100\n", cache_control=NO_CACHE))
 
-    async with opened(server) as gate:
+    async with scripted_gate(server) as gate:
         await asyncio.gather(*(visit(gate, server, f"{SITE}/{number}") for number in range(30)))
 
     assert len(server.pages) == 30
@@ -173,7 +161,7 @@ async def test_origins_that_wait_long_for_a_scope_that_they_share_all_have_their
     server = Server(Reply(200, b"User-agent: *\n", cache_control=NO_CACHE))
     pacing = polite.PacingPolicy(scopes=Scopes(crawl=ScopeLimit(delay=600)))
 
-    async with opened(server, pacing=pacing) as gate:
+    async with scripted_gate(server, pacing=pacing) as gate:
         async with asyncio.timeout(200 * 600 * 4):
             await asyncio.gather(*(visit(gate, server, f"https://s{n}.test/page") for n in range(200)))
 
@@ -185,7 +173,7 @@ async def test_a_site_open_one_minute_a_day_is_fetched_although_its_rules_are_a_
     body = b"User-agent: *\nVisit-time: 0100-0101\nCrawl-delay: 300\n"
     server = Server(Reply(200, body, cache_control=NO_CACHE))
 
-    async with opened(server, clock=LoopClock(epoch=1_700_006_400.0)) as gate:
+    async with scripted_gate(server, clock=LoopClock(epoch=1_700_006_400.0)) as gate:
         await crawl(gate, server, 10 * DAY)
 
     assert len(server.pages) >= 4
@@ -195,7 +183,7 @@ async def test_while_robots_txt_fails_the_last_copy_is_good_for_the_turn_that_co
     good = Reply(200, b"User-agent: *\nCrawl-delay: 300\n", cache_control=NO_CACHE)
     server = Server(lambda number: good if number == 1 else Reply(503))
 
-    async with opened(server) as gate:
+    async with scripted_gate(server) as gate:
         await crawl(gate, server, 2 * DAY)
 
     assert len(server.pages) >= 100
@@ -207,7 +195,7 @@ async def test_a_back_off_that_came_after_the_rules_has_them_renewed_before_the_
         lambda n: Reply(200, rules if n == 1 else rules + b"Disallow: /\n", cache_control=NO_CACHE)
     )
 
-    async with opened(server) as gate:
+    async with scripted_gate(server) as gate:
         async with gate.permit(f"{SITE}/page") as permit:
             permit.report(status=429, headers={"Retry-After": "3600"})
         with pytest.raises(polite.Disallowed):
@@ -241,9 +229,7 @@ async def test_rules_that_a_refresh_replaced_decide_nothing_although_the_origin_
             return Reply(200, b"User-agent: *\nCrawl-delay: 60\n", cache_control="max-age=10000")
 
     robots = polite.RobotsPolicy(max_origins=1)
-    async with polite.open_gate(
-        "TestBot/1.0", transports={"https": Changing({})}, clock=LoopClock(), robots=robots
-    ) as gate:
+    async with scripted_gate(Changing({}), robots=robots) as gate:
         await gate.check(f"{SITE}/page")
         await asyncio.sleep(9_100)
         tasks = await _wait_with_the_old_copy(gate, 9)

@@ -1,8 +1,7 @@
 """Ready-made scopes as a gate obeys them: domain, address, whole crawl, and all hosts of one customer; in virtual time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +10,8 @@ import pytest
 import polite
 from polite import CustomScope, PacingPolicy, ScopeLimit, Scopes
 from polite.robots.fetching.exchange import Reply
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import ScriptedTransport
+from tests.support import OpenedGate, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -36,21 +36,15 @@ class Names:
         self.closed += 1
 
 
-@asynccontextmanager
-async def opened(
+def opened(
     scopes: Scopes, names: Names | None = None, *, min_delay: float = 1.0, **options: Any
-) -> AsyncIterator[polite.Gate]:
-    pacing = PacingPolicy(scopes=scopes, min_delay=min_delay)
-    options.setdefault("transports", {"https": ScriptedTransport()})
-    async with polite.open_gate(
-        "TestBot/1.0", pacing=pacing, clock=LoopClock(), addresses=names, **options
-    ) as gate:
-        yield gate
+) -> OpenedGate:
+    return scripted_gate(pacing=PacingPolicy(scopes=scopes, min_delay=min_delay), addresses=names, **options)
 
 
 async def visit(gate: polite.Gate, host: str, *, status: int = 200, took: float = 0.0) -> float:
     async with gate.permit(f"https://{host}/") as permit:
-        granted = asyncio.get_running_loop().time()
+        granted = now()
         await asyncio.sleep(took)
         permit.report(status=status)
     return granted
@@ -161,8 +155,7 @@ async def test_an_address_behind_a_proxy_is_nobodys_business() -> None:
 
 async def test_where_nobody_is_named_the_policys_nameservers_are_asked() -> None:
     pacing = PacingPolicy(scopes=Scopes(address=ScopeLimit(delay=2.0)))
-    site = {"https": ScriptedTransport()}
-    async with polite.open_gate("TestBot/1.0", pacing=pacing, transports=site, clock=LoopClock()) as gate:
+    async with scripted_gate(pacing=pacing) as gate:
         assert await visits(gate, "192.0.2.1", "[::ffff:192.0.2.1]") == [2.0]
 
 
@@ -202,8 +195,7 @@ async def test_a_scope_policy_of_ones_own_may_set_limits() -> None:
             return ScopeLimit(delay=5.0) if isinstance(scope, str) else None
 
     pacing = PacingPolicy(scopes=ByRack())
-    site = {"https": ScriptedTransport()}
-    async with polite.open_gate("TestBot/1.0", pacing=pacing, transports=site, clock=LoopClock()) as gate:
+    async with scripted_gate(pacing=pacing) as gate:
         assert await visits(gate, "a.test", "b.test") == [5.0]
 
 

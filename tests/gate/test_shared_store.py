@@ -1,8 +1,7 @@
 """Two gates that share a store: neither overwrites what the other was told, and both keep to a back-off that either met."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from polite.robots.fetching.exchange import Reply
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport
+from tests.support import OpenedGate, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -36,16 +36,8 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Opening:
     return lambda: SqliteStore(tmp_path / "crawl.sqlite", wall=lambda: LoopClock().wall())
 
 
-@asynccontextmanager
-async def gate(transport: ScriptedTransport, store: RobotsStore, **robots: Any) -> AsyncIterator[polite.Gate]:
-    async with polite.open_gate(
-        "TestBot/1.0",
-        transports={"https": transport},
-        clock=LoopClock(),
-        robots=polite.RobotsPolicy(**robots),
-        store=store,
-    ) as opened:
-        yield opened
+def gate(transport: ScriptedTransport, store: RobotsStore, **robots: Any) -> OpenedGate:
+    return scripted_gate(transport, robots=polite.RobotsPolicy(**robots), store=store)
 
 
 def answering(*answers: Reply) -> ScriptedTransport:

@@ -1,8 +1,6 @@
 """Turns at origins as a gate gives them: hours, circuits, latency, policies that change; in virtual time."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +12,7 @@ from polite.pacing.outcome import Outcome
 from polite.pacing.pause import Pause, ThrottleContext
 from polite.robots.fetching.exchange import Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
+from tests.support import OpenedGate, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -25,22 +24,12 @@ HOUR = 3_600.0
 OFFICE = b"User-agent: *\nVisit-time: 0600-0845\n"
 
 
-@asynccontextmanager
-async def opened(
-    transport: ScriptedTransport | None = None, *, hour: float = 0.0, **options: Any
-) -> AsyncIterator[polite.Gate]:
-    spoken = {"https": transport or ScriptedTransport()}
-    options.setdefault("clock", LoopClock(epoch=MIDNIGHT + hour * HOUR))
-    async with polite.open_gate("TestBot/1.0", transports=spoken, **options) as gate:
-        yield gate
+def opened(transport: ScriptedTransport | None = None, *, hour: float = 0.0, **options: Any) -> OpenedGate:
+    return scripted_gate(transport, **{"clock": LoopClock(epoch=MIDNIGHT + hour * HOUR), **options})
 
 
 def serving(robots: bytes) -> ScriptedTransport:
     return ScriptedTransport({ROBOTS: Reply(200, robots)})
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 async def visit(gate: polite.Gate, url: str = PAGE, *, status: int | None = 200, took: float = 0.0) -> float:

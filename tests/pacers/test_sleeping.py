@@ -10,6 +10,7 @@ import pytest
 import polite
 from polite.robots.fetching.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
+from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -48,9 +49,7 @@ async def crawling(
             asked[host].append(clock.monotonic())
             permit.report(status=200)
 
-    async with polite.open_gate(
-        "TestBot/1.0", pacing=pacing, transports={"https": site}, clock=clock
-    ) as gate:
+    async with scripted_gate(site, pacing=pacing, clock=clock) as gate:
         tasks = [asyncio.create_task(visit(gate, host, page)) for host in hosts for page in range(100)]
         yield asked
         for task in tasks:

@@ -1,8 +1,6 @@
 """A wall clock that is set, forward or back, by an hour or a month: no burst, no lost back-off, no month that did not pass."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from polite.robots.fetching.exchange import Reply
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport
+from tests.support import OpenedGate, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -40,26 +39,12 @@ class Server(ScriptedTransport):
         return await super().get(ask)
 
 
-def now() -> float:
-    return asyncio.get_running_loop().time()
-
-
 def step(clock: LoopClock, seconds: float) -> None:
     clock.set_wall(clock.wall() + seconds)
 
 
-@asynccontextmanager
-async def opened(
-    server: Server, clock: LoopClock, store: Any = None, **robots: Any
-) -> AsyncIterator[polite.Gate]:
-    async with polite.open_gate(
-        "TestBot/1.0",
-        transports={"https": server},
-        clock=clock,
-        robots=polite.RobotsPolicy(**robots),
-        store=store,
-    ) as gate:
-        yield gate
+def opened(server: Server, clock: LoopClock, store: Any = None, **robots: Any) -> OpenedGate:
+    return scripted_gate(server, clock=clock, robots=polite.RobotsPolicy(**robots), store=store)
 
 
 async def visit(gate: polite.Gate, server: Server, status: int = 200, **headers: str) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 import polite
 from polite.robots.fetching.exchange import Reply
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import ScriptedTransport
+from tests.support import scripted_gate
 
 pytestmark = [
     pytest.mark.skipif(sys.version_info < (3, 12), reason="no eager tasks"),
@@ -48,9 +49,7 @@ async def test_a_store_that_raises_at_once_is_asked_once(complaints) -> None:
     store = BrokenStore()
     async with (
         asyncio.timeout(60.0),
-        polite.open_gate(
-            "TestBot/1.0", transports={"http": ScriptedTransport({})}, store=store, clock=LoopClock()
-        ) as gate,
+        scripted_gate({}, store=store) as gate,
     ):
         with pytest.raises(polite.StoreFailed):
             await gate.check("http://a.test/")
@@ -95,9 +94,7 @@ async def test_a_listener_may_start_tasks_that_use_gate_and_frontier_within_thei
     store = tmp_path / "queue.sqlite" if in_file else None
     async with (
         asyncio.timeout(1e6),
-        polite.open_gate(
-            "TestBot/1.0", transports={"http": site}, clock=LoopClock(), listener=listen
-        ) as gate,
+        scripted_gate(site, listener=listen) as gate,
         polite.open_frontier(gate, store=store) as frontier,
     ):
         workers = [asyncio.create_task(work()) for _ in range(rng.randrange(1, 5))]

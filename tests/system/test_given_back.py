@@ -1,8 +1,7 @@
 """Whatever a user's own part raises, a cancellation too: the turn is given back, and the next request has it; in virtual time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from polite.events import BackedOff, CircuitOpened, Event, Granted, PermitDelaye
 from polite.pacing.pause import Pause
 from polite.pacing.scopes import ScopeLimit, Scopes
 from polite.robots.fetching.exchange import Reply
-from polite.testing import LoopClock, ScriptedTransport
+from tests.support import OpenedGate, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -21,12 +20,9 @@ PAGE = f"{SITE}/page"
 ERRORS = [asyncio.CancelledError, ZeroDivisionError]
 
 
-@asynccontextmanager
-async def opened(**options: Any) -> AsyncIterator[polite.Gate]:
-    transport = ScriptedTransport({f"{SITE}/robots.txt": Reply(200, b"User-agent: *\nDisallow: /no\n")})
-    options.setdefault("clock", LoopClock())
-    async with polite.open_gate("TestBot/1.0", transports={"https": transport}, **options) as gate:
-        yield gate
+def opened(**options: Any) -> OpenedGate:
+    script = {f"{SITE}/robots.txt": Reply(200, b"User-agent: *\nDisallow: /no\n")}
+    return scripted_gate(script, **options)
 
 
 async def visit(gate: polite.Gate, url: str = PAGE, status: int = 200) -> None:

@@ -1,8 +1,7 @@
 """Thirty-one days without robots.txt, hour by hour, in every dialect: what may be fetched, and how often the site is asked."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from polite.robots.fetching.exchange import Ask, Reply
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock
+from tests.support import OpenedGate, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -48,20 +48,8 @@ class Server:
         pass
 
 
-def now() -> float:
-    return asyncio.get_running_loop().time()
-
-
-@asynccontextmanager
-async def opened(server: Server, store: RobotsStore | None, **robots: Any) -> AsyncIterator[polite.Gate]:
-    async with polite.open_gate(
-        "TestBot/1.0",
-        transports={"https": server},
-        clock=LoopClock(),
-        robots=polite.RobotsPolicy(**robots),
-        store=store,
-    ) as gate:
-        yield gate
+def opened(server: Server, store: RobotsStore | None, **robots: Any) -> OpenedGate:
+    return scripted_gate(server, robots=polite.RobotsPolicy(**robots), store=store)
 
 
 async def walk(

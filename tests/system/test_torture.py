@@ -7,7 +7,8 @@ import pytest
 
 import polite
 from polite.robots.fetching.exchange import Ask, Failed, Reply
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import ScriptedTransport
+from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -61,7 +62,7 @@ async def expect_a_healthy_gate(gate: polite.Gate) -> None:
 async def test_cancelling_everyone_after_any_number_of_steps_leaves_a_healthy_gate(steps: int) -> None:
     transport = SteppingTransport()
 
-    async with polite.open_gate("TestBot/1.0", transports={"https": transport}, clock=LoopClock()) as gate:
+    async with scripted_gate(transport) as gate:
         tasks = [asyncio.create_task(visit(gate, url)) for url in (ALLOWED, DENIED) * 3]
         for _ in range(steps):
             await asyncio.sleep(0)
@@ -75,9 +76,7 @@ async def test_cancelling_everyone_after_any_number_of_steps_leaves_a_healthy_ga
 @pytest.mark.parametrize("steps", range(0, 40, 3))
 @pytest.mark.parametrize("victim", range(3))
 async def test_cancelling_one_disturbs_nobody_else(steps: int, victim: int) -> None:
-    async with polite.open_gate(
-        "TestBot/1.0", transports={"https": SteppingTransport()}, clock=LoopClock()
-    ) as gate:
+    async with scripted_gate(SteppingTransport()) as gate:
         tasks = [asyncio.create_task(visit(gate, ALLOWED)) for _ in range(3)]
         for _ in range(steps):
             await asyncio.sleep(0)
@@ -97,7 +96,7 @@ async def test_a_transport_that_fails_at_any_step_denies_and_is_asked_again(
 ) -> None:
     transport = SteppingTransport(fail_at, failure)
 
-    async with polite.open_gate("TestBot/1.0", transports={"https": transport}, clock=LoopClock()) as gate:
+    async with scripted_gate(transport) as gate:
         tasks = [asyncio.create_task(visit(gate, url)) for url in (ALLOWED, DENIED)]
         results = await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -107,9 +106,7 @@ async def test_a_transport_that_fails_at_any_step_denies_and_is_asked_again(
 
 @pytest.mark.parametrize("steps", range(0, 40, 2))
 async def test_closing_at_any_step_leaves_nobody_waiting(steps: int) -> None:
-    async with polite.open_gate(
-        "TestBot/1.0", transports={"https": SteppingTransport()}, clock=LoopClock()
-    ) as gate:
+    async with scripted_gate(SteppingTransport()) as gate:
         tasks = [asyncio.create_task(visit(gate, url)) for url in (ALLOWED, DENIED) * 3]
         for _ in range(steps):
             await asyncio.sleep(0)
@@ -135,9 +132,7 @@ class FailingStore:
 
 
 async def test_a_store_that_fails_allows_nothing() -> None:
-    async with polite.open_gate(
-        "TestBot/1.0", transports={"https": SteppingTransport()}, clock=LoopClock(), store=FailingStore()
-    ) as gate:
+    async with scripted_gate(SteppingTransport(), store=FailingStore()) as gate:
         with pytest.raises(OSError, match="on fire"):
             await gate.check(ALLOWED)
 
@@ -148,7 +143,7 @@ async def test_turns_that_cannot_be_closed_leave_no_fetch_behind(monkeypatch: py
 
     transport = ScriptedTransport()
     transport.hold()
-    async with polite.open_gate("TestBot/1.0", transports={"https": transport}, clock=LoopClock()) as gate:
+    async with scripted_gate(transport) as gate:
         asking = asyncio.create_task(gate.check(ALLOWED))
         await asyncio.sleep(1)
         with monkeypatch.context() as patch:
@@ -166,8 +161,6 @@ async def test_a_store_that_cancels_itself_is_an_error_and_cancels_nobody() -> N
         async def load(self, origin: polite.Origin) -> None:
             raise asyncio.CancelledError
 
-    async with polite.open_gate(
-        "TestBot/1.0", transports={"https": SteppingTransport()}, clock=LoopClock(), store=CancelledStore()
-    ) as gate:
+    async with scripted_gate(SteppingTransport(), store=CancelledStore()) as gate:
         with pytest.raises(RuntimeError, match="cancelled itself"):
             await gate.check(ALLOWED)

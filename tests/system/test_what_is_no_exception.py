@@ -10,7 +10,8 @@ import pytest
 import polite
 from polite.robots.fetching.exchange import Ask, Reply
 from polite.stores.memory import MemoryStore
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import ScriptedTransport
+from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -44,9 +45,7 @@ class BrokenStore(MemoryStore):
 @asynccontextmanager
 async def opened(first: int = 1000, **options: Any) -> AsyncIterator[tuple[polite.Gate, Broken]]:
     site = Broken(first, Abort("transport"))
-    async with polite.open_gate(
-        "TestBot/1.0", transports={"https": site}, clock=LoopClock(), **options
-    ) as gate:
+    async with scripted_gate(site, **options) as gate:
         yield gate, site
 
 

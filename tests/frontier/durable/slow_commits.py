@@ -17,6 +17,7 @@ from polite.frontier.frontier import Frontier
 from polite.robots.fetching.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
+from tests.support import scripted_gate
 
 # A crawl of these sizes that takes longer (virtual seconds) stands still.
 STILL_S = 500_000.0
@@ -142,9 +143,8 @@ class Crawl:
         for run in range(self.plan.runs):
             transport = ScriptedTransport(self.plan.script)
             async with (
-                polite.open_gate(
-                    "TestBot/1.0",
-                    transports={"https": transport},
+                scripted_gate(
+                    transport,
                     clock=self.clock,
                     pacing=polite.PacingPolicy(min_delay=self.plan.min_delay),
                     robots=polite.RobotsPolicy(retry_min=30.0, retry_max=600.0),

@@ -18,7 +18,7 @@ from polite.events import SetAside
 from polite.frontier.durable.batch import Batch, Put
 from polite.frontier.sqlite.database import QueueFile
 from polite.frontier.sqlite.schema import ASIDE, HERE, OUT, VERSION
-from polite.testing import LoopClock, ScriptedTransport
+from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -31,10 +31,7 @@ def frontier(gate: polite.Gate, path: Path) -> Any:
 
 def gate(**options: Any) -> Any:
     pacing = polite.PacingPolicy(min_delay=0.0)
-    transport = ScriptedTransport()
-    return polite.open_gate(
-        "TestBot/1.0", transports={"https": transport}, clock=LoopClock(), pacing=pacing, **options
-    )
+    return scripted_gate(pacing=pacing, **options)
 
 
 async def written(path: Path) -> None:

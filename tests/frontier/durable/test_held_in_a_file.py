@@ -7,7 +7,8 @@ import pytest
 
 import polite
 from polite.robots.fetching.exchange import Ask, Failed, Reply
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import ScriptedTransport
+from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -25,7 +26,7 @@ class Changing(ScriptedTransport):
 
 async def test_a_late_permit_that_is_refused_ends_its_task_in_the_file(tmp_path: Path) -> None:
     queue = tmp_path / "queue.sqlite"
-    async with polite.open_gate("TestBot/1.0", transports={"https": Changing({})}, clock=LoopClock()) as gate:
+    async with scripted_gate(Changing({})) as gate:
         async with polite.open_frontier(gate, store=queue) as frontier:
             await frontier.put_many(PAGES)
             permit = await anext(frontier)

@@ -17,6 +17,7 @@ from polite.origin import Target
 from polite.robots.fetching.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.frontier.durable.slow_commits import OverlappingLoop
+from tests.support import scripted_gate
 
 DAY = 86_400.0
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
@@ -54,12 +55,8 @@ class Crawl:
 
     async def __aenter__(self) -> Self:
         self.began = self.clock.monotonic()
-        self._gate = polite.open_gate(
-            "TestBot/1.0",
-            transports={"https": self.transport},
-            clock=self.clock,
-            pacing=self._pacing,
-            listener=self.events.append,
+        self._gate = scripted_gate(
+            self.transport, clock=self.clock, pacing=self._pacing, listener=self.events.append
         )
         gate = self.gate = await self._gate.__aenter__()
         if self._path is None:

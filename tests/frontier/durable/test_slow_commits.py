@@ -11,8 +11,9 @@ import pytest
 import polite
 from polite import schedulers
 from polite.robots.fetching.exchange import Reply
-from polite.testing import LoopClock, ScriptedTransport
+from polite.testing import LoopClock
 from tests.frontier.durable.slow_commits import OverlappingLoop, crawl
+from tests.support import scripted_gate
 
 A, B, C = "https://a.test", "https://b.test", "https://c.test"
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
@@ -33,11 +34,8 @@ def opened(
     class Both:
         async def __aenter__(self) -> Any:
             script = {f"{site}/robots.txt": robots for site in (A, B, C)}
-            self.gate = polite.open_gate(
-                "TestBot/1.0",
-                transports={"https": ScriptedTransport(script)},
-                clock=clock or LoopClock(),
-                pacing=polite.PacingPolicy(min_delay=min_delay),
+            self.gate = scripted_gate(
+                script, clock=clock or LoopClock(), pacing=polite.PacingPolicy(min_delay=min_delay)
             )
             self.frontier = polite.open_frontier(await self.gate.__aenter__(), store=path, **options)
             return await self.frontier.__aenter__()
