@@ -95,6 +95,6 @@ def _check(answer: Reply | Failed, commands: list[bytes], replies: bytes, sent: 
     expect(len(answer.body) <= limit and sent.startswith(answer.body), "not what was sent", answer, sent)
     if answer.status == 200 and answer.end is BodyEnd.COMPLETE:
         expect(answer.body == sent, "whole, though it is not", answer, sent)
-        expect(b"226" in replies or b"250" in replies, "whole, though nobody said so", replies)
+        expect(b"226" in replies or b"250" in replies, "complete, without a reply that says so", replies)
     if answer.status == 404:
-        expect(re.search(rb"55[013]", replies), "no file, though nobody said so", replies)
+        expect(re.search(rb"55[013]", replies), "no file, without a reply that says so", replies)

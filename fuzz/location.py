@@ -5,7 +5,7 @@ import re
 from fuzz.deadline import expect, in_time
 from polite.errors import InvalidURL
 from polite.origin import Origin, Target
-from polite.robots.fetching.exchange import SPOKEN, Exchange, Reply
+from polite.robots.fetching.exchange import DEFAULT_SCHEMES, Exchange, Reply
 from polite.robots.fetching.result import Unavailable, Unreachable
 from polite.robots.policy import FetchPolicy
 
@@ -54,7 +54,7 @@ def _check(step: Exchange, fetching: FetchPolicy) -> None:
     target = step.ask.target
     expect(_SENDABLE.fullmatch(target.url) and "#" not in target.url, "no URL to be sent", target.url)
     expect("@" not in target.url.split("/")[2], "credentials are sent", target.url)
-    expect(target.origin.scheme in SPOKEN, "a scheme that nobody speaks", target.url)
+    expect(target.origin.scheme in DEFAULT_SCHEMES, "a scheme without a transport", target.url)
     expect(Target.of(target.url) == target, "not canonical", target.url, Target.of(target.url))
     first = step.visited[0]
     secure = first.startswith("https:") and not fetching.allow_downgrade

@@ -92,13 +92,13 @@ class Decision(_Fields):
         return self.allowed
 
     def __eq__(self, other: object) -> bool:
-        return _said(self) == _said(other) if isinstance(other, Decision) else NotImplemented
+        return _compared(self) == _compared(other) if isinstance(other, Decision) else NotImplemented
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __hash__(self) -> int:
-        return hash(_said(self))
+        return hash(_compared(self))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
@@ -140,4 +140,4 @@ class Decision(_Fields):
         return f"<Decision {redact_url(self.path)}: {self}>"
 
 
-_said = itemgetter(0, 1, 2, 3)
+_compared = itemgetter(0, 1, 2, 3)

@@ -114,27 +114,27 @@ class Dialect:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(field.default, bool) and not isinstance(value, bool):
-                raise self._odd(field.name, "must be True or False")
-        if not _counts(self.max_bytes):
-            raise self._odd("max_bytes", "must be an integer of octets >= 1")
-        if self.max_line_bytes is not None and not _counts(self.max_line_bytes):
-            raise self._odd("max_line_bytes", "must be an integer of octets >= 1, or None")
+                raise self._invalid(field.name, "must be True or False")
+        if not _is_positive(self.max_bytes):
+            raise self._invalid("max_bytes", "must be an integer of octets >= 1")
+        if self.max_line_bytes is not None and not _is_positive(self.max_line_bytes):
+            raise self._invalid("max_line_bytes", "must be an integer of octets >= 1, or None")
         conflict: object = self.wildcard_conflict
         if not isinstance(conflict, WildcardConflict):
-            raise self._odd("wildcard_conflict", "must be a WildcardConflict")
+            raise self._invalid("wildcard_conflict", "must be a WildcardConflict")
         if not all(map(_is_misspelling, self.misspellings)):
-            raise self._odd(
+            raise self._invalid(
                 "misspellings", f"must be pairs of lower-case texts (as written, one of {sorted(_FIELDS)})"
             )
 
-    def _odd(self, name: str, needed: str) -> InvalidOption:
+    def _invalid(self, name: str, needed: str) -> InvalidOption:
         return InvalidOption(f"Dialect: {name} {needed}, got {getattr(self, name)!r}")
 
 
 _FIELDS = {"user-agent", "allow", "disallow", "sitemap", "crawl-delay", "request-rate", "visit-time", "host"}
 
 
-def _counts(value: object) -> bool:
+def _is_positive(value: object) -> bool:
     return type(value) is int and value >= 1
 
 

@@ -68,7 +68,7 @@ def _read(sections: Sections, bound: Sequence[range]) -> Iterator[Group]:
 
 
 def bind(sections: Sections, agent: UserAgent, dialect: Dialect) -> RuleSet:
-    """Return the rules for the agent's most specific name; else those of `*`; else none (A1, A4)."""
+    """Return the rules for the agent's most specific name, or those of `*`, or none (A1, A4)."""
     name, bound = select_groups(sections, agent, dialect)
     rules = rules_of(sections, bound, name, dialect)
     return rules.prepare() if len(rules) > _MANY_RULES else rules

@@ -105,7 +105,7 @@ _SWITCHES = {
     "nositelinkssearchbox": "sitelinks_searchbox",
 }
 _LIMITS = ("unavailable_after", "max_snippet", "max_image_preview", "max_video_preview")
-_SAYING_NOTHING = {"all", "index", "follow", "archive", "snippet", "translate", "imageindex", ""}
+_NO_EFFECT = {"all", "index", "follow", "archive", "snippet", "translate", "imageindex", ""}
 _VALUED = {"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}
 
 
@@ -133,12 +133,12 @@ def indexing(
     """
     names = {"*", "robots", *(() if agent == "*" else UserAgent.of(agent).tokens)}
     pairs = headers.items() if isinstance(headers, Mapping) else headers
-    said = chain(
+    directives = chain(
         (each for name, value in pairs if name.lower() == _HEADER for each in _scoped(value)),
         ((name, each) for name, content in _metas(html) if name in names for each in _directives(content)),
     )
     merged, unknown = Indexing(), dict[str, None]()
-    for addressee, directive in islice(said, _MOST_DIRECTIVES):
+    for addressee, directive in islice(directives, _MOST_DIRECTIVES):
         if addressee in names:
             read = _read(directive)
             # Collected apart: joining a thousand tuples one by one is quadratic.
@@ -219,7 +219,7 @@ def _read_plain(name: str, directive: str) -> Indexing:
         change[_SWITCHES[name]] = False
     elif name == "indexifembedded":
         change["index_if_embedded"] = True
-    elif name not in _SAYING_NOTHING:
+    elif name not in _NO_EFFECT:
         change["unknown"] = (directive,)
     return Indexing(**change)
 

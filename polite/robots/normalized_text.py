@@ -25,33 +25,35 @@ def to_text(body: bytes, dialect: Dialect, group_starts: Collection[int]) -> str
         dialect: how it is read.
         group_starts: the numbers of the lines that begin a group.
     """
-    said = _said(body, dialect)
-    tidy = _text(said, dialect, group_starts, tidy=True)
+    effective = _effective_lines(body, dialect)
+    tidy = _text(effective, dialect, group_starts, tidy=True)
     if len(octets(tidy)) < dialect.max_bytes:
         return tidy
-    return _text(said, dialect, group_starts, tidy=False)
+    return _text(effective, dialect, group_starts, tidy=False)
 
 
-def _said(body: bytes, dialect: Dialect) -> list[Line]:
-    said = [line for line in lines(body, dialect) if line.field is not Field.NONE]
-    if said and said[-1].field is not Field.DISALLOW and readable_body(body, dialect).cut:
+def _effective_lines(body: bytes, dialect: Dialect) -> list[Line]:
+    effective = [line for line in lines(body, dialect) if line.field is not Field.NONE]
+    if effective and effective[-1].field is not Field.DISALLOW and readable_body(body, dialect).cut:
         # The limit may have cut the last line short, so the parser drops it.
         number = len(rows(body, dialect))
-        said = [line for line in said if line.number < number]
-    return said
+        effective = [line for line in effective if line.number < number]
+    return effective
 
 
-def _text(said: list[Line], dialect: Dialect, group_starts: Collection[int], *, tidy: bool) -> str:
-    texts = list(_rows(said, dialect, group_starts, tidy=tidy))
+def _text(effective: list[Line], dialect: Dialect, group_starts: Collection[int], *, tidy: bool) -> str:
+    texts = list(_rows(effective, dialect, group_starts, tidy=tidy))
     if texts and looks_marked(octets("\n".join(texts)), dialect):
         # A first line that begins like a byte order mark would lose it. In the file, other text was before it.
         texts.insert(0, "")
     return "\n".join(texts) + "\n" * (tidy and bool(texts))
 
 
-def _rows(said: list[Line], dialect: Dialect, group_starts: Collection[int], *, tidy: bool) -> Iterator[str]:
+def _rows(
+    effective: list[Line], dialect: Dialect, group_starts: Collection[int], *, tidy: bool
+) -> Iterator[str]:
     before = None
-    for line in said:
+    for line in effective:
         if before is not None and line.number in group_starts:
             # Needed if only a blank line separates groups; otherwise it is for readability.
             needed = dialect.blank_line_separates and before not in _RULES

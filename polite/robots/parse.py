@@ -24,7 +24,7 @@ _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 PARSE_SIZE_FOR_THREAD = 24_576
 
 # Agents whose rules are cached per file: a crawler has one, a tester a few.
-_MOST_BOUND = 32
+_MAX_AGENTS = 32
 
 
 class Robots:
@@ -44,12 +44,12 @@ class Robots:
     """
 
     __slots__ = (
+        "_agent_signals",
         "_body",
         "_bound",
         "_extensions",
         "_groups",
         "_licenses",
-        "_said",
         "_signals",
         "_site",
         "dialect",
@@ -64,7 +64,7 @@ class Robots:
         self._extensions: dict[str, tuple[tuple[int, str], ...]] | None = None
         self._signals: SiteSignals | None = None
         self._licenses: tuple[str, ...] | None = None
-        self._said: dict[UserAgent, tuple[SignalSet, tuple[str, ...]]] = {}
+        self._agent_signals: dict[UserAgent, tuple[SignalSet, tuple[str, ...]]] = {}
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -76,12 +76,12 @@ class Robots:
     @property
     def sitemaps(self) -> tuple[str, ...]:
         """The absolute URLs of the Sitemap lines, as written (S1)."""
-        return self._said_of_site()[0]
+        return self._site_values()[0]
 
     @property
     def host(self) -> str | None:
         """The value of the first Host line, or None."""
-        return self._said_of_site()[1]
+        return self._site_values()[1]
 
     @property
     def extensions(self) -> Mapping[str, tuple[tuple[int, str], ...]]:
@@ -145,7 +145,7 @@ class Robots:
         If its group has none, or the file has no group for it, the lines above the first group apply (RSL 1.0, 4.4.2 and
         4.4.3). Raises InvalidUserAgent.
         """
-        return self._said_to(agent)[1]
+        return self._signals_of(agent)[1]
 
     @property
     def clean_params(self) -> tuple[CleanParam, ...]:
@@ -154,7 +154,7 @@ class Robots:
 
     def signals_for(self, agent: str | UserAgent) -> SignalSet:
         """Return the Content-Signal and Content-Usage lines for an agent. Raises InvalidUserAgent."""
-        return self._said_to(agent)[0]
+        return self._signals_of(agent)[0]
 
     def signals(self, agent: str | UserAgent, url: str) -> Signals:
         """Return the signals for a URL, or a path as `decide` takes it.
@@ -163,25 +163,25 @@ class Robots:
         """
         return self.signals_for(agent).at(_path(url))
 
-    def _said_to(self, agent: str | UserAgent) -> tuple[SignalSet, tuple[str, ...]]:
+    def _signals_of(self, agent: str | UserAgent) -> tuple[SignalSet, tuple[str, ...]]:
         """Return the signals and the licences for an agent. They are cached as the rules are."""
         agent = UserAgent.of(agent)
-        said = self._said.get(agent)
-        if said is None:
+        found = self._agent_signals.get(agent)
+        if found is None:
             locator = GroupLocator(self._sections(), agent, self.dialect)
-            said = (
+            found = (
                 self._site_signals.of_groups(locator, self.dialect),
                 self._site_signals.licenses_of(locator),
             )
-            if len(self._said) >= _MOST_BOUND:
-                self._said.clear()
-            self._said[agent] = said
-        return said
+            if len(self._agent_signals) >= _MAX_AGENTS:
+                self._agent_signals.clear()
+            self._agent_signals[agent] = found
+        return found
 
     def _bind(self, key: str | UserAgent) -> RuleSet:
-        """Bind an agent. Cache the rules under its header, too: a str is looked up faster."""
+        """Bind an agent. Cache the rules under `key`, too: a str is looked up faster."""
         agent = UserAgent.of(key)
-        if len(self._bound) >= _MOST_BOUND:
+        if len(self._bound) >= _MAX_AGENTS:
             self._bound.clear()
         rules = self._bound.get(agent)
         if rules is None:
@@ -194,7 +194,7 @@ class Robots:
     def _sections(self) -> Sections:
         return Sections(text(self._body, self.dialect), self.dialect)
 
-    def _said_of_site(self) -> tuple[tuple[str, ...], str | None]:
+    def _site_values(self) -> tuple[tuple[str, ...], str | None]:
         if self._site is None:
             self._site = _site_lines(text(self._body, self.dialect), self.dialect)
         return self._site

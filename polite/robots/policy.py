@@ -144,10 +144,10 @@ def _networks(option: str, values: Sequence[str]) -> tuple[Network, ...]:
 def _http_url(option: str, url: str) -> None:
     """Raise InvalidOption if this is no URL of an HTTP server. The message shows no credentials."""
     try:
-        spoken = Origin.of(url).scheme in {"http", "https"}
+        is_http = Origin.of(url).scheme in {"http", "https"}
     except (InvalidURL, TypeError) as error:
         raise InvalidOption(f"{option}: {error}") from error
-    if not spoken:
+    if not is_http:
         raise InvalidOption(
             f"{option}={redact_url(url)!r}: a URL that starts with http:// or https:// is needed"
         )

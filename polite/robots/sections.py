@@ -10,7 +10,7 @@ from polite.robots.lines import WHITE, Field, Fields, fields_of
 _RULES = frozenset({Field.ALLOW, Field.DISALLOW})
 _PACES = frozenset({Field.CRAWL_DELAY, Field.REQUEST_RATE, Field.VISIT_TIME})
 # Fields that belong to no group and end none (G6). A line without a field has no effect.
-_APART = frozenset({Field.SITEMAP, Field.HOST, Field.NONE, Field.USER_AGENT})
+_UNGROUPED = frozenset({Field.SITEMAP, Field.HOST, Field.NONE, Field.USER_AGENT})
 
 
 # Octets that one call splits into rows. Other threads, such as an event loop's, wait for that call.
@@ -132,7 +132,7 @@ class Sections:
 
     def _parts(self, row: str) -> bool:
         field, _ = self._fields.read(row)
-        return field in _RULES or (self._dialect.any_field_ends_agents and field not in _APART)
+        return field in _RULES or (self._dialect.any_field_ends_agents and field not in _UNGROUPED)
 
     def _blank_before(self, stop: int) -> bool:
         """Return whether the last line before this position that is no comment is blank."""

@@ -30,13 +30,13 @@ class Packed:
     dialect: Dialect
 
 
-def pack(body: bytes, spoken: Dialect) -> bytes:
+def pack(body: bytes, read_in: Dialect) -> bytes:
     """Return the compact form.
 
     It is a mark, a CRC-32 of the rest, the dialect's name with its length, and the body (zlib). A dialect of your own
     is stored as an empty name, and must be given to `unpack`.
     """
-    name = _name(spoken).encode()
+    name = _name(read_in).encode()
     rest = bytes([len(name)]) + name + zlib.compress(body)
     return _MARK + zlib.crc32(rest).to_bytes(_CHECKSUM, "big") + rest
 
@@ -56,13 +56,13 @@ def unpack(packed: bytes, own: Dialect | None = None) -> Packed:
             f"the compact form of a robots.txt was cut short or changed ({len(packed)} octets)"
         )
     named, packed_body = rest[1 : 1 + rest[0]], rest[1 + rest[0] :]
-    spoken = own or _named(named)
-    return Packed(_inflated(packed_body, spoken.max_bytes), spoken)
+    read_in = own or _named(named)
+    return Packed(_inflated(packed_body, read_in.max_bytes), read_in)
 
 
-def _name(spoken: Dialect) -> str:
+def _name(read_in: Dialect) -> str:
     try:
-        return spoken.name if dialect(spoken.name) == spoken else ""
+        return read_in.name if dialect(read_in.name) == read_in else ""
     except InvalidOption:
         return ""
 

@@ -1,4 +1,4 @@
-"""Structured fields: the items, lists and dictionaries of RFC 9651, parsed strictly and in linear time."""
+"""Structured fields (RFC 9651): items, lists and dictionaries, parsed in linear time."""
 
 import re
 from binascii import Error as Base64Error

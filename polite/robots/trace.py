@@ -15,10 +15,10 @@ from polite.robots.rereading import Rereading
 
 _NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
 # Fields without effect on a verdict about a path: the name, the fetch, and what is only called undefined.
-_ELSEWHERE = {"name", "denied_statuses", "forgives_unreachable", "wildcard_conflict"}
+_IRRELEVANT = {"name", "denied_statuses", "forgives_unreachable", "wildcard_conflict"}
 
 # Matches that the text lists.
-_MOST_TOLD = 20
+_MAX_MATCHES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +106,11 @@ class DecisionTrace:
 
     def _lines(self) -> list[str]:
         lines = [str(self.decision), f"group: {self._group()}"]
-        for match in self.matches[:_MOST_TOLD]:
+        for match in self.matches[:_MAX_MATCHES]:
             role = "decides" if match == self.winner else "overruled"
             lines.append(f"{role}: {match.rule}, column {match.column}, {match.octets} octets")
-        if len(self.matches) > _MOST_TOLD:
-            lines.append(f"overruled: {len(self.matches) - _MOST_TOLD} more")
+        if len(self.matches) > _MAX_MATCHES:
+            lines.append(f"overruled: {len(self.matches) - _MAX_MATCHES} more")
         if self.conflict is not None:
             lines.append(f"undefined: the document gives no order between it and {self.conflict}")
         return [*lines, *(f"dialect: {each}" for each in self.sensitive_to)]
@@ -171,15 +171,15 @@ def _matches(body: bytes, matching: Sequence[Rule], dialect: Dialect) -> tuple[M
     return tuple(found)
 
 
-def _sensitive_to(dialect: Dialect, turns: Callable[[Dialect], bool]) -> tuple[Sensitivity, ...]:
+def _sensitive_to(dialect: Dialect, reverses: Callable[[Dialect], bool]) -> tuple[Sensitivity, ...]:
     """Try each field alone, with each value of the named dialects."""
     found: list[Sensitivity] = []
-    for field in (field.name for field in fields(Dialect) if field.name not in _ELSEWHERE):
+    for field in (field.name for field in fields(Dialect) if field.name not in _IRRELEVANT):
         values: dict[Any, list[str]] = {}
         for other in _NAMED:
             values.setdefault(getattr(other, field), []).append(other.name)
         values.pop(getattr(dialect, field), None)
         for value, names in values.items():
-            if turns(replace(dialect, **{field: value})):
+            if reverses(replace(dialect, **{field: value})):
                 found.append(Sensitivity(field, value, tuple(names)))
     return tuple(found)

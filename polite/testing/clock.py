@@ -34,7 +34,7 @@ class ManualClock:
         return self._monotonic
 
     def wall(self) -> float:
-        """Unix time in seconds."""
+        """Return Unix time in seconds."""
         return self._wall
 
     def call_at(self, when: float, callback: Callable[[], None]) -> _Timer:

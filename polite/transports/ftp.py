@@ -25,7 +25,7 @@ _EPSV_WITH_ADDRESS = re.compile(rb"\(\|[12]?\|[^|)]{1,50}\|[0-9]{1,5}\|\)")
 _UNSENDABLE = re.compile(rb"[\x00-\x1f\x7f\xff]")
 _NO_FILE = frozenset({550, 551, 553})
 _NO_LOGIN = frozenset({332, 530, 532})
-_NOT_SPOKEN = frozenset({500, 501, 502, 504, 522})
+_UNSUPPORTED = frozenset({500, 501, 502, 504, 522})
 
 
 class _Refused(Exception):
@@ -153,7 +153,7 @@ def _data_port(reply: FtpReply) -> int:
 
     An address in the reply is an error: data come from the peer of the control connection only.
     """
-    if reply.code in _NOT_SPOKEN:
+    if reply.code in _UNSUPPORTED:
         raise _Refused(Reason.FTP_NO_PASSIVE, str(reply), reply.code)
     if reply.code in {227, 228} or _EPSV_WITH_ADDRESS.search(reply.text):
         raise _Refused(

@@ -55,7 +55,7 @@ class Inflater:
             return
         self._started = True
         if self._looks_for_gzip:
-            chunk = self._begun(chunk)
+            chunk = self._detect_gzip(chunk)
         if self._member is None:
             self._keep(chunk)
         else:
@@ -75,7 +75,7 @@ class Inflater:
             return BodyEnd.CORRUPT
         return BodyEnd.CUT_SHORT if cut_short or inside_member or inside_magic else BodyEnd.COMPLETE
 
-    def _begun(self, chunk: bytes) -> bytes:
+    def _detect_gzip(self, chunk: bytes) -> bytes:
         start = self._split_magic + chunk
         self._split_magic = start if start == _MAGIC[:1] else b""
         if self._split_magic:

@@ -13,7 +13,8 @@ from polite.robots.reason import Reason
 
 # c-ares tries each nameserver this often, and waits twice as long the second time, so the first try has a third of the time.
 _TRIES = 2
-# Seconds for one name. Less than the timeout of the whole fetch, so the failure has the right reason.
+# Seconds for one name: a slower nameserver is no use to a crawl. Also less than the timeout of the whole fetch, so the failure has
+# the right reason.
 _LONGEST_S = 9.0
 _SHARE_OF_DEADLINE = 0.6
 # Concurrent queries. Nameservers drop queries beyond that.

@@ -46,7 +46,7 @@ REASONS = {
     "a name ends before other text": lambda text: AGENT.sub(
         lambda line: f"{line[1]}{line[2]}" if line[2] else line[0], text
     ),
-    # Row A5: a star is no part of a name, and `*foo*` names nobody, as at Google (the lint says so: D9). Protego drops the stars.
+    # Row A5: a star is no part of a name, and `*foo*` names no crawler, as at Google (D9 of the lint). Protego drops the stars.
     "a star is no part of a name": lambda text: AGENT.sub(
         lambda line: (
             f"{line[1]}nobody" if line[3][:1] == "*" and line[3][1:].strip() and not line[2] else line[0]

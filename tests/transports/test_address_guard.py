@@ -1,4 +1,4 @@
-"""Which addresses are dialled, and which never are."""
+"""Which addresses are permitted, and which are always blocked."""
 
 import socket
 from ipaddress import ip_address

@@ -1,4 +1,4 @@
-"""The guard for the crawler's own sessions: what it dials, which proxy it uses, and what it leaves to aiohttp."""
+"""The guard for the crawler's own sessions: where it connects, which proxy it uses, and what it leaves to aiohttp."""
 
 import asyncio
 import subprocess

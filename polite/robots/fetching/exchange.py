@@ -12,7 +12,7 @@ from polite.robots.policy import BODY_LIMIT, FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 
 # The schemes with a transport, unless the user registers more (L7, L8, L9).
-SPOKEN = frozenset({"http", "https", "ftp"})
+DEFAULT_SCHEMES = frozenset({"http", "https", "ftp"})
 # Redirect targets that are no server: local files, scripts, and schemes of browsers.
 _UNSAFE = re.compile(r"[\x00-\x20]*(?:file|javascript|data|blob|about|view-source):", re.IGNORECASE)
 _SURROGATE = re.compile("[\udc80-\udcff]")
@@ -126,7 +126,7 @@ class Exchange:
         robots: RobotsPolicy | None = None,
         fetching: FetchPolicy | None = None,
         *,
-        schemes: frozenset[str] = SPOKEN,
+        schemes: frozenset[str] = DEFAULT_SCHEMES,
     ) -> "Exchange | Unreachable":
         """Return the first state of a fetch (L1), or the end if the scheme has no transport."""
         if origin.scheme not in schemes:
@@ -148,7 +148,7 @@ class Exchange:
         A response that the RFC does not foresee is unreachable.
         """
         if isinstance(answer, Failed):
-            return self._no_answer(answer.reason, answer.status, answer.detail)
+            return self._no_response(answer.reason, answer.status, answer.detail)
         match answer.status // 100:
             case 2:
                 return self._success(answer)
@@ -159,14 +159,14 @@ class Exchange:
             case 5:
                 return self._unreachable(Reason.SERVER_ERROR, answer.status, retry_after_s=retry_after_s)
             case _:
-                return self._no_answer(Reason.ODD_STATUS, answer.status)
+                return self._no_response(Reason.ODD_STATUS, answer.status)
 
     def _success(self, reply: Reply) -> FetchResult:
         """2.3.1.1, H1: parse the body, whatever its media type, if it is complete."""
         if reply.end in _BROKEN:
             return self._unreachable(_BROKEN[reply.end], reply.status)
         if reply.status == 206 and not _is_whole(reply.content_range):
-            return self._no_answer(
+            return self._no_response(
                 Reason.ODD_STATUS, 206, "partial content, though the whole file was requested"
             )
         capped = reply.end is BodyEnd.CAPPED
@@ -185,7 +185,7 @@ class Exchange:
         status = reply.status
         if status == 407:
             # Sent by the proxy, not by the site.
-            return self._no_answer(Reason.PROXY_FAILED, status)
+            return self._no_response(Reason.PROXY_FAILED, status)
         if status in self.robots.retry_once_statuses and not self.retried:
             return replace(self, retried=True)
         if status in self.robots.denied_statuses | self.robots.dialect.denied_statuses:
@@ -198,17 +198,17 @@ class Exchange:
         The rules apply to the origin of the first request.
         """
         if not reply.location:
-            return self._dead_end(Reason.REDIRECT_WITHOUT_TARGET, reply.status)
+            return self._bad_redirect(Reason.REDIRECT_WITHOUT_TARGET, reply.status)
         location = as_sent(reply.location)
         if _UNSAFE.match(location.replace("\t", "")):
             return self._unreachable(Reason.REDIRECT_UNSAFE, reply.status, detail=redact_url(location))
         try:
             target = self.ask.target.join(location)
         except InvalidURL as error:
-            return self._dead_end(Reason.REDIRECT_INVALID, reply.status, str(error))
+            return self._bad_redirect(Reason.REDIRECT_INVALID, reply.status, str(error))
         scheme = target.origin.scheme
         if scheme not in self.schemes:
-            return self._dead_end(Reason.REDIRECT_SCHEME, reply.status, f"no transport for {scheme}:")
+            return self._bad_redirect(Reason.REDIRECT_SCHEME, reply.status, f"no transport for {scheme}:")
         downgrade = self.ask.target.origin.scheme == "https" and scheme in _OPEN_SCHEMES
         if downgrade and not self.fetching.allow_downgrade:
             return self._unreachable(Reason.REDIRECT_DOWNGRADE, reply.status, detail=target.url)
@@ -224,7 +224,7 @@ class Exchange:
             downgraded=self.downgraded or downgrade,
         )
 
-    def _dead_end(self, reason: Reason, status: int, detail: str = "") -> FetchResult:
+    def _bad_redirect(self, reason: Reason, status: int, detail: str = "") -> FetchResult:
         """End at a redirect without a valid target. The RFC is silent.
 
         It counts as a broken response, or as a 404 if the policy says so.
@@ -233,7 +233,7 @@ class Exchange:
             return self._unreachable(reason, status, detail=detail)
         return self._unavailable(reason, status)
 
-    def _no_answer(self, reason: Reason, status: int | None, detail: str = "") -> FetchResult:
+    def _no_response(self, reason: Reason, status: int | None, detail: str = "") -> FetchResult:
         """End with a response that says nothing about the file.
 
         It is unreachable, unless the policy allows its status.

@@ -44,7 +44,7 @@ class MissingProbe:
         if not policy.infer_missing or not isinstance(access, Unreachable) or access.hops:
             # A site that redirects robots.txt has one.
             return access
-        if access.reason is not Reason.SERVER_ERROR or _passing(access.status, access.retry_after_s):
+        if access.reason is not Reason.SERVER_ERROR or _is_temporary(access.status, access.retry_after_s):
             return access
         return cls(access, Ask(Target(origin, f"/{missing}"), _OCTETS))
 
@@ -54,20 +54,20 @@ class MissingProbe:
         """Return the state after a response, or the result. Redirects are not followed."""
         status = answer.status if isinstance(answer, Reply) else None
         if self.probes == 0:
-            if status is not None and status // 100 == 5 and not _passing(status, retry_after_s):
+            if status is not None and status // 100 == 5 and not _is_temporary(status, retry_after_s):
                 return replace(self, ask=Ask(Target(self.ask.target.origin, "/"), _OCTETS), probes=1)
-            return self._stands("a page that cannot exist", answer)
+            return self._keep_failure("a page that cannot exist", answer)
         if status is not None and status // 100 == 2:
             failed = self.failed
             return Unavailable(Reason.INFERRED_MISSING, failed.url, failed.status, probes=2)
-        return self._stands("the front page", answer)
+        return self._keep_failure("the front page", answer)
 
-    def _stands(self, page: str, answer: Reply | Failed) -> Unreachable:
+    def _keep_failure(self, page: str, answer: Reply | Failed) -> Unreachable:
         came = f"status {answer.status}" if isinstance(answer, Reply) else answer.reason.value
         detail = f"not inferred to be missing: the result of {page} is: {came}"
         return replace(self.failed, detail=detail, probes=self.probes + 1)
 
 
-def _passing(status: int | None, retry_after_s: float | None) -> bool:
+def _is_temporary(status: int | None, retry_after_s: float | None) -> bool:
     """Return whether the response announces its end: a 503 (H5) or a Retry-After."""
     return status == 503 or retry_after_s is not None

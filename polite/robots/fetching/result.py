@@ -91,7 +91,10 @@ FetchResult = Found | Unavailable | Unreachable
 
 
 def length(*answers: FetchResult | None) -> int:
-    """How many octets or characters the answers hold together: their files, and URLs, which a redirect may make long."""
+    """Return the octets or characters of these results: their files, and URLs.
+
+    A redirect may make a URL long.
+    """
     long: dict[int, bytes | str] = {}
     for answer in answers:
         if answer is not None:

@@ -6,5 +6,5 @@ of crawlers), then each group (`shadowed_rules`: rules that never decide). `find
 come from the Rambler document; D1 to D11 are mistakes in real files.
 
 A path that stands for all paths of a rule shows whether the rule is shadowed: the rule set decides about that path.
-Every check has a limit, so a hostile file costs no more than an honest one of its size.
+Every check has a limit, so a hostile file does not take long.
 """

@@ -81,7 +81,7 @@ def test_many_stars_cost_no_more_than_their_number(stars: int, end: str):
     for _ in range(10):
         pattern.matches(path)
 
-    # A matcher that goes back needs longer than the universe for this; the bound leaves room for a slow machine.
+    # A matcher that goes back needs longer than the universe for this; the bound allows for a slow machine.
     assert time.process_time() - started < 5.0
 
 

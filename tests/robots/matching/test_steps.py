@@ -165,7 +165,7 @@ STEPS = Steps()
 
 
 @lru_cache(maxsize=100_000)
-def standing(piece: str, path: str) -> int:
+def occurrences(piece: str, path: str) -> int:
     """How often a piece stands in a path, overlapping."""
     return sum(1 for _ in re.finditer(f"(?={re.escape(piece)})", path))
 
@@ -182,7 +182,7 @@ class CountedPath(str):
         STEPS.taken += 4 * octets
         if simple and len(piece) > 4:
             # What starts with the same four octets may be compared to its end; all else ends there.
-            STEPS.taken += min(octets, standing(piece[:4], str(self))) * len(piece)
+            STEPS.taken += min(octets, occurrences(piece[:4], str(self))) * len(piece)
         return found
 
     def __contains__(self, piece) -> bool:
@@ -224,7 +224,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Steps]:
     monkeypatch.setattr(shift_and, "_where", lambda *given: CountedWords(where(*given)))
     STEPS.taken = 0
     yield STEPS
-    standing.cache_clear()
+    occurrences.cache_clear()
 
 
 def nested(size: int, tail: Callable[[int], str], at_each: int = 24) -> str:
