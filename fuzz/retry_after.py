@@ -3,7 +3,7 @@
 import math
 
 from fuzz.deadline import expect, in_time
-from polite.pacing.outcome import Outcome
+from polite.pacing.outcome import Outcome, ThrottleContext
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.retry_after import retry_after_s
 from polite.pacing.throttle import DelayThrottle
@@ -35,7 +35,7 @@ def one_input(data: bytes) -> None:
     with in_time(data):
         wait_s = retry_after_s(value, now)
         later_s = retry_after_s(value, now + 1.0)
-        pause = THROTTLE.pause(Outcome(429, wait_s), crawl_delay=None, strikes=data[0])
+        pause = THROTTLE.rest(Outcome(429, wait_s), ThrottleContext(None, data[0], now))
     expect(wait_s is None or 0 <= wait_s < math.inf, "no number of seconds", wait_s)
     expect(POLICY.min_delay <= pause.seconds <= MOST_S, "a pause beyond its limits", pause)
     if wait_s is None:

@@ -1,6 +1,6 @@
 """polite: may I fetch this URL, and now? robots.txt and pacing for asyncio crawlers."""
 
-from polite import schedulers
+from polite import schedulers, throttles
 from polite.compose import open_frontier, open_gate
 from polite.errors import (
     GateClosed,
@@ -101,4 +101,5 @@ __all__ = [
     "parse",
     "redact_url",
     "schedulers",
+    "throttles",
 ]

@@ -20,14 +20,13 @@ from polite.gate.services import Services
 from polite.gate.turns import Turns
 from polite.origin import Origin
 from polite.pacers.local import LocalPacer
-from polite.pacing.effective_policy import Rulings
+from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
 from polite.ports import (
     AddressSource,
     BackOffStore,
     Clock,
-    InformedThrottle,
     Listener,
     RobotsStore,
     SavedBackOff,
@@ -74,7 +73,7 @@ async def open_gate(
     pacing: PacingPolicy | None = None,
     fetching: FetchPolicy | None = None,
     store: RobotsStore | str | os.PathLike[str] | None = None,
-    throttle: Throttle | InformedThrottle | None = None,
+    throttle: Throttle | None = None,
     listener: Listener | None = None,
     clock: Clock | None = None,
     transports: Mapping[str, Transport] | None = None,
@@ -97,13 +96,13 @@ async def open_gate(
     spoken = _transports(agent, fetching, transports or {})
     tell = _told(listener)
     book = _address_book(pacing, fetching, clock, addresses)
-    rulings = Rulings(pacing, throttle, scopes=_scopes(pacing, book))
-    concurrency, delay = rulings.limits
+    policies = EffectivePolicies(pacing, throttle, scopes=_scopes(pacing, book))
+    concurrency, delay = policies.limits
     pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
     store = await _kept(store, clock)
     turns = Turns(
         pacer,
-        rulings,
+        policies,
         clock,
         tell,
         keep_rest=_keep_rest(store, clock),

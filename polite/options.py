@@ -1,12 +1,60 @@
-"""Options that are numbers, and what is no number is refused by name."""
+"""Checks of options. Each message names the option, what it must be, and the value: "MemoryStore: max_origins must be ..."."""
 
+import math
 import sys
 
 from polite.errors import InvalidOption
 
+_FINITE = sys.float_info.max
 
-def checked(name: str, value: float) -> float:
-    """A finite number of at least zero. Raises InvalidOption."""
-    if type(value) not in (int, float) or not 0 <= value <= sys.float_info.max:
-        raise InvalidOption(f"{name}={value!r}: a finite number of 0 or more is needed")
-    return float(value)
+
+def integer(option: str, value: object, *, least: int, most: int | None = None) -> int:
+    """Return the value if it is an integer within the limits.
+
+    >>> integer("MemoryStore: max_origins", 0, least=1)
+    Traceback (most recent call last):
+    ...
+    polite.errors.InvalidOption: MemoryStore: max_origins must be an integer >= 1, got 0
+
+    Raises:
+        InvalidOption: It is not. A bool is no integer here.
+    """
+    if type(value) is not int or value < least or (most is not None and value > most):
+        limits = f">= {least}" if most is None else f"from {least} to {most}"
+        raise InvalidOption(f"{option} must be an integer {limits}, got {value!r}")
+    return value
+
+
+def number(option: str, value: object, *, least: float = 0.0, most: float = _FINITE) -> float:
+    """Return the value as a float if it is a number within the limits.
+
+    Without `most`, it must be finite. With `most=math.inf`, infinity is a value too.
+
+    >>> number("PacingPolicy: min_delay", 2)
+    2.0
+
+    Raises:
+        InvalidOption: It is not. A bool is no number here.
+    """
+    if (
+        (type(value) is int or type(value) is float)
+        and least <= value <= most
+        and (value <= _FINITE or value == math.inf)
+    ):
+        return float(value)
+    if most < _FINITE:
+        needed = f"a number from {least:g} to {most:g}"
+    else:
+        needed = f"a {'finite ' if most == _FINITE else ''}number >= {least:g}"
+    raise InvalidOption(f"{option} must be {needed}, got {value!r}")
+
+
+def boolean(option: str, value: object) -> bool:
+    """Return the value if it is True or False: a configuration's "no" would count as true.
+
+    Raises:
+        InvalidOption: It is not.
+    """
+    if type(value) is not bool:
+        raise InvalidOption(f"{option} must be True or False, got {value!r}")
+    return value

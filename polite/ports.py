@@ -1,4 +1,4 @@
-"""The seams: what the gate needs of the world outside, each as a Protocol of a few methods."""
+"""The ports: what the gate and the frontier need from outside, each a Protocol of a few methods. Implement one to replace it."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,148 +6,177 @@ from typing import Protocol, runtime_checkable
 
 from polite.events import Event
 from polite.origin import Origin
-from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Pause, ThrottleContext
-from polite.pacing.scope_table import Concurrency, Provisional, Rest
-from polite.pacing.turnstile import Outlook, Turn
+from polite.pacing.scope_table import Concurrency, Delay, Provisional
+from polite.pacing.throttle import Throttle
+from polite.pacing.turn import Outlook, Turn
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.fetching.snapshot import Snapshot
 from polite.task import Task
 
+__all__ = [
+    "AddressSource",
+    "BackOffStore",
+    "CallbackPacer",
+    "Clock",
+    "Listener",
+    "Pacer",
+    "RobotsStore",
+    "SavedBackOff",
+    "Scheduler",
+    "Throttle",
+    "Timer",
+    "Transport",
+    "TurnRequest",
+]
+
 
 class Timer(Protocol):
-    """A callback that was asked for; `cancel` may be called at any time, and more than once."""
+    """A scheduled callback. `asyncio.TimerHandle` is one."""
 
-    def cancel(self) -> None: ...
+    def cancel(self) -> None:
+        """Do not call back. May be called at any time, and more than once."""
+        ...
 
 
 class Clock(Protocol):
-    """Two clocks that never meet: monotonic seconds for spacing, wall seconds (Unix time) for stored expiry."""
+    """Two clocks that are never mixed: monotonic seconds for spacing, wall seconds (Unix time) for stored expiry.
 
-    def monotonic(self) -> float: ...
+    >>> from polite.clock import SystemClock
+    >>> clock: Clock = SystemClock()
+    """
 
-    def wall(self) -> float: ...
+    def monotonic(self) -> float:
+        """Return seconds since any fixed moment. They never decrease."""
+        ...
+
+    def wall(self) -> float:
+        """Return Unix time."""
+        ...
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        """Call back once at monotonic time `when`, never before it by more than the loop's resolution."""
+        """Call back once at monotonic time `when`, early by the loop's resolution at most."""
         ...
 
 
 class Transport(Protocol):
-    """How one scheme is spoken. Registered by scheme, so that a user can add one (L9)."""
+    """Fetches robots.txt by one URL scheme: `open_gate(transports={"gopher": GopherTransport()})` (L9)."""
 
     async def get(self, ask: Ask) -> Reply | Failed:
-        """One unconditional request, no redirect followed; the body is read only for 2xx, up to `ask.max_bytes`.
+        """Send one unconditional request without following redirects.
 
-        Returns a Reply, or Failed with the reason. Anything it raises (but for a cancellation) counts as unreachable.
+        The body is read only for 2xx, up to `ask.max_bytes`. Any exception but a cancellation counts as unreachable.
+
+        Returns:
+            A Reply, or Failed with the reason.
         """
         ...
 
     async def close(self) -> None:
-        """Give everything back. May be called twice."""
+        """Release all resources. May be called twice."""
         ...
 
 
 @runtime_checkable
 class RobotsStore(Protocol):
-    """Where what is known of each origin's robots.txt is kept between questions, and perhaps between runs.
+    """Keeps each origin's robots.txt result, perhaps between runs: `open_gate(store=store)`.
 
     Several gates, of one process or of many, may use one store.
     """
 
-    async def load(self, origin: Origin) -> Snapshot | None: ...
+    async def load(self, origin: Origin) -> Snapshot | None:
+        """Return the origin's snapshot, or None."""
+        ...
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
-        """Keep `polite.robots.fetching.snapshot.merged(kept, snapshot)`, in one step with reading `kept`.
+        """Save `polite.robots.fetching.snapshot.merged(kept, snapshot)`, in one step with reading `kept`.
 
-        Another gate may have saved a younger answer since this one began to ask. The later answer counts, but a failure never
-        replaces a good copy: it is kept beside it. A running back-off is never made shorter by another failure.
+        Another gate may have saved a younger result since this one began its fetch. The later result counts, but a failure never
+        replaces a good copy: it is kept beside it. Another failure never shortens a running back-off.
         """
         ...
 
     async def close(self) -> None:
-        """Give everything back. May be called twice."""
+        """Release all resources. May be called twice."""
         ...
 
 
 class AddressSource(Protocol):
-    """Who knows the addresses of hosts, where scopes need them."""
+    """Looks up the addresses of hosts for `Scopes(address=...)`: `open_gate(addresses=source)`."""
 
     async def addresses(self, host: str) -> tuple[Sequence[str], float]:
-        """All addresses of a host, and for how long that is good (seconds). Raises OSError where it has none.
+        """Return all addresses of a host, and the seconds for which they are valid.
 
-        It must come to an end by itself: all requests of the host wait for it.
+        It must end by itself, since all requests of the host wait for it.
+
+        Raises:
+            OSError: The host has no address.
         """
         ...
 
     async def close(self) -> None:
-        """Give everything back. May be called twice."""
+        """Release all resources. May be called twice."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SavedBackOff:
-    """An origin rests from `since` until `until` (wall seconds), because of what `because` says."""
+    """A long back-off of an origin.
+
+    >>> SavedBackOff(since=1_000.0, until=4_600.0, because="status 503, Retry-After 3600 s").left_s(1_600.0)
+    3000.0
+
+    Attributes:
+        since: When it began (wall seconds).
+        until: When it ends (wall seconds).
+        because: The reason.
+    """
 
     since: float
     until: float
     because: str
 
     def left_s(self, now: float) -> float:
-        """Seconds still to rest at wall time `now`; never more than it was, however far back a clock was set."""
+        """Return the seconds left at wall time `now`; never more than its whole length, however far back a clock was set."""
         return max(0.0, min(self.until - now, self.until - self.since))
 
 
 @runtime_checkable
 class BackOffStore(RobotsStore, Protocol):
-    """A RobotsStore that keeps long back-offs too, so that they outlive the process."""
+    """A RobotsStore that also keeps long back-offs, so that they outlive the process."""
 
     def hold(self, origin: Origin, hold: SavedBackOff) -> None:
-        """Keep it, unless one that ends later is kept already. Returns at once, and never raises.
+        """Keep a back-off, unless a kept one ends later. Returns at once and never raises.
 
-        One whose `since` lies ahead was dated by a clock that was ahead: it lasts no longer than `left_s` says.
+        If `since` lies ahead, the back-off was dated by a fast clock: it lasts no longer than `left_s` says.
 
-        It is kept for good when a `save` that was called later, or `close`, returns. A permit may end after its gate: then `hold`
-        is called after `close`, and must not open the store again. The store may forget it, unless `close` is called once more.
+        It is durable once a `save` that was called later, or `close`, returns. A permit may end after its gate: `hold` is then
+        called after `close`, and must not open the store again. The store may forget that back-off, unless `close` is called
+        once more.
         """
         ...
 
     async def held(self, origin: Origin) -> SavedBackOff | None:
-        """The hold kept for the origin, over or not."""
-        ...
-
-
-class Throttle(Protocol):
-    """How long a scope rests after an outcome. Pure: no clock, no I/O."""
-
-    def pause(self, outcome: Outcome, *, crawl_delay: float | None, strikes: int) -> Pause:
-        """`crawl_delay` is what the file asks (seconds); `strikes`, where this is a refusal, counts those before it."""
-        ...
-
-
-class InformedThrottle(Protocol):
-    """A throttle that is told all that is known, in place of `pause`. Pure: no clock, no I/O.
-
-    Where it is used, `outcome.elapsed_s` says how long the answer took, from the grant to the report.
-    """
-
-    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
-        """`given`: what the file asks (Crawl-delay, Request-rates, Visit-time), the strikes, and the wall clock."""
+        """Return the origin's back-off, over or not, or None."""
         ...
 
 
 class Pacer(Protocol):
-    """Gives out turns. A turn is acquired, settled (when its scopes are free again), and released, in that order."""
+    """Grants turns. A turn is acquired, settled (which starts its scopes' delay), and released, in that order."""
 
     async def acquire(
         self, scopes: Sequence[Hashable], *, urgent: bool = False, provisional_s: Provisional | None = None
     ) -> Turn:
-        """Wait until every scope is free, then take them together. Cancelling the wait loses nothing.
+        """Wait until every scope is free, then take them together. If the wait is cancelled, no turn is lost.
 
-        Where several turns of a scope may be open at one time, the narrowest rests for `provisional_s` from the grant; a function
-        is asked for it at the moment of the grant, since the delay may change while the turn waits.
+        Args:
+            scopes: The scopes of the request, narrowest first, at least one.
+            urgent: Whether it goes before requests that are not urgent.
+            provisional_s: If several turns of a scope may be open, the narrowest scope's delay from the grant (seconds). A
+                function is called at the grant, since the delay may change while the turn waits.
 
-        Raises GateClosed when the pacer closes meanwhile, Overloaded when too many wait already.
+        Raises:
+            GateClosed: The pacer is closed, or was closed meanwhile.
+            Overloaded: Too many requests wait already.
         """
         ...
 
@@ -160,76 +189,121 @@ class Pacer(Protocol):
         forgive: bool = True,
         because: str | None = None,
     ) -> None:
-        """Counted from now, the turn's scopes rest for `pause_s`, or each for its own. Only ever lengthens what is already there.
+        """Start the delay of the turn's scopes. May be called again: a delay only ever grows.
 
-        `strike`: it was a refusal, to be counted; without it the count is halved, unless it should not `forgive`. `because`: what
-        set the pause, for `outlook`.
+        Args:
+            turn: A granted turn.
+            pause_s: The delay from now in seconds, for all scopes, or a mapping with the delays of some.
+            strike: Whether the outcome was a refusal, to be counted. Without it the count is halved.
+            forgive: Whether the count is halved.
+            because: The reason, for `outlook`.
         """
         ...
 
     def release(self, turn: Turn) -> None:
-        """The request is over: its place is free. A turn that was never settled must be settled first."""
+        """End the turn: its scopes may open another. A turn that was never settled is settled first."""
         ...
 
     def give_back(self, turn: Turn) -> None:
-        """The turn was not used: nobody was asked, so nobody rests for it."""
+        """Give an unused turn back: no request was sent, so no delay starts."""
         ...
 
     def hold(self, scopes: Sequence[Hashable], pause_s: float, because: str) -> None:
-        """The scopes rest for `pause_s` from now, at least; nothing is ever made sooner."""
+        """Delay the scopes by at least `pause_s` seconds from now. A delay only ever grows."""
         ...
 
-    def limit(self, concurrency: Concurrency, provisional_s: Rest, max_waiting: int) -> None:
-        """From now so many turns of a scope may be open, and a grant lets it rest so long; `relimit` says where that changed."""
+    def limit(self, concurrency: Concurrency, provisional_s: Delay, max_waiting: int) -> None:
+        """Change how many turns of a scope may be open, and the delay of a grant; `relimit` says for which scopes that changed."""
         ...
 
     def relimit(self, scopes: Iterable[Hashable] | None = None) -> None:
-        """The limits of these scopes, or of all, may have changed: they are asked for anew. No rest is shortened.
+        """Look up the limits of these scopes, or of all, again. No delay is shortened.
 
-        Many scopes may be asked about later, each before its next turn is given at the latest.
+        If they are many, this may happen later: for each scope before its next turn is granted.
         """
         ...
 
     def strikes(self, scope: Hashable) -> int:
-        """How many refusals the scope has answered with that are not forgiven yet."""
+        """Return the scope's refusals that are not forgiven yet."""
         ...
 
     def outlook(self, scopes: Sequence[Hashable]) -> Outlook:
-        """When these scopes are free next, and which of them is the last, as far as is known now."""
+        """Return when these scopes are free, as far as is known now, and which becomes free last."""
         ...
 
     async def close(self) -> None:
-        """Everyone who waits gets GateClosed. May be called twice."""
+        """Fail all waiting requests with GateClosed. May be called twice."""
+        ...
+
+
+class TurnRequest(Protocol):
+    """A request for a turn that calls back."""
+
+    def cancel(self) -> object:
+        """Cancel the request, or give its turn back. May be called at any time; does nothing once the callback has run."""
+        ...
+
+
+@runtime_checkable
+class CallbackPacer(Pacer, Protocol):
+    """A Pacer that can also grant turns without a coroutine. Optional: it makes a frontier with many origins cheaper."""
+
+    def acquire_now(
+        self, scopes: Sequence[Hashable], *, provisional_s: Provisional | None = None
+    ) -> Turn | None:
+        """Take all scopes if they are free now, else return None. Raises GateClosed."""
+        ...
+
+    def acquire_later(
+        self,
+        scopes: Sequence[Hashable],
+        back: Callable[[Turn, Exception | None], None],
+        *,
+        urgent: bool = False,
+        provisional_s: Provisional | None = None,
+    ) -> TurnRequest:
+        """Request a turn as `acquire` does, and call `back` with it in another step of the event loop.
+
+        If the pacer closes meanwhile, `back` gets a GateClosed beside the turn. Raises GateClosed, Overloaded.
+        """
         ...
 
 
 class Scheduler(Protocol):
-    """Decides the order of a frontier's tasks, never the time: it is asked only when something may go, and which.
+    """Decides the order of a frontier's tasks, never the time: it names the next task when one may be fetched.
 
-    Called from one event loop, never twice at a time; each call should cost O(log n). What it raises, and a wrong answer, stops the
+    It is called from one event loop, one call at a time; each call should cost O(log n). An exception or a wrong result stops the
     frontier with SchedulerFailed.
+
+    >>> from polite.schedulers import Fifo
+    >>> scheduler: Scheduler = Fifo()
     """
 
     def add(self, task: Task) -> None:
-        """The task may be chosen, once its origin is ready. It may have been chosen before, and come back.
+        """Add a task, which may be chosen once its origin is ready. A requeued task is added again.
 
-        A frontier in a file takes tasks back by `ready` and `next` if their origin must wait for long, and adds them again later.
+        If an origin must wait for long, a kept frontier removes its tasks by `ready` and `next`, and adds them again later.
         """
         ...
 
     def ready(self, origin: Origin) -> None:
-        """The origin's turn has come: one of its tasks (there is at least one) may be chosen."""
+        """Mark an origin as ready: its turn has come, and one of its tasks (there is at least one) may be chosen."""
         ...
 
     def next(self) -> Task:
-        """Choose: a task that was added, of an origin that is ready. From now on it is neither added nor its origin ready.
+        """Remove and return an added task of a ready origin. The origin is no longer ready.
 
-        Called only while some origin is ready.
+        Called only while an origin is ready.
         """
         ...
 
 
 class Listener(Protocol):
-    """Told what happens, as frozen values. It must return at once; what it raises is logged and dropped."""
+    """Receives events as frozen values. It must return at once; an exception is logged and dropped.
 
-    def __call__(self, event: Event, /) -> None: ...
+    >>> listener: Listener = print
+    """
+
+    def __call__(self, event: Event, /) -> None:
+        """Receive one event."""
+        ...

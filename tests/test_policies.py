@@ -65,7 +65,7 @@ BAD: list[tuple[type, dict[str, Any]]] = [
 def test_a_bad_option_is_refused_by_name(policy: type, options: dict[str, Any]) -> None:
     (name,) = options
 
-    with pytest.raises(InvalidOption, match=f"{policy.__name__}.{name}"):
+    with pytest.raises(InvalidOption, match=f"{policy.__name__}: {name} must be"):
         policy(**options)
 
 
@@ -96,8 +96,8 @@ def test_a_policy_may_differ_at_one_origin_and_follows_the_rest() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"min_delay": -1}, r"PacingPolicy\.min_delay=-1"),
-        ({"max_waiting": 3}, "'max_waiting' cannot differ from origin to origin; these can: min_delay"),
+        ({"min_delay": -1}, "PacingPolicy: min_delay must be a finite number >= 0, got -1"),
+        ({"max_waiting": 3}, "'max_waiting' cannot differ between origins; these can: min_delay"),
     ],
 )
 def test_what_cannot_be_at_one_origin_is_refused_by_name(options: dict[str, Any], message: str) -> None:
@@ -126,5 +126,7 @@ def test_the_defaults_are_the_polite_ones() -> None:
 
 @pytest.mark.parametrize("option", ["denied_statuses", "allowed_statuses", "retry_once_statuses"])
 def test_one_status_is_no_set_of_statuses(option: str) -> None:
-    with pytest.raises(InvalidOption, match=rf"RobotsPolicy\.{option}=404"):
+    with pytest.raises(
+        InvalidOption, match=f"RobotsPolicy: {option} must be a frozenset of statuses, got 404"
+    ):
         RobotsPolicy(**{option: 404})

@@ -65,6 +65,8 @@ _PHRASES = {
     "SqliteStore(max_bytes=...)": "the size limit of the store",
 }
 _FIELD = r"(?:FetchPolicy|RobotsPolicy|PacingPolicy)\.\w+"
+# As checks of options name a field: "PacingPolicy: min_delay must be ...".
+_CHECKED = re.compile(r"\b((?:Fetch|Robots|Pacing)Policy): (?=[a-z_]+ )")
 _CHANGES = re.compile(rf"({_FIELD})(?= changes it)")
 _VALUE = re.compile(rf"({_FIELD})(=?)")
 # Fields that messages name without their policy. Not within a URL, which may hold any word.
@@ -86,6 +88,7 @@ def command_line_text(text: str) -> str:
     """Return a message of the library in terms of the command line."""
     for phrase, plain in _PHRASES.items():
         text = text.replace(phrase, plain)
+    text = _CHECKED.sub(r"\1.", text)
     text = _CHANGES.sub(lambda found: option_of(found[1]) or _NO_OPTION, text)
     text = _VALUE.sub(_name_and_sign, text)
     text = _TRIES.sub("too many attempts (--tries)", text)

@@ -6,9 +6,10 @@ from typing import TypeVar
 
 from polite.cli.option_names import command_line_text
 from polite.errors import InvalidOption
+from polite.options import integer
 from polite.robots.agent import UserAgent
 from polite.robots.dialect import dialect
-from polite.robots.policy import FetchPolicy, count
+from polite.robots.policy import FetchPolicy
 from polite.version import __version__
 
 DEFAULT_AGENT = f"polite-cli/{__version__}"
@@ -78,9 +79,8 @@ def whole(option: str, text: str, *, least: int = 1, most: int) -> int:
     try:
         number = int(text)
     except ValueError:
-        raise InvalidOption(f"{option}={text!r}: a whole number from {least} to {most} is needed") from None
-    count(option, number, least=least, most=most)
-    return number
+        raise InvalidOption(f"{option} must be an integer from {least} to {most}, got {text!r}") from None
+    return integer(option, number, least=least, most=most)
 
 
 def duration(option: str, text: str, make: Callable[[float], float]) -> float:
@@ -90,4 +90,4 @@ def duration(option: str, text: str, make: Callable[[float], float]) -> float:
     except InvalidOption as error:
         raise InvalidOption(command_line_text(str(error))) from error
     except ValueError:
-        raise InvalidOption(f"{option}={text!r}: a number of seconds is needed") from None
+        raise InvalidOption(f"{option} must be a number of seconds, got {text!r}") from None

@@ -6,9 +6,9 @@ from collections.abc import Hashable
 
 from polite.events import Refused
 from polite.gate.origin_rules import Grounds
-from polite.gate.turns import Cancellable
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
+from polite.ports import TurnRequest
 from polite.task import Task
 
 
@@ -60,7 +60,7 @@ class OriginQueue:
         self.asked_for: Target | None = None  # the URL whose scopes the turn has
         self.turn: Turn | None = None  # held for one step of the loop at most
         self.chosen: Task | None = None  # to go as soon as the turn is there, if that is at once
-        self.runner: Cancellable | None = None  # what asks on its behalf
+        self.runner: TurnRequest | None = None  # what requests its turn
         self.begun = False  # whether that has taken its first step
         self.renewed = False  # whether a turn was given back to have the rules renewed
         self.opening = False  # whether it counts among those that wait for rules

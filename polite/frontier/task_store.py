@@ -5,9 +5,10 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
-from polite.errors import InvalidOption, Overloaded
+from polite.errors import Overloaded
 from polite.frontier.capacity_limiter import CapacityLimiter
 from polite.frontier.seen_urls import SeenUrls
+from polite.options import integer
 from polite.origin import Origin, Target
 from polite.ports import Clock
 from polite.task import Admission, Task
@@ -34,9 +35,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if type(value) is not int or value < 1:
-                raise InvalidOption(f"Frontier.{field.name}={value!r}: a whole number of 1 or more is needed")
+            integer(f"Frontier: {field.name}", getattr(self, field.name), least=1)
 
 
 class TaskDraft(NamedTuple):

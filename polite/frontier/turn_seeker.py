@@ -6,6 +6,7 @@ from collections import deque
 from functools import partial
 from typing import Protocol
 
+from polite.back_off import exponential
 from polite.errors import GateClosed, Overloaded
 from polite.events import Dropped, Event, OriginPostponed, Refused
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
@@ -276,7 +277,7 @@ class TurnSeeker:
             case _:
                 # A store that fails, a scope that cannot be worked out: denied for now, as anything that is not understood.
                 log.error("no turn could be asked for at %s", lane.origin, exc_info=error)
-                seconds = min(_FIRST_S * 2.0 ** min(lane.failures, 20), _LONGEST_S)
+                seconds = exponential(_FIRST_S, lane.failures, _LONGEST_S)
                 self._missed(lane, seconds, type(error).__name__, lasts=False)
 
     async def _turn(self, lane: OriginQueue) -> Turn | None:

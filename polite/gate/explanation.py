@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from polite.origin import Target
-from polite.pacing.throttle import Pause
-from polite.pacing.turnstile import Outlook
+from polite.pacing.outcome import Pause
+from polite.pacing.turn import Outlook
 from polite.robots.decision import Decision
 from polite.robots.fetching.result import Found, Unreachable
 from polite.robots.fetching.snapshot import Snapshot

@@ -17,7 +17,7 @@ from polite.pace import RequestedPace
 from polite.pacing.circuit import is_failure
 from polite.pacing.outcome import Outcome
 from polite.pacing.retry_after import retry_after_s
-from polite.pacing.turnstile import Turn
+from polite.pacing.turn import Turn
 from polite.ports import Clock, Transport
 from polite.robots.fetching.exchange import Ask, Exchange, Failed, Reply
 from polite.robots.fetching.missing_probe import MissingProbe

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
-from typing import Protocol
 
 from polite.events import BackedOff, CircuitClosed, CircuitOpened, Skipped
 from polite.gate.counters import Counters
@@ -11,13 +10,12 @@ from polite.gate.standstill import Standstill
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacing.circuit import is_answer, is_failure
-from polite.pacing.effective_policy import OpeningHours, Rulings
-from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Pause, ThrottleContext
+from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
+from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.refusal_back_off import REFUSALS
-from polite.pacing.turnstile import Outlook, Turn
-from polite.ports import Clock, Listener, Pacer
+from polite.pacing.throttle_parts import REFUSALS
+from polite.pacing.turn import Outlook, Turn
+from polite.ports import CallbackPacer, Clock, Listener, Pacer, TurnRequest
 
 # A rest of so many seconds is worth a write, where it is longer than what the origin rests for anyway.
 LONG_REST_S = 10.0
@@ -27,12 +25,6 @@ _LOOK_AGAIN_S = 900.0
 _MOST_MOVES = 3
 # A hold this short at least, so that rounding cannot make it none.
 _MOMENT_S = 0.001
-
-
-class Cancellable(Protocol):
-    """What may be cancelled, at any time: a task, or a call that was asked for."""
-
-    def cancel(self) -> object: ...
 
 
 class Turns:
@@ -45,7 +37,7 @@ class Turns:
     def __init__(
         self,
         pacer: Pacer,
-        rulings: Rulings,
+        policies: EffectivePolicies,
         clock: Clock,
         listener: Listener,
         *,
@@ -53,42 +45,43 @@ class Turns:
         find: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._pacer = pacer
-        self._acquire_later: Callable[..., Cancellable] | None = getattr(pacer, "acquire_later", None)
-        self._acquire_now: Callable[..., Turn | None] | None = getattr(pacer, "acquire_now", None)
-        self._rulings = rulings
+        callback_pacer = pacer if isinstance(pacer, CallbackPacer) else None
+        self._acquire_later = None if callback_pacer is None else callback_pacer.acquire_later
+        self._acquire_now = None if callback_pacer is None else callback_pacer.acquire_now
+        self._policies = policies
         self._clock = clock
         self._listener = listener
         self._keep_rest = keep_rest
         self._find = find
-        self.scopes_of = rulings.scopes
-        self._failing = rulings.circuits.rows
+        self.scopes_of = policies.scopes
+        self._failing = policies.circuits.rows
         self.counters = Counters()
         self._adopt()
 
     @property
     def pacing(self) -> PacingPolicy:
         """The policy that rules now."""
-        return self._rulings.policy
+        return self._policies.policy
 
     @property
     def longest_delay_s(self) -> float:
         """The longest rest of any scope after an ordinary answer, where the file asks for nothing (seconds)."""
-        return self._rulings.longest_delay_s(self._clock.wall())
+        return self._policies.longest_delay_s(self._clock.wall())
 
     def repace(self, policy: PacingPolicy) -> None:
         """From now this policy; rests that run already stay. Raises InvalidOption where it cannot be while turns are given."""
-        changed = self._rulings.replace(policy)
+        changed = self._policies.replace(policy)
         self._adopt()
-        self._pacer.limit(*self._rulings.limits, policy.max_waiting)
+        self._pacer.limit(*self._policies.limits, policy.max_waiting)
         self._pacer.relimit(changed)
 
     def _adopt(self) -> None:
-        self.anchor = self._rulings.policy.anchor
-        self.timed = self._rulings.timed
-        self._ordinary = self._rulings.general.ordinary if self._rulings.uniform else None
-        self._simple = self._find is None and not self._rulings.concurrent
+        self.anchor = self._policies.policy.anchor
+        self.timed = self._policies.timed
+        self._ordinary = self._policies.general.ordinary if self._policies.uniform else None
+        self._simple = self._find is None and not self._policies.concurrent
         # Whether a scope's own delay is the rest after any ordinary answer: then a grant needs to name none.
-        self._plain = self._rulings.plain
+        self._plain = self._policies.plain
 
     def take(
         self,
@@ -125,8 +118,8 @@ class Turns:
         *,
         pace: RequestedPace | None,
         first: bool = False,
-    ) -> Cancellable | None:
-        """The same as `take` for who is called back (see LocalPacer.acquire_later); None where only `take` can do that."""
+    ) -> TurnRequest | None:
+        """The same as `take` for who is called back (see ports.CallbackPacer); None where only `take` can do that."""
         if self._acquire_later is None or not self._at_once(pace):
             return None
         provisional_s = self._provisional_s(target, pace)
@@ -165,9 +158,9 @@ class Turns:
             self._pacer.settle(turn, ordinary.seconds, because=ordinary.because)
             return ordinary
         well = status is not None and status < 500
-        ruling = self._rulings.of(target.origin)
+        effective = self._policies.of(target.origin)
         strikes = self._pacer.strikes(turn.narrowest) if status in REFUSALS else 0
-        pause = ruling.rest(outcome, ThrottleContext(pace, strikes, self._clock.wall()))
+        pause = effective.rest(outcome, ThrottleContext(pace, strikes, self._clock.wall()))
         if pause.seconds > most_s and outcome.retry_after_s is None:
             seconds = max(most_s, self.pause(target.origin, pace).seconds)
             pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
@@ -175,7 +168,7 @@ class Turns:
             pause = self._circuit(turn, target, outcome, pause, most_s)
         rests: float | dict[Hashable, float] = pause.seconds
         if turn.broader:
-            rests = {turn.narrowest: pause.seconds} | {key: self._rulings.delay(key) for key in turn.broader}
+            rests = {turn.narrowest: pause.seconds} | {key: self._policies.delay(key) for key in turn.broader}
         self._pacer.settle(turn, rests, strike=pause.strike, forgive=well, because=pause.because)
         if pause.seconds >= LONG_REST_S and self._keep_rest:
             self._keep_long(target.origin, pause, pace)
@@ -186,7 +179,7 @@ class Turns:
 
     def limits(self, target: Target) -> list[tuple[Hashable, int]]:
         """The URL's scopes, and how many requests of each may be under way at one time."""
-        return [(scope, self._rulings.concurrency(scope)) for scope in self.scopes_of(target)]
+        return [(scope, self._policies.concurrency(scope)) for scope in self.scopes_of(target)]
 
     def release(self, turn: Turn) -> None:
         """The request is over, and its place is free."""
@@ -211,7 +204,7 @@ class Turns:
         scopes = self.scopes_of(target)
         self._pacer.hold(scopes[:1], self.pause(target.origin, pace).seconds, "a request was just sent")
         for scope in scopes[1:]:
-            self._pacer.hold((scope,), self._rulings.delay(scope), "a request was just sent")
+            self._pacer.hold((scope,), self._policies.delay(scope), "a request was just sent")
 
     def standstill(self, target: Target, because: str) -> Standstill:
         """Return a block in which the URL's narrowest scope gives no turn, however many may be open there."""
@@ -240,7 +233,7 @@ class Turns:
     def pause(self, origin: Origin, pace: RequestedPace | None) -> Pause:
         """How long an origin rests after an ordinary answer, and what that comes from."""
         given = ThrottleContext(pace, 0, self._clock.wall())
-        return self._rulings.of(origin).rest(Outcome(200), given)
+        return self._policies.of(origin).rest(Outcome(200), given)
 
     async def close(self) -> None:
         """Everyone who waits gets GateClosed. May be called twice."""
@@ -296,7 +289,7 @@ class Turns:
         It is named although one turn alone may be open now, and worked out when the turn is granted: the policy may change while
         the request waits, and the hours of a Request-rate may begin.
         """
-        if pace is None and self._plain and not self._rulings.concurrent:
+        if pace is None and self._plain and not self._policies.concurrent:
             return None
         return lambda: self.pause(target.origin, pace).seconds
 
@@ -304,12 +297,12 @@ class Turns:
         """Seconds until the site is open (Visit-time)."""
         if pace is None or pace.visit_time is None:
             return 0.0
-        obeyed = self._rulings.of(target.origin).policy.obey_visit_time
+        obeyed = self._policies.of(target.origin).policy.obey_visit_time
         return pace.opens_in_s(self._clock.wall()) if obeyed else 0.0
 
     def _circuit(self, turn: Turn, target: Target, outcome: Outcome, pause: Pause, most_s: float) -> Pause:
         """What the outcome does to the origin's circuit, and the longer rest that may come of it."""
-        circuits, scope = self._rulings.circuits, turn.narrowest
+        circuits, scope = self._policies.circuits, turn.narrowest
         if turn.settled:
             return pause
         if is_answer(outcome) and circuits.answered(scope, turn.granted_at):
@@ -318,7 +311,7 @@ class Turns:
             self._listener(CircuitClosed(str(target.origin), outcome.status or 0))
         if not is_failure(outcome):
             return pause
-        limits = self._rulings.of(target.origin).circuit
+        limits = self._policies.of(target.origin).circuit
         rest_s = circuits.failed(scope, turn.granted_at, self._clock.monotonic(), limits)
         if rest_s is None:
             return pause
@@ -336,7 +329,7 @@ class Turns:
         if outlook.scope is None or outlook.because or outlook.ready_at <= self._clock.monotonic():
             return outlook
         return replace(
-            outlook, because=f"rests for {self._rulings.delay(outlook.scope):g} s after each request"
+            outlook, because=f"rests for {self._policies.delay(outlook.scope):g} s after each request"
         )
 
     def _keep_long(self, origin: Origin, pause: Pause, pace: RequestedPace | None) -> None:

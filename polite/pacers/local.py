@@ -1,19 +1,20 @@
-"""Turns within one process: a turnstile, one timer, and a future for each that waits."""
+"""Turns within one process: a turnstile, one timer, and a future or a callback for each request that waits."""
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from polite.errors import GateClosed, Overloaded
-from polite.pacing.scope_table import Concurrency, Provisional, Rest
-from polite.pacing.turnstile import Outlook, Turn, Turnstile
+from polite.pacing.scope_table import Concurrency, Delay, Provisional
+from polite.pacing.turn import Outlook, Turn
+from polite.pacing.turnstile import Turnstile
 from polite.ports import Clock, Timer
 
-# Scopes that are told of new limits in one step of the loop.
-_TOLD_AT_ONCE = 1_000
+# Scopes whose limits are looked up again in one step of the event loop.
+_RELIMITED_AT_ONCE = 1_000
 
 
 class Call:
-    """Who is called back when a turn comes, or never will: lighter than a task that waits. `cancel` may be called at any time."""
+    """A request for a turn that calls back (see ports.TurnRequest): lighter than a task that waits."""
 
     __slots__ = ("_back", "_cancelled", "_pacer", "turn")
 
@@ -26,12 +27,12 @@ class Call:
         self.turn = turn
 
     def cancel(self) -> None:
-        """Not wanted any more: the turn is given back, had it come or not."""
+        """Cancel the request, or give its turn back. Does nothing once the callback has run."""
         if not self._cancelled:
             self._cancelled = True
-            self._pacer._give_up(self.turn)
+            self._pacer.withdraw(self.turn)
 
-    # As the pacer asks a future.
+    # The methods of a future that the pacer calls.
 
     def cancelled(self) -> bool:
         return self._cancelled
@@ -47,20 +48,30 @@ class Call:
 
     def _call(self, error: Exception | None) -> None:
         if not self._cancelled:
-            # From now it is the other's to give back.
+            # From now on the callback's owner gives the turn back.
             self._cancelled = True
             self._back(self.turn, error)
 
 
 class LocalPacer:
-    """Drives a Turnstile by the clock (see ports.Pacer). To be used from one event loop."""
+    """Drives a Turnstile by the clock: a ports.CallbackPacer for one event loop.
+
+    Args:
+        clock: Monotonic seconds and timers.
+        concurrency: Turns of one scope that may be open at one time: a number, or a function of the scope.
+        provisional_s: Seconds by which a grant delays a scope with more than one turn: a number, or a function of the scope.
+        max_waiting: Requests that may wait at one time.
+
+    Raises:
+        InvalidOption: A value is out of range.
+    """
 
     def __init__(
         self,
         clock: Clock,
         *,
         concurrency: Concurrency = 1,
-        provisional_s: Rest = 1.0,
+        provisional_s: Delay = 1.0,
         max_waiting: int = 1_000_000,
     ) -> None:
         self._turnstile = Turnstile(
@@ -71,7 +82,7 @@ class LocalPacer:
         self._waiters: dict[Turn, asyncio.Future[None] | Call] = {}
         self._timer: Timer | None = None
         self._timer_at = 0.0
-        self._telling = False  # scopes of their new limits, in steps
+        self._relimiting = False  # whether scopes get new limits, in steps
         self._closed = False
 
     async def acquire(
@@ -90,7 +101,7 @@ class LocalPacer:
     def acquire_now(
         self, scopes: Sequence[Hashable], *, provisional_s: Provisional | None = None
     ) -> Turn | None:
-        """The same where nobody needs to wait; None where one would. Raises GateClosed."""
+        """Take all scopes if they are free now, else return None. Raises GateClosed."""
         if self._closed:
             raise GateClosed("the gate is closed: no more turns are given")
         now = self._now()
@@ -112,10 +123,7 @@ class LocalPacer:
         urgent: bool = False,
         provisional_s: Provisional | None = None,
     ) -> Call:
-        """The same for who does not wait but is called back, in another step, with the turn, or what `acquire` would raise then.
-
-        Raises GateClosed, Overloaded.
-        """
+        """Request a turn, and call `back` with it in another step of the event loop. Raises GateClosed, Overloaded."""
         if self._closed:
             raise GateClosed("the gate is closed: no more turns are given")
         turn = self._turnstile.request(scopes, self._now(), urgent=urgent, provisional_s=provisional_s)
@@ -137,66 +145,66 @@ class LocalPacer:
         forgive: bool = True,
         because: str | None = None,
     ) -> None:
-        """From now the turn's scopes rest for `pause_s`, or each for its own, if that is longer than they do already."""
+        """Start the delay of the turn's scopes: `pause_s` for all, or for each its own. A delay only ever grows."""
         self._turnstile.settle(turn, self._now(), pause_s, strike=strike, forgive=forgive, because=because)
 
     def release(self, turn: Turn) -> None:
-        """The request is over: its places are free."""
+        """End the turn: its scopes may open another."""
         self._turnstile.release(turn, self._now())
         if self._waiters:
             self._arm()
 
     def give_back(self, turn: Turn) -> None:
-        """The turn was not used: nobody was asked, so nobody rests for it."""
+        """Give an unused turn back: no request was sent, so no delay starts."""
         self._turnstile.cancel(turn, self._now())
         if self._waiters:
             self._arm()
 
+    def withdraw(self, turn: Turn) -> None:
+        """Cancel a request that waits, or give back its turn if that was granted a moment ago."""
+        self._waiters.pop(turn, None)
+        self._turnstile.cancel(turn, self._now())
+        if self._waiters and not self._closed:
+            self._arm()
+
     def hold(self, scopes: Sequence[Hashable], pause_s: float, because: str) -> None:
-        """The scopes rest for `pause_s` from now, at least."""
+        """Delay the scopes by at least `pause_s` seconds from now."""
         now = self._now()
         for scope in scopes:
             self._turnstile.hold(scope, now + pause_s, because, now=now)
 
     def relimit(self, scopes: Iterable[Hashable] | None = None) -> None:
-        """Ask anew how many turns may be open at all scopes, or these, and how long a grant lets them rest.
+        """Look up the limits of all scopes, or of these, again.
 
-        Of many scopes only the first are asked for now, and the others in further steps of the loop. One that is used meanwhile
-        is asked for before. Without a running loop all are asked for now.
+        If they are many, this happens in steps of the event loop; a scope that is used meanwhile is looked up before. Without a
+        running loop all are looked up now.
         """
         concerned = len(self._turnstile) if scopes is None else len(scopes := list(scopes))
-        if concerned > _TOLD_AT_ONCE and (loop := _running()) is not None:
+        if concerned > _RELIMITED_AT_ONCE and (loop := _running()) is not None:
             self._turnstile.outdate()
-            if not self._telling:
-                self._telling = True
-                loop.call_soon(self._tell_more)
+            if not self._relimiting:
+                self._relimiting = True
+                loop.call_soon(self._relimit_more)
         else:
             self._turnstile.relimit(self._now(), scopes)
             if self._waiters:
                 self._arm()
 
-    def _tell_more(self) -> None:
-        self._telling = not self._closed and self._turnstile.renew(self._now(), _TOLD_AT_ONCE)
-        if self._telling:
-            asyncio.get_running_loop().call_soon(self._tell_more)
-        if self._waiters:
-            self._arm()
-
-    def limit(self, concurrency: Concurrency, provisional_s: Rest, max_waiting: int) -> None:
-        """From now these hold, for scopes that are known already after `relimit`. Raises InvalidOption."""
+    def limit(self, concurrency: Concurrency, provisional_s: Delay, max_waiting: int) -> None:
+        """Change the limits: of new scopes from now, of known ones at `relimit`. Raises InvalidOption."""
         self._turnstile.limit(concurrency, provisional_s)
         self._turnstile.max_waiting = max_waiting
 
     def strikes(self, scope: Hashable) -> int:
-        """Refusals that are not forgiven yet."""
+        """Return the scope's refusals that are not forgiven yet."""
         return self._turnstile.strikes(scope)
 
     def outlook(self, scopes: Sequence[Hashable]) -> Outlook:
-        """When these scopes are free next, as far as is known now."""
+        """Return when these scopes are free, as far as is known now."""
         return self._turnstile.outlook(scopes, self._now())
 
     async def close(self) -> None:
-        """Everyone who waits gets GateClosed. May be called twice."""
+        """Fail all waiting requests with GateClosed. May be called twice."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -205,39 +213,40 @@ class LocalPacer:
             if not waiter.done():
                 waiter.set_exception(GateClosed("the gate was closed while this request waited for its turn"))
 
+    def _relimit_more(self) -> None:
+        self._relimiting = not self._closed and self._turnstile.renew(self._now(), _RELIMITED_AT_ONCE)
+        if self._relimiting:
+            asyncio.get_running_loop().call_soon(self._relimit_more)
+        if self._waiters:
+            self._arm()
+
     async def _wait_for(self, turn: Turn) -> None:
         waiter = self._waiters[turn] = asyncio.get_running_loop().create_future()
         try:
             self._arm()
             await waiter
         except BaseException:
-            # Cancelled, or closed. The turn may have been granted a moment ago: then it is given back, for the next.
-            self._give_up(turn)
+            # Cancelled, or closed. The turn may have been granted a moment ago: then the next request gets it.
+            self.withdraw(turn)
             raise
 
-    def _give_up(self, turn: Turn) -> None:
-        self._waiters.pop(turn, None)
-        self._turnstile.cancel(turn, self._now())
-        if self._waiters and not self._closed:
-            self._arm()
-
     def _arm(self) -> None:
-        """One timer, for the earliest time at which there may be something to give."""
+        """Set one timer for the earliest time at which a turn may be granted."""
         due_at = self._turnstile.next_at
         if due_at is None or self._closed or (self._timer is not None and self._timer_at <= due_at):
             return
         if self._timer is not None:
             self._timer.cancel()
         self._timer_at = due_at
-        self._timer = self._clock.call_at(due_at, self._give)
+        self._timer = self._clock.call_at(due_at, self._grant)
 
-    def _give(self) -> None:
-        """Hand out what is due. A timer that fires a little early finds nothing, and is set again."""
+    def _grant(self) -> None:
+        """Grant the turns that are due. A timer that fires a little early finds none, and is set again."""
         self._timer = None
         for turn in self._turnstile.due(self._now()):
             waiter = self._waiters.pop(turn)
             if waiter.cancelled():
-                # Its task was cancelled in this very step of the loop, and has not run yet: it gives the turn back itself.
+                # Its task was cancelled in this step of the loop and has not run yet: it gives the turn back itself.
                 continue
             waiter.set_result(None)
         self._arm()

@@ -1,36 +1,31 @@
-"""When which scope is to be looked at: small spans of time, each put in order when it has come."""
+"""A calendar queue (Brown, 1988): when each scope is to be looked at, in small spans of time, each sorted when it comes."""
 
 from heapq import heappop, heappush
 
 from polite.pacing.turn import ScopeState
 
-# Spans of 1/1024 s. In one heap of a million wake-ups each of twenty levels costs a cache miss, and that is
-# most of a decision. With a heap of spans, what is far is appended, and what has come is sorted: nearly in
-# order as a rule, since who is settled first is due first.
+# Spans of 1/1024 s. In one heap of a million entries, each of twenty levels costs a cache miss, which is most of
+# a decision. With a heap of spans, far entries are appended, and a span is sorted when it comes: it is nearly in
+# order as a rule, since scopes that are settled first become free first.
 _SPANS_PER_S = 1024
-# Times beyond this (30 million years) share one span: a float has no 1/1024 s there.
+# Times beyond this (30 million years) share one span: a float cannot resolve 1/1024 s there.
 _END = 1e15
 _LAST = int(_END * _SPANS_PER_S)
 
+Entry = tuple[float, int, ScopeState]
 
-class Wakes:
-    """Ordered by time, then by who came first.
 
-    Nothing is searched or deleted: what is popped is judged by who pops.
-    """
+class CalendarQueue:
+    """Scopes by time, then in the order of `push`. Nothing is searched or deleted: the caller judges what it pops."""
 
     __slots__ = ("_far", "_late", "_near", "_opened", "_pushed", "_spans")
 
     def __init__(self) -> None:
-        self._far: dict[
-            int, list[tuple[float, int, ScopeState]]
-        ] = {}  # (when, unique, scope); the earliest comes first
+        self._far: dict[int, list[Entry]] = {}  # (when, unique, scope), by span; the earliest comes first
         self._spans: list[int] = []  # a heap of the keys of _far
-        self._opened = -_LAST - 1  # the span that came last; what is due in it or before is in _near or _late
-        self._near: list[tuple[float, int, ScopeState]] = []  # in order, the earliest at the end
-        self._late: list[
-            tuple[float, int, ScopeState]
-        ] = []  # a heap of those that came when their span was open
+        self._opened = -_LAST - 1  # the last span that was opened; its entries are in _near or _late
+        self._near: list[Entry] = []  # sorted, the earliest at the end
+        self._late: list[Entry] = []  # a heap of the entries that were pushed after their span was opened
         self._pushed = 0
 
     @property
@@ -45,7 +40,7 @@ class Wakes:
         return self._far[self._spans[0]][0][0] if self._spans else None
 
     def push(self, when: float, scope: ScopeState) -> None:
-        """Have the scope come out at `when`."""
+        """Add an entry: `pop` returns the scope once, from `when` on."""
         self._pushed += 1
         entry = (when, self._pushed, scope)
         span = int(when * _SPANS_PER_S) if -_END < when < _END else _LAST if when > 0 else -_LAST
@@ -61,7 +56,7 @@ class Wakes:
             entries.append(entry)
 
     def pop(self, now: float) -> ScopeState | None:
-        """The earliest one, if its time has come."""
+        """Remove and return the earliest scope, if its time has come."""
         near = self._near
         late = self._late
         if not near and not late:

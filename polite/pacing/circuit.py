@@ -5,8 +5,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
+from polite.back_off import exponential
 from polite.pacing.outcome import Outcome
-from polite.pacing.refusal_back_off import growing
 
 # A row of failures this old is forgotten, as long as its circuit is not open (seconds).
 _KEPT_S = 3_600.0
@@ -82,7 +82,7 @@ class Circuits:
         row.opened_at = now
         row.openings += 1
         spread = 1.0 + _SPREAD * self._random()
-        return growing(limits.first_s, row.openings - 1, limits.most_s) * spread
+        return exponential(limits.first_s, row.openings - 1, limits.most_s) * spread
 
     def answered(self, scope: Hashable, granted_at: float | None) -> bool:
         """A good answer ends the row. Whether a circuit closes by it: only the probe's own answer does that."""

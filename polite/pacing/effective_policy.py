@@ -1,47 +1,34 @@
-"""Which rest and which limits rule where: the policy's for all, those of single origins, and those of single scopes."""
+"""The policy that applies to each origin and scope: the general one, with the overrides of origins and the limits of scopes."""
 
 import logging
 import math
 import sys
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from polite.errors import InvalidOption
 from polite.origin import Origin
 from polite.pacing.circuit import CircuitLimits, Circuits
-from polite.pacing.outcome import Outcome
+from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.overrides import Overrides
-from polite.pacing.pause import Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.scope_table import Concurrency, Rest
+from polite.pacing.scope_table import Concurrency, Delay
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
-from polite.pacing.throttle import DelayThrottle
+from polite.pacing.throttle import DelayThrottle, Throttle
 
 log = logging.getLogger("polite")
 
-# Rulings that are kept for origins of their own: making one takes about 20 us.
+# Effective policies that are remembered for origins with overrides: making one takes about 20 us.
 _MOST_MADE = 10_000
-# Characters of a throttle's malformed answer that a reason shows.
+# Characters of a malformed result that a reason shows.
 _SHOWN = 200
 
-Resting = Callable[[Outcome, ThrottleContext], Pause]
-
-
-class Plain(Protocol):
-    """A throttle that is told no more than these (ports.Throttle)."""
-
-    def pause(self, outcome: Outcome, *, crawl_delay: float | None, strikes: int) -> Pause: ...
-
-
-class Informed(Protocol):
-    """A throttle that is told all (ports.InformedThrottle)."""
-
-    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause: ...
+Rest = Callable[[Outcome, ThrottleContext], Pause]
 
 
 class OpeningHours(NamedTuple):
-    """The scope at which an origin's URLs wait while the site is closed; robots.txt does not."""
+    """The scope at which an origin's URLs wait while the site is closed (Visit-time); robots.txt does not wait there."""
 
     origin: Origin
 
@@ -49,36 +36,52 @@ class OpeningHours(NamedTuple):
         return f"the opening hours of {self.origin}"
 
 
-class Ruling:
-    """What holds at an origin. `timed`: whether the throttle wants to know how long an answer took.
+class EffectivePolicy:
+    """The pacing policy that applies to one origin, with its throttle.
 
-    `ordinary`: the rest after any answer that is no refusal, where the file asks for nothing and that is all there is to know.
+    Attributes:
+        policy: The policy with the origin's overrides.
+        circuit: When the origin's circuit opens, and for how long.
+        rest: The throttle's method, guarded if the throttle is a user's.
+        ordinary: The delay after any response that is not a refusal, if robots.txt requests no pace; None if that varies.
+        timed: Whether the throttle uses `Outcome.elapsed_s`.
     """
 
     __slots__ = ("circuit", "ordinary", "policy", "rest", "timed")
 
-    def __init__(self, policy: PacingPolicy, throttle: Plain | Informed | None) -> None:
+    def __init__(self, policy: PacingPolicy, throttle: Throttle | None) -> None:
         self.policy = policy
         self.circuit = CircuitLimits(policy.circuit_failures, policy.circuit_rest, policy.max_backoff)
         own = throttle_of(policy)
         throttle = throttle or own
-        self.rest = (
-            throttle.rest if isinstance(throttle, DelayThrottle) else _guarded(_resting(throttle), own.rest)
-        )
-        self.ordinary = throttle.ordinary if isinstance(throttle, DelayThrottle) else None
-        self.timed = bool(getattr(throttle, "timed", hasattr(throttle, "rest")))
+        known = throttle if isinstance(throttle, DelayThrottle) else None
+        self.rest = _guarded(throttle.rest, own.rest) if known is None else known.rest
+        self.ordinary = None if known is None else known.ordinary
+        self.timed = known is None or known.timed
 
 
-class Rulings:
-    """The rulings of a gate, which may be replaced while it runs. `limits`: the concurrency and the delay of all scopes.
+class EffectivePolicies:
+    """The pacing policy of a gate, resolved for each origin and scope. It can be replaced while the gate is open.
 
-    `throttle`: the user's own, for all origins. `scopes`: the policy's, with what it takes to name them.
+    Args:
+        policy: The policy, with its overrides.
+        throttle: A user's throttle, for all origins; None for the one that the policy describes.
+        scopes: Names the scopes of a URL; None if the policy does so without help.
+
+    Attributes:
+        policy: The policy in force.
+        general: The effective policy of origins without overrides.
+        limits: The concurrency and the delay of all scopes: values if they are the same everywhere, else functions of a scope.
+        circuits: The circuits of the scopes that failed lately.
+        timed: Whether any origin's throttle uses `Outcome.elapsed_s`.
+        plain: Whether the delay after an ordinary response is the scope's own delay, everywhere.
+        concurrent: Whether any scope may have more than one open turn.
     """
 
     def __init__(
         self,
         policy: PacingPolicy,
-        throttle: Plain | Informed | None = None,
+        throttle: Throttle | None = None,
         *,
         scopes: ScopePolicy | None = None,
     ) -> None:
@@ -86,15 +89,15 @@ class Rulings:
         self.scopes = scopes or scopes_of(policy)
         self._limit = getattr(self.scopes, "limit", None)
         self.circuits = Circuits()
-        self._rule(policy.with_checked(overrides=Overrides()))
-        self._put(policy)
+        self._set_general(policy.with_checked(overrides=Overrides()))
+        self._set(policy)
 
-    def of(self, origin: Origin) -> Ruling:
-        """What holds at an origin."""
+    def of(self, origin: Origin) -> EffectivePolicy:
+        """Return the policy that applies to an origin."""
         return (self._made.get(origin.text) or self._make(origin)) if self._own else self.general
 
     def concurrency(self, scope: Hashable) -> int:
-        """How many turns of a scope may be open at one time, now: one where a circuit is open."""
+        """Return how many turns of a scope may be open now: one if its circuit is open."""
         if isinstance(scope, OpeningHours) or self.circuits.is_open(scope):
             return 1
         own = None if self._limit is None else self._limit(scope)
@@ -103,7 +106,7 @@ class Rulings:
         return int(self._option("concurrency", scope, self.general.policy.concurrency))
 
     def delay(self, scope: Hashable) -> float:
-        """How long a scope rests after any request of it (seconds), where the answer says nothing else."""
+        """Return the delay of a scope after an ordinary response (seconds)."""
         if isinstance(scope, OpeningHours):
             return 0.0
         own = None if self._limit is None else self._limit(scope)
@@ -114,45 +117,52 @@ class Rulings:
         )
 
     def longest_delay_s(self, wall: float) -> float:
-        """A bound of the rests of all scopes after an ordinary answer, at `wall` (Unix time), where the file asks for nothing."""
+        """Return an upper bound of all delays after an ordinary response at `wall` (Unix time), if robots.txt requests no pace."""
         general, own = self.general.policy, self._own
-        rest_s = self.general.rest(Outcome(200), ThrottleContext(None, 0, wall)).seconds
+        delay_s = self.general.rest(Outcome(200), ThrottleContext(None, 0, wall)).seconds
         if own and self._throttle is None:
-            # The largest of each: a policy may name many origins, and to ask for each would take long.
+            # The largest of each option: a policy may override many origins, and looking at each would take long.
             least_s = max(general.min_delay, own.most("min_delay"))
-            rest_s = max(rest_s, least_s * (1.0 + max(general.jitter, own.most("jitter"))))
+            delay_s = max(delay_s, least_s * (1.0 + max(general.jitter, own.most("jitter"))))
         named = self.policy.scopes
         limits = named.limits.values() if isinstance(named, Scopes) else ()
-        return max(general.min_delay, own.most("min_delay"), rest_s, *(limit.delay for limit in limits))
+        return max(general.min_delay, own.most("min_delay"), delay_s, *(limit.delay for limit in limits))
 
     def replace(self, policy: PacingPolicy) -> set[Hashable] | None:
-        """From now this policy. The origins whose limits may have changed by it, or None: all. Raises InvalidOption."""
+        """Put another policy in force.
+
+        Returns:
+            The origins whose limits may have changed, or None for all.
+
+        Raises:
+            InvalidOption: The scopes differ.
+        """
         if policy.scopes is not self.policy.scopes and policy.scopes != self.policy.scopes:
             raise InvalidOption(
-                "PacingPolicy.scopes cannot change while the gate is open: a scope's rest would be lost"
+                "PacingPolicy: scopes cannot change while the gate is open, since running delays would be lost"
             )
         before, base = self._own, policy.with_checked(overrides=Overrides())
         alike = base == self.general.policy
         if not alike:
-            self._rule(base)
-        self._put(policy)
+            self._set_general(base)
+        self._set(policy)
         changed = self._own.changed(before)
         for origin in changed:
             self._made.pop(origin.text, None)
         return set(changed) if alike else None
 
-    def _rule(self, base: PacingPolicy) -> None:
-        self.general = Ruling(base, self._throttle)
-        self._made: dict[str, Ruling] = {}  # of those origins of their own that were asked about lately
+    def _set_general(self, base: PacingPolicy) -> None:
+        self.general = EffectivePolicy(base, self._throttle)
+        self._made: dict[str, EffectivePolicy] = {}  # of origins with overrides that were used lately
 
-    def _put(self, policy: PacingPolicy) -> None:
+    def _set(self, policy: PacingPolicy) -> None:
         self.policy, base = policy, self.general.policy
         self._own = own = Overrides.of(policy.overrides)
-        self.limits: tuple[Concurrency, Rest] = (self.concurrency, self.delay)
+        self.limits: tuple[Concurrency, Delay] = (self.concurrency, self.delay)
         if self._limit is None and not own and base.concurrency == 1:
-            # Nearly every policy: the same for all. Scopes come and go all the time, and nobody needs to be asked.
+            # Nearly every policy: constants, so that a new scope costs no call.
             self.limits = (1, base.min_delay)
-        # A throttle of the user's is the same for all origins.
+        # A user's throttle is the same for all origins.
         jitters = self._throttle is None and own.most("jitter") > 0
         timed = self._throttle is None and own.most("latency_factor") > 0
         self.timed = self.general.timed or timed
@@ -161,32 +171,32 @@ class Rulings:
 
     @property
     def uniform(self) -> bool:
-        """Whether the same holds at all origins."""
+        """Whether the same policy applies to all origins."""
         return not self._own
 
-    def _make(self, origin: Origin) -> Ruling:
+    def _make(self, origin: Origin) -> EffectivePolicy:
         own = self._own.options(origin)
         if not own:
             return self.general
         while len(self._made) >= _MOST_MADE:
             del self._made[next(iter(self._made))]
         policy = self.general.policy.with_checked(**dict(own))
-        ruling = self._made[origin.text] = Ruling(policy, self._throttle)
-        return ruling
+        effective = self._made[origin.text] = EffectivePolicy(policy, self._throttle)
+        return effective
 
     def _option(self, name: str, scope: Hashable, general: float) -> float:
-        """One option at a scope, without the ruling."""
+        """Return one option at a scope, without making its effective policy."""
         own = self._own.options(scope) if self._own and isinstance(scope, Origin) else ()
         return next((value for each, value in own if each == name), general)
 
 
 def scopes_of(policy: PacingPolicy) -> ScopePolicy:
-    """The scopes that a policy names, as far as that takes no help."""
+    """Return the function that names the scopes of a policy, if that needs neither a domain list nor addresses."""
     return ScopeResolver(policy.scopes) if isinstance(policy.scopes, Scopes) else policy.scopes
 
 
 def throttle_of(policy: PacingPolicy) -> DelayThrottle:
-    """The throttle that a policy describes."""
+    """Return the throttle that a policy describes."""
     return DelayThrottle(
         min_delay=policy.min_delay,
         max_crawl_delay=policy.max_crawl_delay,
@@ -199,31 +209,29 @@ def throttle_of(policy: PacingPolicy) -> DelayThrottle:
     )
 
 
-def _guarded(rest: Resting, safe: Resting) -> Resting:
-    """A user's throttle, with the policy's own rest, a back-off too, where it fails: nobody's fault may make a crawl hurry."""
+def _guarded(rest: Rest, safe: Rest) -> Rest:
+    """Wrap a user's throttle: if it fails, the policy's own delay or back-off applies, so that no fault speeds up a crawl."""
 
-    def guarded(outcome: Outcome, given: ThrottleContext) -> Pause:
+    def guarded(outcome: Outcome, context: ThrottleContext) -> Pause:
         try:
-            pause = rest(outcome, given)
+            pause = rest(outcome, context)
             if _sound(pause):
                 return pause
             shown = repr(pause)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:
-            # A CancelledError too: a plain function cannot be cancelled, and nobody may lose a turn for it.
+            # CancelledError too: a plain function cannot be cancelled, and the turn must not be lost.
             log.exception("the throttle failed on %s", outcome)
-            return _instead(safe(outcome, given), f"the throttle failed: {error!r}")
-        log.error(
-            "the throttle answered %s on %s: a Pause of finite seconds, 0 or more, is needed", shown, outcome
-        )
-        return _instead(safe(outcome, given), f"the throttle answered {shown[:_SHOWN]}", _seconds_of(pause))
+            return _instead(safe(outcome, context), f"the throttle failed: {error!r}")
+        log.error("the throttle must return a Pause with finite seconds >= 0 on %s, got %s", outcome, shown)
+        return _instead(safe(outcome, context), f"the throttle returned {shown[:_SHOWN]}", _seconds_of(pause))
 
     return guarded
 
 
 def _sound(pause: object) -> bool:
-    """Whether it is a Pause, or what can stand for one."""
+    """Whether it is a Pause, or has its fields."""
     seconds = getattr(pause, "seconds", None)
     return (
         isinstance(seconds, int | float)
@@ -234,7 +242,7 @@ def _sound(pause: object) -> bool:
 
 
 def _seconds_of(pause: object) -> float:
-    """The seconds that a malformed answer may have meant; 0 for none."""
+    """Return the seconds that a malformed result may have meant, or 0."""
     try:
         seconds = float(getattr(pause, "seconds", 0.0))
     except Exception:  # noqa: BLE001 - it is a user's own object
@@ -244,16 +252,3 @@ def _seconds_of(pause: object) -> float:
 
 def _instead(pause: Pause, because: str, least_s: float = 0.0) -> Pause:
     return replace(pause, seconds=max(pause.seconds, least_s), because=f"{pause.because}; {because}")
-
-
-def _resting(throttle: Plain | Informed) -> Resting:
-    """However much it wants to be told."""
-    if hasattr(throttle, "rest"):
-        return throttle.rest
-    plain = throttle
-
-    def rest(outcome: Outcome, given: ThrottleContext) -> Pause:
-        slowest_s = None if given.pace is None else given.pace.slowest_s
-        return plain.pause(outcome, crawl_delay=slowest_s, strikes=given.strikes)
-
-    return rest

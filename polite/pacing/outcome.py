@@ -1,6 +1,9 @@
-"""What a request came to, as far as pacing cares."""
+"""The outcome of a request as pacing sees it, and what a throttle makes of it."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from polite.pace import RequestedPace
 
 # Below it there is no status class (RFC 9110, 15). Both of aiohttp's parsers hand `HTTP/1.1 099` on.
 LEAST_STATUS = 100
@@ -8,10 +11,16 @@ LEAST_STATUS = 100
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`status` is None when none is known; `retry_after_s` is in seconds from the answer, or None.
+    """The outcome of one request.
 
-    `elapsed_s`: from the grant to the report, or None where nobody wants to know. `failed`: no answer came, for a reason that is
-    the server's or the way's there, and not that the crawler gave up.
+    >>> Outcome(429, retry_after_s=120.0)
+    Outcome(status=429, retry_after_s=120.0, elapsed_s=None, failed=False)
+
+    Attributes:
+        status: The response's status, or None if it is unknown.
+        retry_after_s: Retry-After in seconds from the response, or None.
+        elapsed_s: Seconds from the grant of the turn to the report, or None if the throttle does not use it.
+        failed: Whether the request got no response because of the server or the network, not because the crawler gave up.
     """
 
     status: int | None = None
@@ -23,7 +32,42 @@ class Outcome:
     def of_answer(
         cls, status: int, retry_after_s: float | None = None, elapsed_s: float | None = None
     ) -> "Outcome":
-        """The outcome of a response. If its status is below 100, the request has failed and its status is unknown."""
+        """Return the outcome of a response. If its status is below 100, the request has failed and its status is unknown."""
         if status < LEAST_STATUS:
             return cls(None, retry_after_s, elapsed_s, failed=True)
         return cls(status, retry_after_s, elapsed_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The delay after an outcome, and its reason.
+
+    >>> Pause(600.0, "status 403")
+    Pause(seconds=600.0, because='status 403', strike=False)
+
+    Attributes:
+        seconds: The delay, counted from the outcome.
+        because: The reason, as `Gate.explain` shows it.
+        strike: Whether the outcome was a refusal. Each refusal of a scope makes its next back-off longer.
+    """
+
+    seconds: float
+    because: str
+    strike: bool = False
+
+
+class ThrottleContext(NamedTuple):
+    """What a throttle knows besides the outcome.
+
+    >>> ThrottleContext(pace=RequestedPace(crawl_delay=5.0), strikes=0, wall=0.0).pace.crawl_delay
+    5.0
+
+    Attributes:
+        pace: Crawl-delay, Request-rate and Visit-time of the origin's robots.txt, or None if it has none.
+        strikes: If the outcome is a refusal, the number of refusals before it that are not forgiven yet.
+        wall: The time of the outcome (Unix time).
+    """
+
+    pace: RequestedPace | None
+    strikes: int
+    wall: float

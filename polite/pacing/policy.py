@@ -1,31 +1,35 @@
-"""What the user decides about pace: how long an origin rests between requests, and how much may wait."""
+"""What the user decides about pace: the delay between requests, its limits, and how many requests may wait."""
 
-import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, Self, TypedDict, Unpack
 
 from polite.errors import InvalidOption
+from polite.options import boolean, integer, number
 from polite.origin import Origin, Target
 from polite.pacing.overrides import Override, Overrides
 from polite.pacing.scopes import ScopePolicy, Scopes
 
 
 class Anchor(Enum):
-    """From when a turn is counted: the response's first byte, or the end of the permit's block (slower)."""
+    """When a delay starts: at the response's first byte, or at the end of the permit's block (slower).
+
+    >>> Anchor("end") is Anchor.END
+    True
+    """
 
     FIRST_BYTE = "first-byte"
     END = "end"
 
 
 def by_origin(target: Target) -> tuple[Hashable, ...]:
-    """The default scope: requests to one origin take turns, whatever other origins do."""
+    """Return the default scope: requests to one origin take turns, independently of other origins."""
     return (target.origin,)
 
 
 class OriginPacing(TypedDict, total=False):
-    """The fields of a PacingPolicy that may differ from origin to origin."""
+    """The fields of a PacingPolicy that may differ between origins."""
 
     min_delay: float
     max_crawl_delay: float
@@ -50,7 +54,7 @@ _SECONDS = (
     "max_latency_delay",
     "circuit_rest",
 )
-# At zero, no permit would have time to be entered.
+# With 0, no permit could be entered in time.
 _LEAST_HOLD_S = 0.001
 _FACTORS = ("jitter", "latency_factor")
 _COUNTS = {"concurrency": 1, "max_waiting": 1, "circuit_failures": 0}
@@ -58,17 +62,32 @@ _COUNTS = {"concurrency": 1, "max_waiting": 1, "circuit_failures": 0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PacingPolicy:
-    """Durations are in seconds of the monotonic clock.
+    """What the user decides about pace. Durations are in seconds of the monotonic clock.
 
-    `min_delay`: an origin rests at least so long after each request; a file's Crawl-delay or Request-rate makes that longer, up
-    to `max_crawl_delay` (T3). `jitter`: up to this fraction of the delay is added at random, never taken away. `concurrency`:
-    requests of one scope under way at one time. `scopes`: which turns a URL must take, narrowest first. `anchor`: from when a
-    turn is counted. After 429 or 503 an origin rests as its Retry-After says, up to `max_retry_after`, or, without one,
-    `backoff` doubling up to `max_backoff` (T4). `latency_factor`: it rests at least so many times what the last answer took, up to
-    `max_latency_delay`. `obey_visit_time`: out of the hours that a file's Visit-time names, its origin's URLs wait. After
-    `circuit_failures` failures in a row (0: never) it rests for `circuit_rest`, doubling up to `max_backoff`, and then one request
-    goes alone. `max_hold`: a permit held for longer, entered or not, gives its turn back (events.Reclaimed). `max_waiting` bounds
-    the requests that may wait at one time. `overrides`: see `override`.
+    >>> PacingPolicy(min_delay=2.0).override("https://example.com", min_delay=5.0).at(Origin.of("https://example.com")).min_delay
+    5.0
+
+    Attributes:
+        min_delay: The least delay of an origin after each request. Crawl-delay or Request-rate of its robots.txt lengthen it (T3).
+        max_crawl_delay: The limit for Crawl-delay and Request-rate.
+        jitter: Up to this fraction of the delay is added at random.
+        concurrency: Requests of one scope that may be under way at one time.
+        scopes: The scopes at which a URL takes turns: Scopes, or a function of a Target that returns them, narrowest first.
+        anchor: When a delay starts.
+        max_retry_after: The limit for the Retry-After of a response (T4).
+        backoff: The first back-off after 429 or 503 without Retry-After (T4). It doubles for each refusal in a row.
+        max_backoff: The limit for that, and for `circuit_rest`.
+        latency_factor: The least delay as a multiple of the last response time; 0 for none.
+        max_latency_delay: The limit for that.
+        obey_visit_time: Whether URLs wait outside the hours of the origin's Visit-time.
+        circuit_failures: Failures in a row that open an origin's circuit; 0 for never.
+        circuit_rest: How long a circuit stays open, doubling each time. Then one request goes alone.
+        max_hold: A permit that is held for longer, entered or not, loses its turn (events.Reclaimed).
+        max_waiting: Requests that may wait at one time.
+        overrides: Options of single origins; see `override`.
+
+    Raises:
+        InvalidOption: A value is out of range.
     """
 
     min_delay: float = 1.0
@@ -92,40 +111,41 @@ class PacingPolicy:
     def __post_init__(self) -> None:
         for name in (*_SECONDS, *_FACTORS, *_COUNTS, "obey_visit_time"):
             _check(name, getattr(self, name))
-        if type(self.max_hold) not in (int, float) or not _LEAST_HOLD_S <= self.max_hold < math.inf:
-            raise InvalidOption(
-                f"PacingPolicy.max_hold={self.max_hold!r}: a finite number of {_LEAST_HOLD_S} or more is needed"
-            )
+        number("PacingPolicy: max_hold", self.max_hold, least=_LEAST_HOLD_S)
         if not isinstance(self.anchor, Anchor):
             raise InvalidOption(
-                f"PacingPolicy.anchor={self.anchor!r}: one of {[str(a) for a in Anchor]} is needed"
+                f"PacingPolicy: anchor must be one of {[str(a) for a in Anchor]}, got {self.anchor!r}"
             )
         if not callable(self.scopes) and not isinstance(self.scopes, Scopes):
             raise InvalidOption(
-                f"PacingPolicy.scopes={self.scopes!r}: Scopes(...) or a function of a Target that gives a tuple of scopes is needed"
+                f"PacingPolicy: scopes must be Scopes(...) or a function of a Target that "
+                f"returns a tuple of scopes, got {self.scopes!r}"
             )
         if not isinstance(self.overrides, Overrides):
             object.__setattr__(self, "overrides", _checked(self.overrides))
 
     def override(self, origin: str | Origin, **options: Unpack[OriginPacing]) -> Self:
-        """A new policy, the same but for one origin: `policy.override("https://example.com", min_delay=5)`.
+        """Return the same policy with other options for one origin: `policy.override("https://example.com", min_delay=5)`.
 
-        Looser or stricter; what was said of that origin before stays where it is not said anew. The other fields of the origin
-        follow the policy, also when that is replaced. Raises InvalidURL, InvalidOption.
+        Options that were overridden before and are not named now stay. The others follow the policy, also if it is replaced.
+
+        Raises:
+            InvalidURL: The origin cannot be parsed.
+            InvalidOption: A value is out of range, or the option cannot differ between origins.
         """
         origin = origin if isinstance(origin, Origin) else Origin.of(origin)
         before = Overrides.of(self.overrides)
         own = dict(before.options(origin)) | _named(origin, options)
-        # Only what is new is checked: a policy of many origins is made in as many steps.
+        # Only new options are checked: a policy of many origins is made in as many steps.
         return self.with_checked(overrides=before.put(origin, tuple(own.items())))
 
     def at(self, origin: Origin) -> Self:
-        """The policy that holds at an origin."""
+        """Return the policy that applies to an origin, without overrides."""
         own = Overrides.of(self.overrides).options(origin)
         return self.with_checked(**dict(own), overrides=Overrides()) if own else self
 
     def with_checked(self, **checked: object) -> Self:
-        """The same with other values, which are known to be good."""
+        """Return the same policy with other values, which are checked already."""
         changed = object.__new__(type(self))
         for field in fields(self):
             value = checked[field.name] if field.name in checked else getattr(self, field.name)
@@ -141,33 +161,32 @@ def _checked(overrides: object) -> Overrides:
         if isinstance(error, InvalidOption):
             raise
         raise InvalidOption(
-            f"PacingPolicy.overrides={overrides!r}: use PacingPolicy.override to make them"
+            f"PacingPolicy: overrides must be made by PacingPolicy.override, got {overrides!r}"
         ) from error
     for origin, _ in pairs:
         if not isinstance(origin, Origin):
-            raise InvalidOption(f"PacingPolicy.overrides: {origin!r} is no Origin; use PacingPolicy.override")
+            raise InvalidOption(
+                f"PacingPolicy: overrides must be made by PacingPolicy.override, got the origin {origin!r}"
+            )
     return Overrides(pairs)
 
 
 def _check(name: str, value: object) -> None:
-    """Raises InvalidOption for a value that a field, of the policy or of an origin, cannot have."""
+    """Refuse a value that a field of the policy, or of an override, cannot have."""
+    option = f"PacingPolicy: {name}"
     if name == "obey_visit_time":
-        if type(value) is not bool:
-            raise InvalidOption(f"PacingPolicy.{name}={value!r}: True or False is needed")
+        boolean(option, value)
     elif name in _COUNTS:
-        if type(value) is not int or value < _COUNTS[name]:
-            raise InvalidOption(
-                f"PacingPolicy.{name}={value!r}: a whole number of {_COUNTS[name]} or more is needed"
-            )
-    elif type(value) not in (int, float) or not 0 <= value < math.inf:  # type: ignore[operator]
-        raise InvalidOption(f"PacingPolicy.{name}={value!r}: a finite number of 0 or more is needed")
+        integer(option, value, least=_COUNTS[name])
+    else:
+        number(option, value)
 
 
 def _named(origin: object, options: Mapping[str, object]) -> dict[str, Any]:
-    """The options, if each may differ from origin to origin. Raises InvalidOption."""
+    """Return the options if each may differ between origins. Raises InvalidOption."""
     if unknown := sorted(set(options) - set(OriginPacing.__annotations__)):
         raise InvalidOption(
-            f"PacingPolicy.override({str(origin)!r}): {', '.join(map(repr, unknown))} cannot differ from origin to origin; "
+            f"PacingPolicy.override({str(origin)!r}): {', '.join(map(repr, unknown))} cannot differ between origins; "
             f"these can: {', '.join(OriginPacing.__annotations__)}"
         )
     for name, value in options.items():

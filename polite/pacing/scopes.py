@@ -1,25 +1,30 @@
-"""Which scopes a URL belongs to beside its origin: registrable domain, addresses, scopes of the user's own, the whole crawl."""
+"""The scopes of a URL besides its origin: registrable domain, addresses, a user's own scopes, the whole crawl."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from polite.errors import InvalidOption
-from polite.options import checked
+from polite.options import integer, number
 from polite.origin import Target
 
 
 class ScopePolicy(Protocol):
-    """A URL's scopes, narrowest first, at least one: anything hashable. Pure and fast: it is asked for each request.
+    """Names the scopes of a URL, narrowest first, at least one: any hashable values. Pure and fast: called for each request.
 
-    Where it has a method `limit(scope)` that gives a ScopeLimit, this holds for the scope; None: what the policy says for all.
+    An optional method `limit(scope)` returns the ScopeLimit of a scope, or None for the policy's own delay and concurrency.
     """
 
     def __call__(self, target: Target, /) -> tuple[Hashable, ...]: ...
 
 
 class ScopeName(NamedTuple):
-    """A scope that is no origin: its kind ("domain", "address", "crawl", or the user's own) and its name."""
+    """A scope that is not an origin.
+
+    Attributes:
+        kind: "domain", "address", "crawl", or a user's own kind.
+        name: Its name within the kind.
+    """
 
     kind: str
     name: str
@@ -30,27 +35,44 @@ class ScopeName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScopeLimit:
-    """A scope rests for `delay` seconds after each request, and `concurrency` of its requests may be under way at one time.
+    """The delay and the concurrency of a scope.
 
-    With a concurrency of 1 the rest is counted as the policy's anchor says, with more from the grant. Raises InvalidOption.
+    >>> ScopeLimit(delay=0.0, concurrency=50)
+    ScopeLimit(delay=0.0, concurrency=50)
+
+    Attributes:
+        delay: Seconds between two requests. With a concurrency of 1 they count from the policy's anchor, else from the grant.
+        concurrency: Requests that may be under way at one time.
+
+    Raises:
+        InvalidOption: A value is out of range.
     """
 
     delay: float = 1.0
     concurrency: int = 1
 
     def __post_init__(self) -> None:
-        checked("ScopeLimit.delay", self.delay)
-        if type(self.concurrency) is not int or self.concurrency < 1:
-            raise InvalidOption(
-                f"ScopeLimit.concurrency={self.concurrency!r}: a whole number of 1 or more is needed"
-            )
+        number("ScopeLimit: delay", self.delay)
+        integer("ScopeLimit: concurrency", self.concurrency, least=1)
 
 
 @dataclass(frozen=True, slots=True)
 class CustomScope:
-    """A kind of scope of the user's own: `by` gives its name for a URL, or None where the URL belongs to none of the kind.
+    """A user's own kind of scope.
 
-    `by` must be pure and fast: it is asked for each request. Raises InvalidOption.
+    >>> def customer(target: Target) -> str | None:
+    ...     return "acme" if target.origin.host.endswith(".acme.example.com") else None
+    >>> CustomScope("customer", customer, ScopeLimit(delay=4.0)).kind
+    'customer'
+
+    Attributes:
+        kind: Its name.
+        by: Returns the scope's name for a URL, or None if the URL has no scope of this kind. Pure and fast: called for each
+            request.
+        limit: Its delay and concurrency.
+
+    Raises:
+        InvalidOption: The kind is taken, or a value has the wrong type.
     """
 
     kind: str
@@ -59,56 +81,71 @@ class CustomScope:
 
     def __post_init__(self) -> None:
         if type(self.kind) is not str or self.kind in {"", "domain", "address", "crawl"}:
-            raise InvalidOption(f"CustomScope.kind={self.kind!r}: a name that is not taken is needed")
+            raise InvalidOption(f"CustomScope: kind must be a name that is not taken, got {self.kind!r}")
         if not callable(self.by):
-            raise InvalidOption(f"CustomScope.by={self.by!r}: a function of a Target is needed")
-        _limit("CustomScope.limit", self.limit)
+            raise InvalidOption(f"CustomScope: by must be a function of a Target, got {self.by!r}")
+        _limit("CustomScope: limit", self.limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scopes:
-    """Each URL takes turns at its origin, by the policy's own delay and concurrency, and at each of these that is given.
+    """The scopes of a URL. Each URL takes turns at its origin, and at each of these that is given.
 
-    `domain`: its registrable domain by the public suffix list; needs `pip install 'polite-crawl[domains]'`. `address`: each IP
-    address that its host has. `crawl`: all URLs there are. `own`: kinds of the user's. Raises InvalidOption.
+    >>> Scopes(domain=ScopeLimit(delay=0.5), crawl=ScopeLimit(delay=0.0, concurrency=50)).address is None
+    True
+
+    Attributes:
+        domain: The registrable domain by the public suffix list. Needs `pip install 'polite-crawl[domains]'`.
+        address: Each IP address of the host.
+        crawl: All URLs.
+        custom: A user's own kinds.
+
+    Raises:
+        InvalidOption: A value has the wrong type, or a kind is given twice.
     """
 
     domain: ScopeLimit | None = None
     address: ScopeLimit | None = None
     crawl: ScopeLimit | None = None
-    own: Sequence[CustomScope] = ()
+    custom: Sequence[CustomScope] = ()
 
     def __post_init__(self) -> None:
         for name in ("domain", "address", "crawl"):
             if getattr(self, name) is not None:
-                _limit(f"Scopes.{name}", getattr(self, name))
-        object.__setattr__(self, "own", _own_scopes(self.own))
-        if len({each.kind for each in self.own}) < len(self.own):
-            raise InvalidOption(f"Scopes.own={self.own!r}: each kind once")
+                _limit(f"Scopes: {name}", getattr(self, name))
+        object.__setattr__(self, "custom", _custom_scopes(self.custom))
+        if len({each.kind for each in self.custom}) < len(self.custom):
+            raise InvalidOption(f"Scopes: custom must have each kind once, got {self.custom!r}")
 
     @property
     def limits(self) -> dict[str, ScopeLimit]:
-        """By kind."""
+        """The limits of the given scopes, by kind."""
         limits = {"domain": self.domain, "address": self.address, "crawl": self.crawl}
-        limits |= {each.kind: each.limit for each in self.own}
+        limits |= {each.kind: each.limit for each in self.custom}
         return {kind: limit for kind, limit in limits.items() if limit is not None}
 
 
-class Found(Protocol):
-    """What it takes to name some scopes (ports.AddressSource)."""
+class KnownAddresses(Protocol):
+    """The addresses of hosts, as far as they were looked up."""
 
     def known(self, host: str) -> tuple[str, ...]: ...
 
 
 class ScopeResolver:
-    """Scopes, and what it takes to name them: a ScopePolicy. `domain_of`: host to registrable domain."""
+    """Names the scopes of a URL: a ScopePolicy made of Scopes.
+
+    Args:
+        scopes: The scopes to name.
+        domain_of: Returns the registrable domain of a host; needed for `Scopes(domain=...)`.
+        addresses: Knows the addresses of hosts; needed for `Scopes(address=...)`.
+    """
 
     def __init__(
         self,
         scopes: Scopes,
         *,
         domain_of: Callable[[str], str | None] | None = None,
-        addresses: Found | None = None,
+        addresses: KnownAddresses | None = None,
     ) -> None:
         self._scopes = scopes
         self._limits = scopes.limits
@@ -117,29 +154,29 @@ class ScopeResolver:
         self._crawl = () if scopes.crawl is None else (ScopeName("crawl", ""),)
 
     def __call__(self, target: Target, /) -> tuple[Hashable, ...]:
-        """Narrowest first: a long rest of one origin stands in nobody else's line."""
+        """Return the scopes, narrowest first, so that an origin's long delay does not block others in wider scopes."""
         host = target.origin.host
         names: list[Hashable] = [target.origin]
         if self._domain_of is not None and (domain := self._domain_of(host)) is not None:
             names.append(ScopeName("domain", domain))
         if self._addresses is not None:
             names += [ScopeName("address", address) for address in self._addresses.known(host)]
-        for own in self._scopes.own:
-            if (name := own.by(target)) is not None:
-                names.append(ScopeName(own.kind, name))
+        for custom in self._scopes.custom:
+            if (name := custom.by(target)) is not None:
+                names.append(ScopeName(custom.kind, name))
         return (*names, *self._crawl)
 
     def limit(self, scope: Hashable) -> ScopeLimit | None:
-        """What holds for a scope, or None for an origin."""
+        """Return the limits of a scope, or None for an origin."""
         return self._limits.get(scope.kind) if isinstance(scope, ScopeName) else None
 
 
-def _own_scopes(value: object) -> tuple[CustomScope, ...]:
+def _custom_scopes(value: object) -> tuple[CustomScope, ...]:
     if isinstance(value, list | tuple) and all(isinstance(each, CustomScope) for each in value):
         return tuple(value)
-    raise InvalidOption(f"Scopes.own={value!r}: a list or tuple of CustomScope is needed")
+    raise InvalidOption(f"Scopes: custom must be a list or tuple of CustomScope, got {value!r}")
 
 
-def _limit(name: str, value: object) -> None:
+def _limit(option: str, value: object) -> None:
     if not isinstance(value, ScopeLimit):
-        raise InvalidOption(f"{name}={value!r}: a ScopeLimit is needed")
+        raise InvalidOption(f"{option} must be a ScopeLimit, got {value!r}")

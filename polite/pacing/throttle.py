@@ -1,76 +1,133 @@
-"""How long a scope rests after an outcome: the longest of what each part says, and what that comes from."""
+"""A throttle: the delay of a scope after an outcome. The longest delay of its parts counts."""
 
 import random
 from collections.abc import Callable
 from typing import Protocol
 
 from polite.errors import InvalidOption
-from polite.options import checked
-from polite.pace import RequestedPace
-from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Pause, ThrottleContext
-from polite.pacing.refusal_back_off import REFUSALS, BackOff, RetryAfter
-from polite.pacing.throttle_parts import CrawlDelay, Latency, MinDelay, RequestRates
+from polite.options import number
+from polite.pacing.outcome import Outcome, Pause, ThrottleContext
+from polite.pacing.throttle_parts import (
+    REFUSALS,
+    BackOff,
+    CrawlDelay,
+    Latency,
+    MinDelay,
+    RequestRates,
+    RetryAfter,
+)
 
-__all__ = ["REFUSALS", "DelayThrottle", "Jittered", "Longest", "Part", "Pause", "ThrottleContext"]
+
+class Throttle(Protocol):
+    """Decides the delay of an origin after each outcome. Pure: no clock, no I/O.
+
+    A throttle can only lengthen a delay that already runs. If it raises or returns something else than a Pause, the delay of the
+    PacingPolicy applies instead.
+
+    >>> class Careful:
+    ...     def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
+    ...         return Pause(60.0, "careful", strike=outcome.status == 429)
+    >>> throttle: Throttle = Careful()
+    """
+
+    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
+        """Return the delay that starts with this outcome.
+
+        Args:
+            outcome: The outcome. `elapsed_s` is the time from the grant of the turn to the report.
+            context: What robots.txt requests, refusals so far, and the wall clock.
+        """
+        ...
 
 
 class Part(Protocol):
-    """One reason to rest. Pure: no clock, no I/O."""
+    """One reason for a delay. Pure: no clock, no I/O.
 
-    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause | None:
-        """How long after this outcome, or None where it has no say."""
+    >>> class Forbidden:
+    ...     def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause | None:
+    ...         return Pause(600.0, "status 403") if outcome.status == 403 else None
+    >>> part: Part = Forbidden()
+    """
+
+    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause | None:
+        """Return the delay that starts with this outcome, or None if this reason does not apply."""
         ...
 
 
 class Longest:
-    """A throttle made of parts: the longest rest that one of them asks for. It is a part itself.
+    """A throttle made of parts: the longest delay that any part returns. It can be a part itself.
 
-    On a tie the one named first gives the reason. It is a strike where any part says so. Raises InvalidOption without a part.
+    On a tie the first part gives the reason. The outcome counts as a refusal if any part says so.
+
+    >>> throttle = Longest(MinDelay(2.0), RetryAfter(most=3_600.0))
+    >>> throttle.rest(Outcome(200, retry_after_s=30.0), ThrottleContext(None, 0, 0.0)).seconds
+    30.0
+
+    Raises:
+        InvalidOption: There is no part.
     """
 
     def __init__(self, *parts: Part) -> None:
         if not parts:
-            raise InvalidOption("Longest(): at least one part is needed, such as MinDelay(1.0)")
+            raise InvalidOption("Longest() needs at least one part, such as MinDelay(1.0)")
         self._parts = parts
 
-    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
-        """See ports.InformedThrottle. Where no part has a say, nobody rests."""
+    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
+        """Return the longest delay of the parts, or none if no part applies."""
         longest, strike = None, False
         for part in self._parts:
-            pause = part.rest(outcome, given)
+            pause = part.rest(outcome, context)
             if pause is not None:
                 strike = strike or pause.strike
                 if longest is None or pause.seconds > longest.seconds:
                     longest = pause
         if longest is None:
-            return Pause(0.0, "nothing asks for a rest")
+            return Pause(0.0, "nothing asks for a delay")
         return longest if longest.strike is strike else Pause(longest.seconds, longest.because, strike)
 
 
 class Jittered:
-    """Another throttle's rest, and up to `fraction` of it more at random; never less. Raises InvalidOption."""
+    """A throttle's delay with up to `fraction` of it added at random; never less than the delay itself.
+
+    >>> throttle = Jittered(Longest(MinDelay(2.0)), 0.5, random=lambda: 1.0)
+    >>> throttle.rest(Outcome(200), ThrottleContext(None, 0, 0.0)).seconds
+    3.0
+
+    Raises:
+        InvalidOption: `fraction` is not a finite number >= 0.
+    """
 
     def __init__(
-        self, throttle: Longest, fraction: float, *, random: Callable[[], float] = random.random
+        self, throttle: Throttle, fraction: float, *, random: Callable[[], float] = random.random
     ) -> None:
         self._throttle = throttle
-        self._fraction = checked("jitter", fraction)
+        self._fraction = number("Jittered: fraction", fraction)
         self._random = random
 
-    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
-        """See ports.InformedThrottle."""
-        pause = self._throttle.rest(outcome, given)
+    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
+        """Return the throttle's delay, randomly lengthened."""
+        pause = self._throttle.rest(outcome, context)
         return Pause(pause.seconds * (1.0 + self._fraction * self._random()), pause.because, pause.strike)
 
 
 class DelayThrottle:
-    """The delay is the largest of `min_delay` and what the file asks, which is held to `max_crawl_delay`; all in seconds.
+    """The throttle that a PacingPolicy describes; its parameters are the policy's fields, all delays in seconds.
 
-    With a `latency_factor` it is at least so many times what the server took to answer, up to
-    `max_latency_delay`. After 429 or 503 it is what Retry-After asks, up to `max_retry_after`, or `backoff`
-    doubled for each refusal in a row, up to `max_backoff`, and up to a quarter more at random; never less
-    than the delay. `jitter`: up to this fraction is added at random, never taken away. Raises InvalidOption.
+    The delay is the longest of `min_delay`, what robots.txt requests (up to `max_crawl_delay`), and, with a `latency_factor`, that
+    many times the response time (up to `max_latency_delay`). After 429 or 503 it is at least Retry-After (up to
+    `max_retry_after`), or else `backoff` doubled for each refusal in a row (up to `max_backoff`). `jitter` adds at most this
+    fraction at random.
+
+    >>> DelayThrottle(min_delay=2.0).rest(Outcome(200), ThrottleContext(None, 0, 0.0))
+    Pause(seconds=2.0, because='min_delay 2 s', strike=False)
+
+    Attributes:
+        ordinary: The delay after every response that is not a refusal and has no Retry-After, if robots.txt requests no pace;
+            None if that delay varies.
+        timed: Whether `Outcome.elapsed_s` matters.
+
+    Raises:
+        InvalidOption: A parameter is not a finite number >= 0.
     """
 
     def __init__(
@@ -86,6 +143,17 @@ class DelayThrottle:
         max_latency_delay: float = 30.0,
         random: Callable[[], float] = random.random,
     ) -> None:
+        for option, value in (
+            ("min_delay", min_delay),
+            ("max_crawl_delay", max_crawl_delay),
+            ("jitter", jitter),
+            ("max_retry_after", max_retry_after),
+            ("backoff", backoff),
+            ("max_backoff", max_backoff),
+            ("latency_factor", latency_factor),
+            ("max_latency_delay", max_latency_delay),
+        ):
+            number(f"DelayThrottle: {option}", value)
         least = MinDelay(min_delay)
         latency = Latency(latency_factor, most=max_latency_delay)
         self._longest = Longest(
@@ -97,24 +165,17 @@ class DelayThrottle:
             BackOff(backoff, most=max_backoff, random=random),
         )
         self._rest = Jittered(self._longest, jitter, random=random).rest if jitter else self._longest.rest
-        checked("jitter", jitter)
-        # What nearly every answer gets, made once, for whoever would ask at each of them: any status but a refusal, of a site that
-        # asks for nothing.
+        # Made once: nearly every response gets it.
         self.ordinary = None if jitter or latency_factor else least.pause
         self.timed = latency_factor > 0
 
-    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
-        """See ports.InformedThrottle."""
+    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
+        """Return the delay after this outcome."""
         if (
             self.ordinary is not None
-            and given.pace is None
+            and context.pace is None
             and outcome.retry_after_s is None
             and outcome.status not in REFUSALS
         ):
             return self.ordinary
-        return self._rest(outcome, given)
-
-    def pause(self, outcome: Outcome, *, crawl_delay: float | None, strikes: int) -> Pause:
-        """See ports.Throttle: the same, where no more is known."""
-        pace = None if crawl_delay is None else RequestedPace(crawl_delay)
-        return self.rest(outcome, ThrottleContext(pace, strikes, 0.0))
+        return self._rest(outcome, context)

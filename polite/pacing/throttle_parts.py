@@ -1,73 +1,166 @@
-"""How long a scope rests after any answer, one reason a class: the user's delay, the file's wishes, the server's slowness."""
+"""The parts of a throttle, one reason for a delay each: min_delay, robots.txt, latency, Retry-After and back-off."""
 
-from polite.options import checked
-from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Pause, ThrottleContext
+import random
+from collections.abc import Callable
+
+from polite.back_off import exponential
+from polite.options import number
+from polite.pacing.outcome import Outcome, Pause, ThrottleContext
+
+# Statuses by which a server says that it gets too many requests (T4).
+REFUSALS = frozenset({429, 503})
+_SPREAD = 0.25
 
 
 class MinDelay:
-    """At least `seconds`, always. Raises InvalidOption."""
+    """A delay of at least `seconds` after every request.
+
+    >>> MinDelay(2.0).rest(Outcome(200), ThrottleContext(None, 0, 0.0))
+    Pause(seconds=2.0, because='min_delay 2 s', strike=False)
+
+    Raises:
+        InvalidOption: `seconds` is not a finite number >= 0.
+    """
 
     def __init__(self, seconds: float) -> None:
-        seconds = checked("min_delay", seconds)
+        seconds = number("MinDelay: seconds", seconds)
         self.pause = Pause(seconds, f"min_delay {seconds:g} s")
 
-    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
-        """See throttle.Part."""
+    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
         return self.pause
 
 
 class CrawlDelay:
-    """What the file's Crawl-delay asks, up to `most` seconds (T3). Raises InvalidOption."""
+    """The Crawl-delay of the origin's robots.txt, at most `most` seconds (T3).
+
+    >>> from polite.pace import RequestedPace
+    >>> context = ThrottleContext(RequestedPace(crawl_delay=600.0), 0, 0.0)
+    >>> CrawlDelay(most=300.0).rest(Outcome(200), context).seconds
+    300.0
+
+    Raises:
+        InvalidOption: `most` is not a finite number >= 0.
+    """
 
     def __init__(self, most: float) -> None:
-        self._most = checked("max_crawl_delay", most)
+        self._most = number("CrawlDelay: most", most)
 
-    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause | None:
-        """See throttle.Part."""
-        asked = None if given.pace is None else given.pace.crawl_delay
-        return None if asked is None else _held(asked, self._most, f"Crawl-delay {asked:g} s")
+    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause | None:
+        delay_s = None if context.pace is None else context.pace.crawl_delay
+        return None if delay_s is None else _limited(delay_s, self._most, f"Crawl-delay {delay_s:g} s")
 
 
 class RequestRates:
-    """The slowest of the file's Request-rates that counts at this hour (UTC), up to `most` seconds (T3). Raises InvalidOption."""
+    """The slowest Request-rate of the origin's robots.txt that applies at this hour (UTC), at most `most` seconds (T3).
+
+    >>> from polite.pace import RequestedPace, RequestRate
+    >>> context = ThrottleContext(RequestedPace(request_rates=(RequestRate(1, 30.0),)), 0, 0.0)
+    >>> RequestRates(most=300.0).rest(Outcome(200), context).because
+    'Request-rate 1/30'
+
+    Raises:
+        InvalidOption: `most` is not a finite number >= 0.
+    """
 
     def __init__(self, most: float) -> None:
-        self._most = checked("max_crawl_delay", most)
+        self._most = number("RequestRates: most", most)
 
-    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause | None:
-        """See throttle.Part."""
-        rates = () if given.pace is None else given.pace.request_rates
-        holding = [rate for rate in rates if rate.holds(given.wall)]
+    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause | None:
+        rates = () if context.pace is None else context.pace.request_rates
+        holding = [rate for rate in rates if rate.holds(context.wall)]
         if not holding:
             return None
         rate = max(holding, key=lambda rate: rate.delay_s)
-        return _held(rate.delay_s, self._most, f"Request-rate {rate}")
+        return _limited(rate.delay_s, self._most, f"Request-rate {rate}")
 
 
 class Latency:
-    """`factor` times as long as the server took to answer, at least `least` and at most `most` seconds.
+    """`factor` times the server's response time, from `least` to `most` seconds: a slow server is busy.
 
-    A server that is slow is busy: it is left alone for longer. Raises InvalidOption.
+    >>> Latency(5.0).rest(Outcome(200, elapsed_s=2.0), ThrottleContext(None, 0, 0.0)).seconds
+    10.0
+
+    Raises:
+        InvalidOption: A parameter is not a finite number >= 0.
     """
 
     def __init__(self, factor: float, *, least: float = 0.0, most: float = 30.0) -> None:
-        self._factor = checked("latency_factor", factor)
-        self._least = checked("least", least)
-        self._most = checked("max_latency_delay", most)
+        self._factor = number("Latency: factor", factor)
+        self._least = number("Latency: least", least)
+        self._most = number("Latency: most", most)
 
-    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause | None:
-        """See throttle.Part."""
+    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause | None:
         if outcome.elapsed_s is None:
             return None
         seconds = min(max(self._factor * outcome.elapsed_s, self._least), self._most)
         return Pause(seconds, f"latency_factor {self._factor:g} times {outcome.elapsed_s:.3g} s of waiting")
 
 
-def _held(asked_s: float, most_s: float, because: str) -> Pause | None:
-    """What is asked, up to a limit; None for what is no wait (a file may hold anything)."""
-    if not asked_s > 0:
+class RetryAfter:
+    """The Retry-After of any response, at most `most` seconds.
+
+    >>> RetryAfter(most=3_600.0).rest(Outcome(503, retry_after_s=120.0), ThrottleContext(None, 0, 0.0))
+    Pause(seconds=120.0, because='status 503, Retry-After 120 s', strike=True)
+
+    Raises:
+        InvalidOption: `most` is not a finite number >= 0.
+    """
+
+    def __init__(self, most: float) -> None:
+        self._most = number("RetryAfter: most", most)
+
+    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause | None:
+        wanted_s = outcome.retry_after_s
+        if wanted_s is None or not wanted_s >= 0:
+            return None
+        seconds = min(wanted_s, self._most)
+        limited = f", held to max_retry_after {seconds:g} s" if seconds < wanted_s else ""
+        status = "no answer" if outcome.status is None else f"status {outcome.status}"
+        because = f"{status}, Retry-After {wanted_s:.0f} s{limited}"
+        return Pause(seconds, because, outcome.status in REFUSALS)
+
+
+class BackOff:
+    """Exponential back-off after a refusal (429, 503) without Retry-After.
+
+    The first refusal delays the scope by `first` seconds. Each refusal before it that is not forgiven doubles that, up to `most`.
+    Up to a quarter is added at random, so that clients refused together do not return together. Each response other than 429 or
+    a server error halves the count of refusals, so that a server that recovers is trusted step by step.
+
+    >>> back_off = BackOff(10.0, most=3_600.0, random=lambda: 0.0)
+    >>> back_off.rest(Outcome(429), ThrottleContext(None, 2, 0.0)).seconds
+    40.0
+
+    Args:
+        first: Seconds after the first refusal.
+        most: The longest back-off in seconds, before the random part.
+        random: Returns a number from 0 to 1.
+
+    Raises:
+        InvalidOption: `first` or `most` is not a finite number >= 0.
+    """
+
+    def __init__(
+        self, first: float, *, most: float = 3_600.0, random: Callable[[], float] = random.random
+    ) -> None:
+        self._first = number("BackOff: first", first)
+        self._most = number("BackOff: most", most)
+        self._random = random
+
+    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause | None:
+        if outcome.status not in REFUSALS or (
+            outcome.retry_after_s is not None and outcome.retry_after_s >= 0
+        ):
+            return None
+        seconds = exponential(self._first, context.strikes, self._most) * (1.0 + _SPREAD * self._random())
+        because = f"status {outcome.status}, refusal {context.strikes + 1} in a row: back-off {seconds:g} s"
+        return Pause(seconds, because, strike=True)
+
+
+def _limited(delay_s: float, most_s: float, because: str) -> Pause | None:
+    """Return the requested delay up to a limit, or None if it is not above 0: a file may hold anything."""
+    if not delay_s > 0:
         return None
-    if asked_s > most_s:
+    if delay_s > most_s:
         return Pause(most_s, f"{because}, held to max_crawl_delay {most_s:g} s")
-    return Pause(asked_s, because)
+    return Pause(delay_s, because)

@@ -1,12 +1,13 @@
-"""A turn and the scopes it is taken at: the state of each, and the line in which turns stand at a scope."""
+"""A turn, the state of each scope that it is taken at, and the outlook of a request that has none yet."""
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from enum import Enum
 from heapq import heapify, heappop, heappush
 
 
 class TurnState(Enum):
-    """A turn waits, is open (granted), and is released; or it is cancelled before anything was fetched."""
+    """A turn waits, is open (granted), and is released; or it is cancelled before its request was sent."""
 
     WAITING = "waiting"
     OPEN = "open"
@@ -14,12 +15,33 @@ class TurnState(Enum):
     CANCELLED = "cancelled"
 
 
-# An enum's member costs a descriptor call each time it is named; these are asked in the hot path.
+# Hot path: an enum's member costs a descriptor call each time it is named.
 _WAITING = TurnState.WAITING
 
 
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """When a request could go, as far as is known now. Requests that already wait may delay it further.
+
+    Attributes:
+        ready_at: Monotonic seconds, not before now.
+        scope: The scope that becomes free last, or None if all are free now. The other fields are about this scope.
+        waiting: Turns ahead in its queue.
+        open: Its open turns.
+        because: What set `ready_at`, if that lies ahead and a reason was given.
+        since: When that was set, or when the open turn was granted (monotonic seconds); None if all scopes are free now.
+    """
+
+    ready_at: float
+    scope: Hashable | None
+    waiting: int
+    open: int
+    because: str | None
+    since: float | None = None
+
+
 class ScopeState:
-    """What the turnstile knows of one key: an origin, a registrable domain, an address, the whole crawl."""
+    """What the turnstile knows of one scope: an origin, a registrable domain, an address, the whole crawl."""
 
     __slots__ = (
         "asked_s",
@@ -33,65 +55,66 @@ class ScopeState:
         "provisional_s",
         "queue",
         "ready_at",
+        "scheduled",
         "since",
         "stale",
         "strikes",
         "version",
-        "waking",
     )
 
     def __init__(self, key: Hashable, limit: int, provisional_s: float, version: int = 0) -> None:
         self.key = key
-        self.version = version  # of the limits that it was told
+        self.version = version  # of the limits below
         self.limit = limit  # turns that may be open at one time
-        self.provisional_s = provisional_s  # the rest that a grant arms, or that nobody has settled
-        self.asked_s: float | Callable[[], float] = (
-            0.0  # the same as its last request wants it, if that was said
+        self.provisional_s = (
+            provisional_s  # the delay of a grant beside others, or of a turn that was never settled
         )
+        # The provisional delay of its last request, if it named one.
+        self.asked_s: float | Callable[[], float] = 0.0
         self.open = 0
         self.ready_at = float("-inf")
         self.because: str | None = None  # what set ready_at
-        self.since = self.ready_at  # when that was, or when the last turn was given, if that was later
+        self.since = self.ready_at  # when that was, or when the last turn was granted, if that was later
         self.strikes = 0  # refusals that are not forgiven yet
-        self.awaited = 0  # turns that wait here, or will: it must not be forgotten before them
-        self.front: Turn | None = None  # the first in line; it may have gone on to its next scope
-        # Those behind it: (order, turn), a heap. None when empty, as it is for most scopes most of the time.
+        self.awaited = 0  # turns that wait here, or will: the scope must not be forgotten before them
+        self.front: Turn | None = None  # the first in its queue; it may wait at its next scope already
+        # The turns behind the front: (order, turn), a heap. None when empty, as it is for most scopes most of the time.
         self.queue: list[tuple[int, Turn]] | None = None
-        self.stale = 0  # how many in the queue were cancelled
-        self.waking = False  # whether a wake-up is on the turnstile's heap
-        self.listed = False  # whether it is among those that may be idle
+        self.stale = 0  # cancelled turns in the queue
+        self.scheduled = False  # whether the calendar queue has an entry for it
+        self.listed = False  # whether it is among the scopes that may be idle
 
     @property
     def waiting(self) -> int:
-        """The turns ahead of one that came now."""
+        """The turns ahead of one that is requested now."""
         return (self.front is not None) + (0 if self.queue is None else len(self.queue) - self.stale)
 
     def busy(self, now: float) -> bool:
-        """Whether it rests, or has no place, or someone stands in line."""
+        """Whether its delay runs, no turn may be opened, or a turn waits."""
         return self.ready_at > now or self.open >= self.limit or self.front is not None
 
-    def rest(self, until: float, because: str | None, now: float) -> None:
-        """The next turn is not before `until`; what is later already stays."""
+    def delay_until(self, until: float, because: str | None, now: float) -> None:
+        """Grant no turn before `until`, if that is later than the delay ends already."""
         if until > self.ready_at:
             self.ready_at = until
             self.because = because
             self.since = now
 
     def join(self, turn: "Turn") -> None:
-        """Stand in line: behind the urgent ones, those that asked earlier, and a front that has gone on."""
+        """Queue a turn behind the urgent ones, the ones requested earlier, and a front that waits at its next scope."""
         front = self.front
         if front is None:
             self.front = turn
             return
-        if turn._order < front._order and front._path[front._stage] is self:
+        if turn.order < front.order and front.path[front.stage] is self:
             self.front, turn = turn, front
         if self.queue is None:
-            self.queue = [(turn._order, turn)]
+            self.queue = [(turn.order, turn)]
         else:
-            heappush(self.queue, (turn._order, turn))
+            heappush(self.queue, (turn.order, turn))
 
     def advance(self) -> None:
-        """The front is through, or has left: the next in line is the front."""
+        """Make the next turn of the queue the front, since the front has passed or left."""
         self.front = None
         queue = self.queue
         if queue is None:
@@ -106,10 +129,7 @@ class ScopeState:
             self.queue = None
 
     def quit(self) -> None:
-        """A turn of the queue was cancelled.
-
-        It stays until most of the queue is such, so that each is moved O(1) times.
-        """
+        """Count a cancelled turn of the queue. It stays there until half of them are cancelled: O(1) moves for each."""
         self.stale += 1
         queue = self.queue or []
         if 2 * self.stale > len(queue):
@@ -120,56 +140,64 @@ class ScopeState:
 
 
 class Turn:
-    """One request's place at its scopes; made by `Turnstile.request`, and equal to itself only.
+    """The right to send one request now, at all its scopes. Made by `Turnstile.request`, and equal to itself only.
 
-    `granted_at` is monotonic seconds, or None while waiting. `settled` says whether its rest has been
-    counted. `provisional_s`: how long a grant lets the narrowest scope rest, where more than one turn may be
-    open there; or a function that is asked for that when the turn is granted. The names with an underscore belong to the turnstile.
+    Attributes:
+        granted_at: Monotonic seconds, or None while it waits.
+        settled: Whether its delay has started.
+        state: See TurnState.
+        waited: Whether the pacer had to wait for it. If not, nothing can have changed since the request.
+        provisional_s: The delay of its narrowest scope from the grant, if more than one turn may be open there; or a function
+            that is called for it at the grant.
+        owner: The turnstile that made it.
+        scope_states: Its scopes, narrowest first; for the turnstile and its wait queue, as are all below.
+        order: Its rank in a queue: urgent turns first, then by the order of requests.
+        path: Its scopes in the order in which it passes them.
+        stage: The index in `path` at which it waits. It is the front of the scopes before.
+        refusal_counted: Whether its refusal is counted.
     """
 
     __slots__ = (
-        "_order",
-        "_owner",
-        "_path",
-        "_scopes",
-        "_stage",
-        "_struck",
         "granted_at",
+        "order",
+        "owner",
+        "path",
         "provisional_s",
+        "refusal_counted",
+        "scope_states",
         "settled",
+        "stage",
         "state",
         "waited",
     )
 
     def __init__(self, owner: object, scopes: tuple[ScopeState, ...], order: int) -> None:
-        self._owner = owner
-        self._scopes = scopes
-        self._order = order  # who goes first in a line: urgent ones, then the one that asked first
-        self._path = scopes  # the scopes in the order in which it climbs
-        self._stage = 0  # where on its path it waits; it is the front of the scopes before
-        self._struck = False
+        self.owner = owner
+        self.scope_states = scopes
+        self.order = order
+        self.path = scopes
+        self.stage = 0
+        self.refusal_counted = False
         self.granted_at: float | None = None
         self.provisional_s: float | Callable[[], float] = 0.0
         self.settled = False
         self.state = _WAITING
-        self.waited = (
-            True  # a pacer that gave it at once says otherwise: then nothing can have changed meanwhile
-        )
+        self.waited = True  # a pacer that grants it at once sets it to False
 
     @property
     def scopes(self) -> tuple[Hashable, ...]:
         """The keys of its scopes, narrowest first, each once."""
-        return tuple([scope.key for scope in self._scopes])
+        return tuple([scope.key for scope in self.scope_states])
 
     @property
     def narrowest(self) -> Hashable:
         """The key of its first scope."""
-        return self._scopes[0].key
+        return self.scope_states[0].key
 
     @property
     def broader(self) -> tuple[Hashable, ...]:
         """The keys of the others."""
-        return () if len(self._scopes) == 1 else self.scopes[1:]
+        return () if len(self.scope_states) == 1 else self.scopes[1:]
 
     def __repr__(self) -> str:
         return f"Turn({self.scopes!r}, {self.state.value}, granted_at={self.granted_at!r})"

@@ -1,86 +1,90 @@
-"""Who goes next, and when: turns at several scopes, taken together or not at all; no clock, no I/O.
+"""Decides which request goes next and when: turns at one or several scopes, taken together. No clock, no I/O.
 
-A scope is free when its rest is over (`ready_at`), it has a place (`open < limit`) and nobody stands in line.
-A request whose scopes are all free is granted at once; any other waits, and holds no place anywhere while it
-does (`ladder.py` says how).
+A scope is free if its delay is over (`ready_at`), a turn may be opened (`open < limit`) and no turn waits in its queue. If all
+scopes of a request are free, its turn is granted at once. Any other request waits, and holds no scope while it waits
+(see `wait_queue.py`).
 
-Order: at one scope, a turn is overtaken only by urgent ones and by those that asked before it, once one that
-is already the front has passed. So where every open turn is released, each waiting one is granted after at
-most as many grants of each of its scopes as turns were ahead of it, plus the urgent ones that come, plus the
-times that a narrower scope is made to rest longer meanwhile. A decision is O(scopes x log n).
+Order: at one scope, a turn is overtaken only by urgent turns and by turns that were requested before it, once a turn that is
+already at the front has passed. So if every open turn is released, a waiting turn is granted after at most as many grants of
+each of its scopes as turns were ahead of it, plus the urgent turns that arrive, plus the number of times that a narrower
+scope's delay is lengthened meanwhile. A decision costs O(scopes x log n).
 """
 
 import logging
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from polite.errors import InvalidOption, Overloaded
-from polite.pacing.outlook import Outlook
-from polite.pacing.scope_table import Concurrency, KnownScopes, Provisional, Rest
-from polite.pacing.turn import ScopeState, Turn, TurnState
-from polite.pacing.wait_queue import Ladder
+from polite.errors import Overloaded
+from polite.options import integer, number
+from polite.pacing.scope_table import Concurrency, Delay, Provisional, ScopeTable
+from polite.pacing.turn import Outlook, ScopeState, Turn, TurnState
+from polite.pacing.wait_queue import WaitQueue
 
 log = logging.getLogger("polite")
 
-__all__ = ["Outlook", "Turn", "TurnState", "Turnstile"]
-
+# An enum's member costs a descriptor call each time it is named.
 _WAITING = TurnState.WAITING
 _OPEN = TurnState.OPEN
 _RELEASED = TurnState.RELEASED
 _CANCELLED = TurnState.CANCELLED
 
-# Taken from the order of an urgent turn, so that it comes before all others; no crawl asks so often.
+# Subtracted from the order of an urgent turn, so that it precedes all others: no crawl makes so many requests.
 _URGENT = 1 << 62
-# Every so many requests the idle scopes are looked after.
+# Requests between two sweeps for idle scopes.
 _SWEEP_EVERY = 64
 
 
 class Turnstile:
-    """Gives out turns; `now` is always monotonic seconds, and a `now` smaller than before never makes anything sooner.
+    """Grants turns. `now` is always monotonic seconds; a `now` smaller than before never makes anything sooner.
 
-    `concurrency`: turns of one scope that may be open at one time, for all scopes, or asked for each when it is met
-    and at `relimit`. With 1, the next turn of a scope needs the last one settled, released, and rested. With more,
-    a grant itself lets the scope rest for `provisional_s`, which may be asked for each as well. `max_waiting`:
-    turns that may wait at one time. A scope without turns is forgotten when it has rested; with refusals that are
-    not forgiven, `strikes_kept_s` later. Raises InvalidOption.
+    With a concurrency of 1, a scope's next turn needs the last one settled and released, and its delay over. With more, each
+    grant itself delays the scope by `provisional_s`. A scope without turns is forgotten once its delay is over, or
+    `strikes_kept_s` later if it has refusals that are not forgiven.
+
+    Args:
+        concurrency: Turns of one scope that may be open at one time: a number, or a function of the scope that is called when
+            the scope is first used and at `relimit`.
+        provisional_s: Seconds by which a grant delays a scope with more than one turn: a number, or a function of the scope.
+        max_waiting: Turns that may wait at one time.
+        strikes_kept_s: Seconds for which refusals are remembered.
+
+    Raises:
+        InvalidOption: A value is out of range.
     """
 
-    __slots__ = ("_asked", "_ladder", "_latest", "_scopes", "_stale", "_untold", "max_waiting")
+    __slots__ = ("_latest", "_requests", "_scopes", "_stale", "_untold", "_wait_queue", "max_waiting")
 
     def __init__(
         self,
         *,
         concurrency: Concurrency = 1,
-        provisional_s: Rest = 1.0,
+        provisional_s: Delay = 1.0,
         max_waiting: int = 100_000,
         strikes_kept_s: float = 3600.0,
     ) -> None:
-        self._scopes = KnownScopes(1, 0.0, _seconds("strikes_kept_s", strikes_kept_s))
+        self._scopes = ScopeTable(1, 0.0, number("Turnstile: strikes_kept_s", strikes_kept_s))
         self.limit(concurrency, provisional_s)
-        self.max_waiting = _whole("max_waiting", max_waiting)
-        self._ladder = Ladder()
-        self._asked = 0
+        self.max_waiting = integer("PacingPolicy: max_waiting", max_waiting, least=1)
+        self._wait_queue = WaitQueue()
+        self._requests = 0
         # Scopes whose limits may have changed, the next one at the end; and whether they changed again since the list was made.
         self._untold: list[Hashable] | None = None
         self._stale = False
-        self._latest = -math.inf  # the greatest `now` seen: rests are counted from there
+        self._latest = -math.inf  # the greatest `now` seen: delays are counted from it
 
     def __len__(self) -> int:
-        """How many scopes are remembered."""
+        """Return how many scopes are remembered."""
         return len(self._scopes)
 
     @property
     def waiting(self) -> int:
         """How many turns wait."""
-        return self._ladder.waiting
+        return self._wait_queue.waiting
 
     @property
     def next_at(self) -> float | None:
-        """When `due` may have something to give, or None when time alone gives nothing.
-
-        Never too late, sometimes early.
-        """
-        return self._ladder.next_at
+        """The time at which `due` may grant a turn; never too late, sometimes too early. None if time alone grants none."""
+        return self._wait_queue.next_at
 
     def request(
         self,
@@ -90,39 +94,48 @@ class Turnstile:
         urgent: bool = False,
         provisional_s: Provisional | None = None,
     ) -> Turn:
-        """Ask for a turn at all the scopes (narrowest first); it is open at once when all are free, else it waits.
+        """Request a turn at all the scopes. It is open at once if all are free, else it waits.
 
-        `provisional_s`: the narrowest scope's own, where it is longer than the turnstile's; a function is asked for it when the
-        turn is granted. Raises Overloaded when it must wait and `max_waiting` do, ValueError without a scope.
+        Args:
+            scopes: The scopes, narrowest first, at least one.
+            now: Monotonic seconds.
+            urgent: Whether it goes before turns that are not urgent.
+            provisional_s: The narrowest scope's provisional delay, if longer than the turnstile's; a function is called when the
+                turn is granted.
+
+        Raises:
+            Overloaded: It would have to wait, and `max_waiting` turns wait already.
+            ValueError: There is no scope.
         """
-        self._asked = asked = self._asked + 1
+        self._requests = requests = self._requests + 1
         if now > self._latest:
             self._latest = now
-        if not asked % _SWEEP_EVERY:
+        if not requests % _SWEEP_EVERY:
             self._scopes.sweep(now, _SWEEP_EVERY)
-        turn = Turn(self, self._scopes.named(scopes), asked - _URGENT if urgent else asked)
+        turn = Turn(self, self._scopes.named(scopes), requests - _URGENT if urgent else requests)
         if provisional_s is not None:
-            turn.provisional_s = turn._scopes[0].asked_s = (
-                provisional_s if callable(provisional_s) else _pause(provisional_s)
+            turn.provisional_s = turn.scope_states[0].asked_s = (
+                provisional_s if callable(provisional_s) else _seconds(provisional_s)
             )
         if self._untold is not None:
             self._tell_all(turn)
-        for scope in turn._scopes:
+        # Hot path: inlines ScopeState.busy.
+        for scope in turn.scope_states:
             if scope.ready_at > now or scope.open >= scope.limit or scope.front is not None:
-                if self._ladder.waiting >= self.max_waiting:
+                if self._wait_queue.waiting >= self.max_waiting:
                     raise self._overloaded(turn)
-                self._ladder.enter(turn, now)
+                self._wait_queue.enter(turn, now)
                 return turn
         self._open(turn, now)
         return turn
 
     def due(self, now: float) -> list[Turn]:
-        """The turns whose time has come, now open, in the order in which they were given."""
+        """Return the turns whose time has come, now open, in the order in which they were granted."""
         granted: list[Turn] = []
         if now > self._latest:
             self._latest = now
         tell = None if self._untold is None else self._tell
-        while (turn := self._ladder.next_through(now, tell)) is not None:
+        while (turn := self._wait_queue.next_through(now, tell)) is not None:
             self._open(turn, now)
             granted.append(turn)
         return granted
@@ -137,32 +150,41 @@ class Turnstile:
         forgive: bool = True,
         because: str | None = None,
     ) -> None:
-        """From now, each scope of the turn rests for `pause_s` (or for its own; 0 for one not named), if that is longer.
+        """Delay each scope of the turn from now, if that is later than its delay ends already.
 
-        `strike`: it was a refusal (429, 503), which each scope counts; a settling without one halves the count,
-        unless it should not `forgive`. Settling again only lengthens: it counts a refusal not yet counted, and
-        forgives nothing. `because` is said of all, but where each rests for its own time, of the narrowest alone. A
-        released turn may be settled still. Raises ValueError for a turn that is not granted or not from here,
-        a scope that is not the turn's, and a pause that is not finite.
+        Settling again only lengthens: it counts a refusal that is not counted yet, and forgives nothing. A released turn may be
+        settled still.
+
+        Args:
+            turn: A granted turn.
+            now: Monotonic seconds.
+            pause_s: The delay in seconds, for all scopes, or a mapping with the delays of some.
+            strike: Whether the outcome was a refusal (429, 503), which each scope counts. Without it the count is halved.
+            forgive: Whether the count is halved.
+            because: The reason. If `pause_s` is a mapping, it is the narrowest scope's only.
+
+        Raises:
+            ValueError: The turn is not granted or not from this turnstile, a scope is not the turn's, or a delay is not finite.
         """
-        if turn._owner is not self or turn.granted_at is None or turn.state is _CANCELLED:
+        if turn.owner is not self or turn.granted_at is None or turn.state is _CANCELLED:
             raise ValueError(f"{turn!r} was not given here, so it cannot be settled")
         if now > self._latest:
             self._latest = now
-        # A released turn's scope may have been forgotten, and met again, since.
-        scopes = turn._scopes
+        # The scopes of a released turn may have been forgotten, and met again, since.
+        scopes = turn.scope_states
         if turn.state is not _OPEN:
             scopes = self._scopes.named(turn.scopes)
             self._scopes.retire(*scopes)
         if type(pause_s) is float or isinstance(pause_s, (int, float)):
-            until = self._latest + (pause_s if 0 <= pause_s < math.inf else _pause(pause_s))
+            until = self._latest + (pause_s if 0 <= pause_s < math.inf else _seconds(pause_s))
+            # Hot path: inlines ScopeState.delay_until.
             for scope in scopes:
                 if until > scope.ready_at:
                     scope.ready_at = until
                     scope.because = because
                     scope.since = self._latest
         else:
-            self._rest_each(scopes, pause_s, because)
+            self._delay_each(scopes, pause_s, because)
         if strike:
             _strike(turn, scopes)
         elif forgive and not turn.settled:
@@ -171,36 +193,41 @@ class Turnstile:
         turn.settled = True
 
     def release(self, turn: Turn, now: float) -> None:
-        """The request is over: its places are free. Again, or after `cancel`, it does nothing.
+        """End the turn: its scopes may open another. Does nothing if the turn is released or cancelled already.
 
-        A turn never settled is settled first, with `provisional_s` or its own, if longer. Raises ValueError for a turn that waits
-        (cancel it) or is not from here.
+        A turn that was never settled is settled first, with `provisional_s` or its own, if that is longer.
+
+        Raises:
+            ValueError: The turn waits (cancel it instead) or is not from this turnstile.
         """
-        if turn._owner is not self or turn.state is _WAITING:
+        if turn.owner is not self or turn.state is _WAITING:
             raise ValueError(f"{turn!r} was not given here, so it cannot be released")
         if turn.state is _OPEN:
             if self._untold is not None:
                 self._tell_all(turn)
             if not turn.settled:
-                rests = {scope.key: scope.provisional_s for scope in turn._scopes}
-                rests[turn.narrowest] = max(turn._scopes[0].provisional_s, _provisional(turn.provisional_s))
-                self.settle(turn, now, rests, forgive=False)
+                delays = {scope.key: scope.provisional_s for scope in turn.scope_states}
+                narrowest = turn.scope_states[0]
+                delays[turn.narrowest] = max(narrowest.provisional_s, _provisional(turn.provisional_s))
+                self.settle(turn, now, delays, forgive=False)
             self._vacate(turn, _RELEASED)
 
     def cancel(self, turn: Turn, now: float) -> None:
-        """The turn is not wanted: one that waits leaves the line, one that is open is given back.
+        """Cancel a turn: a waiting one leaves its queue, an open one is given back unused.
 
-        Giving back means that nothing was fetched: nobody rests for it, except that what a grant armed
-        (`provisional_s`, with concurrency) and what was settled stays. After `release`, or again, it does
-        nothing. Raises ValueError if not from here.
+        Giving an open turn back means that no request was sent, so no delay starts. What the grant itself armed
+        (`provisional_s`, with concurrency) and what was settled stays. Does nothing if the turn is released or cancelled already.
+
+        Raises:
+            ValueError: The turn is not from this turnstile.
         """
-        if turn._owner is not self:
+        if turn.owner is not self:
             raise ValueError(f"{turn!r} was not given here, so it cannot be cancelled")
         if now > self._latest:
             self._latest = now
         if turn.state is _WAITING:
-            self._ladder.leave(turn)
-            self._scopes.retire(*turn._scopes)
+            self._wait_queue.leave(turn)
+            self._scopes.retire(*turn.scope_states)
         elif turn.state is _OPEN:
             if self._untold is not None:
                 self._tell_all(turn)
@@ -209,32 +236,36 @@ class Turnstile:
     def hold(
         self, scope: Hashable, until: float, because: str | None = None, *, now: float = -math.inf
     ) -> None:
-        """The scope's next turn is not before `until` (monotonic).
+        """Delay a scope until `until` (monotonic seconds), if that is later than its delay ends already.
 
-        Never sooner than it was. ValueError when not finite.
+        Raises:
+            ValueError: `until` is not finite.
         """
         if now > self._latest:
             self._latest = now
         if not -math.inf < until < math.inf:
-            raise ValueError(f"a hold of {scope!r} until {until!r}: a finite time is needed")
+            raise ValueError(f"a delay of {scope!r} until {until!r}: a finite time is needed")
         held = self._scopes.named((scope,))[0]
-        held.rest(until, because, self._latest)
+        held.delay_until(until, because, self._latest)
         self._scopes.retire(held)
 
-    def limit(self, concurrency: Concurrency, provisional_s: Rest) -> None:
-        """From now these hold for scopes that are met; for those that are known after `relimit`. Raises InvalidOption."""
+    def limit(self, concurrency: Concurrency, provisional_s: Delay) -> None:
+        """Change the limits of scopes: of new ones from now, of known ones at `relimit`. Raises InvalidOption."""
         if not callable(concurrency):
-            _whole("concurrency", concurrency)
+            integer("PacingPolicy: concurrency", concurrency, least=1)
         if not callable(provisional_s):
-            _seconds("provisional_s", provisional_s)
+            number("Turnstile: provisional_s", provisional_s)
         self._scopes.concurrency = concurrency
         self._scopes.provisional_s = provisional_s
 
     def relimit(self, now: float, scopes: Iterable[Hashable] | None = None) -> None:
-        """Ask anew how many turns each scope, or each of these, may have open, and how long a grant lets it rest.
+        """Look up the limits of all scopes, or of these, again.
 
-        No rest is shortened. Where one turn more may go beside those that are open, it does not go before the
-        rest that their grants would have armed. Raises InvalidOption.
+        No delay is shortened. If one turn more may go beside those that are open, it does not go before the delay that their
+        grants would have armed.
+
+        Raises:
+            InvalidOption: A function returned a limit that is out of range.
         """
         if now > self._latest:
             self._latest = now
@@ -244,7 +275,7 @@ class Turnstile:
                 self._relimit(scope)
 
     def outdate(self) -> None:
-        """The limits of all scopes may have changed. Each is asked for anew when it is next used, or by `renew`."""
+        """Mark the limits of all scopes as outdated. Each is looked up again when the scope is next used, or by `renew`."""
         self._scopes.version += 1
         if self._untold is None:
             self._untold = self._scopes.known()
@@ -252,7 +283,7 @@ class Turnstile:
             self._stale = True
 
     def renew(self, now: float, most: int) -> bool:
-        """Ask anew for the limits of so many scopes, as `relimit` does. Return whether there are more."""
+        """Look up the limits of up to `most` outdated scopes, as `relimit` does. Return whether there are more."""
         if now > self._latest:
             self._latest = now
         untold = self._untold
@@ -268,13 +299,29 @@ class Turnstile:
             self._stale = False
         return self._untold is not None
 
+    def strikes(self, scope: Hashable) -> int:
+        """Return the refusals that are not forgiven; 0 for a scope that is not known or was forgotten."""
+        known = self._scopes.find(scope)
+        return 0 if known is None else known.strikes
+
+    def outlook(self, scopes: Sequence[Hashable], now: float) -> Outlook:
+        """Return when a request for these scopes could go, and which scope becomes free last. Changes nothing."""
+        known = (self._scopes.find(key) for key in scopes)
+        busy = [scope for scope in known if scope is not None and scope.busy(now)]
+        if not busy:
+            return Outlook(now, None, 0, 0, None)
+        last = max(busy, key=lambda scope: (max(now, scope.ready_at), scope.waiting))
+        because = last.because if last.ready_at > now else None
+        since = None if last.since == -math.inf else last.since
+        return Outlook(max(now, last.ready_at), last.key, last.waiting, last.open, because, since)
+
     def _tell_all(self, turn: Turn) -> None:
-        """Before its places are taken or become free: how many are open decides whether new limits make a scope rest."""
-        for scope in turn._scopes:
+        """Renew the limits of a turn's scopes before it opens or ends: its open turns decide whether new limits arm a delay."""
+        for scope in turn.scope_states:
             self._tell(scope)
 
     def _tell(self, scope: ScopeState) -> None:
-        """Ask anew for a scope's limits, unless that was done. If a user's own function fails, one turn at a time is open."""
+        """Look up a scope's limits if they are outdated. If a user's function fails, one turn at a time is open."""
         if scope.version == self._scopes.version:
             return
         try:
@@ -287,99 +334,68 @@ class Turnstile:
         limit, scope.provisional_s = self._scopes.limits(scope.key)
         scope.version = self._scopes.version
         if limit > scope.limit and scope.open:
-            rest_s = max(scope.provisional_s, _provisional(scope.asked_s))
-            scope.rest(self._latest + rest_s, "more may go at one time, one by one", self._latest)
+            delay_s = max(scope.provisional_s, _provisional(scope.asked_s))
+            scope.delay_until(self._latest + delay_s, "more may go at one time, one by one", self._latest)
         scope.limit = limit
         if scope.awaited:
-            self._ladder.stir(scope)
-
-    def strikes(self, scope: Hashable) -> int:
-        """Refusals that are not forgiven; 0 for a scope that is not known or was forgotten."""
-        known = self._scopes.find(scope)
-        return 0 if known is None else known.strikes
-
-    def outlook(self, scopes: Sequence[Hashable], now: float) -> Outlook:
-        """When a request for these scopes could go, and which one holds it last.
-
-        Nothing is remembered of the question.
-        """
-        known = (self._scopes.find(key) for key in scopes)
-        busy = [scope for scope in known if scope is not None and scope.busy(now)]
-        if not busy:
-            return Outlook(now, None, 0, 0, None)
-        last = max(busy, key=lambda scope: (max(now, scope.ready_at), scope.waiting))
-        because = last.because if last.ready_at > now else None
-        since = None if last.since == -math.inf else last.since
-        return Outlook(max(now, last.ready_at), last.key, last.waiting, last.open, because, since)
+            self._wait_queue.stir(scope)
 
     def _overloaded(self, turn: Turn) -> Overloaded:
-        self._scopes.retire(*turn._scopes)
+        self._scopes.retire(*turn.scope_states)
         keys = ", ".join(str(key) for key in turn.scopes)
         return Overloaded(
-            f"PacingPolicy.max_waiting={self.max_waiting} requests wait already: none for {keys} can"
+            f"PacingPolicy.max_waiting={self.max_waiting} requests wait already, so none for {keys} can"
         )
 
     def _open(self, turn: Turn, now: float) -> None:
-        """Take a place at each scope: they were all found free."""
+        """Open the turn at each of its scopes, which were all found free."""
         turn.granted_at = now
         turn.state = _OPEN
-        for scope in turn._scopes:
+        for scope in turn.scope_states:
             scope.open += 1
             scope.since = now
             if scope.limit > 1:
                 provisional_s = scope.provisional_s
-                if scope is turn._scopes[0]:
+                if scope is turn.scope_states[0]:
                     provisional_s = max(provisional_s, _provisional(turn.provisional_s))
-                scope.rest(self._latest + provisional_s, "a turn was just given", now)
-                self._ladder.stir(scope)
+                scope.delay_until(self._latest + provisional_s, "a turn was just given", now)
+                self._wait_queue.stir(scope)
 
     def _vacate(self, turn: Turn, state: TurnState) -> None:
         turn.state = state
-        for scope in turn._scopes:
+        for scope in turn.scope_states:
             scope.open -= 1
             if scope.awaited:
-                self._ladder.stir(scope)
+                self._wait_queue.stir(scope)
             elif not scope.listed and not scope.open:
                 self._scopes.retire(scope)
 
-    def _rest_each(
+    def _delay_each(
         self, scopes: Sequence[ScopeState], pauses: Mapping[Hashable, float], because: str | None
     ) -> None:
         if strangers := set(pauses).difference(scope.key for scope in scopes):
-            raise ValueError(f"a pause for {strangers!r}, which are not scopes of the turn")
-        checked = {key: _pause(pause_s) for key, pause_s in pauses.items()}
+            raise ValueError(f"a delay for {strangers!r}, which are not scopes of the turn")
+        checked = {key: _seconds(delay_s) for key, delay_s in pauses.items()}
         for scope in scopes:
             if scope.key in checked:
                 reason = because if scope is scopes[0] else None
-                scope.rest(self._latest + checked[scope.key], reason, self._latest)
+                scope.delay_until(self._latest + checked[scope.key], reason, self._latest)
 
 
 def _strike(turn: Turn, scopes: Sequence[ScopeState]) -> None:
-    """Once for each turn, however often it is settled."""
-    if not turn._struck:
-        turn._struck = True
+    """Count a refusal, once for each turn, however often it is settled."""
+    if not turn.refusal_counted:
+        turn.refusal_counted = True
         for scope in scopes:
             scope.strikes += 1
 
 
-def _pause(pause_s: float) -> float:
-    """Checked: a pause that is no number of seconds would be no pause."""
-    if not 0 <= pause_s < math.inf:
-        raise ValueError(f"a pause of {pause_s!r} s: a finite number of 0 or more is needed")
-    return pause_s
+def _seconds(delay_s: float) -> float:
+    """Refuse a delay that is not a finite number >= 0: it would be no delay."""
+    if not 0 <= delay_s < math.inf:
+        raise ValueError(f"a delay of {delay_s!r} s: a finite number of 0 or more is needed")
+    return delay_s
 
 
 def _provisional(seconds: Provisional) -> float:
-    return _pause(seconds()) if callable(seconds) else seconds
-
-
-def _seconds(name: str, value: float) -> float:
-    if not 0 <= value < math.inf:
-        raise InvalidOption(f"{name}={value!r}: a finite number of seconds, 0 or more, is needed")
-    return value
-
-
-def _whole(name: str, value: int) -> int:
-    if value < 1:
-        raise InvalidOption(f"PacingPolicy.{name}={value!r}: a whole number of 1 or more is needed")
-    return value
+    return _seconds(seconds()) if callable(seconds) else seconds

@@ -1,76 +1,74 @@
-"""How a waiting turn climbs from scope to scope until it has passed all of them.
+"""Waiting turns: each passes its scopes one after the other until it has passed all of them.
 
-A turn waits at ONE scope, in a line ordered by (urgent, asked first). First in line at a free scope, it
-becomes that scope's front, where nobody overtakes it, and goes on to the next scope of its path. At the end
-all are verified. When one became busy meanwhile, the turn waits there, as the front, and leaves the later
-ones: it blocks nobody but those behind it.
+A turn waits at ONE scope, in a queue ordered by (urgent, order of requests). When it is first in the queue of a free scope, it
+becomes that scope's front, where no other turn overtakes it, and goes on to the next scope of its path. At the end all scopes
+are verified. If one became busy meanwhile, the turn waits there as its front and leaves the later ones: it blocks only the turns
+behind it.
 
-Paths go from narrow to broad, so that an origin's long back-off never stands in the line of the whole crawl.
-When two turns name the same scopes in opposite orders, each could be the front that the other waits for; the
-one that would close such a circle gives up its fronts and takes the scope in question first.
+Paths go from narrow to broad, so that an origin's long back-off never blocks the queue of the whole crawl. If two turns name the
+same scopes in opposite orders, each could be the front that the other waits for. The turn that would close such a cycle leaves
+its fronts and takes the scope in question first.
 
-Each scope has at most one wake-up on the heap. Rests only grow, so a wake-up is never too late; one that is
-too early is set again. So nothing on the heap needs to be searched, deleted or rebuilt, and it is never
-longer than the scopes that are remembered.
+Each scope has at most one entry in the calendar queue. Delays only grow, so an entry is never too late, and one that is too early
+is set again. So no entry needs to be searched, deleted or rebuilt, and there are never more of them than remembered scopes.
 """
 
 from collections.abc import Callable
 
-from polite.pacing.calendar_queue import Wakes
+from polite.pacing.calendar_queue import CalendarQueue
 from polite.pacing.turn import ScopeState, Turn, TurnState
 
 _CANCELLED = TurnState.CANCELLED
 
-# A chain of fronts, each waiting for the next, is as long as paths are; beyond this it counts as a circle.
+# A chain of fronts, each waiting for the next, is as long as a path; beyond this it counts as a cycle.
 _CHAIN = 32
 
 
-class Ladder:
-    """The turns that wait, and the times at which a scope's line can move on."""
+class WaitQueue:
+    """The turns that wait, and the times at which the queue of a scope can move on."""
 
-    __slots__ = ("_wakes", "waiting")
+    __slots__ = ("_calendar", "waiting")
 
     def __init__(self) -> None:
-        self._wakes = Wakes()
+        self._calendar = CalendarQueue()
         self.waiting = 0
 
     @property
     def next_at(self) -> float | None:
-        """When a line can move on, at the earliest, or None when time alone moves none."""
-        return self._wakes.next_at
+        """The earliest time at which a queue can move on, or None if time alone moves none."""
+        return self._calendar.next_at
 
     def enter(self, turn: Turn, now: float) -> None:
-        """A turn, at least one of whose scopes is busy, begins to climb."""
+        """Add a turn, at least one of whose scopes is busy."""
         self.waiting += 1
-        scopes = turn._scopes
+        scopes = turn.scope_states
         for scope in scopes:
             scope.awaited += 1
         if len(scopes) == 1:
             scopes[0].join(turn)
             self.stir(scopes[0])
         else:
-            self._climb(turn, 0, now)
+            self._pass(turn, 0, now)
 
     def next_through(self, now: float, tell: Callable[[ScopeState], None] | None = None) -> Turn | None:
-        """A turn that has passed all its scopes, which are free for it now.
+        """Return a turn that has passed all its scopes, which are free for it now, or None.
 
-        Or None. The caller opens it at once. `tell` is called with each scope before its limit counts.
+        The caller opens it at once. `tell` is called with each scope before its limit counts.
         """
-        while (scope := self._wakes.pop(now)) is not None:
-            scope.waking = False
+        while (scope := self._calendar.pop(now)) is not None:
+            scope.scheduled = False
             turn = scope.front
             if tell is not None:
-                for each in (scope,) if turn is None else turn._path:
+                for each in (scope,) if turn is None else turn.path:
                     tell(each)
             if turn is None or scope.open >= scope.limit:
                 continue
             if scope.ready_at > now:
                 self.stir(scope)
                 continue
-            path = turn._path
-            # With one scope there is nothing to climb; most requests have one, and this is the hottest line
-            # of pacing.
-            if len(path) == 1 or (path[turn._stage] is scope and self._climb(turn, turn._stage + 1, now)):
+            path = turn.path
+            # Hot path: inlines _pass for one scope, as most requests have.
+            if len(path) == 1 or (path[turn.stage] is scope and self._pass(turn, turn.stage + 1, now)):
                 self.waiting -= 1
                 for passed in path:
                     passed.awaited -= 1
@@ -79,78 +77,72 @@ class Ladder:
         return None
 
     def stir(self, scope: ScopeState) -> None:
-        """Have the scope looked at when its rest is over, if someone could go on there then."""
-        if not scope.waking and scope.open < scope.limit:
+        """Schedule the scope for the end of its delay, if its front could go on then."""
+        if not scope.scheduled and scope.open < scope.limit:
             front = scope.front
-            if front is not None and front._path[front._stage] is scope:
-                scope.waking = True
-                self._wakes.push(scope.ready_at, scope)
+            if front is not None and front.path[front.stage] is scope:
+                scope.scheduled = True
+                self._calendar.push(scope.ready_at, scope)
 
     def leave(self, turn: Turn) -> None:
-        """A waiting turn is cancelled: it goes out of its line, and from the fronts it is."""
+        """Cancel a waiting turn: it leaves its queue, and the scopes that it is the front of."""
         turn.state = _CANCELLED
-        here = turn._path[turn._stage]
+        here = turn.path[turn.stage]
         if here.front is turn:
-            self._step_down(turn, 0, turn._stage + 1)
+            self._leave_fronts(turn, 0, turn.stage + 1)
         else:
             here.quit()
-            self._step_down(turn, 0, turn._stage)
+            self._leave_fronts(turn, 0, turn.stage)
         self.waiting -= 1
-        for scope in turn._scopes:
+        for scope in turn.scope_states:
             scope.awaited -= 1
 
-    def _climb(self, turn: Turn, start: int, now: float) -> bool:
-        """Be the front of one scope after the other until one is busy, and stand in line there.
-
-        True at the top.
-        """
-        path = turn._path
+    def _pass(self, turn: Turn, start: int, now: float) -> bool:
+        """Make the turn the front of one scope after the other, or queue it at the first busy one. True if none is busy."""
+        path = turn.path
         for stage in range(start, len(path)):
             if path[stage].busy(now):
-                self._stand_at(turn, stage)
+                self._queue_at(turn, stage)
                 return False
             path[stage].front = turn
         return self._verify(turn, now)
 
-    def _stand_at(self, turn: Turn, stage: int) -> None:
-        path = turn._path
+    def _queue_at(self, turn: Turn, stage: int) -> None:
+        path = turn.path
         scope = path[stage]
-        if _closes_circle(turn, scope):
-            self._step_down(turn, 0, stage)
-            turn._path = (scope, *path[:stage], *path[stage + 1 :])
+        if _closes_cycle(turn, scope):
+            self._leave_fronts(turn, 0, stage)
+            turn.path = (scope, *path[:stage], *path[stage + 1 :])
             stage = 0
-        turn._stage = stage
+        turn.stage = stage
         scope.join(turn)
         self.stir(scope)
 
     def _verify(self, turn: Turn, now: float) -> bool:
-        """The front of all its scopes is through, unless one became busy since: then it waits there."""
-        path = turn._path
+        """Return whether all scopes of a turn that is the front of each are free. If one became busy, the turn waits there."""
+        path = turn.path
         for stage, scope in enumerate(path):
             if scope.ready_at > now or scope.open >= scope.limit:
-                turn._stage = stage
-                self._step_down(turn, stage + 1, len(path))
+                turn.stage = stage
+                self._leave_fronts(turn, stage + 1, len(path))
                 self.stir(scope)
                 return False
         return True
 
-    def _step_down(self, turn: Turn, start: int, stop: int) -> None:
-        """The turn is no longer the front of these: who stands behind it goes on."""
-        for scope in turn._path[start:stop]:
+    def _leave_fronts(self, turn: Turn, start: int, stop: int) -> None:
+        """Remove the turn as the front of these scopes: the next turn of each queue goes on."""
+        for scope in turn.path[start:stop]:
             scope.advance()
             self.stir(scope)
 
 
-def _closes_circle(turn: Turn, scope: ScopeState) -> bool:
-    """Whether the scope's front waits, by way of other fronts, for this turn.
-
-    Then nobody would ever go on.
-    """
+def _closes_cycle(turn: Turn, scope: ScopeState) -> bool:
+    """Whether the scope's front waits, by way of other fronts, for this turn: then none of them would ever go on."""
     for _ in range(_CHAIN):
         front = scope.front
         if front is None or front is turn:
             return front is turn
-        waits_at = front._path[front._stage]
+        waits_at = front.path[front.stage]
         if waits_at is scope:
             return False
         scope = waits_at

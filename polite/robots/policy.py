@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from polite.errors import InvalidOption, InvalidURL, redact_url
+from polite.options import boolean, integer, number
 from polite.origin import Origin
 from polite.robots.dialect import RFC9309, Dialect
 
@@ -19,30 +20,6 @@ MOST_BYTES = 64 * 1024 * 1024
 MOST_REDIRECTS = 20
 # A response is kept for at least a tenth of its lifetime. Otherwise an origin would be fetched all the time.
 _MOST_AHEAD = 0.9
-
-
-def seconds(option: str, value: float, *, least: float = 0.0, most: float = math.inf) -> None:
-    """Refuse a duration outside its limits; the error names the option, the value and the limits."""
-    if type(value) not in (int, float) or not least <= value <= most:
-        raise InvalidOption(f"{option}={value!r}: a number of seconds from {least:g} to {most:g} is needed")
-
-
-def count(option: str, value: int, *, least: int, most: int) -> None:
-    """Refuse a number outside its limits, in the same words."""
-    if type(value) is not int or not least <= value <= most:
-        raise InvalidOption(f"{option}={value!r}: a whole number from {least} to {most} is needed")
-
-
-def share(option: str, value: float, *, most: float) -> None:
-    """Refuse a part of the whole outside its limits, in the same words."""
-    if type(value) not in (int, float) or not 0 <= value <= most:
-        raise InvalidOption(f"{option}={value!r}: a number from 0 to {most:g} is needed")
-
-
-def switch(option: str, value: bool) -> None:  # noqa: FBT001 - it is what is looked at
-    """Refuse what is neither True nor False: a configuration's "no" would count as yes."""
-    if type(value) is not bool:
-        raise InvalidOption(f"{option}={value!r}: True or False is needed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,34 +80,36 @@ class RobotsPolicy:
     max_memory: int = 256 * 1024 * 1024
 
     def __post_init__(self) -> None:
-        switch("RobotsPolicy.deny_bad_redirects", self.deny_bad_redirects)
-        switch("RobotsPolicy.infer_missing", self.infer_missing)
-        switch("RobotsPolicy.keep_stale", self.keep_stale)
-        seconds("RobotsPolicy.min_ttl", self.min_ttl)
-        seconds("RobotsPolicy.max_ttl", self.max_ttl, least=self.min_ttl)
-        seconds("RobotsPolicy.default_ttl", self.default_ttl, least=self.min_ttl, most=self.max_ttl)
-        share("RobotsPolicy.refresh_ahead", self.refresh_ahead, most=_MOST_AHEAD)
-        seconds("RobotsPolicy.unreachable_limit", self.unreachable_limit)
-        seconds("RobotsPolicy.retry_min", self.retry_min, least=0.1)
-        seconds("RobotsPolicy.retry_max", self.retry_max, least=self.retry_min)
-        seconds("RobotsPolicy.busy_retry_max", self.busy_retry_max, least=self.retry_min)
-        seconds("RobotsPolicy.nxdomain_retry", self.nxdomain_retry)
-        seconds("RobotsPolicy.max_retry_after", self.max_retry_after)
-        count("RobotsPolicy.max_origins", self.max_origins, least=1, most=100_000_000)
-        count("RobotsPolicy.max_memory", self.max_memory, least=1 << 20, most=1 << 44)
+        boolean("RobotsPolicy: deny_bad_redirects", self.deny_bad_redirects)
+        boolean("RobotsPolicy: infer_missing", self.infer_missing)
+        boolean("RobotsPolicy: keep_stale", self.keep_stale)
+        number("RobotsPolicy: min_ttl", self.min_ttl, most=math.inf)
+        number("RobotsPolicy: max_ttl", self.max_ttl, least=self.min_ttl, most=math.inf)
+        number("RobotsPolicy: default_ttl", self.default_ttl, least=self.min_ttl, most=self.max_ttl)
+        number("RobotsPolicy: refresh_ahead", self.refresh_ahead, most=_MOST_AHEAD)
+        number("RobotsPolicy: unreachable_limit", self.unreachable_limit, most=math.inf)
+        number("RobotsPolicy: retry_min", self.retry_min, least=0.1, most=math.inf)
+        number("RobotsPolicy: retry_max", self.retry_max, least=self.retry_min, most=math.inf)
+        number("RobotsPolicy: busy_retry_max", self.busy_retry_max, least=self.retry_min, most=math.inf)
+        number("RobotsPolicy: nxdomain_retry", self.nxdomain_retry, most=math.inf)
+        number("RobotsPolicy: max_retry_after", self.max_retry_after, most=math.inf)
+        integer("RobotsPolicy: max_origins", self.max_origins, least=1, most=100_000_000)
+        integer("RobotsPolicy: max_memory", self.max_memory, least=1 << 20, most=1 << 44)
         for option in ("denied_statuses", "allowed_statuses", "retry_once_statuses"):
             statuses: object = getattr(self, option)
             if not isinstance(statuses, AbstractSet):
-                raise InvalidOption(f"RobotsPolicy.{option}={statuses!r}: a frozenset of statuses is needed")
+                raise InvalidOption(
+                    f"RobotsPolicy: {option} must be a frozenset of statuses, got {statuses!r}"
+                )
         for status in self.denied_statuses:
-            count("RobotsPolicy.denied_statuses", status, least=400, most=499)
+            integer("RobotsPolicy: denied_statuses", status, least=400, most=499)
         for status in self.allowed_statuses:
-            count("RobotsPolicy.allowed_statuses", status, least=0, most=999)
+            integer("RobotsPolicy: allowed_statuses", status, least=0, most=999)
         for status in self.retry_once_statuses:
-            count("RobotsPolicy.retry_once_statuses", status, least=400, most=499)
+            integer("RobotsPolicy: retry_once_statuses", status, least=400, most=499)
         if not isinstance(self.dialect, Dialect):
             raise InvalidOption(
-                f"RobotsPolicy.dialect={self.dialect!r}: a Dialect is needed, see polite.dialect(name)"
+                f"RobotsPolicy: dialect must be a Dialect, such as polite.dialect(name), got {self.dialect!r}"
             )
 
 
@@ -138,7 +117,7 @@ def _networks(option: str, values: Sequence[str]) -> tuple[Network, ...]:
     try:
         return tuple(ip_network(value) for value in values)
     except (ValueError, TypeError) as error:
-        raise InvalidOption(f"{option}={values!r}: {error}") from error
+        raise InvalidOption(f"{option} must be a sequence of networks, got {values!r}: {error}") from error
 
 
 def _http_url(option: str, url: str) -> None:
@@ -149,7 +128,7 @@ def _http_url(option: str, url: str) -> None:
         raise InvalidOption(f"{option}: {error}") from error
     if not is_http:
         raise InvalidOption(
-            f"{option}={redact_url(url)!r}: a URL that starts with http:// or https:// is needed"
+            f"{option} must be a URL that starts with http:// or https://, got {redact_url(url)!r}"
         )
 
 
@@ -201,15 +180,15 @@ class FetchPolicy:
     denied: tuple[Network, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        switch("FetchPolicy.allow_private", self.allow_private)
-        switch("FetchPolicy.allow_downgrade", self.allow_downgrade)
-        switch("FetchPolicy.first_location", self.first_location)
-        switch("FetchPolicy.junk_after_gzip", self.junk_after_gzip)
-        seconds("FetchPolicy.timeout", self.timeout, least=0.001, most=3_600)
-        count("FetchPolicy.max_redirects", self.max_redirects, least=0, most=MOST_REDIRECTS)
-        count("FetchPolicy.max_bytes", self.max_bytes, least=1, most=MOST_BYTES)
-        count("FetchPolicy.connections", self.connections, least=1, most=100_000)
+        boolean("FetchPolicy: allow_private", self.allow_private)
+        boolean("FetchPolicy: allow_downgrade", self.allow_downgrade)
+        boolean("FetchPolicy: first_location", self.first_location)
+        boolean("FetchPolicy: junk_after_gzip", self.junk_after_gzip)
+        number("FetchPolicy: timeout", self.timeout, least=0.001, most=3_600)
+        integer("FetchPolicy: max_redirects", self.max_redirects, least=0, most=MOST_REDIRECTS)
+        integer("FetchPolicy: max_bytes", self.max_bytes, least=1, most=MOST_BYTES)
+        integer("FetchPolicy: connections", self.connections, least=1, most=100_000)
         if self.proxy is not None:
-            _http_url("FetchPolicy.proxy", self.proxy)
-        object.__setattr__(self, "allowed", _networks("FetchPolicy.allowed_networks", self.allowed_networks))
-        object.__setattr__(self, "denied", _networks("FetchPolicy.denied_networks", self.denied_networks))
+            _http_url("FetchPolicy: proxy", self.proxy)
+        object.__setattr__(self, "allowed", _networks("FetchPolicy: allowed_networks", self.allowed_networks))
+        object.__setattr__(self, "denied", _networks("FetchPolicy: denied_networks", self.denied_networks))

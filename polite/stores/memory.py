@@ -4,9 +4,9 @@ import math
 from collections import OrderedDict
 from dataclasses import replace
 
+from polite.options import integer
 from polite.origin import Origin
 from polite.robots.fetching.snapshot import Snapshot, merged
-from polite.robots.policy import count
 
 
 class MemoryStore:
@@ -18,8 +18,8 @@ class MemoryStore:
     """
 
     def __init__(self, max_origins: int = 100_000, *, max_memory: int = 256 * 1024 * 1024) -> None:
-        count("MemoryStore.max_origins", max_origins, least=1, most=100_000_000)
-        count("MemoryStore.max_memory", max_memory, least=1 << 20, most=1 << 44)
+        integer("MemoryStore: max_origins", max_origins, least=1, most=100_000_000)
+        integer("MemoryStore: max_memory", max_memory, least=1 << 20, most=1 << 44)
         self._max_origins = max_origins
         self._max_memory = max_memory
         self._memory = 0  # of all

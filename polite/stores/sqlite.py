@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from polite.errors import InvalidOption, Overloaded, StoreFailed
+from polite.options import integer, number
 from polite.origin import Origin
 from polite.ports import SavedBackOff
 from polite.robots.fetching.snapshot import Snapshot, merged
-from polite.robots.policy import count, seconds
 from polite.stores.batch_worker import Worker
 from polite.stores.eviction import Room
 from polite.stores.fallback import Outage, Unwritten, later
@@ -62,11 +62,11 @@ class SqliteStore:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.path = _path(path)
-        count("SqliteStore.max_origins", max_origins, least=1, most=1_000_000_000)
-        count("SqliteStore.max_bytes", max_bytes, least=1 << 20, most=1 << 44)
-        seconds("SqliteStore.busy_timeout", busy_timeout, most=3_600)
+        integer("SqliteStore: max_origins", max_origins, least=1, most=1_000_000_000)
+        integer("SqliteStore: max_bytes", max_bytes, least=1 << 20, most=1 << 44)
+        number("SqliteStore: busy_timeout", busy_timeout, most=3_600)
         if on_failure not in ("raise", "memory"):
-            raise InvalidOption(f'SqliteStore.on_failure={on_failure!r}: "raise" or "memory" is needed')
+            raise InvalidOption(f'SqliteStore: on_failure must be "raise" or "memory", got {on_failure!r}')
         self._in_memory = on_failure == "memory"
         self._unwritten = Unwritten(_UNWRITTEN_ORIGINS, _UNWRITTEN_BYTES)
         self._no_writing = Outage(f"writing {self.path}")
@@ -241,5 +241,7 @@ def _path(path: str | os.PathLike[str]) -> Path:
     """A name that SQLite would take for no file is no file of ours."""
     name = os.fspath(path) if isinstance(path, os.PathLike) else path
     if type(name) is not str or not name or name == ":memory:" or "\0" in name:
-        raise InvalidOption(f"SqliteStore({path!r}): the name of a file is needed; MemoryStore is for memory")
+        raise InvalidOption(
+            f"SqliteStore: path must be the name of a file, got {path!r}; use MemoryStore for memory"
+        )
     return Path(name)

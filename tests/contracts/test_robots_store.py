@@ -260,5 +260,5 @@ async def test_a_memory_store_keeps_what_is_larger_than_its_limit_until_the_next
 def test_a_memory_store_without_room_is_refused(option: dict[str, Any]) -> None:
     (name,) = option
 
-    with pytest.raises(InvalidOption, match=f"MemoryStore.{name}"):
+    with pytest.raises(InvalidOption, match=f"MemoryStore: {name} must be an integer"):
         MemoryStore(**option)

@@ -287,5 +287,5 @@ async def test_permits_that_are_left_in_time_leave_nothing_behind() -> None:
 
 @pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan"), "long", True, None])
 def test_a_limit_that_is_none_is_refused(value: Any) -> None:
-    with pytest.raises(polite.InvalidOption, match=r"PacingPolicy\.max_hold"):
+    with pytest.raises(polite.InvalidOption, match="PacingPolicy: max_hold must be"):
         polite.PacingPolicy(max_hold=value)

@@ -16,7 +16,7 @@ from polite.gate.robots_fetcher import RobotsFetcher
 from polite.gate.turns import Turns
 from polite.origin import Origin
 from polite.pacers.local import LocalPacer
-from polite.pacing.effective_policy import Rulings
+from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.policy import PacingPolicy
 from polite.robots.agent import UserAgent
 from polite.robots.fetching.exchange import Failed, Reply
@@ -41,7 +41,7 @@ async def managing(
     transport = ScriptedTransport({SITE.robots_url: answers or (RULES,)})
     clock = clock or LoopClock()
     events: list[Event] = []
-    turns = Turns(LocalPacer(clock), Rulings(PacingPolicy()), clock, events.append)
+    turns = Turns(LocalPacer(clock), EffectivePolicies(PacingPolicy()), clock, events.append)
     robots = RobotsPolicy(**policy)
     fetcher = RobotsFetcher({"https": transport}, turns, clock, FetchPolicy(), robots)
     manager = OriginManager(

@@ -9,8 +9,7 @@ import pytest
 
 import polite
 from polite.events import BackedOff, Event
-from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Pause, ThrottleContext
+from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.robots.fetching.exchange import Reply
 from tests.support import OpenedGate, now, scripted_gate
 

@@ -11,7 +11,7 @@ from polite.gate.turns import Turns
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacers.local import LocalPacer
-from polite.pacing.effective_policy import Rulings
+from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.policy import PacingPolicy
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
@@ -56,10 +56,10 @@ def fetcher(
 ) -> RobotsFetcher:
     clock = LoopClock()
     events: list[Event] = []
-    rulings = Rulings(pacing or PacingPolicy())
-    concurrency, delay = rulings.limits
+    policies = EffectivePolicies(pacing or PacingPolicy())
+    concurrency, delay = policies.limits
     pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay)
-    turns = Turns(pacer, rulings, clock, events.append)
+    turns = Turns(pacer, policies, clock, events.append)
     policy = FetchPolicy(**fetching)  # type: ignore[arg-type]
     return RobotsFetcher(
         {"https": transport}, turns, clock, policy, robots or RobotsPolicy(), missing=lambda: "no-such-page"
@@ -265,7 +265,7 @@ async def test_h7_the_two_questions_share_the_deadline_of_the_fetch() -> None:
 async def test_h7_the_page_that_cannot_exist_has_another_name_each_time() -> None:
     transport = ScriptedTransport({SITE.robots_url: Reply(500)})
     clock, events = LoopClock(), list[Event]()
-    turns = Turns(LocalPacer(clock), Rulings(PacingPolicy()), clock, events.append)
+    turns = Turns(LocalPacer(clock), EffectivePolicies(PacingPolicy()), clock, events.append)
     asking = RobotsFetcher({"https": transport}, turns, clock, FetchPolicy(), INFERRING)
 
     await asking.fetch(SITE)

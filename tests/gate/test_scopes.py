@@ -177,7 +177,7 @@ async def test_all_hosts_of_one_customer_take_turns() -> None:
     def customer(target: polite.Target) -> str | None:
         return customers.get(target.origin.host)
 
-    scopes = Scopes(own=[CustomScope("customer", customer, ScopeLimit(delay=4.0))])
+    scopes = Scopes(custom=[CustomScope("customer", customer, ScopeLimit(delay=4.0))])
     async with opened(scopes) as gate:
         assert await visits(gate, "shop.test", "blog.test") == [4.0]
         assert await visits(gate, "shop.test", "other.test", "nobodys.test") == [0.0, 0.0]

@@ -12,7 +12,7 @@ from polite.errors import GateClosed, Overloaded
 from polite.gate.background import start_later
 from polite.pacers import local
 from polite.pacers.local import LocalPacer
-from polite.pacing.turnstile import Turn, TurnState
+from polite.pacing.turn import Turn, TurnState
 from polite.testing import ManualClock
 
 A, B, ALL = "a.example", "b.example", "everything"
@@ -494,7 +494,7 @@ async def test_many_scopes_are_told_of_new_limits_in_steps_and_none_is_forgotten
         asked.append(scope)
         return limit
 
-    scopes = [f"h{number}.example" for number in range(2 * local._TOLD_AT_ONCE + 1)]
+    scopes = [f"h{number}.example" for number in range(2 * local._RELIMITED_AT_ONCE + 1)]
     clock = ManualClock(monotonic=0.0)
     pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=0.0)
     for scope in scopes:
@@ -510,7 +510,7 @@ async def test_many_scopes_are_told_of_new_limits_in_steps_and_none_is_forgotten
         await asyncio.sleep(0)
         steps.append(len(asked))
 
-    assert max(later - earlier for earlier, later in pairwise(steps)) <= local._TOLD_AT_ONCE
+    assert max(later - earlier for earlier, later in pairwise(steps)) <= local._RELIMITED_AT_ONCE
     assert sorted(map(str, asked)) == sorted(scopes)
     clock.advance(0.0)
     await settle_down()
@@ -519,23 +519,23 @@ async def test_many_scopes_are_told_of_new_limits_in_steps_and_none_is_forgotten
 
 async def test_a_pacer_that_is_closed_tells_no_scope_any_more() -> None:
     pacer = LocalPacer(ManualClock(monotonic=0.0), concurrency=lambda _: 1)
-    for number in range(local._TOLD_AT_ONCE + 1):
+    for number in range(local._RELIMITED_AT_ONCE + 1):
         await pacer.acquire((number,))
 
     pacer.relimit()
     await pacer.close()
     await settle_down()
 
-    assert not pacer._telling
+    assert not pacer._relimiting
 
 
 def test_without_a_loop_all_are_told_at_once() -> None:
     asked: list[Hashable] = []
     pacer = LocalPacer(ManualClock(monotonic=0.0), concurrency=lambda scope: asked.append(scope) or 1)
-    for number in range(local._TOLD_AT_ONCE + 1):
+    for number in range(local._RELIMITED_AT_ONCE + 1):
         assert pacer.acquire_now((number,)) is not None
     asked.clear()
 
     pacer.relimit()
 
-    assert len(asked) == local._TOLD_AT_ONCE + 1
+    assert len(asked) == local._RELIMITED_AT_ONCE + 1

@@ -9,7 +9,8 @@ import random
 
 import pytest
 
-from polite.pacing.turnstile import Turn, Turnstile
+from polite.pacing.turn import Turn
+from polite.pacing.turnstile import Turnstile
 
 REST_S = 1.0
 

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polite.pacing.calendar_queue import Wakes
+from polite.pacing.calendar_queue import CalendarQueue
 from polite.pacing.turn import ScopeState
 
 # Close together, far apart, before zero, and beyond what a float can tell apart.
@@ -18,7 +18,7 @@ whens = st.one_of(
 
 @given(st.lists(st.one_of(whens, st.none()), max_size=200))
 def test_the_earliest_comes_first_whatever_comes_in_between(steps: list[float | None]) -> None:
-    wakes = Wakes()
+    wakes = CalendarQueue()
     left: list[tuple[float, int]] = []
 
     for number, when in enumerate(steps):
@@ -36,7 +36,7 @@ def test_the_earliest_comes_first_whatever_comes_in_between(steps: list[float | 
 
 @given(st.lists(whens, min_size=1), st.lists(whens), whens)
 def test_nothing_comes_out_before_its_time(first: list[float], then: list[float], now: float) -> None:
-    wakes = Wakes()
+    wakes = CalendarQueue()
     for when in first:
         wakes.push(when, ScopeState(when, 1, 1.0))
     wakes.pop(min(first))

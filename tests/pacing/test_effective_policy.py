@@ -1,13 +1,13 @@
-"""Rulings: a policy that says one thing more about one origin costs the work of one origin."""
+"""A policy that says one thing more about one origin costs the work of one origin."""
 
 from dataclasses import replace
 
 import pytest
 
 from polite import Origin, PacingPolicy
-from polite.pacing import effective_policy as rulings_module
-from polite.pacing import policy as policies
-from polite.pacing.effective_policy import Ruling, Rulings
+from polite.pacing import effective_policy as effective_policy_module
+from polite.pacing import policy as policy_module
+from polite.pacing.effective_policy import EffectivePolicies, EffectivePolicy
 
 HOSTS = [Origin("https", f"host{number}.example", None) for number in range(2_000)]
 
@@ -19,66 +19,66 @@ def of_many() -> PacingPolicy:
 def test_one_override_more_checks_and_makes_nothing_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[str] = []
     made: list[PacingPolicy] = []
-    check = policies._check
+    check = policy_module._check
 
     def counted(name: str, value: object) -> None:
         checked.append(name)
         check(name, value)
 
-    class Counted(Ruling):
+    class Counted(EffectivePolicy):
         def __init__(self, policy: PacingPolicy, throttle: object) -> None:
             made.append(policy)
             super().__init__(policy, None)
 
-    rulings = Rulings(of_many())
-    monkeypatch.setattr(policies, "_check", counted)
-    monkeypatch.setattr(rulings_module, "Ruling", Counted)
-    changed = rulings.replace(rulings.policy.override("https://new.example", min_delay=7))
-    replaced = rulings.replace(rulings.policy.override(HOSTS[0], min_delay=9))
+    policies = EffectivePolicies(of_many())
+    monkeypatch.setattr(policy_module, "_check", counted)
+    monkeypatch.setattr(effective_policy_module, "EffectivePolicy", Counted)
+    changed = policies.replace(policies.policy.override("https://new.example", min_delay=7))
+    replaced = policies.replace(policies.policy.override(HOSTS[0], min_delay=9))
 
     assert changed == {Origin.of("https://new.example")}
     assert replaced == {HOSTS[0]}
     assert checked == ["min_delay", "min_delay"]
     assert made == []
-    assert rulings.of(HOSTS[0]).policy.min_delay == 9
+    assert policies.of(HOSTS[0]).policy.min_delay == 9
     assert len(made) == 1
 
 
 def test_replacing_a_field_checks_no_override_again(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = of_many()
-    monkeypatch.setattr(policies, "_named", lambda *_: pytest.fail("checked again"))
+    monkeypatch.setattr(policy_module, "_named", lambda *_: pytest.fail("checked again"))
 
     assert replace(policy, min_delay=3).at(HOSTS[5]).min_delay == 2.0
 
 
-def test_a_ruling_follows_the_policy_that_rules_now() -> None:
-    rulings = Rulings(of_many())
-    assert rulings.of(HOSTS[1]).policy.backoff == 10.0
+def test_an_effective_policy_follows_the_policy_that_rules_now() -> None:
+    policies = EffectivePolicies(of_many())
+    assert policies.of(HOSTS[1]).policy.backoff == 10.0
 
-    rulings.replace(replace(rulings.policy, backoff=60.0))
-    assert (rulings.of(HOSTS[1]).policy.backoff, rulings.of(HOSTS[1]).policy.min_delay) == (60.0, 2.0)
+    policies.replace(replace(policies.policy, backoff=60.0))
+    assert (policies.of(HOSTS[1]).policy.backoff, policies.of(HOSTS[1]).policy.min_delay) == (60.0, 2.0)
 
-    rulings.replace(replace(rulings.policy, overrides=()))
-    assert rulings.of(HOSTS[1]).policy.min_delay == 1.0
-    assert rulings.uniform
+    policies.replace(replace(policies.policy, overrides=()))
+    assert policies.of(HOSTS[1]).policy.min_delay == 1.0
+    assert policies.uniform
 
 
 def test_rulings_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rulings_module, "_MOST_MADE", 3)
-    rulings = Rulings(of_many())
+    monkeypatch.setattr(effective_policy_module, "_MOST_MADE", 3)
+    policies = EffectivePolicies(of_many())
 
-    delays = {rulings.of(host).policy.min_delay for host in HOSTS[:10]}
+    delays = {policies.of(host).policy.min_delay for host in HOSTS[:10]}
 
     assert delays == {2.0}
-    assert len(rulings._made) == 3
+    assert len(policies._made) == 3
 
 
-def test_limits_of_a_scope_need_no_ruling() -> None:
-    rulings = Rulings(of_many().override(HOSTS[0], concurrency=3))
+def test_limits_of_a_scope_need_no_effective_policy() -> None:
+    policies = EffectivePolicies(of_many().override(HOSTS[0], concurrency=3))
 
-    assert (rulings.concurrency(HOSTS[0]), rulings.delay(HOSTS[0])) == (3, 2.0)
-    assert (rulings.concurrency(HOSTS[1]), rulings.delay(Origin.of("https://x.example"))) == (1, 1.0)
-    assert rulings._made == {}
+    assert (policies.concurrency(HOSTS[0]), policies.delay(HOSTS[0])) == (3, 2.0)
+    assert (policies.concurrency(HOSTS[1]), policies.delay(Origin.of("https://x.example"))) == (1, 1.0)
+    assert policies._made == {}
 
 
 @pytest.mark.parametrize(
@@ -92,17 +92,17 @@ def test_limits_of_a_scope_need_no_ruling() -> None:
     ],
 )
 def test_one_origin_decides_what_all_answers_need(
-    own: policies.OriginPacing, timed: bool, plain: bool, concurrent: bool
+    own: policy_module.OriginPacing, timed: bool, plain: bool, concurrent: bool
 ) -> None:
-    rulings = Rulings(of_many().override(HOSTS[3], **own))
+    policies = EffectivePolicies(of_many().override(HOSTS[3], **own))
 
-    assert (rulings.timed, rulings.plain, rulings.concurrent) == (timed, plain, concurrent)
+    assert (policies.timed, policies.plain, policies.concurrent) == (timed, plain, concurrent)
 
 
 def test_the_longest_delay_is_that_of_the_slowest_origin_with_all_its_jitter() -> None:
-    rulings = Rulings(
+    policies = EffectivePolicies(
         PacingPolicy(min_delay=2).override(HOSTS[0], min_delay=40).override(HOSTS[1], jitter=0.5)
     )
 
-    assert rulings.longest_delay_s(0.0) == 60.0
-    assert Rulings(PacingPolicy(min_delay=2)).longest_delay_s(0.0) == 2.0
+    assert policies.longest_delay_s(0.0) == 60.0
+    assert EffectivePolicies(PacingPolicy(min_delay=2)).longest_delay_s(0.0) == 2.0

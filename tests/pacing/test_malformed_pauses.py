@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from polite.origin import Origin
-from polite.pacing.effective_policy import Rulings
-from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Pause, ThrottleContext
+from polite.pacing.effective_policy import EffectivePolicies
+from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
 
 GIVEN = ThrottleContext(None, 0, 0.0)
@@ -37,7 +36,7 @@ def rest(answer: Any, outcome: Outcome = WELL) -> Pause:
         def rest(self, outcome: Outcome, given: ThrottleContext) -> Any:
             return answer
 
-    return Rulings(PacingPolicy(min_delay=2.0, backoff=10.0), Odd()).of(ORIGIN).rest(outcome, GIVEN)
+    return EffectivePolicies(PacingPolicy(min_delay=2.0, backoff=10.0), Odd()).of(ORIGIN).rest(outcome, GIVEN)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_without_a_limit_there_is_the_origin_alone() -> None:
 
 def test_all_scopes_of_a_url_go_from_narrow_to_broad() -> None:
     limit = ScopeLimit()
-    scopes = bound(domain=limit, address=limit, crawl=limit, own=[CustomScope("customer", customer)])
+    scopes = bound(domain=limit, address=limit, crawl=limit, custom=[CustomScope("customer", customer)])
 
     assert [str(scope) for scope in scopes(TARGET)] == [
         "https://www.shop.example.co.uk",
@@ -45,7 +45,7 @@ def test_all_scopes_of_a_url_go_from_narrow_to_broad() -> None:
 
 def test_a_scope_that_a_url_has_not_is_left_out() -> None:
     limit = ScopeLimit()
-    scopes = bound(domain=limit, address=limit, own=[CustomScope("customer", customer)])
+    scopes = bound(domain=limit, address=limit, custom=[CustomScope("customer", customer)])
     elsewhere = Target.of("https://192.0.2.7/")
 
     assert scopes(elsewhere) == (elsewhere.origin,)
@@ -53,7 +53,7 @@ def test_a_scope_that_a_url_has_not_is_left_out() -> None:
 
 def test_each_scope_has_its_own_limit_and_an_origin_the_policys() -> None:
     crawl, acme = ScopeLimit(0.0, 100), ScopeLimit(5.0)
-    scopes = bound(crawl=crawl, own=(CustomScope("customer", customer, acme),))
+    scopes = bound(crawl=crawl, custom=(CustomScope("customer", customer, acme),))
 
     assert [scopes.limit(scope) for scope in scopes(TARGET)] == [None, acme, crawl]
     assert scopes.limit(ScopeName("domain", "example.com")) is None
@@ -63,20 +63,23 @@ def test_each_scope_has_its_own_limit_and_an_origin_the_policys() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ScopeLimit(-1.0), r"ScopeLimit\.delay=-1\.0"),
-        (lambda: ScopeLimit(float("nan")), r"ScopeLimit\.delay=nan"),
-        (lambda: ScopeLimit(1.0, 0), r"ScopeLimit\.concurrency=0"),
-        (lambda: Scopes(domain=2.0), r"Scopes\.domain=2\.0"),
-        (lambda: Scopes(address=True), r"Scopes\.address=True"),
-        (lambda: Scopes(crawl="all"), r"Scopes\.crawl='all'"),
-        (lambda: Scopes(own=CustomScope("a", customer)), r"Scopes\.own=.*a list or tuple of CustomScope"),
-        (lambda: Scopes(own=[customer]), r"Scopes\.own=.*a list or tuple of CustomScope"),
-        (lambda: Scopes(own=[CustomScope("a", customer), CustomScope("a", customer)]), "each kind once"),
-        (lambda: CustomScope("domain", customer), r"CustomScope\.kind='domain'"),
-        (lambda: CustomScope("", customer), r"CustomScope\.kind=''"),
-        (lambda: CustomScope("a", "by name"), r"CustomScope\.by='by name'"),
-        (lambda: CustomScope("a", customer, 5), r"CustomScope\.limit=5"),
-        (lambda: PacingPolicy(scopes=("domain",)), r"PacingPolicy\.scopes=\('domain',\)"),
+        (lambda: ScopeLimit(-1.0), r"ScopeLimit: delay must be .*, got -1\.0"),
+        (lambda: ScopeLimit(float("nan")), r"ScopeLimit: delay must be .*, got nan"),
+        (lambda: ScopeLimit(1.0, 0), r"ScopeLimit: concurrency must be .*, got 0"),
+        (lambda: Scopes(domain=2.0), r"Scopes: domain must be .*, got 2\.0"),
+        (lambda: Scopes(address=True), r"Scopes: address must be .*, got True"),
+        (lambda: Scopes(crawl="all"), r"Scopes: crawl must be .*, got 'all'"),
+        (
+            lambda: Scopes(custom=CustomScope("a", customer)),
+            r"Scopes: custom must be a list or tuple of CustomScope",
+        ),
+        (lambda: Scopes(custom=[customer]), r"Scopes: custom must be a list or tuple of CustomScope"),
+        (lambda: Scopes(custom=[CustomScope("a", customer), CustomScope("a", customer)]), "each kind once"),
+        (lambda: CustomScope("domain", customer), r"CustomScope: kind must be .*, got 'domain'"),
+        (lambda: CustomScope("", customer), r"CustomScope: kind must be .*, got ''"),
+        (lambda: CustomScope("a", "by name"), r"CustomScope: by must be .*, got 'by name'"),
+        (lambda: CustomScope("a", customer, 5), r"CustomScope: limit must be .*, got 5"),
+        (lambda: PacingPolicy(scopes=("domain",)), r"PacingPolicy: scopes must be .*, got \('domain',\)"),
     ],
 )
 def test_what_is_no_scope_is_refused_by_name(make: Any, message: str) -> None:

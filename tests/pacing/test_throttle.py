@@ -7,8 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.errors import InvalidOption
-from polite.pacing.outcome import Outcome
-from polite.pacing.throttle import DelayThrottle, Pause
+from polite.pace import RequestedPace
+from polite.pacing.outcome import Outcome, Pause, ThrottleContext
+from polite.pacing.throttle import DelayThrottle
+
+
+def context(crawl_delay: float | None, strikes: int) -> ThrottleContext:
+    return ThrottleContext(None if crawl_delay is None else RequestedPace(crawl_delay), strikes, 0.0)
 
 
 def never() -> float:
@@ -34,7 +39,7 @@ def test_t3_the_larger_of_the_two_delays_holds(
 ) -> None:
     throttle = DelayThrottle(max_crawl_delay=60.0)
 
-    pause = throttle.pause(Outcome(200), crawl_delay=crawl_delay, strikes=0)
+    pause = throttle.rest(Outcome(200), context(crawl_delay, 0))
 
     assert pause == Pause(seconds, because)
 
@@ -42,12 +47,12 @@ def test_t3_the_larger_of_the_two_delays_holds(
 def test_a_limit_below_the_delay_leaves_the_delay() -> None:
     throttle = DelayThrottle(min_delay=10.0, max_crawl_delay=2.0)
 
-    assert throttle.pause(Outcome(200), crawl_delay=30.0, strikes=0).seconds == 10.0
+    assert throttle.rest(Outcome(200), context(30.0, 0)).seconds == 10.0
 
 
 @pytest.mark.parametrize("status", [None, 200, 301, 404, 500, 502])
 def test_what_is_no_refusal_rests_for_the_delay_and_is_no_strike(status: int | None) -> None:
-    pause = DelayThrottle().pause(Outcome(status), crawl_delay=3.0, strikes=2)
+    pause = DelayThrottle().rest(Outcome(status), context(3.0, 2))
 
     assert pause == Pause(3.0, "Crawl-delay 3 s")
 
@@ -67,13 +72,13 @@ def test_t4_a_refusal_rests_for_as_long_as_it_asks(
 ) -> None:
     outcome = Outcome(status, retry_after_s=asked)
 
-    pause = DelayThrottle().pause(outcome, crawl_delay=5.0, strikes=0)
+    pause = DelayThrottle().rest(outcome, context(5.0, 0))
 
     assert pause == Pause(seconds, because.format(status), strike=True)
 
 
 def test_t4_retry_after_on_any_other_answer_slows_down_too_and_is_no_strike() -> None:
-    pause = DelayThrottle().pause(Outcome(301, retry_after_s=30.0), crawl_delay=None, strikes=0)
+    pause = DelayThrottle().rest(Outcome(301, retry_after_s=30.0), context(None, 0))
 
     assert pause == Pause(30.0, "status 301, Retry-After 30 s")
 
@@ -82,9 +87,7 @@ def test_t4_retry_after_on_any_other_answer_slows_down_too_and_is_no_strike() ->
 def test_a_refusal_that_asks_for_nothing_backs_off_twice_as_long_each_time(asked: float | None) -> None:
     throttle = DelayThrottle(backoff=10.0, max_backoff=100.0, random=never)
 
-    pauses = [
-        throttle.pause(Outcome(503, asked), crawl_delay=None, strikes=strikes) for strikes in (0, 1, 2, 3, 4)
-    ]
+    pauses = [throttle.rest(Outcome(503, asked), context(None, strikes)) for strikes in (0, 1, 2, 3, 4)]
 
     assert [pause.seconds for pause in pauses] == [10.0, 20.0, 40.0, 80.0, 100.0]
     assert pauses[1] == Pause(20.0, "status 503, refusal 2 in a row: back-off 20 s", strike=True)
@@ -93,17 +96,17 @@ def test_a_refusal_that_asks_for_nothing_backs_off_twice_as_long_each_time(asked
 def test_a_back_off_is_spread_at_random_and_only_upwards() -> None:
     throttle = DelayThrottle(backoff=10.0, random=lambda: 1.0)
 
-    assert throttle.pause(Outcome(429), crawl_delay=None, strikes=0).seconds == 12.5
+    assert throttle.rest(Outcome(429), context(None, 0)).seconds == 12.5
 
 
 def test_any_number_of_refusals_has_a_back_off() -> None:
-    pause = DelayThrottle(random=never).pause(Outcome(429), crawl_delay=None, strikes=10**9)
+    pause = DelayThrottle(random=never).rest(Outcome(429), context(None, 10**9))
 
     assert pause.seconds == 3_600.0
 
 
 def test_a_back_off_is_never_shorter_than_the_delay() -> None:
-    pause = DelayThrottle(backoff=0.0).pause(Outcome(429), crawl_delay=7.0, strikes=0)
+    pause = DelayThrottle(backoff=0.0).rest(Outcome(429), context(7.0, 0))
 
     assert pause == Pause(7.0, "Crawl-delay 7 s", strike=True)
 
@@ -125,8 +128,8 @@ def test_jitter_only_adds_and_every_pause_can_be_settled(
     plain, jittery = (DelayThrottle(jitter=jitter, random=lambda: chance) for jitter in (0.0, 0.5))
     outcome = Outcome(status, retry_after_s)
 
-    least = plain.pause(outcome, crawl_delay=crawl_delay, strikes=strikes)
-    pause = jittery.pause(outcome, crawl_delay=crawl_delay, strikes=strikes)
+    least = plain.rest(outcome, context(crawl_delay, strikes))
+    pause = jittery.rest(outcome, context(crawl_delay, strikes))
 
     assert 1.0 <= least.seconds <= pause.seconds <= 1.5 * least.seconds
     assert pause.seconds <= 1.5 * 86_400.0
@@ -138,5 +141,5 @@ def test_jitter_only_adds_and_every_pause_can_be_settled(
 )
 @pytest.mark.parametrize("value", [-1.0, math.nan, math.inf, 10**400, True, "1", None])
 def test_an_option_that_is_no_number_of_seconds_is_named_with_its_value(name: str, value: object) -> None:
-    with pytest.raises(InvalidOption, match=f"{name}=.*finite"):
+    with pytest.raises(InvalidOption, match=f"DelayThrottle: {name} must be a finite number >= 0, got"):
         DelayThrottle(**{name: value})  # type: ignore[arg-type]

@@ -4,11 +4,9 @@ import pytest
 
 from polite.errors import InvalidOption
 from polite.pace import RequestedPace, RequestRate, VisitTime
-from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Pause, ThrottleContext
-from polite.pacing.refusal_back_off import BackOff, RetryAfter
+from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.throttle import DelayThrottle, Jittered, Longest, Part
-from polite.pacing.throttle_parts import CrawlDelay, Latency, MinDelay, RequestRates
+from polite.pacing.throttle_parts import BackOff, CrawlDelay, Latency, MinDelay, RequestRates, RetryAfter
 
 NOON = 12 * 3_600.0
 NOTHING = ThrottleContext(None, 0, NOON)
@@ -82,7 +80,7 @@ def test_a_composition_takes_the_longest_and_every_strike() -> None:
 
 
 def test_a_composition_in_which_nobody_has_a_say_rests_nobody() -> None:
-    assert Longest(CrawlDelay(60.0)).rest(Outcome(200), NOTHING) == Pause(0.0, "nothing asks for a rest")
+    assert Longest(CrawlDelay(60.0)).rest(Outcome(200), NOTHING) == Pause(0.0, "nothing asks for a delay")
 
 
 def test_a_composition_of_nothing_is_refused() -> None:

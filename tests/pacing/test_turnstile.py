@@ -7,7 +7,8 @@ from collections.abc import Hashable
 import pytest
 
 from polite.errors import InvalidOption, Overloaded
-from polite.pacing.turnstile import Turn, TurnState, Turnstile
+from polite.pacing.turn import Turn, TurnState
+from polite.pacing.turnstile import Turnstile
 
 A, B, C, IP, ALL = "a.example", "b.example", "c.example", "192.0.2.1", "everything"
 
@@ -474,7 +475,7 @@ def test_a_turn_never_settled_rests_each_scope_for_its_own_time() -> None:
 def test_a_rest_without_meaning_is_named_when_its_scope_is_met() -> None:
     turnstile = Turnstile(provisional_s=lambda _: math.inf)
 
-    with pytest.raises(InvalidOption, match="a rest of inf s for 'a"):
+    with pytest.raises(InvalidOption, match="the delay of 'a.*got inf"):
         turnstile.request((A,), 0.0)
 
 
@@ -731,7 +732,7 @@ def test_an_option_without_meaning_is_named(options: dict[str, float]) -> None:
 def test_a_concurrency_without_meaning_is_named_when_its_scope_is_met() -> None:
     turnstile = Turnstile(concurrency=lambda scope: 0)
 
-    with pytest.raises(InvalidOption, match=r"concurrency gives 0 for 'a\.example'"):
+    with pytest.raises(InvalidOption, match=r"concurrency of 'a\.example' must be .*got 0"):
         turnstile.request((A,), 0.0)
 
 

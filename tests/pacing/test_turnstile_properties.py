@@ -8,7 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from polite.pacing.turnstile import Turn, TurnState, Turnstile
+from polite.pacing.turn import Turn, TurnState
+from polite.pacing.turnstile import Turnstile
 
 LIMITS = {"a": 1, "b": 1, "c": 2, "ip": 2, "all": 3}
 PROVISIONAL_S = 1.5

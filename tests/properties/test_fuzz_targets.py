@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import fuzz.deadline
 from fuzz import freshness, ftp, indexing, inflate, location, preferences, retry_after
 from fuzz.targets import TARGETS
-from polite.pacing.throttle import Pause
+from polite.pacing.outcome import Pause
 from polite.robots.fetching.exchange import BodyEnd, Reply
 from polite.robots.fetching.result import Unreachable
 from polite.robots.indexing import Indexing
@@ -84,7 +84,7 @@ def test_a_wrong_answer_is_noticed(
 
 def test_a_pause_beyond_its_limits_is_noticed(monkeypatch: pytest.MonkeyPatch):
     pause = Pause(retry_after.MOST_S + 1.0, "too long", strike=True)
-    monkeypatch.setattr(retry_after.THROTTLE, "pause", lambda *_, **__: pause)
+    monkeypatch.setattr(retry_after.THROTTLE, "rest", lambda *_, **__: pause)
 
     with pytest.raises(AssertionError, match="beyond its limits"):
         retry_after.one_input(retry_after.SEEDS[0])

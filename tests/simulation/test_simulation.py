@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 import polite
-from polite.pacing.pause import Pause
+from polite.pacing.outcome import Pause
 from polite.testing import Simulation, SimulationFailed
 from polite.testing.simulation.loop import SimulatedClock, SimulationLoop
 from polite.testing.simulation.plan import draw

@@ -173,7 +173,7 @@ def test_a_name_that_is_none_of_a_file_is_refused(path):
 def test_an_option_outside_its_limits_is_refused(option):
     (name,) = option
 
-    with pytest.raises(InvalidOption, match=f"SqliteStore.{name}"):
+    with pytest.raises(InvalidOption, match=f"SqliteStore: {name} must be"):
         SqliteStore("x", **option)
 
 

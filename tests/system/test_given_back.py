@@ -8,7 +8,7 @@ import pytest
 
 import polite
 from polite.events import BackedOff, CircuitOpened, Event, Granted, PermitDelayed, Refused
-from polite.pacing.pause import Pause
+from polite.pacing.outcome import Pause
 from polite.pacing.scopes import ScopeLimit, Scopes
 from polite.robots.fetching.exchange import Reply
 from tests.support import OpenedGate, scripted_gate
@@ -104,7 +104,7 @@ async def test_nor_does_a_frontier(error: type[BaseException], kind: type[Event]
 @pytest.mark.parametrize("error", ERRORS)
 async def test_a_throttle_that_raises_loses_no_turn(error: type[BaseException]) -> None:
     class Failing:
-        def pause(self, outcome: object, *, crawl_delay: float | None, strikes: int) -> Pause:
+        def rest(self, outcome: object, context: object) -> Pause:
             raise error
 
     async with opened(throttle=Failing()) as gate:

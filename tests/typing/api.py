@@ -19,16 +19,13 @@ from polite.events import (
     Skipped,
 )
 from polite.gate.counters import Counters
-from polite.pacing.outcome import Outcome
-from polite.pacing.pause import ThrottleContext
-from polite.pacing.throttle import DelayThrottle, Longest, Pause
-from polite.pacing.throttle_parts import MinDelay
 from polite.ports import Clock, Listener, RobotsStore, Throttle, Timer, Transport
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.fetching.snapshot import Snapshot
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ManualClock, ScriptedTransport, VirtualTimeLoop
+from polite.throttles import DelayThrottle, Longest, MinDelay, Outcome, Pause, ThrottleContext
 
 AGENT = polite.UserAgent(
     "ExampleBot-News/1.0 (+https://example.com/bot)", tokens=("examplebot-news", "examplebot")
@@ -139,7 +136,7 @@ def policies() -> None:
         domain=polite.ScopeLimit(delay=2.0),
         address=polite.ScopeLimit(delay=0.5, concurrency=4),
         crawl=polite.ScopeLimit(delay=0.0, concurrency=100),
-        own=[customers],
+        custom=[customers],
     )
     polite.PacingPolicy(scopes=scopes)
     policy = polite.PacingPolicy().override("https://example.com", min_delay=5, concurrency=2)
@@ -253,22 +250,16 @@ class OwnStore:
 class OwnThrottle:
     """A throttle of the user's own."""
 
-    def pause(self, outcome: Outcome, *, crawl_delay: float | None, strikes: int) -> Pause:
-        return Pause(max(5.0, crawl_delay or 0.0), "ours", strike=outcome.status == 429)
-
-
-class OwnInformedThrottle:
-    """One that wants to know more."""
-
-    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
-        asked = 0.0 if given.pace is None else given.pace.slowest_s or 0.0
-        return Pause(max(asked, 3.0 * (outcome.elapsed_s or 0.0)), "ours", strike=given.strikes > 3)
+    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
+        requested = 0.0 if context.pace is None else context.pace.slowest_s or 0.0
+        seconds = max(5.0, requested, 3.0 * (outcome.elapsed_s or 0.0))
+        return Pause(seconds, "ours", strike=outcome.status == 429 or context.strikes > 3)
 
 
 class OwnPart:
     """One reason of the user's own."""
 
-    def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause | None:
+    def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause | None:
         return Pause(60.0, "forbidden") if outcome.status == 403 else None
 
 
@@ -303,7 +294,7 @@ async def every_option() -> None:
         transports={"archive": transport},
     ):
         pass
-    async with polite.open_gate(AGENT, throttle=OwnInformedThrottle()):
+    async with polite.open_gate(AGENT, throttle=OwnThrottle()):
         pass
     async with polite.open_gate(AGENT, throttle=Longest(MinDelay(1.0), OwnPart())):
         pass

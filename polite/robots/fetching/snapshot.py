@@ -3,12 +3,11 @@
 import math
 from dataclasses import dataclass, replace
 
+from polite.back_off import exponential
 from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable, length
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 
-# The back-off doubles with each failure. After this many, any limit was reached.
-_MOST_DOUBLINGS = 30
 # Octets beside the files in it.
 _OCTETS = 1_000
 # Processes of one machine share a clock. A date further ahead was written before the clock was set back.
@@ -225,7 +224,7 @@ def _copied_until(snapshot: Snapshot) -> float | None:
 def _retry_delay(access: Unreachable, policy: RobotsPolicy, failures: int, jitter: float) -> float:
     """Return the back-off (H5): exponential, with a low limit for a 503, which pauses crawling."""
     most = policy.busy_retry_max if access.status == 503 else policy.retry_max
-    delay = min(policy.retry_min * 2.0 ** min(failures - 1, _MOST_DOUBLINGS), most)
+    delay = exponential(policy.retry_min, failures - 1, most)
     if access.reason is Reason.DNS_NXDOMAIN:
         # A missing name is rarely registered within seconds (RFC 2308, 5).
         delay = max(delay, policy.nxdomain_retry)

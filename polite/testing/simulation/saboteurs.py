@@ -13,8 +13,7 @@ from typing import Any
 from polite.errors import StoreFailed
 from polite.events import Event
 from polite.pacing.effective_policy import throttle_of
-from polite.pacing.outcome import Outcome
-from polite.pacing.pause import Pause, ThrottleContext
+from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.reported_outcome import Headers
 
@@ -52,7 +51,7 @@ class FaultyThrottle:
         self._nonsense = nonsense
 
     def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
-        """See ports.InformedThrottle."""
+        """See ports.Throttle."""
         if self._chance.random() < 0.9:
             return throttle_of(self._policy()).rest(outcome, given)
         if not self._nonsense:
