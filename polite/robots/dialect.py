@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 
 from polite.errors import InvalidOption
+from polite.options import boolean, integer
 
 
 class WildcardConflict(Enum):
@@ -112,13 +113,11 @@ class Dialect:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(field.default, bool) and not isinstance(value, bool):
-                raise self._invalid(field.name, "must be True or False")
-        if not _is_positive(self.max_bytes):
-            raise self._invalid("max_bytes", "must be an integer of octets >= 1")
-        if self.max_line_bytes is not None and not _is_positive(self.max_line_bytes):
-            raise self._invalid("max_line_bytes", "must be an integer of octets >= 1, or None")
+            if isinstance(field.default, bool):
+                boolean(f"Dialect: {field.name}", getattr(self, field.name))
+        integer("Dialect: max_bytes", self.max_bytes, least=1)
+        if self.max_line_bytes is not None:
+            integer("Dialect: max_line_bytes", self.max_line_bytes, least=1)
         conflict: object = self.wildcard_conflict
         if not isinstance(conflict, WildcardConflict):
             raise self._invalid("wildcard_conflict", "must be a WildcardConflict")
@@ -132,10 +131,6 @@ class Dialect:
 
 
 _FIELDS = {"user-agent", "allow", "disallow", "sitemap", "crawl-delay", "request-rate", "visit-time", "host"}
-
-
-def _is_positive(value: object) -> bool:
-    return type(value) is int and value >= 1
 
 
 def _is_misspelling(pair: object) -> bool:

@@ -15,8 +15,9 @@ def examples() -> Iterator[doctest.DocTest]:
     for name in polite.__all__:
         value = getattr(polite, name)
         if inspect.isclass(value) or inspect.isroutine(value) or inspect.ismodule(value):
-            # A copy of the public names for each example: what one defines, no other sees.
+            # A copy of the names for each example: what one defines, no other sees. A module's example has its names, too.
             names = {public: getattr(polite, public) for public in polite.__all__}
+            names |= vars(value) if inspect.ismodule(value) else {}
             yield from (found for found in finder.find(value, name, globs=names) if found.examples)
 
 
