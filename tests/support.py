@@ -1,12 +1,17 @@
 """Helpers that tests of several packages share: a gate of scripted servers, the loop's time, one worker's crawl."""
 
 import asyncio
-from collections.abc import Mapping
+import io
+import sys
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from types import FrameType
 from typing import Any
 
 import polite
 from polite.ports import Transport
+from polite.robots.dialect import RFC9309
 from polite.robots.fetching.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 
@@ -14,6 +19,41 @@ OpenedGate = AbstractAsyncContextManager[polite.Gate]
 
 A, B = "https://a.test", "https://b.test"
 RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
+# RFC 9309 without any leniency of ours.
+STRICT = replace(
+    RFC9309,
+    name="strict",
+    excluded_equal_escapes=False,
+    misspellings=(),
+    colon_optional=False,
+    reads_utf16=False,
+)
+
+
+class Abort(BaseException):
+    """An error that is no Exception, as pytest.fail and trio raise it."""
+
+
+class Terminal(io.StringIO):
+    """A text stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class TimedTransport(ScriptedTransport):
+    """A scripted transport that notes in `times` when each request came, and takes `delay_s` for each response."""
+
+    def __init__(self, script: Mapping[str, Any], *, delay_s: float = 0.0) -> None:
+        super().__init__(script)
+        self.times: list[float] = []
+        self._delay_s = delay_s
+
+    async def get(self, ask: Any) -> Any:
+        self.times.append(now())
+        if self._delay_s:
+            await asyncio.sleep(self._delay_s)
+        return await super().get(ask)
 
 
 def scripted_gate(
@@ -51,3 +91,20 @@ async def expect_no_other_tasks() -> None:
     for _ in range(3):
         await asyncio.sleep(0)
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """Return how many calls, of Python and of C, the work makes."""
+    counted = 0
+
+    def count(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal counted
+        counted += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return counted

@@ -5,16 +5,12 @@ import pytest
 import polite
 from polite.cli.url_report import as_object, as_text, exit_for, wants_colour
 from polite.robots.fetching.result import Unreachable
+from tests.support import Terminal
 
 ROBOTS = polite.parse("User-agent: *\nDisallow: /no\nAllow: /no/b\n")
 UNREACHABLE = polite.RuleSet.deny_all(
     polite.Reason.UNREACHABLE, access=Unreachable(polite.Reason.TIMEOUT, "http://x/robots.txt")
 )
-
-
-class Terminal:
-    def isatty(self):
-        return True
 
 
 def test_an_object_names_the_rule_and_its_line():

@@ -9,11 +9,11 @@ import pytest
 import polite
 from polite.errors import StoreFailed
 from polite.events import Event, RobotsFetched
-from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.fetching.exchange import Failed, Reply
 from polite.robots.reason import Reason
 from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport
-from tests.support import OpenedGate, now, scripted_gate
+from tests.support import OpenedGate, TimedTransport, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -27,17 +27,9 @@ RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 STRICTER = Reply(200, b"User-agent: *\nDisallow: /\n")
 
 
-class SlowTransport(ScriptedTransport):
-    """Takes two seconds for each answer, and notes when it was asked."""
-
-    def __init__(self, *answers: Reply | Failed | Exception) -> None:
-        super().__init__({ROBOTS: answers or (RULES,)})
-        self.times: list[float] = []
-
-    async def get(self, ask: Ask) -> Reply | Failed:
-        self.times.append(now())
-        await asyncio.sleep(2.0)
-        return await super().get(ask)
+def slow(*answers: Reply | Failed | Exception) -> TimedTransport:
+    """Return a transport that takes two seconds for each response."""
+    return TimedTransport({ROBOTS: answers or (RULES,)}, delay_s=2.0)
 
 
 def opened(
@@ -69,7 +61,7 @@ async def a_permit_each_second(gate: polite.Gate, start: float, end: float) -> d
 
 
 async def test_with_a_request_each_second_nobody_waits_at_the_24_hour_mark() -> None:
-    transport, unrefreshed = SlowTransport(), SlowTransport()
+    transport, unrefreshed = slow(), slow()
     async with opened(transport) as gate:
         await gate.check(PAGE)
         waits = await a_permit_each_second(gate, 21 * HOUR, 25 * HOUR)
@@ -127,7 +119,7 @@ async def test_without_refresh_ahead_it_is_asked_for_when_it_is_over() -> None:
 
 
 async def test_a_refresh_that_fails_keeps_the_copy_and_is_tried_again_as_any_failure() -> None:
-    transport = SlowTransport(RULES, Reply(500))
+    transport = slow(RULES, Reply(500))
     events: list[Event] = []
 
     async with opened(transport, listener=events.append, keep_stale=False) as gate:
@@ -367,7 +359,7 @@ async def test_a_defect_of_ours_has_nobody_asked_at_each_question(
 
 
 async def test_who_waits_for_a_turn_keeps_it_when_the_refresh_says_the_same() -> None:
-    transport = SlowTransport(RULES, RULES, STRICTER)
+    transport = slow(RULES, RULES, STRICTER)
     order: list[int] = []
 
     async def visit(number: int) -> None:
@@ -389,7 +381,7 @@ async def test_who_waits_for_a_turn_keeps_it_when_the_refresh_says_the_same() ->
 
 
 async def test_who_waits_for_a_turn_obeys_what_the_refresh_says_instead() -> None:
-    transport = SlowTransport(RULES, STRICTER)
+    transport = slow(RULES, STRICTER)
 
     async with opened(transport) as gate:
         await gate.check(PAGE)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from polite.gate.single_flight import FlightLost, SingleFlight
+from tests.support import Abort
 
 
 @pytest.fixture(
@@ -127,10 +128,6 @@ async def test_the_last_who_leaves_cancels_the_work(loop) -> None:
     await flight.gone()
 
     assert (leaving_before, flight.leaving, ended.is_set(), hangar.landed) == (False, True, True, 1)
-
-
-class Abort(BaseException):
-    """As pytest.fail and trio raise, which is no Exception."""
 
 
 @pytest.mark.parametrize("waiters", [1, 3])

@@ -15,12 +15,6 @@ pieces = st.one_of(
 )
 
 
-@pytest.fixture(autouse=True)
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coverage and a busy machine are slow: time is for `./dev fuzz`."""
-    monkeypatch.setattr(fuzz.deadline, "LIMIT_S", 30.0)
-
-
 def test_all_dialects_are_fuzzed():
     assert set(DIALECTS) == {CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309}
 

@@ -19,12 +19,6 @@ from polite.robots.reason import Reason
 from polite.transports.inflate import Inflater
 
 
-@pytest.fixture(autouse=True)
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coverage and a busy machine are slow: time is for `./dev fuzz`."""
-    monkeypatch.setattr(fuzz.deadline, "LIMIT_S", 30.0)
-
-
 def test_each_target_has_its_name():
     names = {"robots", "retry-after", "freshness", "location", "inflate", "ftp", "indexing", "preferences"}
 

@@ -7,6 +7,7 @@ import pytest
 from polite.errors import InvalidOption
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect, dialect
 from polite.robots.parse import parse
+from tests.support import STRICT
 
 
 @pytest.mark.parametrize("known", [CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE])
@@ -24,14 +25,6 @@ def test_every_dialect_counts_the_first_500_kib():
     assert {each.max_bytes for each in (CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE)} == {512_000}
 
 
-STRICT = replace(
-    RFC9309,
-    name="strict",
-    excluded_equal_escapes=False,
-    misspellings=(),
-    colon_optional=False,
-    reads_utf16=False,
-)
 # What the default reads though it breaks the grammar, and a path that it forbids.
 CAREFUL = {
     "a raw space": (b"User-agent: *\nDisallow: /my files/", "/my%20files/a"),

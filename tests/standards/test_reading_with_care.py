@@ -6,7 +6,6 @@ The Disallow patterns of each real file are made into paths, and asked for a cra
 import re
 import tarfile
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -18,18 +17,11 @@ from polite.robots.agent import UserAgent
 from polite.robots.dialect import GOOGLE, RFC9309, Dialect
 from polite.robots.lines import Field, lines
 from polite.robots.parse import parse
+from tests.support import STRICT
 
 CORPUS = Path(__file__).resolve().parents[2].parent / "shared" / "corpus"
 real_files = pytest.mark.skipif(
     not CORPUS.is_dir(), reason="the corpus of real files is not beside the project"
-)
-STRICT = replace(
-    RFC9309,
-    name="strict",
-    excluded_equal_escapes=False,
-    misspellings=(),
-    colon_optional=False,
-    reads_utf16=False,
 )
 GENERIC = "examplebot"
 # So many patterns of a file are asked, and so many of the names in it.

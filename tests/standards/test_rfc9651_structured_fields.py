@@ -1,7 +1,6 @@
 """Structured fields (RFC 9651): every type, what is well formed, and what makes all of a field void."""
 
 import re
-import sys
 import warnings
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from polite.robots.structured_fields import (
     parse_item,
     parse_list,
 )
+from tests.support import calls_of
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -421,22 +421,6 @@ def test_another_implementation_reads_the_same(text: str):
     assert ours(parse_dictionary, text) == theirs(http_sfv.Dictionary, text)
 
 
-def steps(work: Callable[[], object]) -> int:
-    counted = 0
-
-    def count(frame: object, event: str, arg: object) -> None:
-        nonlocal counted
-        counted += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return counted
-
-
 @pytest.mark.parametrize(
     "piece",
     ["a,", "a=y,", "a;", ";a", "a=(", "(1 ", "a=(),", '\\"', '"', "a=:YQ==:,", "1", " ", "\t", "%c3%bc"],
@@ -445,6 +429,6 @@ def steps(work: Callable[[], object]) -> int:
 def test_a_field_takes_steps_by_its_length(start: str, piece: str):
     field = start + piece * (30_000 // len(piece))
 
-    taken = steps(lambda: is_well_formed(parse_dictionary, field))
+    taken = calls_of(lambda: is_well_formed(parse_dictionary, field))
 
     assert taken <= 50 + 8 * len(field)

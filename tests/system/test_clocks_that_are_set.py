@@ -13,8 +13,8 @@ from polite.ports import SavedBackOff
 from polite.robots.fetching.exchange import Reply
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
-from polite.testing import LoopClock, ScriptedTransport
-from tests.support import OpenedGate, now, scripted_gate
+from polite.testing import LoopClock
+from tests.support import OpenedGate, TimedTransport, now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -27,27 +27,19 @@ RULES = Reply(200, b"User-agent: *\nDisallow: /private\n")
 STEPS = [HOUR, 30 * DAY, -HOUR, -30 * DAY]
 
 
-class Server(ScriptedTransport):
-    """`times`: when it was asked for robots.txt or for a page."""
-
-    def __init__(self, *answers: Reply) -> None:
-        super().__init__({ROBOTS: answers or (RULES,)})
-        self.times: list[float] = []
-
-    async def get(self, ask: Any) -> Any:
-        self.times.append(now())
-        return await super().get(ask)
+def serving(*answers: Reply) -> TimedTransport:
+    return TimedTransport({ROBOTS: answers or (RULES,)})
 
 
 def step(clock: LoopClock, seconds: float) -> None:
     clock.set_wall(clock.wall() + seconds)
 
 
-def opened(server: Server, clock: LoopClock, store: Any = None, **robots: Any) -> OpenedGate:
+def opened(server: TimedTransport, clock: LoopClock, store: Any = None, **robots: Any) -> OpenedGate:
     return scripted_gate(server, clock=clock, robots=polite.RobotsPolicy(**robots), store=store)
 
 
-async def visit(gate: polite.Gate, server: Server, status: int = 200, **headers: str) -> None:
+async def visit(gate: polite.Gate, server: TimedTransport, status: int = 200, **headers: str) -> None:
     async with gate.permit(PAGE) as permit:
         server.times.append(now())
         permit.report(status=status, headers={name.replace("_", "-"): v for name, v in headers.items()})
@@ -55,7 +47,7 @@ async def visit(gate: polite.Gate, server: Server, status: int = 200, **headers:
 
 @pytest.mark.parametrize("seconds", STEPS)
 async def test_a_crowd_keeps_its_gaps_and_asks_for_robots_txt_at_most_once_more(seconds: float) -> None:
-    server, clock = Server(), LoopClock()
+    server, clock = serving(), LoopClock()
 
     async with opened(server, clock) as gate:
         crowd = [asyncio.create_task(visit(gate, server)) for _ in range(30)]
@@ -72,7 +64,7 @@ async def test_a_crowd_keeps_its_gaps_and_asks_for_robots_txt_at_most_once_more(
 
 @pytest.mark.parametrize("seconds", STEPS)
 async def test_a_back_off_of_a_page_is_not_lost(seconds: float) -> None:
-    server, clock = Server(), LoopClock()
+    server, clock = serving(), LoopClock()
 
     async with opened(server, clock) as gate:
         await visit(gate, server)
@@ -92,7 +84,7 @@ async def test_a_back_off_of_a_page_is_not_lost(seconds: float) -> None:
 async def test_a_back_off_of_robots_txt_is_not_lost_and_nobody_hangs(
     seconds: float, answer: Reply, rest: float
 ) -> None:
-    server, clock = Server(answer), LoopClock()
+    server, clock = serving(answer), LoopClock()
 
     async with opened(server, clock, retry_min=900.0, busy_retry_max=900.0) as gate:
         await gate.check(PAGE)
@@ -116,7 +108,7 @@ async def test_a_back_off_of_robots_txt_is_not_lost_and_nobody_hangs(
 
 
 async def test_what_a_refusal_says_is_true_after_the_clock_was_set() -> None:
-    server, clock = Server(Reply(500), RULES), LoopClock()
+    server, clock = serving(Reply(500), RULES), LoopClock()
 
     async with opened(server, clock, retry_min=3_600.0, busy_retry_max=3_600.0) as gate:
         await gate.check(PAGE)
@@ -134,7 +126,7 @@ async def test_what_a_refusal_says_is_true_after_the_clock_was_set() -> None:
 @pytest.mark.parametrize("seconds", [30 * DAY, -30 * DAY])
 @pytest.mark.parametrize("keep_stale", [True, False])
 async def test_a_refresh_that_failed_is_not_tried_again_sooner(seconds: float, keep_stale: bool) -> None:
-    server, clock = Server(RULES, Reply(503, retry_after="7200")), LoopClock()
+    server, clock = serving(RULES, Reply(503, retry_after="7200")), LoopClock()
 
     async with opened(server, clock, keep_stale=keep_stale) as gate:
         await gate.check(PAGE)
@@ -164,7 +156,7 @@ async def failing_for(gate: polite.Gate, seconds: float) -> bool:
 
 @pytest.mark.parametrize("steps", [(30 * DAY, -30 * DAY), (-30 * DAY, 30 * DAY), (31 * DAY,), (-31 * DAY,)])
 async def test_a_clock_that_is_set_makes_no_thirty_days(steps: tuple[float, ...]) -> None:
-    server, clock = Server(Reply(500)), LoopClock()
+    server, clock = serving(Reply(500)), LoopClock()
 
     async with opened(server, clock, store=MemoryStore()) as gate:
         ever = await failing_for(gate, DAY)
@@ -183,7 +175,7 @@ async def test_a_clock_that_is_set_makes_no_thirty_days(steps: tuple[float, ...]
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_a_run_with_a_clock_that_is_behind_makes_no_thirty_days(kind: str, tmp_path: Path) -> None:
-    server, clock = Server(Reply(500)), LoopClock()
+    server, clock = serving(Reply(500)), LoopClock()
     store = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "crawl.sqlite", wall=clock.wall)
 
     for seconds in (0.0, -20_000 * DAY, 20_000 * DAY):
@@ -195,7 +187,7 @@ async def test_a_run_with_a_clock_that_is_behind_makes_no_thirty_days(kind: str,
 
 
 async def test_a_clock_that_is_set_right_in_a_run_leaves_the_thirty_days_what_they_are() -> None:
-    server, clock, store = Server(Reply(500)), LoopClock(), MemoryStore()
+    server, clock, store = serving(Reply(500)), LoopClock(), MemoryStore()
 
     async with opened(server, clock, store=store) as gate:
         await failing_for(gate, 10 * DAY)
@@ -212,7 +204,7 @@ async def test_a_clock_that_is_set_right_in_a_run_leaves_the_thirty_days_what_th
 
 
 async def test_a_clock_that_is_set_while_nobody_asks_makes_no_thirty_days() -> None:
-    server, clock = Server(Reply(500)), LoopClock()
+    server, clock = serving(Reply(500)), LoopClock()
 
     async with opened(server, clock) as gate:
         await failing_for(gate, HOUR)
@@ -224,7 +216,7 @@ async def test_a_clock_that_is_set_while_nobody_asks_makes_no_thirty_days() -> N
 
 
 async def test_a_copy_goes_on_no_longer_than_either_clock_says_when_its_refresh_fails() -> None:
-    server, clock = Server(RULES, Reply(500)), LoopClock()
+    server, clock = serving(RULES, Reply(500)), LoopClock()
 
     async with opened(server, clock, keep_stale=False) as gate:
         await gate.check(PAGE)
@@ -239,7 +231,7 @@ async def test_a_copy_goes_on_no_longer_than_either_clock_says_when_its_refresh_
 
 
 async def test_a_clock_that_was_behind_and_is_set_right_is_remembered_over_a_restart() -> None:
-    server, clock, store = Server(Reply(500)), LoopClock(), MemoryStore()
+    server, clock, store = serving(Reply(500)), LoopClock(), MemoryStore()
 
     async with opened(server, clock, store=store) as gate:
         await failing_for(gate, DAY)
@@ -252,7 +244,7 @@ async def test_a_clock_that_was_behind_and_is_set_right_is_remembered_over_a_res
 
 
 async def test_a_sleep_in_which_monotonic_time_stands_still_counts_for_nothing() -> None:
-    server, clock = Server(Reply(500)), LoopClock()
+    server, clock = serving(Reply(500)), LoopClock()
 
     async with opened(server, clock) as gate:
         ever = await failing_for(gate, DAY)
@@ -265,7 +257,7 @@ async def test_a_sleep_in_which_monotonic_time_stands_still_counts_for_nothing()
 
 @pytest.mark.parametrize("seconds", STEPS)
 async def test_the_last_copy_decides_whatever_the_clock(seconds: float) -> None:
-    server, clock = Server(RULES, Reply(500)), LoopClock()
+    server, clock = serving(RULES, Reply(500)), LoopClock()
 
     async with opened(server, clock) as gate:
         await gate.check(PAGE)
@@ -285,7 +277,7 @@ async def test_the_last_copy_decides_whatever_the_clock(seconds: float) -> None:
     ("seconds", "asked"), [(HOUR, 1), (DAY, 2), (30 * DAY, 2), (-HOUR, 1), (-30 * DAY, 2)]
 )
 async def test_a_copy_that_a_clock_makes_old_is_asked_for_once(seconds: float, asked: int) -> None:
-    server, clock = Server(), LoopClock()
+    server, clock = serving(), LoopClock()
 
     async with opened(server, clock) as gate:
         await gate.check(PAGE)
@@ -299,7 +291,7 @@ async def test_a_copy_that_a_clock_makes_old_is_asked_for_once(seconds: float, a
 
 
 async def test_a_clock_that_is_set_back_keeps_a_copy_for_twice_its_time_at_most() -> None:
-    server, clock = Server(), LoopClock()
+    server, clock = serving(), LoopClock()
 
     async with opened(server, clock, refresh_ahead=0) as gate:
         await gate.check(PAGE)
@@ -314,7 +306,7 @@ async def test_a_clock_that_is_set_back_keeps_a_copy_for_twice_its_time_at_most(
 
 @pytest.mark.parametrize(("seconds", "asked"), [(-HOUR, 1), (-2 * DAY, 2)])
 async def test_a_copy_of_a_clock_far_ahead_is_asked_for_again(seconds: float, asked: int) -> None:
-    server, clock, store = Server(), LoopClock(), MemoryStore()
+    server, clock, store = serving(), LoopClock(), MemoryStore()
 
     for each in (0.0, seconds):
         step(clock, each)
@@ -325,7 +317,7 @@ async def test_a_copy_of_a_clock_far_ahead_is_asked_for_again(seconds: float, as
 
 
 async def test_a_clock_that_is_set_back_does_not_keep_new_origins_out() -> None:
-    server, clock = Server(), LoopClock()
+    server, clock = serving(), LoopClock()
 
     async with opened(server, clock, max_origins=3) as gate:
         for number in range(9):
@@ -374,7 +366,7 @@ async def test_a_back_off_in_a_file_is_over_in_no_more_than_its_time_and_never_d
 async def test_a_back_off_of_robots_txt_is_not_begun_anew_by_a_restart_unless_the_clock_went_back(
     seconds: float, left: float
 ) -> None:
-    server, clock, store = Server(Reply(500)), LoopClock(), MemoryStore()
+    server, clock, store = serving(Reply(500)), LoopClock(), MemoryStore()
 
     async with opened(server, clock, store=store, retry_min=900.0, busy_retry_max=900.0) as gate:
         await gate.check(PAGE)
@@ -390,7 +382,7 @@ async def test_a_back_off_of_robots_txt_is_not_begun_anew_by_a_restart_unless_th
 
 async def test_a_run_with_a_clock_set_back_waits_a_kept_back_off_out(tmp_path: Path) -> None:
     clock, path = LoopClock(), tmp_path / "crawl.sqlite"
-    first, second = Server(), Server()
+    first, second = serving(), serving()
     async with opened(first, clock, store=str(path)) as gate:
         await visit(gate, first)
         await visit(gate, first, 429, Retry_After="7200")

@@ -11,15 +11,11 @@ import polite
 from polite.robots.fetching.exchange import Ask, Reply
 from polite.stores.memory import MemoryStore
 from polite.testing import ScriptedTransport
-from tests.support import scripted_gate
+from tests.support import Abort, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
 SITE = "https://a.test"
-
-
-class Abort(BaseException):
-    pass
 
 
 class Broken(ScriptedTransport):

@@ -5,13 +5,9 @@ import sys
 from collections import Counter
 
 from polite.cli.demo.progress import CrawlStatus, Progress
+from tests.support import Terminal
 
 NAMES = ["a.test", "b.test"]
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 def _status(elapsed_s):

@@ -10,13 +10,9 @@ from polite.cli.demo.judge import Verdict
 from polite.cli.demo.listeners import OutcomeCounts
 from polite.cli.demo.sites import HOSTS
 from polite.cli.demo.table import HEADINGS, print_table, rows
+from tests.support import Terminal
 
 ROW = ("groups.test", "1x found (200)", "7", "line 8", "0.301 s", "0.3 s", "several groups")
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 def test_a_row_says_what_was_fetched_refused_kept_and_asked_for():

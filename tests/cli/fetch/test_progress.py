@@ -6,13 +6,9 @@ import pytest
 
 from polite.cli.fetch.origin_stats import Entry
 from polite.cli.fetch.progress import Progress, RunStatus, clock, line, state
+from tests.support import Terminal
 
 COUNTS = {"fetched": 30, "refused": 2, "invalid": 0, "failed": 1, "given up": 0}
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 def _status(elapsed_s, *entries, fetched=30, origins=None, conditions=None):

@@ -1,10 +1,8 @@
 """Files made to be slow, measured in steps and not in seconds: calls, octets compared, words of large integers."""
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from types import FrameType
 
 import pytest
 
@@ -13,6 +11,7 @@ from polite.robots.errors import Disallowed
 from polite.robots.matching import shift_and
 from polite.robots.parse import parse
 from polite.robots.rules import RuleSet
+from tests.support import calls_of
 
 AGENT = "User-agent: *\n"
 FULL = 512_000
@@ -38,23 +37,6 @@ HOSTILE = {
 PATHS = ["/", "/" + "a" * 1_999, "/shop/" + "item1/" * 300, "/" + "?a=*%2A%61" * 200]
 
 
-def steps(work: Callable[[], object]) -> int:
-    """The calls that the work makes."""
-    counted = 0
-
-    def count(frame: FrameType, event: str, arg: object) -> None:
-        nonlocal counted
-        counted += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return counted
-
-
 def ready(body: bytes, dialect: Dialect) -> RuleSet:
     return parse(body, dialect).rules_for("ExampleBot-News/1.0").prepare()
 
@@ -69,7 +51,7 @@ def test_reading_a_file_takes_steps_by_its_size(body: str, dialect: Dialect):
     octets = body.encode()
     ready(b"", dialect)  # what is made once for a dialect
 
-    taken = steps(lambda: ready(octets, dialect))
+    taken = calls_of(lambda: ready(octets, dialect))
 
     # A blank line, one octet, takes three calls at most; all other lines have more octets for each of theirs.
     assert taken <= 300 + 3 * len(octets)
@@ -81,9 +63,9 @@ def test_twice_the_file_takes_twice_the_steps(body: str):
 
     ready(b"", RFC9309)  # what is made once for a dialect
 
-    whole = steps(lambda: ready(body.encode(), RFC9309))
+    whole = calls_of(lambda: ready(body.encode(), RFC9309))
 
-    assert whole <= 2.5 * steps(lambda: ready(half, RFC9309)) + 500
+    assert whole <= 2.5 * calls_of(lambda: ready(half, RFC9309)) + 500
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path[:9])
@@ -93,7 +75,7 @@ def test_a_question_takes_steps_by_the_length_of_the_path_and_not_of_the_file(
 ):
     rules = ready(body.encode(), dialect)
 
-    asked = steps(lambda: (rules.allows(path), rules.decide(path)))
+    asked = calls_of(lambda: (rules.allows(path), rules.decide(path)))
 
     assert asked <= 100 + 4 * len(path)
 
@@ -106,8 +88,8 @@ def test_a_refusal_is_not_worded_before_it_is_read_and_then_within_a_limit(rules
     decision = ready(body.encode(), dialect).decide(path)
     refusals = []
 
-    made = steps(lambda: refusals.append(Disallowed(decision, url=f"https://a.test{path}")))
-    worded = steps(lambda: str(refusals[0]))
+    made = calls_of(lambda: refusals.append(Disallowed(decision, url=f"https://a.test{path}")))
+    worded = calls_of(lambda: str(refusals[0]))
 
     assert made < 1_000
     assert worded < 20_000
@@ -140,16 +122,16 @@ def test_rules_that_nothing_tells_apart_are_walked_together():
     few, many = (ready(in_another_order(rules).encode(), RFC9309) for rules in (300, 600))
     path = "/0123456789" + 2 * LETTERS
 
-    asked = steps(lambda: many.allows(path))
+    asked = calls_of(lambda: many.allows(path))
 
     assert asked <= 100 + 10 * len(path)
-    assert asked <= 1.5 * steps(lambda: few.allows(path))
+    assert asked <= 1.5 * calls_of(lambda: few.allows(path))
 
 
 def test_so_many_rules_are_ready_when_they_are_bound_that_the_first_question_takes_no_longer_than_another():
     rules = parse(AGENT + "".join(f"Disallow: /{n}*x\n" for n in range(3_000))).rules_for("ExampleBot/1.0")
 
-    first, second = steps(lambda: rules.allows("/a")), steps(lambda: rules.allows("/b"))
+    first, second = calls_of(lambda: rules.allows("/a")), calls_of(lambda: rules.allows("/b"))
 
     assert first <= second + 10
 
