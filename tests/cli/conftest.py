@@ -1,4 +1,4 @@
-"""What the command line's tests stand on: a site on loopback, a file of rules, a standard input."""
+"""Fixtures of the command line's tests: a site on loopback, a file of rules, standard input."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -53,7 +53,7 @@ def rules(tmp_path: Path) -> str:
 
 @pytest.fixture
 def feed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bytes], None]]:
-    """`feed(octets)`: they are what standard input holds."""
+    """`feed(octets)` sets standard input."""
     opened = []
 
     def feed(octets: bytes) -> None:

@@ -1,4 +1,4 @@
-"""`polite check`, by a file and by a site."""
+"""`polite check`, with a file and with a site."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`polite diff`: verdicts that change, for whom; what only looks different is none."""
+"""`polite diff`: changed decisions and their agents; differences in text alone are not reported."""
 
 import json
 import tracemalloc
@@ -13,7 +13,7 @@ OLD = b"User-agent: *\nDisallow: /a\n\nUser-agent: ABot/2\nDisallow: /\n"
 
 @pytest.fixture
 def compare(tmp_path: Path, capsys):
-    """Compares OLD with a new file at some URLs; gives the status and what was printed."""
+    """Compare OLD with a new file at some URLs. Return the status and the output."""
 
     def compare(new: bytes, urls: bytes, *options: str, old: bytes = OLD):
         for name, body in {"old": old, "new": new, "urls": urls}.items():
@@ -92,7 +92,7 @@ def test_a_line_that_is_no_url_spoils_itself_only(compare):
     assert [line.split(":")[0] for line in err.splitlines()] == ["polite", "polite"]
 
 
-def test_somebody_whom_no_file_names_is_really_named_by_none(compare):
+def test_the_unnamed_agent_is_named_by_no_file(compare):
     new = b"User-agent: x\nUser-agent: xx\nUser-agent: y\nDisallow: /\n"
 
     _, out, _ = compare(new, b"/q\n", old=b"")
@@ -133,7 +133,7 @@ def test_of_very_many_agents_the_first_are_compared(compare):
 
 
 def one_large_group_and_many_own(agents: int, rule: str) -> bytes:
-    """Each agent is bound by a group of 600 rules, which is for all, and by one of its own."""
+    """Each agent has the group of 600 rules for all, and one of its own."""
     names = [f"User-agent: bot{n}\n" for n in range(agents)]
     rules = "".join(f"Disallow: /{n}*x\n" for n in range(600))
     return ("".join(names) + rules + "".join(f"{name}Disallow: {rule}\n" for name in names)).encode()

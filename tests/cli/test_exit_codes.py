@@ -1,4 +1,4 @@
-"""Exit statuses: what scripts rely on."""
+"""Exit statuses, on which scripts rely."""
 
 from polite.cli.exit_codes import Exit
 

@@ -1,4 +1,4 @@
-"""`polite explain`, by a file and by a site."""
+"""`polite explain`, with a file and with a site."""
 
 from polite.cli.main import main
 
@@ -53,7 +53,7 @@ def test_a_delay_of_nothing_is_not_the_same_as_none(rules, capsys):
     assert "Crawl-delay: 0 s" in out
 
 
-def test_a_file_without_groups_binds_nobody(tmp_path, capsys):
+def test_a_file_without_groups_restricts_no_agent(tmp_path, capsys):
     (tmp_path / "empty").touch()
 
     assert main(["explain", "--robots", str(tmp_path / "empty"), "/a"]) == 0

@@ -1,4 +1,4 @@
-"""The command as a whole: what it could not go on with is one line, never a traceback."""
+"""The command as a whole: an expected error is one line, never a traceback."""
 
 import subprocess
 import sys
@@ -91,7 +91,7 @@ def test_a_defect_of_ours_is_not_hidden(monkeypatch):
         main(["check", "/x"])
 
 
-def test_an_output_that_nobody_reads_ends_quietly(monkeypatch, capsys, rules, tmp_path):
+def test_a_closed_pipe_ends_quietly(monkeypatch, capsys, rules, tmp_path):
     class Unread:
         written = ""
         descriptor = (tmp_path / "out").open("w")

@@ -1,4 +1,4 @@
-"""Options: each command has help, and what is wrong is said in one line."""
+"""Options: each command has help, and wrong usage is one line."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Standard input as lines: bounded, as they come, and nothing waits for those that never come."""
+"""Standard input as lines: bounded, as they arrive, and without blocking the end of the program."""
 
 import asyncio
 import queue
@@ -71,7 +71,7 @@ async def test_nothing_is_read_before_it_is_wanted():
     assert asked == [0]
 
 
-async def test_a_line_that_never_comes_holds_up_nobody():
+async def test_a_line_that_never_comes_does_not_block_the_end():
     begun, never = threading.Event(), threading.Event()
     source = in_thread(iter(lambda: begun.set() or never.wait(), True))
     waiting = asyncio.create_task(anext(source))

@@ -1,4 +1,4 @@
-"""`polite store`: what is in the file, in text and as objects, and forgetting it."""
+"""`polite store`: print the file as text and as objects, and delete from it."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ FILE, NONE, DOWN, OLD, HELD, EVER = (
 
 @pytest.fixture
 def crawl(tmp_path, monkeypatch):
-    """A store as a crawl leaves it; the command looks at it at once."""
+    """A store as a crawl leaves it."""
     path, now = tmp_path / "crawl.sqlite", time.time()
     monkeypatch.setattr("polite.cli.store.time", SimpleNamespace(time=lambda: now))
     rules = Found(b"User-agent: *\nDisallow: /\x1b[31m" + b"#" * 9_000, 200, FILE.robots_url)
@@ -115,7 +115,7 @@ def test_show_gives_an_object_with_the_body(crawl, capsys):
     assert main(["store", "show", str(DOWN), crawl, "--json"]) == 0
     known = json.loads(capsys.readouterr().out)
 
-    # The server is down; the last good copy is what there is.
+    # The server is down; only the last good copy exists.
     assert known["body"].startswith("User-agent: *\nDisallow: /")
     assert len(known["body"]) == 9_030
 

@@ -26,12 +26,12 @@ def start():
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=ROOT,
-                # A pipe is buffered for most people: it is the command that must see to it that an answer arrives.
+                # Pipes are buffered by default: the command itself must flush each result.
                 env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
             )
             started.enter_context(process)
             started.callback(process.kill)
-            # What hangs must fail: a killed process ends the read that waits for it.
+            # A hanging test must fail: killing the process ends the blocked read.
             guard = Timer(LIMIT_S, process.kill)
             guard.start()
             started.callback(guard.cancel)
@@ -74,7 +74,7 @@ def test_a_reader_that_leaves_ends_it_quietly(by_site, start, site, rules):
     process.stdin.write(f"{site.origin}/no\n".encode())
     process.stdin.flush()
 
-    # Its standard input is still open: it must not wait for a line more.
+    # Standard input is still open: the command must not wait for another line.
     assert process.wait(LIMIT_S) == 141
     assert process.stderr.read() == b""
 
@@ -92,7 +92,7 @@ def test_a_record_comes_before_the_next_line_is_read(start, site):
     assert process.wait(LIMIT_S) == 1
 
 
-def test_a_fetch_whose_records_nobody_reads_ends_quietly(start, site):
+def test_a_fetch_with_a_closed_output_ends_quietly(start, site):
     process = _fetching(start)
     _answer(process, f"{site.origin}/yes")
 

@@ -1,4 +1,4 @@
-"""An answer as text, as an object, as a status."""
+"""A result as text, as an object, and as an exit status."""
 
 import pytest
 

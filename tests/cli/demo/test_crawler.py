@@ -1,4 +1,4 @@
-"""The crawler that README shows: it goes on where it should, and ends where it must."""
+"""The crawler that README shows: retries, links, and its end."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -26,7 +26,7 @@ class Page:
 
 
 class Session:
-    """Answers each URL with its pages in order, the last one for ever; an exception is raised. `asked`: the URLs and when."""
+    """Responds to each URL with its pages in order, the last one repeated; raises exceptions. `asked`: URLs and times."""
 
     def __init__(self, **pages):
         self.asked = []
@@ -44,7 +44,7 @@ class Session:
 
 
 def _crawled(session, *robots):
-    """What became of each URL found from http://a.test/start on; ten hours of virtual time is the limit."""
+    """Return the outcome of each URL found from http://a.test/start, within ten hours of virtual time."""
     found = {}
 
     async def crawling():

@@ -1,4 +1,4 @@
-"""The demo's nameserver: what it knows, what it does not know, and what it does not answer."""
+"""The demo's DNS server: known names, unknown names, and packets that it ignores."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""The judge finds each kind of offence: one that cannot find any is worth nothing."""
+"""The judge finds each kind of offence."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ _WAY = {
 
 
 def _polite(host):
-    """What a polite crawl of one host looks like in its log: each step a little later than it has to be."""
+    """Return the log of a polite crawl of one host, each request a little later than necessary."""
     way = [("/robots.txt", status) for status in _WAY.get(host.quirk, [302 if host.hops else 200])]
     way += [
         (f"/hop/{host.name}/{n}", 200 if n == host.hops else 302) for n in range(1, min(host.hops, 5) + 1)
@@ -41,13 +41,13 @@ def log():
 
 
 def _offences(log):
-    """Shuffled among each other, as real ones are: by time."""
+    """Merge the logs by time, as in a real crawl."""
     verdicts = judge(request for requests in log.values() for request in requests)
     return [f"{verdict.host.name}: {offence}" for verdict in verdicts for offence in verdict.offences]
 
 
 def _late(requests, start, by):
-    """All from `start` on are later by so many seconds."""
+    """Delay all requests from `start` on by this many seconds."""
     return [*requests[:start], *(replace(request, at=request.at + by) for request in requests[start:])]
 
 

@@ -1,4 +1,4 @@
-"""How far the crawl is, live and in lines."""
+"""Progress of the crawl, as a live table and as lines."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""What a request was for."""
+"""The purpose of a request."""
 
 import pytest
 

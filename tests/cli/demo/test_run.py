@@ -1,4 +1,4 @@
-"""The main job: the demo itself, and that it can fail."""
+"""The demo itself, and that it can fail."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""The demo's servers, asked as a client would."""
+"""The demo's servers, as a client sees them."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from polite.cli.demo.server import serving
 
 
 async def _get(web, name, path):
-    """Status line and body, from the address of a host."""
+    """Return the status line and body from a host's address."""
     reader, writer = await asyncio.open_connection(web.addresses[name], web.port)
     writer.write(f"GET {path} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n".encode())
     answer = await reader.read()

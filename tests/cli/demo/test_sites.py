@@ -1,4 +1,4 @@
-"""The demo's world is what it says it is: the judge's list by hand agrees with the files."""
+"""The hand-written lists of the demo's hosts agree with their robots.txt."""
 
 import pytest
 

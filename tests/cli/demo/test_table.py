@@ -1,4 +1,4 @@
-"""The table at the demo's end."""
+"""The demo's final table."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""A site on loopback that lives in the run's own loop, so that its time is the run's: virtual."""
+"""A site on loopback in the event loop of the run, so that both have the same virtual time."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ ROBOTS = "/robots.txt"
 
 
 class Site:
-    """`pages`: what each path answers, in order, the last for ever: a Response's arguments, or a coroutine function.
+    """`pages`: the responses of each path in order, the last one repeated: arguments of Response, or a coroutine function.
 
     `asked`: when and what; `took_s`: how long the run was; `run` is `polite fetch` on it, and gives the exit status.
     """
@@ -47,7 +47,7 @@ class Site:
 
     @property
     def records(self):
-        """By path, where the URL is the site's."""
+        """The records by path; by URL for other sites."""
         lines = (self.folder / "records.jsonl").read_text().splitlines()
         return {each["url"].removeprefix(self.origin): each for each in map(json.loads, lines)}
 
@@ -69,7 +69,7 @@ class Site:
         await web.SockSite(runner, self._listening.dup()).start()
         self.began = asyncio.get_running_loop().time()
         try:
-            # No URL, however hostile, may make a run endless.
+            # No hostile URL may make a run endless.
             async with asyncio.timeout(self.limit_s):
                 return await main
         finally:

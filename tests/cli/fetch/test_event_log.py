@@ -1,4 +1,4 @@
-"""Logs of runs that are gone on with."""
+"""Logs of resumed runs."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_a_log_that_is_not_there_yet_begins(tmp_path):
 
 
 @pytest.mark.parametrize("others", [b"x" * 2_000_000, b"notes", RUN.encode() + b"notes", b"notes\n"])
-def test_a_file_of_somebody_else_is_no_log_to_go_on_with(others, tmp_path):
+def test_a_file_of_another_program_is_not_a_log(others, tmp_path):
     path = tmp_path / "run.jsonl"
     path.write_bytes(others)
 

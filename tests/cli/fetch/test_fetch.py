@@ -37,7 +37,7 @@ async def _drop(request):
 
 
 def _raw(octets):
-    """What goes over the wire, whatever HTTP says of it; then the connection ends."""
+    """Send these octets, valid HTTP or not, and close the connection."""
 
     async def answer(request):
         request.transport.write(octets)
@@ -118,7 +118,7 @@ def test_an_origin_whose_rules_cannot_be_had_is_given_up_after_so_many_tries(sit
     assert len(site.asked) == 2
 
 
-def test_a_private_address_is_not_dialled_unless_that_was_said(site):
+def test_a_private_address_is_blocked_by_default(site):
     assert site.run("/a", private=False) == 3
 
     assert site.records["/a"]["reason"] == "ADDRESS_REFUSED"
@@ -139,7 +139,7 @@ def test_a_page_that_leads_to_a_private_address_is_not_asked_for_again(site, mon
     assert "127.0.0.1 is not public and blocked; use --allow-private to permit it" in record["reason"]
 
 
-def test_a_metadata_service_is_dialled_by_no_option(site, caplog):
+def test_no_option_permits_a_metadata_service(site, caplog):
     assert site.run("http://169.254.169.254/") == 3
 
     assert site.records["http://169.254.169.254/"]["reason"] == "ADDRESS_REFUSED"
@@ -366,7 +366,7 @@ def test_records_of_another_run_are_not_mixed_with(site):
     assert list(site.records) == ["/a"]
 
 
-# The end that comes early.
+# Interrupts.
 
 
 def test_an_interrupt_finishes_what_is_under_way(site):
@@ -446,7 +446,7 @@ def test_an_interrupt_while_the_list_is_still_coming_ends_the_list(site, monkeyp
     )
 
 
-# What cannot be written.
+# Write errors.
 
 
 def test_a_disk_that_takes_no_body_ends_the_run_with_one_line(site, monkeypatch):
@@ -470,7 +470,7 @@ def test_a_refusal_that_cannot_be_written_ends_the_run_with_one_line(site, monke
     assert site.err == "polite: records.jsonl: No space left on device\n"
 
 
-# What people see.
+# Output.
 
 
 def test_lines_tell_how_far_it_is(site):
@@ -509,7 +509,7 @@ def test_records_that_go_to_a_terminal_leave_no_place_for_a_table(output, site, 
     assert live == [output]
 
 
-def test_the_log_has_every_request_refusal_and_rest(site, tmp_path):
+def test_the_log_has_every_request_refusal_and_back_off(site, tmp_path):
     site.pages["/busy"] = [{"status": 429, "headers": {"Retry-After": "9"}}, {"text": "now"}]
     site.pages["/gone"] = [_drop]
 

@@ -1,4 +1,4 @@
-"""What ^C and SIGTERM mean to a run."""
+"""How a run handles ^C and SIGTERM."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""What a run knows of each origin, and how long all takes at least."""
+"""Statistics by origin, and the least time that a run needs."""
 
 from types import SimpleNamespace
 
@@ -41,7 +41,7 @@ def test_what_waits_goes_one_after_the_other(origin_stats):
     ]
 
 
-def test_a_delay_that_became_known_counts_and_so_does_the_rest(origin_stats):
+def test_a_new_delay_and_the_current_wait_count(origin_stats):
     origin_stats.update_delay(_explained(A, delay=5, wait=3), 100.0)
 
     assert _entry(origin_stats).left_s(100.0) == 3 + 2 * 5
@@ -67,7 +67,7 @@ def test_a_request_under_way_waits_no_more_and_is_done_when_it_is_over(origin_st
     )
 
 
-def test_what_comes_back_waits_again(origin_stats):
+def test_a_retried_url_waits_again(origin_stats):
     origin_stats.observe(Granted(B.url, 0.0), 0.0)
     origin_stats.observe(Retried(B.url, 1, 0.0), 0.0)
     origin_stats.finish(B)

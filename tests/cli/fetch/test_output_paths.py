@@ -1,4 +1,4 @@
-"""Two options never write to one file, and nothing is opened before that is known."""
+"""Two options never write to the same file; this is checked before any file is opened."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How far a run is, live and in lines."""
+"""Progress of a run, as a live table and as lines."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Files of records that are gone on with, and folders of bodies."""
+"""Records of resumed runs, and folders of bodies."""
 
 import json
 
@@ -69,7 +69,7 @@ def test_of_a_long_file_the_last_records_are_known(tmp_path, monkeypatch):
     ],
     ids=range(17),
 )
-def test_a_file_of_somebody_else_is_left_as_it_is(others, tmp_path):
+def test_a_file_of_another_program_is_not_changed(others, tmp_path):
     path = tmp_path / "records.jsonl"
     path.write_bytes(others)
 
@@ -103,7 +103,7 @@ def test_a_file_with_nothing_but_a_line_that_was_cut_begins_anew(rest, tmp_path)
     assert (recorded, path.read_bytes()) == (set(), b"")
 
 
-def test_a_record_longer_than_what_is_looked_at_is_cut_by_nobody(tmp_path, monkeypatch):
+def test_a_record_longer_than_the_tail_is_not_cut(tmp_path, monkeypatch):
     path = tmp_path / "records.jsonl"
     path.write_text(_line("http://a/" + "x" * 1_000) + _line("http://b/"))
     whole = path.read_bytes()

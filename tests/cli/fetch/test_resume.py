@@ -1,4 +1,4 @@
-"""A run that goes on with an earlier one: nothing is fetched twice, nothing is lost, and no gap is short."""
+"""Resumed runs: nothing is fetched twice, nothing is lost, and no gap is short."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ def queue(tmp_path):
 
 @pytest.fixture
 def prompt(site):
-    """The site in real time: the robots store has a thread of its own, for which virtual time does not wait."""
+    """The site in real time: virtual time does not wait for the thread of the robots store."""
     site.loop = asyncio.SelectorEventLoop
     run = site.run
     site.run = lambda *arguments: run("--delay", "0", *arguments)
@@ -40,7 +40,7 @@ def prompt(site):
 
 @pytest.fixture
 def patient(site):
-    """The site in virtual time, which runs away while the robots store works: no limit makes sense."""
+    """The site in virtual time without a limit: time passes while the robots store works."""
     site.limit_s = None
     return site
 
@@ -148,7 +148,7 @@ def test_of_what_is_no_queue_nothing_is_left(tmp_path):
 
 
 class _Stalling(BaseHTTPRequestHandler):
-    """Answers all but `/slow`, the first time that it is asked for."""
+    """Responds to all requests but the first one for `/slow`."""
 
     def do_GET(self):
         self.server.asked.append(self.path)

@@ -1,4 +1,4 @@
-"""What a run writes down, and what becomes of what it cannot."""
+"""What a run records, and how it handles write errors."""
 
 import io
 import json
@@ -27,7 +27,7 @@ def _run_log(out, *, recorded=(), event_log=None):
     return RunLog(Records(out), set(recorded), OriginStats(1.0), event_log, clock)
 
 
-async def test_what_the_gate_tells_and_nobody_can_write_is_kept_once():
+async def test_a_write_error_in_a_listener_is_kept_once():
     run_log = _run_log(Full())
 
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Pages in a WARC: what warcio reads back, and what a killed run leaves."""
+"""Pages in a WARC file, as warcio reads them, also after a killed run."""
 
 import gzip
 import sys
@@ -173,7 +173,7 @@ def test_a_file_that_is_not_there_needs_no_repairing(path):
 @pytest.mark.parametrize(
     "octets", [b"no gzip at all", gzip.compress(b"a list of something"), LAST + b"\xff" * 30]
 )
-def test_a_file_of_somebody_else_is_left_as_it_is(octets, path):
+def test_a_file_of_another_program_is_not_changed(octets, path):
     path.write_bytes(octets)
 
     with pytest.raises(InvalidOption, match=r"crawl\.warc\.gz: octet 0 does not start a gzipped WARC record"):

@@ -1,4 +1,4 @@
-"""`polite timeline`: a picture that is true, well-formed, bounded, and the same each time."""
+"""`polite timeline`: the SVG is correct, well-formed, bounded, and deterministic."""
 
 import json
 import xml.etree.ElementTree as ET
@@ -20,7 +20,7 @@ def _draw(entries, starts=(), rows=50, title="a run"):
 
 
 def _rows(picture):
-    """By its title: the class and the path of each of a row's marks."""
+    """Return by title the class and path of the marks of each row."""
     root = ET.fromstring(picture)  # noqa: S314 - our own
     groups = [group for group in root.iter(f"{SVG}g") if group.get("class") is None]
     return {
