@@ -247,23 +247,22 @@ async def open_frontier(
         try:
             yield frontier
         finally:
-            frontier.end()
+            frontier.stop()
         return
     # Imported here: a crawler that keeps nothing loads no database.
     from polite.frontier.durable.active_origin import WINDOW
     from polite.frontier.durable.store import DurableTaskStore
     from polite.frontier.sqlite.database import QueueFile
 
-    limits, order = frontier._limits, _order(scheduler)
-    file = QueueFile(_queue_path(store), order=order, window=WINDOW, max_done=limits.max_done)
-    reserve = DurableTaskStore(gate.services, file, limits, order)
+    order = _order(scheduler)
+    file = QueueFile(_queue_path(store), order=order, window=WINDOW, max_done=frontier.parts.limits.max_done)
+    kept = DurableTaskStore(frontier.parts, file, order)
     try:
-        await reserve.begin(frontier._desk)
-        frontier.keep_in(reserve)
+        await kept.begin()
         yield frontier
     finally:
-        frontier.end()
-        await reserve.close()
+        frontier.stop()
+        await kept.close()
 
 
 def _order(scheduler: Scheduler | None) -> str:

@@ -1,22 +1,53 @@
-"""Brings origins to their turns, one request per origin in the pacer, and lets the scheduler choose once the turn is there.
+"""Brings origin queues to their turns, and assigns turns to tasks and workers. It alone writes the state of a queue.
 
-Each origin with tasks has a lane. A lane asks for the origin's rules, then for a turn; only then is its origin ready, and the
-scheduler, asked with all others that are ready at that moment, names the task. When nobody is there to fetch, the turn goes
-back at once, and the origin stays ready: it holds nothing. A task chosen of such an origin asks for its turn again, which is
-given at once nearly always; when it is not, the task goes back to the scheduler, and the next is chosen.
+Each row is one transition. "seek" is `_seek`: it requests what the queue needs next.
+
+| State          | Event                                      | Next           | Action                                          |
+|----------------|--------------------------------------------|----------------|-------------------------------------------------|
+| (none)         | the first task of an origin is put         | by seek        | seek                                            |
+| any            | seek: rules needed, no fetch slot is free  | NEW            | wait for a slot                                 |
+| any            | seek: rules needed, a slot is free         | FETCHING_RULES | start a seeker: rules, then a turn              |
+| any            | seek: rules needed, origin busy for long   | POSTPONED      | seek again shortly before its time              |
+| any            | seek: rules known                          | WAITING_TURN   | request one turn; with a chosen task: ASSIGNED  |
+| NEW            | a fetch slot is free                       | by seek        | seek                                            |
+| FETCHING_RULES | the rules are there                        | WAITING_TURN   | free the slot; decide about tasks; request      |
+| FETCHING_RULES | origin busy for long, others need the slot | by seek        | cancel the seeker; seek                         |
+| FETCHING_RULES | no rules can be had                        | POSTPONED      | after the last try: DROPPING                    |
+| WAITING_TURN   | the turn comes, a worker is idle           | READY          | hold the turn for this step; dispatch           |
+| WAITING_TURN   | the turn comes, no worker is idle          | READY          | give the turn back; POSTPONED while a delay runs|
+| WAITING_TURN   | the rules expired meanwhile                | by seek        | give the turn back; seek                        |
+| READY          | chosen, and a turn is held or free         | by seek        | give task and turn to a worker; seek            |
+| READY          | chosen, and no turn is free                | ASSIGNED       | request a turn for this task                    |
+| READY          | chosen, and robots.txt disallows it by now | READY          | refuse the task; the next one                   |
+| ASSIGNED       | the turn comes in this step                | by seek        | give task and turn to a worker; seek            |
+| ASSIGNED       | the step ends                              | WAITING_TURN   | the task goes back to the scheduler             |
+| POSTPONED      | its time comes                             | READY, by seek | READY if only a delay ran; seek otherwise       |
+| DROPPING       | all tasks are dropped                      | REMOVED        | forget it                                       |
+| DROPPING       | rules are known by now                     | READY, by seek | drop no more                                    |
+| busy for long  | other origins wait for its place in memory | REMOVED        | its tasks go back to the store (`deactivate`)   |
+| any            | no task is left                            | REMOVED        | forget it                                       |
 """
 
 import asyncio
 import logging
-from typing import Protocol
+import math
+from collections.abc import Callable
+from functools import partial
 
-from polite.events import Dropped
+from polite.errors import GateClosed, Overloaded
+from polite.events import OriginPostponed
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
-from polite.frontier.long_waits import EARLY_S, LONG_S, LongWaits
-from polite.frontier.origin_queue import OriginQueue
+from polite.frontier.fetch_slots import FetchSlots
+from polite.frontier.in_flight import InFlight
+from polite.frontier.long_waits import EARLY_S, LONG_S
+from polite.frontier.origin_queue import OriginQueue, QueueState
+from polite.frontier.progress import Progress
+from polite.frontier.task_rules import TaskRules
+from polite.frontier.task_store import Limits, TaskStore
 from polite.frontier.timer_queue import TimerQueue
-from polite.frontier.turn_seeker import Outlet, TurnSeeker, ended_by, out_of_reach
-from polite.gate.origin_rules import Grounds
+from polite.frontier.turn_seeker import RulesMissed, TurnSeeker, out_of_reach
+from polite.frontier.workers import Workers
+from polite.gate.background import start_later
 from polite.gate.services import Services
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
@@ -24,363 +55,594 @@ from polite.task import Task
 
 log = logging.getLogger("polite")
 
-# After so many tasks that end without a permit (refused, dropped), others run.
+# After so many tasks that end without a permit (refused, dropped), other tasks of the loop run.
 _AT_A_TIME = 500
-
-
-class Counter(Outlet, Protocol):
-    """Where tasks leave the lanes."""
-
-    @property
-    def seats(self) -> int:
-        """How many permits would be taken at once, at most."""
-        ...
-
-    @property
-    def crowded(self) -> bool:
-        """Whether other origins wait for a place in memory, and none is free."""
-        ...
-
-    def serve(self, task: Task, turn: Turn, grounds: Grounds) -> bool:
-        """Give the task out. False when nobody is there any more."""
-        ...
-
-    def set_aside(self, origin: Origin, seconds: float, failures: int, *, fetched: bool) -> bool:
-        """The origin waits for so long at least. True: its tasks were taken back until then (see Stock)."""
-        ...
+# Too many requests wait in the gate: request again after so long (seconds).
+_OVERLOADED_S = 5.0
+# After a failure without a date: so long, and twice as long each time, up to an hour (seconds).
+_FIRST_S, _LONGEST_S = 5.0, 3_600.0
 
 
 class Dispatcher:
-    """The tasks that may go as soon as their origin's turn comes. After `stop` nothing moves, and `tasks` has all that waits."""
+    """Holds the tasks that may go as soon as their origin's turn comes. After `stop` nothing moves, and `left` has what waits.
+
+    Attributes:
+        store: Keeps the tasks. To be set before the first task.
+    """
+
+    store: TaskStore
 
     def __init__(
         self,
         services: Services,
-        referee: CheckedScheduler,
-        agenda: TimerQueue,
-        desk: Counter,
-        *,
-        max_robots_fetches: int,
-        max_robots_tries: int,
+        scheduler: CheckedScheduler,
+        progress: Progress,
+        workers: Workers,
+        in_flight: InFlight,
+        limits: Limits,
     ) -> None:
+        self._services = services
         self._turns = services.turns
         self._clock = services.clock
-        self._referee = referee
-        self._waits = LongWaits(services.turns, services.clock, agenda)
-        self._desk = desk
-        self._approach = TurnSeeker(
-            services,
-            referee,
-            self._waits,
-            desk,
-            self,
-            max_robots_fetches=max_robots_fetches,
-            max_robots_tries=max_robots_tries,
+        self._scheduler = scheduler
+        self._progress = progress
+        self._workers = workers
+        self._in_flight = in_flight
+        self._max_robots_tries = limits.max_robots_tries
+        self._rules = TaskRules(services, scheduler, in_flight.refuse)
+        self._seeker = TurnSeeker(
+            services, self._rules, rules_learned=self._free_slot, waiting=self._begin_to_wait
         )
-        self._rules = self._approach.rules
-        self._lanes: dict[Origin, OriginQueue] = {}
-        self._woken: list[
-            OriginQueue
-        ] = []  # of the last step: it will be seen whether they have their turn at once
-        self._holding: list[OriginQueue] = []  # turns given in this step
+        self._slots = FetchSlots(services.clock, limits.max_robots_fetches, self._evict)
+        self._timers = TimerQueue(services.clock)
+        self._later: dict[int, Task] = {}  # tasks whose own time has not come
+        self._queues: dict[Origin, OriginQueue] = {}
+        self._requested: list[OriginQueue] = []  # ASSIGNED in the last step
+        self._holding: list[OriginQueue] = []  # turns that came in this step
         self._stirred = False
 
-    @property
-    def tasks(self) -> list[Task]:
-        """All that waits."""
-        tasks = self._referee.tasks
-        for lane in self._lanes.values():
-            tasks.extend(lane.unchecked or ())
-            if lane.chosen is not None:
-                tasks.append(lane.chosen)
-        return tasks
+    # Tasks come.
 
-    def shared(self, target: Target) -> Target:
-        """The same with the origin that all tasks of its lane share: smaller, and compared by `is`."""
-        lane = self._lanes.get(target.origin)
-        if lane is None or lane.origin is target.origin:
-            return target
-        return Target(lane.origin, target.path)
+    def enqueue(self, task: Task, due_at: float | None = None) -> bool:
+        """Take a task, to wait for its turn from `due_at` (monotonic) on. False: robots.txt, as known now, disallows it."""
+        if self._progress.stopped:
+            self._later[task.number] = task
+            return True
+        self._progress.nothing_left.clear()
+        if due_at is not None:
+            self._later[task.number] = task
+            self._timers.at(due_at, lambda: self._due(task))
+            return True
+        try:
+            return self._add(task)
+        except SchedulerFailed as error:
+            self.fail(error)
+            return True
 
-    def add(self, task: Task) -> bool:
-        """The task waits, or (False) is refused by the rules, where they are known. Raises SchedulerFailed."""
+    def _due(self, task: Task) -> None:
+        del self._later[task.number]
+        self.enqueue(task)
+
+    def _add(self, task: Task) -> bool:
         origin = task.origin
-        lane = self._lanes.get(origin)
-        standing = self._rules.known(origin)
-        # None: it takes long to find out, or no rules are known; the lane will.
-        allowed = None if standing is None else self._rules.allows(task, standing)
-        if standing is not None and allowed is False and not out_of_reach(standing):
-            self._desk.refused(task, self._rules.refusal(task, standing))
+        queue = self._queues.get(origin)
+        known = self._rules.known(origin)
+        # None: no rules are known, or to decide takes long; the seeker decides then.
+        allowed = None if known is None else self._rules.allows(task, known)
+        if known is not None and allowed is False and not out_of_reach(known):
+            self._in_flight.refuse(task, self._rules.refusal(task, known))
             return False
-        fresh = lane is None
-        if lane is None:
-            lane = self._lanes[origin] = OriginQueue(origin, task.target)
-        lane.sample = task.target
-        if allowed and standing is not None:
+        fresh = queue is None
+        if queue is None:
+            queue = self._queues[origin] = OriginQueue(origin, task.target)
+        queue.sample = task.target
+        if allowed and known is not None:
             if fresh:
-                lane.grounds = standing.grounds
-            lane.doomed = None
-            self._rules.schedule(lane, task, standing)
+                queue.grounds = known.grounds
+            self._keep(queue)
+            self._rules.schedule(queue, task, known)
         else:
-            lane.put_unchecked(task)
+            queue.put_unchecked(task)
         if fresh:
-            self._approach.start(lane)
+            self._seek(queue)
         return True
 
     def refuses(self, task: Task) -> bool:
-        """Whether the rules, where they are known, do not allow it: then it is refused."""
-        standing = self._rules.known(task.origin)
-        if standing is None or self._rules.allows(task, standing) is not False or out_of_reach(standing):
+        """Whether robots.txt, as known now, disallows the task: then it is refused."""
+        known = None if self._progress.stopped else self._rules.known(task.origin)
+        if known is None or self._rules.allows(task, known) is not False or out_of_reach(known):
             return False
-        self._desk.refused(task, self._rules.refusal(task, standing))
+        self._in_flight.refuse(task, self._rules.refusal(task, known))
         return True
 
-    def spare(self, origin: Origin) -> bool:
-        """Whether rules are known that came from the origin, not from its silence: then its tasks are not given up."""
-        standing = self._rules.known(origin)
-        if standing is None or out_of_reach(standing):
+    def shared(self, target: Target) -> Target:
+        """Return the same target with the origin object of its queue: smaller, and compared by `is`."""
+        queue = self._queues.get(target.origin)
+        if queue is None or queue.origin is target.origin:
+            return target
+        return Target(queue.origin, target.path)
+
+    def answers(self, origin: Origin) -> bool:
+        """Whether the origin's rules are known by now, so that its tasks are not dropped."""
+        known = self._rules.known(origin)
+        if known is None or out_of_reach(known):
             return False
-        lane = self._lanes.get(origin)
-        if lane is not None:
-            lane.doomed = None
+        queue = self._queues.get(origin)
+        if queue is not None:
+            self._keep(queue)
         return True
 
-    def recall(self, origin: Origin, failures: int) -> None:
-        """The origin's rules could not be had so often in a row before its lane was forgotten."""
-        lane = self._lanes.get(origin)
-        if lane is not None:
-            lane.failures = failures
+    def restore_failures(self, origin: Origin, failures: int) -> None:
+        """Say how often in a row the origin's rules could not be had before its queue was forgotten."""
+        queue = self._queues.get(origin)
+        if queue is not None:
+            queue.failures = failures
+
+    # What a queue needs next.
+
+    def _seek(self, queue: OriginQueue) -> None:
+        """Request what the queue needs next: rules, and a turn."""
+        if self._progress.stopped:
+            return
+        queue.seeker = self._seeker.call_back(queue, self._arrived)
+        if queue.seeker is not None:
+            queue.state = QueueState.WAITING_TURN
+            return
+        if self._seeker.needs_rules(queue):
+            self._unchoose(queue)
+            if self._postpone_fetch(queue):
+                return
+            if not self._slots.take(queue):
+                queue.state = QueueState.NEW
+                return
+            queue.state = QueueState.FETCHING_RULES
+        else:
+            queue.state = QueueState.WAITING_TURN if queue.chosen is None else QueueState.ASSIGNED
+        queue.seeker = task = start_later(lambda: self._bring(queue))
+        task.add_done_callback(partial(self._brought, queue))
+
+    async def _bring(self, queue: OriginQueue) -> None:
+        found = await self._seeker.seek(queue)
+        if queue.seeker is not asyncio.current_task():
+            # Cancelled in this very step, when the turn was there already.
+            if isinstance(found, Turn):
+                self._turns.give_back(found)
+        elif isinstance(found, Turn):
+            self._grant(queue, found)
+        elif found is None:
+            self._remove(queue)
+        else:
+            self._miss(queue, found)
+
+    def _brought(self, queue: OriginQueue, task: "asyncio.Task[None]") -> None:
+        """A seeker ended. What it raised must not leave its queue without one."""
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is not None and queue.seeker is task:
+            queue.seeker = None
+            self._guarded(self._recover, queue, error)
+
+    def _recover(self, queue: OriginQueue, error: BaseException) -> None:
+        self._free_slot(queue)
+        match error:
+            case asyncio.CancelledError():
+                # From outside, by code that cancelled every task it found.
+                if not self._progress.stopped:
+                    self._postpone_origin(queue, _FIRST_S, "cancelled from outside")
+            case GateClosed() | SchedulerFailed():
+                self.fail(error)
+            case Overloaded():
+                self._postpone_origin(queue, _OVERLOADED_S, str(error))
+            case Exception():
+                # A store that fails, a scope that cannot be worked out: disallowed for now, as whatever cannot be interpreted.
+                log.error("no turn could be requested at %s", queue.origin, exc_info=error)
+                seconds = min(_FIRST_S * 2.0 ** min(queue.failures, 20), _LONGEST_S)
+                self._miss(queue, RulesMissed(seconds, type(error).__name__, lasting=False))
+            case _:
+                self.fail(_ended_by(error))
+
+    def _arrived(self, queue: OriginQueue, turn: Turn | None, error: Exception | None) -> None:
+        """The pacer calls back: with the turn, with None if the rules are not in force any more, or with what it failed by."""
+        if error is not None:
+            self.fail(error)
+        elif turn is None:
+            self._guarded(self._seek, queue)
+        else:
+            self._guarded(self._grant, queue, turn)
+
+    # Fetch slots.
+
+    def _free_slot(self, queue: OriginQueue) -> None:
+        """The queue needs no fetch slot any more: others may fetch."""
+        if self._slots.leave(queue):
+            queue.state = QueueState.WAITING_TURN
+            while (waiting := self._slots.next()) is not None:
+                self._seek(waiting)
+
+    def _postpone_fetch(self, queue: OriginQueue) -> bool:
+        """Whether robots.txt cannot be requested for long: then the queue takes no fetch slot before that time."""
+        wait_s = self._seeker.wait_s(queue, known=False)
+        if wait_s <= LONG_S:
+            return False
+        self._postpone(queue, self._clock.monotonic() + wait_s - EARLY_S, self._seek)
+        self._offer_place(queue)
+        return True
+
+    def _evict(self, queue: OriginQueue) -> None:
+        """Have a queue whose origin gives no turn for long leave its fetch slot. It seeks again when its time is near."""
+        if queue.state is QueueState.FETCHING_RULES and self._wait_s(queue) > LONG_S:
+            self._cancel_seeker(queue)
+            self._free_slot(queue)
+            self._seek(queue)
+
+    # Turns come.
+
+    def _begin_to_wait(self, queue: OriginQueue) -> None:
+        if queue.chosen is None:
+            queue.state = QueueState.WAITING_TURN
+        self._offer_place(queue)
+
+    def _grant(self, queue: OriginQueue, turn: Turn) -> None:
+        """The queue has its turn. Raises SchedulerFailed; the turn is given back then."""
+        queue.turn = turn
+        try:
+            if self._workers.idle and not self._progress.stopped:
+                self._holding.append(queue)
+                if queue.chosen is None:
+                    self._make_ready(queue)
+                else:
+                    self.stir()
+                return
+            self._unchoose(queue)
+        except BaseException:
+            self._release_turn(queue)
+            raise
+        # No worker is idle: a turn that is not used must not delay another request.
+        self._release_turn(queue)
+        self._ready_when_free(queue)
+
+    def _ready_when_free(self, queue: OriginQueue) -> None:
+        """With a concurrency above 1, the grant itself begins a delay, whether the turn is used or not."""
+        ready_at = self._turns.outlook(queue.requested or queue.sample).ready_at
+        if ready_at > self._clock.monotonic():
+            self._postpone(queue, ready_at, self._make_ready)
+        else:
+            self._make_ready(queue)
+
+    def _make_ready(self, queue: OriginQueue) -> None:
+        if queue.drop_reason is None:
+            queue.state = QueueState.READY
+        self._scheduler.ready(queue.origin)
+        self.stir()
+
+    # Turns meet workers: only here.
 
     def stir(self) -> None:
-        """Something may go now: look at it when all that happens at this moment has happened."""
-        if not self._stirred and (self._referee or self._woken):
+        """Assign turns to workers when all that happens in this step of the loop has happened."""
+        if not self._stirred and (self._scheduler or self._requested):
             self._stirred = True
             asyncio.get_running_loop().call_soon(self._dispatch)
 
-    def stop(self) -> None:
-        """Ask for nothing any more, and hold nothing."""
-        self._approach.stop()
-        self._woken.clear()
-        self._return_held()
-        for lane in self._lanes.values():
-            if lane.runner is not None:
-                lane.runner.cancel()
-
-    def granted(self, lane: OriginQueue, turn: Turn) -> None:
-        """The lane has its turn (approach.Hall). Raises SchedulerFailed; the turn is given back then."""
-        lane.turn = turn
-        if lane.gone:
-            # Its request was cancelled when the turn was there already.
-            self._return_turn(lane)
-            return
-        try:
-            if lane.chosen is not None and self._give(lane, lane.chosen):
-                return
-            self._approach.unchoose(lane)
-            if self._desk.seats:
-                self._holding.append(lane)
-                self._ready(lane)
-                return
-        except BaseException:
-            self._return_turn(lane)
-            raise
-        # No worker is idle: a turn that is not used must not stand in another request's way.
-        self._return_turn(lane)
-        self._ready_when_rested(lane)
-
-    def doomed(self, lane: OriginQueue) -> None:
-        """Its tasks are at the scheduler, which gives them out one by one, to be dropped (approach.Hall)."""
-        self._ready(lane)
-
-    def emptied(self, lane: OriginQueue) -> None:
-        """Forget the lane (approach.Hall)."""
-        del self._lanes[lane.origin]
-
-    def waits(self, lane: OriginQueue) -> None:
-        """Have its place freed, if another origin needs it and the wait is long: in a step of its own (approach.Hall)."""
-        if self._desk.crowded:
-            asyncio.get_running_loop().call_soon(self.yield_place, lane.origin)
-
-    def yield_place(self, origin: Origin) -> bool:
-        """Give the origin's tasks back to where they are kept, if it waits for long. Whether that was done."""
-        lane = self._lanes.get(origin)
-        if lane is None or not self._idle(lane):
-            return False
-        wait_s = self._approach.wait_s(lane)
-        if wait_s <= LONG_S:
-            return False
-        # A back-off of robots.txt that is not over yet would be met once more.
-        away_s = wait_s if lane.failures else wait_s - EARLY_S
-        if not self._desk.set_aside(origin, away_s, lane.failures, fetched=lane.fetched):
-            return False
-        del self._lanes[origin]
-        lane.gone = True
-        if lane.runner is not None:
-            lane.runner.cancel()
-        try:
-            self._referee.take_back(origin, lane.scheduled)
-        except SchedulerFailed as error:
-            self._desk.fail(error)
-        return True
-
-    def _idle(self, lane: OriginQueue) -> bool:
-        """Whether the lane does nothing but wait for its time, and the scheduler can be asked for its tasks.
-
-        While any origin is ready it cannot. But then no place needs to be freed either: workers are what is short.
-        """
-        return (
-            lane.runner is not None
-            and lane.turn is None
-            and lane.chosen is None
-            and lane.doomed is None
-            and not lane.condemned
-            and not (lane.scheduled and self._referee)
-        )
-
-    def _ready_when_rested(self, lane: OriginQueue) -> None:
-        """With a concurrency above 1 the grant itself makes the origin rest, used or not."""
-        ready_at = self._turns.outlook(lane.asked_for or lane.sample).ready_at
-        if ready_at > self._clock.monotonic():
-            self._waits.sleep(lane, ready_at, self._rested)
-        else:
-            self._ready(lane)
-
-    def _rested(self, lane: OriginQueue) -> None:
-        try:
-            self._ready(lane)
-        except SchedulerFailed as error:
-            self._desk.fail(error)
-
-    def _ready(self, lane: OriginQueue) -> None:
-        self._referee.ready(lane.origin)
-        self.stir()
-
     def _dispatch(self) -> None:
-        """Match those who came for permits with the origins whose turn has come."""
         cut_short = False
         try:
             cut_short = self._match()
         except SchedulerFailed as error:
-            self._desk.fail(error)
+            self.fail(error)
         except Exception as error:
             log.exception("the frontier failed")
-            self._desk.fail(error)
+            self.fail(error)
         except BaseException as error:
-            self._desk.fail(ended_by(error))
+            self.fail(_ended_by(error))
             raise
         finally:
             if not cut_short:
-                self._return_held()
+                self._release_held()
             self._stirred = False
-        if self._woken or cut_short:
-            # They run before this is called: whoever has no turn by then waits for one.
+        if self._requested or cut_short:
+            # The seekers run before this is called again: a queue without a turn by then waits for one.
             self.stir()
 
     def _match(self) -> bool:
-        """Whether it was cut short, so that other tasks of the loop run: it goes on in the next step, with the turns it holds."""
-        woken, self._woken = self._woken, []
-        for lane in woken:
-            self._approach.unchoose(lane)
-        seats = self._desk.seats
+        """Whether it was cut short, so that other tasks of the loop run. It goes on in the next step, with the turns it holds."""
+        requested, self._requested = self._requested, []
+        for queue in requested:
+            self._assign_requested(queue)
+        idle = 0 if self._progress.stopped else self._workers.idle
         ended = 0
-        while seats and self._referee:
+        while idle and self._scheduler:
             if ended >= _AT_A_TIME:
                 return True
-            task = self._referee.next()
-            taken = self._seat(self._lanes[task.origin], task)
-            seats -= taken
-            ended += not taken
+            task = self._scheduler.next()
+            assigned = self._assign(self._queues[task.origin], task)
+            idle -= assigned
+            ended += not assigned
         return False
 
-    def _seat(self, lane: OriginQueue, task: Task) -> int:
-        """The task goes, or will in the next step. How many permits that takes: none when the task is at its end."""
-        if lane.doomed is not None:
-            self._desk.dropped(task, Dropped(task.url, lane.doomed, task.tries))
-            self._ended(lane, task)
+    def _assign_requested(self, queue: OriginQueue) -> None:
+        """The turn of an ASSIGNED queue came in this step, or its task goes back to the scheduler."""
+        if queue.chosen is None:
+            return
+        if queue.turn is None:
+            self._unchoose(queue)
+        elif not self._give(queue, queue.chosen):
+            self._release_turn(queue)
+            self._unchoose(queue)
+            self._ready_when_free(queue)
+
+    def _assign(self, queue: OriginQueue, task: Task) -> int:
+        """Give the scheduler's choice to a worker, now or in the next step. How many workers that takes: 0 if the task ends."""
+        if queue.drop_reason is not None:
+            self._in_flight.drop(task, queue.drop_reason)
+            self._end(queue, task)
             return 0
-        lane.chosen = task
-        if lane.turn is not None and lane.grounds is not None:
-            ruling = self._rules.ruling(lane, task, lane.grounds)
+        # Whatever fails from here on, the task is not lost.
+        queue.chosen = task
+        if queue.turn is not None and queue.grounds is not None:
+            ruling = self._rules.ruling(queue, task, queue.grounds)
             if ruling is False:
-                self._look_again(lane, task)
+                self._decide_first(queue, task)
                 return 0
             if ruling is not True:
-                lane.chosen = None
-                self._desk.refused(task, ruling)
-                self._ended(lane, task)
+                queue.chosen = None
+                self._in_flight.refuse(task, ruling)
+                self._end(queue, task)
                 return 0
-            if self._fits(lane, task, lane.turn) and self._give(lane, task):
+            if self._fits(queue, task, queue.turn) and self._give(queue, task):
                 return 1
-            self._return_turn(lane)
-        at_once = self._approach.at_once(lane)
-        if at_once is not None:
-            lane.turn = at_once
-            self._holding.append(lane)
-            if not self._give(lane, task):
-                self._return_turn(lane)
-                self._approach.unchoose(lane)
-                self._ready_when_rested(lane)
-            return 1
-        self._woken.append(lane)
-        self._approach.start(lane)
+            self._release_turn(queue)
+        queue.turn = self._seeker.take_now(queue, task)
+        if queue.turn is None:
+            queue.state = QueueState.ASSIGNED
+            self._requested.append(queue)
+            self._seek(queue)
+        elif not self._give(queue, task):
+            self._release_turn(queue)
+            self._unchoose(queue)
+            self._ready_when_free(queue)
         return 1
 
-    def _look_again(self, lane: OriginQueue, task: Task) -> None:
-        """The rules were replaced since it was scheduled, and the new ones were forgotten, or take long: the lane decides first."""
-        lane.chosen = None
-        lane.remove(task)
-        lane.put_unchecked(task)
-        self._return_turn(lane)
-        self._go_on(lane)
-
-    def _fits(self, lane: OriginQueue, task: Task, turn: Turn) -> bool:
-        """Whether the turn is one at the task's own scopes: those may differ from URL to URL."""
-        return (
-            task.target is lane.asked_for
-            or tuple(dict.fromkeys(self._turns.scopes_of(task.target))) == turn.scopes
-        )
-
-    def _give(self, lane: OriginQueue, task: Task) -> bool:
-        """Give the task out with the turn that the lane holds."""
-        turn = lane.turn
-        if lane.grounds is None or turn is None:
+    def _give(self, queue: OriginQueue, task: Task) -> bool:
+        """Give the task to a worker, with the turn that its queue holds. False if no worker is idle any more."""
+        turn = queue.turn
+        if queue.grounds is None or turn is None:
             return False
-        # A listener that is told of the permit may end the frontier, which gives back what lanes hold.
-        lane.turn = None
-        if not self._desk.serve(task, turn, lane.grounds):
-            lane.turn = turn
+        # A listener that is told of the permit may stop the frontier, which gives back the turns of queues.
+        queue.turn = None
+        if not self._in_flight.give(task, turn, queue.grounds):
+            queue.turn = turn
             return False
-        lane.chosen = None
-        lane.fetched = False
-        lane.remove(task)
-        self._go_on(lane)
+        queue.chosen = None
+        queue.fetched = False
+        queue.remove(task)
+        self._go_on(queue)
         return True
 
-    def _ended(self, lane: OriginQueue, task: Task) -> None:
-        """A task of a ready lane is done without a permit: the next one, while the turn lasts."""
-        lane.remove(task)
-        if lane.scheduled:
-            self._referee.ready(lane.origin)
+    def _fits(self, queue: OriginQueue, task: Task, turn: Turn) -> bool:
+        """Whether the turn is one at the task's own scopes: those may differ from URL to URL."""
+        return task.target is queue.requested or (
+            tuple(dict.fromkeys(self._turns.scopes_of(task.target))) == turn.scopes
+        )
+
+    def _decide_first(self, queue: OriginQueue, task: Task) -> None:
+        """Other rules are in force since the task was scheduled, and must be learned, or take long: the seeker decides."""
+        queue.chosen = None
+        queue.remove(task)
+        queue.put_unchecked(task)
+        self._release_turn(queue)
+        self._go_on(queue)
+
+    def _end(self, queue: OriginQueue, task: Task) -> None:
+        """A task of a ready queue ended without a permit: the next one, while the turn lasts."""
+        queue.remove(task)
+        if queue.scheduled:
+            self._scheduler.ready(queue.origin)
             return
-        if lane.doomed is not None:
-            lane.begin_anew()
-        lane.failures = 0
-        self._return_turn(lane)
-        self._go_on(lane)
+        if queue.drop_reason is not None:
+            queue.begin_anew()
+        queue.failures = 0
+        self._release_turn(queue)
+        self._go_on(queue)
 
-    def _go_on(self, lane: OriginQueue) -> None:
-        if lane.waiting:
-            self._approach.start(lane)
+    def _go_on(self, queue: OriginQueue) -> None:
+        if queue.waiting:
+            self._seek(queue)
         else:
-            del self._lanes[lane.origin]
+            self._remove(queue)
 
-    def _return_held(self) -> None:
-        """Turns that found no task or no taker in their step."""
-        holding, self._holding = self._holding, []
-        for lane in holding:
-            self._return_turn(lane)
+    def _unchoose(self, queue: OriginQueue) -> None:
+        """The chosen task goes back to the scheduler: its turn did not come at once."""
+        task, queue.chosen = queue.chosen, None
+        if task is not None:
+            if queue.state is QueueState.ASSIGNED:
+                queue.state = QueueState.WAITING_TURN
+            self._scheduler.add(task)
 
-    def _return_turn(self, lane: OriginQueue) -> None:
-        turn, lane.turn = lane.turn, None
+    def _release_turn(self, queue: OriginQueue) -> None:
+        turn, queue.turn = queue.turn, None
         if turn is not None:
             self._turns.give_back(turn)
+
+    def _release_held(self) -> None:
+        """Give back turns that found no task or no worker in their step."""
+        holding, self._holding = self._holding, []
+        for queue in holding:
+            self._release_turn(queue)
+
+    # Queues that wait for long.
+
+    def _postpone(self, queue: OriginQueue, until: float, wake: Callable[[OriginQueue], None]) -> None:
+        """Request nothing for the queue before `wake` is called at monotonic time `until`."""
+        queue.state = QueueState.POSTPONED
+        queue.wakes_at = until
+        queue.seeker = self._timers.entry(until, lambda: self._wake(queue, wake))
+
+    def _wake(self, queue: OriginQueue, wake: Callable[[OriginQueue], None]) -> None:
+        queue.seeker = None
+        queue.wakes_at = -math.inf
+        self._guarded(wake, queue)
+
+    def _postpone_origin(self, queue: OriginQueue, seconds: float, because: str) -> None:
+        """No rules can be had for so long: its tasks go back to the store, if that keeps them."""
+        self._unchoose(queue)
+        self._progress.tell(OriginPostponed(str(queue.origin), queue.waiting, seconds, because))
+        if not queue.scheduled and self._put_back(queue, seconds, fetched=None):
+            self._remove(queue)
+        else:
+            self._postpone(queue, self._clock.monotonic() + seconds, self._seek)
+            self._offer_place(queue)
+
+    def _offer_place(self, queue: OriginQueue) -> None:
+        """Have the queue's place in memory freed, in a step of its own, if another origin needs it and the wait is long."""
+        if self.store.crowded:
+            asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
+
+    def deactivate(self, origin: Origin) -> bool:
+        """Give the origin's tasks back to the store if it gives no turn for long. Whether that was done."""
+        queue = self._queues.get(origin)
+        if queue is None or not self._waits_only(queue):
+            return False
+        wait_s = self._wait_s(queue)
+        # A back-off of robots.txt that has not ended would be met once more.
+        away_s = wait_s if queue.failures else wait_s - EARLY_S
+        if wait_s <= LONG_S or not self._put_back(queue, away_s, fetched=queue.fetched):
+            return False
+        self._cancel_seeker(queue)
+        self._free_slot(queue)
+        self._remove(queue)
+        try:
+            self._scheduler.take_back(origin, queue.scheduled)
+        except SchedulerFailed as error:
+            self.fail(error)
+        return True
+
+    def _waits_only(self, queue: OriginQueue) -> bool:
+        """Whether the queue only waits for its time, and the scheduler can be asked for its tasks.
+
+        While any origin is ready it cannot. But then no place needs to be freed either: workers are what is short.
+        """
+        waits = queue.state in (QueueState.FETCHING_RULES, QueueState.WAITING_TURN, QueueState.POSTPONED)
+        return waits and queue.turn is None and not (queue.scheduled and self._scheduler)
+
+    def _put_back(self, queue: OriginQueue, seconds: float, *, fetched: bool | None) -> bool:
+        return not self._progress.stopped and self.store.postpone_origin(
+            queue.origin, seconds, queue.failures, fetched=fetched
+        )
+
+    def _wait_s(self, queue: OriginQueue) -> float:
+        """Return the seconds until the queue's turn may come; 0 while its robots.txt is being fetched.
+
+        A fetch that waits for the turn of a redirect is under way: cancelled each time, it would never end.
+        """
+        fetching = queue.state is QueueState.FETCHING_RULES
+        if self._services.origins.asking(queue.origin) or (fetching and self._seeker.requesting(queue)):
+            return 0.0
+        return self._seeker.wait_s(queue, known=not fetching)
+
+    # Queues without rules, and the end of queues.
+
+    def _miss(self, queue: OriginQueue, missed: RulesMissed) -> None:
+        """Postpone a queue whose rules cannot be had. After the last try, or if waiting cannot help, drop its tasks."""
+        queue.failures += 1
+        if queue.failures < self._max_robots_tries and not missed.lasting:
+            self._postpone_origin(queue, missed.retry_s, missed.because)
+            return
+        self._unchoose(queue)
+        self.store.drop_origin(queue.origin, missed.because)
+        queue.state = QueueState.DROPPING
+        queue.drop_reason = missed.because
+        queue.to_drop = len(queue.unchecked or ())
+        self._drop_some(queue)
+
+    def _drop_some(self, queue: OriginQueue) -> None:
+        """Drop what waited unchecked when the origin was given up. What was put since is not among it, and seeks rules anew.
+
+        Meanwhile the origin may have answered another request: then `drop_reason` is None, and the rest is decided as usual.
+        """
+        dropped = 0
+        while queue.unchecked and queue.to_drop and queue.drop_reason is not None:
+            if self._progress.stopped:
+                return
+            if dropped >= _AT_A_TIME:
+                asyncio.get_running_loop().call_soon(self._guarded, self._drop_some, queue)
+                return
+            dropped += 1
+            queue.to_drop -= 1
+            self._in_flight.drop(queue.unchecked.popleft(), queue.drop_reason)
+        queue.to_drop = 0
+        if self._progress.stopped:
+            return
+        if queue.drop_reason is not None and queue.scheduled:
+            # The scheduler gives its tasks out one by one, to be dropped.
+            self._make_ready(queue)
+        elif queue.waiting:
+            queue.begin_anew()
+            self._seek(queue)
+        else:
+            self._remove(queue)
+
+    def _keep(self, queue: OriginQueue) -> None:
+        """Drop no more tasks of the queue: its rules are known by now."""
+        queue.drop_reason = None
+        if queue.state is QueueState.DROPPING and not queue.to_drop:
+            queue.state = QueueState.READY
+
+    def _remove(self, queue: OriginQueue) -> None:
+        queue.state = QueueState.REMOVED
+        del self._queues[queue.origin]
+
+    def _cancel_seeker(self, queue: OriginQueue) -> None:
+        seeker, queue.seeker = queue.seeker, None
+        if seeker is not None:
+            seeker.cancel()
+
+    # The end.
+
+    @property
+    def left(self) -> list[Task]:
+        """What waits, in the order in which it was put."""
+        tasks = [*self._scheduler.tasks, *self._later.values()]
+        for queue in self._queues.values():
+            tasks.extend(queue.unchecked or ())
+            if queue.chosen is not None:
+                tasks.append(queue.chosen)
+        return sorted(tasks, key=lambda task: task.number)
+
+    def stop(self, no_more: Exception) -> None:
+        """Give out nothing more, and request nothing. May be called twice."""
+        if self._progress.stopped:
+            return
+        self._progress.stop(no_more)
+        self._slots.stop()
+        self._requested.clear()
+        self._release_held()
+        for queue in self._queues.values():
+            if queue.seeker is not None:
+                queue.seeker.cancel()
+        self._timers.clear()
+        self.store.stop()
+
+    def fail(self, error: Exception) -> None:
+        """Give out nothing more; all that wait get the error."""
+        if not self._progress.stopped:
+            self._progress.failed(error)
+            self.stop(error)
+
+    def _guarded(self, step: Callable[..., None], *args: object) -> None:
+        """Run a step that the event loop called. What it raises stops the frontier: no queue may stand still for it."""
+        try:
+            step(*args)
+        except SchedulerFailed as error:
+            self.fail(error)
+        except Exception as error:
+            log.exception("the frontier failed")
+            self.fail(error)
+        except BaseException as error:
+            self.fail(_ended_by(error))
+            raise
+
+
+def _ended_by(error: BaseException) -> Exception:
+    """The failure of a frontier after a user's part raised what is no Exception, as pytest.fail does."""
+    failure = RuntimeError(f"the frontier was ended by {error!r}")
+    failure.__cause__ = error
+    return failure

@@ -5,11 +5,19 @@ import math
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Self, TypedDict, Unpack
 
-from polite.errors import GateClosed, InvalidOption, InvalidURL, PermitMisused, PoliteError, redact_url
+from polite.errors import (
+    GateClosed,
+    InvalidOption,
+    InvalidURL,
+    Overloaded,
+    PermitMisused,
+    PoliteError,
+    redact_url,
+)
 from polite.events import Dropped
+from polite.frontier.parts import Parts
 from polite.frontier.permit import TaskPermit
-from polite.frontier.task_store import Limits, MemoryTaskStore, TaskDraft, TaskStore
-from polite.frontier.workers import Workers
+from polite.frontier.task_store import Limits, TaskDraft
 from polite.gate.gate import Gate
 from polite.origin import Target
 from polite.ports import Scheduler
@@ -80,7 +88,6 @@ class Frontier:
             raise InvalidOption(
                 f"scheduler={scheduler!r}: a Scheduler of polite.ports is needed, such as schedulers.Fifo()"
             )
-        self._gate = gate
         limits = Limits(
             max_waiting=max_waiting,
             max_done=max_done,
@@ -89,43 +96,48 @@ class Frontier:
             max_robots_fetches=max_robots_fetches,
             max_active_origins=max_active_origins,
         )
-        self._limits = limits
-        self._desk = Workers(gate.services, Fifo() if scheduler is None else scheduler, limits)
-        self._stock: TaskStore = MemoryTaskStore(gate.services.clock, self._desk, limits)
-        self._desk.stock = self._stock
+        self._parts = parts = Parts(gate.services, Fifo() if scheduler is None else scheduler, limits)
+        self._services = parts.services
+        self._progress = parts.progress
+        self._dispatcher = parts.dispatcher
         gate.on_close(self._gate_closed)
+
+    @property
+    def parts(self) -> Parts:
+        """The objects it delegates to. For `polite.open_frontier`, not for users."""
+        return self._parts
 
     # Plain counters, always on.
 
     @property
     def waiting(self) -> int:
         """Tasks that wait: for rules, for their turn, for their time."""
-        return self._desk.room.taken
+        return self._progress.waiting.taken
 
     @property
-    def out(self) -> int:
-        """Tasks that were given out, and whose block was not left yet."""
-        return len(self._desk.out)
+    def in_flight(self) -> int:
+        """Tasks that were given to workers and have not ended."""
+        return len(self._progress.in_flight)
 
     @property
     def done(self) -> int:
         """Tasks whose block was left, and which do not come back."""
-        return self._desk.counts.done
+        return self._progress.counts.done
 
     @property
     def refused(self) -> int:
         """Tasks that robots.txt did not allow: each with a Refused event."""
-        return self._desk.counts.refused
+        return self._progress.counts.refused
 
     @property
     def dropped(self) -> int:
         """Tasks that were given up: each with a Dropped event."""
-        return self._desk.counts.dropped
+        return self._progress.counts.dropped
 
     @property
     def damaged(self) -> int:
         """Tasks whose rows in the file do not match their checksums. They stay in the file, and are not given out."""
-        return self._desk.counts.damaged
+        return self._progress.counts.damaged
 
     # Putting.
 
@@ -152,7 +164,7 @@ class Frontier:
         if isinstance(offered, Admission):
             return offered
         admission = await offered
-        self._desk.raise_failure()
+        self._progress.raise_failure()
         return admission
 
     async def put_many(self, urls: Iterable[str], **options: Unpack[PutOptions]) -> list[Admission]:
@@ -176,27 +188,25 @@ class Frontier:
                 try:
                     offers.append(await self._offered(url, draft, again=again, wait=wait))
                 except InvalidURL as error:
-                    self._desk.tell(Dropped(redact_url(url), str(error), 0))
+                    self._progress.tell(Dropped(redact_url(url), str(error), 0))
                     offers.append(Admission.INVALID)
                 if len(offers) == _AT_A_TIME:
                     batch, offers = offers, []
                     admissions += await _answered(batch)
                     await asyncio.sleep(0)
-                elif self._gate.services.decider.busy:
+                elif self._services.decider.busy:
                     await asyncio.sleep(0)
         except Exception:
             # Whatever cut it short, `urls` itself too: those before are in, and counted as they should be when this is raised.
             await _answered(offers)
             raise
         admissions += await _answered(offers)
-        self._desk.raise_failure()
+        self._progress.raise_failure()
         return admissions
 
     def close(self) -> None:
-        """No more is put; the iteration ends when all that was put is done. May be called twice."""
-        self._desk.closed = True
-        self._desk.room.shut(_no_more())
-        self._desk.end_if_over()
+        """Take no more tasks; the iteration ends when all that was put has ended. May be called twice."""
+        self._progress.close(_no_more())
 
     # Taking.
 
@@ -204,90 +214,124 @@ class Frontier:
         return self
 
     async def __anext__(self) -> TaskPermit:
-        """The next permit: allowed, and its turn is there. Raises SchedulerFailed, GateClosed.
+        """Return the next permit: allowed, and its turn has come.
 
-        A worker that is cancelled here loses nothing: what was about to be given to it goes to another.
+        If the worker is cancelled here, nothing is lost: another worker gets the permit.
+
+        Raises:
+            SchedulerFailed, GateClosed, StoreFailed: What stopped the frontier.
         """
-        permit = await self._desk.wait()
+        permit = None if self._progress.over else await self._next()
         if permit is None:
-            self._desk.raise_failure()
+            self._progress.raise_failure()
             raise StopAsyncIteration
         return permit
 
+    async def _next(self) -> TaskPermit | None:
+        worker = self._parts.workers.enter()
+        self._dispatcher.stir()
+        try:
+            permit = await worker
+            if permit is not None and (started := self._parts.store.started(permit.task)) is not None:
+                await started
+        except BaseException:
+            self._parts.workers.leave(worker)
+            raise
+        return permit
+
     def pause(self) -> None:
-        """Give out nothing until `resume`; what is out may be finished, and robots.txt is asked for still."""
-        self._desk.paused = True
+        """Give out nothing until `resume`. What is in flight may be finished; robots.txt is still fetched."""
+        self._parts.workers.paused = True
 
     def resume(self) -> None:
-        """Give out again."""
-        self._desk.paused = False
-        self._desk.stir()
+        """Give out tasks again."""
+        self._parts.workers.paused = False
+        self._dispatcher.stir()
 
     async def join(self) -> None:
         """Wait until all that was put is done, refused or dropped, or the frontier is drained.
 
-        Raises SchedulerFailed, GateClosed; PermitMisused inside a permit's block, whose task would never be done.
+        Raises:
+            SchedulerFailed, GateClosed, StoreFailed: What stopped the frontier.
+            PermitMisused: Inside the block of one of its permits, whose task would never end.
         """
         self._refuse_inside("join")
-        await self._desk.nothing_left.wait()
-        self._desk.raise_failure()
+        await self._progress.nothing_left.wait()
+        self._progress.raise_failure()
 
     def _refuse_inside(self, what: str) -> None:
-        for inside in self._gate.services.open_permits.of(asyncio.current_task()):
-            if isinstance(inside, TaskPermit) and inside.is_of(self._desk):
+        for inside in self._services.open_permits.of(asyncio.current_task()):
+            if isinstance(inside, TaskPermit) and inside.is_of(self._parts.in_flight):
                 raise PermitMisused(
                     f"{what} inside the permit for {inside.url}: leave that block first", url=inside.url
                 )
 
     async def drain(self) -> list[Task]:
-        """End early: take no more, give out no more, wait for what is out, and give back what waits, as it was put.
+        """End early: take no more, give out no more, wait for what is in flight, and return what waits, as it was put.
 
-        What a file keeps stays there, and the list is empty. The iterations end. May be called twice, and after a failure. Raises
-        PermitMisused inside a permit's block, which it would wait for.
+        Tasks that a file keeps stay there, and the list is empty. The iterations end. May be called twice, and after a failure.
+
+        Raises:
+            PermitMisused: Inside the block of one of its permits, which it would wait for.
         """
         self._refuse_inside("drain")
-        self._desk.stop(_no_more())
-        await self._desk.nothing_out.wait()
-        return [] if self._stock.lasts else self._desk.left
+        self.stop()
+        await self._progress.nothing_in_flight.wait()
+        return [] if self._parts.store.lasting else self._dispatcher.left
 
-    def end(self) -> None:
-        """Give out nothing more, at once; who waits is sent home. What is out may be finished. May be called twice."""
-        self._desk.stop(_no_more())
-
-    def keep_in(self, stock: TaskStore) -> None:
-        """For `polite.open_frontier`, before anybody puts anything: keep it there."""
-        self._stock = self._desk.stock = stock
+    def stop(self) -> None:
+        """Give out nothing more, at once; the iterations end. What is in flight may be finished. May be called twice."""
+        self._dispatcher.stop(_no_more())
 
     def _gate_closed(self) -> None:
-        if not self._desk.over:
-            self._desk.fail(
+        if not self._progress.over:
+            self._dispatcher.fail(
                 GateClosed(f"the gate was closed while {self.waiting} tasks of the frontier waited")
             )
 
     async def _offered(
         self, url: str, draft: TaskDraft, *, again: bool, wait: bool
     ) -> Admission | Awaitable[Admission]:
-        """The place comes first: who waits for one can be cancelled."""
         target = Target.of(url)
         self._require_open(target)
+        if not self._progress.waiting.full:
+            self._progress.waiting.press_in()
+        elif not await self._wait_for_capacity(target, again=again, wait=wait):
+            self._require_open(target)
+            return Admission.DUPLICATE
+        offered = self._parts.store.add(target, draft, again=again)
+        self._progress.raise_failure()
+        return offered
+
+    async def _wait_for_capacity(self, target: Target, *, again: bool, wait: bool) -> bool:
+        """Wait until one task more may wait. False if the URL was met before, or the frontier was closed meanwhile."""
+        waiting = self._progress.waiting
         try:
-            entered = await self._stock.enter(target, again=again, wait=wait)
-        except BaseException:
-            self._desk.end_if_over()
-            raise
-        if entered:
-            offered = self._stock.offer(target, draft, again=again)
-            self._desk.raise_failure()
-            return offered
-        self._desk.end_if_over()
-        self._require_open(target)
-        return Admission.DUPLICATE
+            met = self._parts.store.met(target, again=again)
+            if (met if isinstance(met, bool) else await met) or self._closed():
+                return False
+            if not wait:
+                raise Overloaded(
+                    f"Frontier: max_waiting={self._parts.limits.max_waiting} tasks wait already, so {target.url} is not put",
+                    url=target.url,
+                )
+            await waiting.enter()
+        finally:
+            self._progress.end_if_over()
+        if self._closed():
+            waiting.leave()
+            self._progress.end_if_over()
+            return False
+        return True
+
+    def _closed(self) -> bool:
+        return self._progress.closed
 
     def _require_open(self, target: Target) -> None:
-        self._desk.raise_failure()
-        if self._desk.closed:
+        self._progress.raise_failure()
+        if self._progress.closed:
             raise FrontierClosed(f"the frontier is closed: {target.url} is not put", url=target.url)
-        self._gate.services.require_open(target)
+        self._services.require_open(target)
 
 
 def _no_more() -> FrontierClosed:

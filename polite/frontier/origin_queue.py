@@ -1,8 +1,9 @@
-"""A lane: what a frontier knows of one origin that has tasks, and how far that origin is on its way to a turn."""
+"""The tasks of one origin that wait (Mercator's back queue), and how far the origin is on its way to a turn."""
 
 import math
 from collections import deque
 from collections.abc import Hashable
+from enum import Enum
 
 from polite.events import Refused
 from polite.gate.origin_rules import Grounds
@@ -12,34 +13,66 @@ from polite.ports import TurnRequest
 from polite.task import Task
 
 
-class OriginQueue:
-    """It is there as long as it has tasks; what it does is done to it by Lanes.
+class QueueState(Enum):
+    """What an origin queue waits for. Only the Dispatcher writes it; the transitions stand at the head of dispatcher.py."""
 
-    It keeps no rules, which may be large, but what they decided: `meaning` says which rules allowed its tasks. Only if other rules
-    replace those while tasks wait, `allowed` and `refused` say what of these is decided anew.
+    NEW = "rules are needed, and all robots.txt fetch slots are taken"
+    FETCHING_RULES = "holds a robots.txt fetch slot"
+    WAITING_TURN = "one request for a turn waits in the pacer"
+    READY = "the scheduler may choose one of its tasks"
+    ASSIGNED = "a task is chosen for an idle worker, and its own turn is requested"
+    POSTPONED = "requests nothing before `wakes_at`"
+    DROPPING = "its tasks are dropped one after the other"
+    REMOVED = "is not in the dispatcher any more"
+
+
+class OriginQueue:
+    """The tasks of one origin. It exists as long as it has tasks.
+
+    A queue keeps no rules, which may be large, but what they decided: `meaning` says which rules allowed its tasks. Only if other
+    rules replace those while tasks wait, `allowed` and `refused` say which of these tasks are decided anew.
+
+    Attributes:
+        origin: The origin of all its tasks.
+        state: See QueueState. Written by the Dispatcher alone.
+        unchecked: Tasks that were put while no rules were known.
+        scheduled: How many allowed tasks are at the scheduler, or chosen.
+        sample: The URL for whose scopes the next turn is requested.
+        requested: The URL for whose scopes the last turn was requested.
+        grounds: The newest rules, or the failure to get any, that the queue was told of.
+        meaning: The meaning of the rules that decided about its tasks.
+        allowed: Numbers of the tasks that these rules allow; None for all.
+        refused: The tasks that these rules do not allow.
+        recheck: Rules were missing when a task had to be decided anew.
+        turn: The turn it holds, for one step of the event loop at most.
+        chosen: The task that the scheduler chose, until its own turn comes.
+        seeker: The request on its behalf that is under way: a task, a callback or a timer.
+        renewed: A turn was given back so that the rules could be renewed; the next one comes first.
+        wakes_at: The end of POSTPONED (monotonic seconds).
+        fetched: Its robots.txt was fetched, and no task was given out since.
+        failures: How often in a row its rules could not be had.
+        drop_reason: Why its tasks are dropped (DROPPING).
+        to_drop: How many of the first tasks in `unchecked` are dropped.
     """
 
     __slots__ = (
         "allowed",
-        "asked_for",
-        "begun",
         "chosen",
-        "condemned",
-        "doomed",
-        "dozes",
+        "drop_reason",
         "failures",
         "fetched",
-        "gone",
         "grounds",
         "meaning",
-        "opening",
         "origin",
         "recheck",
         "refused",
         "renewed",
-        "runner",
+        "requested",
         "sample",
         "scheduled",
+        "seeker",
+        "state",
+        "to_drop",
         "turn",
         "unchecked",
         "wakes_at",
@@ -47,47 +80,40 @@ class OriginQueue:
 
     def __init__(self, origin: Origin, sample: Target) -> None:
         self.origin = origin
-        self.unchecked: deque[Task] | None = None  # put while no rules were known
-        self.scheduled = 0  # tasks that are allowed: at the scheduler, or chosen
-        self.sample = sample  # a URL that stands for the lane's when its turn is asked for
-        self.grounds: Grounds | None = (
-            None  # of the newest rules that it was told of, or of the failure to have any
-        )
-        self.meaning: Hashable = None  # of the rules that decided about its tasks
-        self.allowed: set[int] | None = None  # numbers of those tasks that they allow; None: all
-        self.refused: dict[int, Refused] | None = None  # and those that they do not allow
-        self.recheck = False  # whether rules were missing when a task had to be decided anew
-        self.asked_for: Target | None = None  # the URL whose scopes the turn has
-        self.turn: Turn | None = None  # held for one step of the loop at most
-        self.chosen: Task | None = None  # to go as soon as the turn is there, if that is at once
-        self.runner: TurnRequest | None = None  # what requests its turn
-        self.begun = False  # whether that has taken its first step
-        self.renewed = False  # whether a turn was given back to have the rules renewed
-        self.opening = False  # whether it counts among those that wait for rules
-        self.wakes_at = -math.inf  # when it asks for what it needs (monotonic), if it asks for nothing now
-        self.dozes = (
-            False  # whether what asks on its behalf was cancelled to leave its opening slot to others
-        )
-        self.fetched = False  # whether robots.txt was asked for, and no task was given out since
-        self.gone = False  # whether its tasks were taken back: nothing is to be done with it any more
-        self.failures = 0  # times in a row that no rules could be had
-        self.doomed: str | None = None  # why all its tasks are given up
-        self.condemned = 0  # so many of the first in `unchecked` are among them
+        self.state = QueueState.NEW
+        self.unchecked: deque[Task] | None = None
+        self.scheduled = 0
+        self.sample = sample
+        self.requested: Target | None = None
+        self.grounds: Grounds | None = None
+        self.meaning: Hashable = None
+        self.allowed: set[int] | None = None
+        self.refused: dict[int, Refused] | None = None
+        self.recheck = False
+        self.turn: Turn | None = None
+        self.chosen: Task | None = None
+        self.seeker: Cancellable | None = None
+        self.renewed = False
+        self.wakes_at = -math.inf
+        self.fetched = False
+        self.failures = 0
+        self.drop_reason: str | None = None
+        self.to_drop = 0
 
     def put_unchecked(self, task: Task) -> None:
-        """No rules are known that could decide about it."""
+        """Add a task about which no known rules can decide."""
         if self.unchecked is None:
             self.unchecked = deque()
         self.unchecked.append(task)
 
     def renew(self, meaning: Hashable) -> None:
-        """Rules of this meaning decide from now on. What others allowed is undecided."""
+        """Let rules of this meaning decide from now on. Tasks that other rules allowed become undecided."""
         if meaning != self.meaning:
             self.meaning = meaning
             self.allowed, self.refused = set() if self.scheduled else None, None
 
     def schedule(self, task: Task, meaning: Hashable) -> None:
-        """Rules of this meaning allow the task, which goes to the scheduler."""
+        """Count a task that rules of this meaning allow, and that goes to the scheduler."""
         if meaning != self.meaning:
             self.renew(meaning)
         self.scheduled += 1
@@ -95,7 +121,7 @@ class OriginQueue:
             self.decide(task, None)
 
     def decide(self, task: Task, refusal: Refused | None) -> None:
-        """A task that is at the scheduler is decided anew; `refusal`: if it is not allowed any more."""
+        """Record a new decision about a scheduled task; `refusal` if it is not allowed any more."""
         if self.allowed is None:
             return
         if refusal is None:
@@ -106,13 +132,13 @@ class OriginQueue:
             self.refused[task.number] = refusal
 
     def ruling(self, task: Task) -> Refused | bool:
-        """What is decided about a task at the scheduler: True if it is allowed, False if nothing."""
+        """Return what is decided about a scheduled task: True if it is allowed, False if nothing is decided."""
         if self.allowed is None or task.number in self.allowed:
             return True
         return False if self.refused is None else self.refused.get(task.number, False)
 
     def remove(self, task: Task) -> None:
-        """A task that was scheduled left, or is unchecked again."""
+        """Remove a scheduled task, which left or is unchecked again."""
         self.scheduled -= 1
         if self.allowed is not None:
             self.allowed.discard(task.number)
@@ -125,11 +151,11 @@ class OriginQueue:
             self.allowed = self.refused = None
 
     def begin_anew(self) -> None:
-        """Tasks wait that were not among those given up: they wait as if the lane were new."""
-        self.doomed = self.grounds = None
+        """Forget that the origin was given up: the tasks that wait now were put later."""
+        self.drop_reason = self.grounds = None
         self.failures = 0
 
     @property
     def waiting(self) -> int:
-        """How many tasks it has."""
+        """How many tasks wait."""
         return self.scheduled + len(self.unchecked or ())

@@ -1,4 +1,4 @@
-"""What robots.txt decides about the tasks of lanes: when they are put, and anew when other rules have replaced the first."""
+"""What robots.txt decides about tasks that wait: when they are put, and anew when other rules have replaced the first."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -11,128 +11,135 @@ from polite.gate.services import Services, refused
 from polite.origin import Origin
 from polite.task import Task
 
-# After so many tasks checked against new rules, others run.
+# After so many tasks checked against new rules, other tasks of the loop run.
 _AT_A_TIME = 500
 
 
 class TaskRules:
-    """Decides about tasks, and keeps no rules: a lane has what they decided. Forgotten rules are asked for only if needed again."""
+    """Decides about tasks, and keeps no rules: a queue has what they decided. Forgotten rules are learned only if needed again.
+
+    Args:
+        refuse: Ends a task that the rules disallow.
+    """
 
     def __init__(
-        self, services: Services, referee: CheckedScheduler, refused: Callable[[Task, Refused], None]
+        self, services: Services, scheduler: CheckedScheduler, refuse: Callable[[Task, Refused], None]
     ) -> None:
-        """`refused`: is told of each task that the rules do not allow, when it leaves."""
         self._origins = services.origins
         self._decider = services.decider
-        self._referee = referee
-        self._refused = refused
+        self._scheduler = scheduler
+        self._refuse = refuse
         self._searching = asyncio.Semaphore(1)  # a search takes a list of all tasks that wait
 
     def known(self, origin: Origin) -> OriginRules | None:
-        """The rules that hold, without waiting; None if they are too old, or were forgotten."""
+        """Return the rules that are in force; None if they are too old, or were forgotten."""
         return self._origins.current(origin)
 
-    def allows(self, task: Task, standing: OriginRules) -> bool | None:
-        """Whether the rules allow the task; None if to find out would hold the loop for long."""
-        return self._decider.allows_now(standing.rules, task.target.path)
+    def allows(self, task: Task, known: OriginRules) -> bool | None:
+        """Whether the rules allow the task; None if to decide would hold the loop for long."""
+        return self._decider.allows_now(known.rules, task.target.path)
 
-    def refusal(self, task: Task, standing: OriginRules) -> Refused:
-        """What is told of a task that the rules do not allow."""
-        return refused(task.target, self._decider.decide_again(standing.rules, task.target.path))
+    def refusal(self, task: Task, known: OriginRules) -> Refused:
+        """Return the event of a task that the rules disallow."""
+        return refused(task.target, self._decider.decide_again(known.rules, task.target.path))
 
-    def schedule(self, lane: OriginQueue, task: Task, standing: OriginRules) -> None:
-        """The rules allow the task, and it may be chosen when its origin is ready."""
-        lane.schedule(task, standing.meaning)
-        self._referee.add(task)
+    def schedule(self, queue: OriginQueue, task: Task, known: OriginRules) -> None:
+        """Give a task that the rules allow to the scheduler."""
+        queue.schedule(task, known.meaning)
+        self._scheduler.add(task)
 
-    def ruling(self, lane: OriginQueue, task: Task, grounds: Grounds) -> Refused | bool:
-        """Whether the lane's newest rules, those of `grounds`, allow a task at the scheduler: True, or the refusal.
+    def ruling(self, queue: OriginQueue, task: Task, grounds: Grounds) -> Refused | bool:
+        """Return True if the queue's newest rules, those of `grounds`, allow a scheduled task; otherwise the refusal.
 
         False if that must be found out first: the rules were forgotten, or to decide would hold the loop for long.
         """
-        if grounds.meaning == lane.meaning:
-            if lane.allowed is None:
+        if grounds.meaning == queue.meaning:
+            if queue.allowed is None:
                 return True
-            if ruling := lane.ruling(task):
+            if ruling := queue.ruling(task):
                 return ruling
-        standing = self.known(lane.origin)
-        if standing is None:
-            lane.recheck = True
+        known = self.known(queue.origin)
+        if known is None:
+            queue.recheck = True
             return False
-        if standing.meaning != grounds.meaning:
+        if known.meaning != grounds.meaning:
             return False
-        allowed = self.allows(task, standing)
-        return self.refusal(task, standing) if allowed is False else allowed is True
+        allowed = self.allows(task, known)
+        return self.refusal(task, known) if allowed is False else allowed is True
 
-    async def undecided(self, lane: OriginQueue) -> list[Task]:
-        """Find the lane's tasks at the scheduler that other rules allowed: before rules are asked for, which may be large."""
-        chosen = lane.chosen
-        found = [] if chosen is None or lane.ruling(chosen) else [chosen]
+    async def undecided(self, queue: OriginQueue) -> list[Task]:
+        """Find the queue's scheduled tasks that other rules allowed: before the rules are learned, which may be large."""
+        chosen = queue.chosen
+        found = [] if chosen is None or queue.ruling(chosen) else [chosen]
         async with self._searching:
-            for number, task in enumerate(self._referee.tasks, 1):
-                if task.origin == lane.origin and not lane.ruling(task):
+            for number, task in enumerate(self._scheduler.tasks, 1):
+                if task.origin == queue.origin and not queue.ruling(task):
                     found.append(task)
                 if not number % _AT_A_TIME:
                     await asyncio.sleep(0)
         return found
 
-    async def check(self, lane: OriginQueue, standing: OriginRules, undecided: Sequence[Task]) -> bool:
-        """What was put before the rules were known, and what was allowed by older ones. False: these are not in force any more.
+    async def check(self, queue: OriginQueue, known: OriginRules, undecided: Sequence[Task]) -> bool:
+        """Decide about tasks that were put before the rules were known, or that older rules allowed.
 
-        `undecided`: tasks to decide about while the rules are there. They might be forgotten again before each is chosen.
+        Args:
+            undecided: Tasks to decide about while the rules are there. They might be forgotten before each is chosen.
+
+        Returns:
+            False if the rules are not in force any more.
         """
-        chosen = lane.chosen
-        if chosen is not None and not lane.ruling(chosen) and not await self._decide(lane, chosen, standing):
+        chosen = queue.chosen
+        if chosen is not None and not queue.ruling(chosen) and not await self._decide(queue, chosen, known):
             return False
         for number, task in enumerate(undecided, 1):
-            if not lane.ruling(task) and not await self._decide(lane, task, standing):
+            if not queue.ruling(task) and not await self._decide(queue, task, known):
                 return False
             if not number % _AT_A_TIME:
                 await asyncio.sleep(0)
-        lane.recheck = False
-        self.refuse_chosen(lane)
-        return await self._check_unchecked(lane, standing)
+        queue.recheck = False
+        self.refuse_chosen(queue)
+        return await self._check_unchecked(queue, known)
 
-    async def _check_unchecked(self, lane: OriginQueue, standing: OriginRules) -> bool:
+    async def _check_unchecked(self, queue: OriginQueue, known: OriginRules) -> bool:
         checked = 0
-        while lane.unchecked:
-            task = lane.unchecked[0]
-            allowed = await self._allowed(lane, task, standing)
+        while queue.unchecked:
+            task = queue.unchecked[0]
+            allowed = await self._allowed(queue, task, known)
             if allowed is None:
                 return False
-            lane.unchecked.popleft()
+            queue.unchecked.popleft()
             if allowed:
-                self.schedule(lane, task, standing)
+                self.schedule(queue, task, known)
             else:
-                self._refused(task, self.refusal(task, standing))
+                self._refuse(task, self.refusal(task, known))
             checked += 1
             if not checked % _AT_A_TIME:
                 await asyncio.sleep(0)
         return True
 
-    def refuse_chosen(self, lane: OriginQueue) -> None:
-        """Refuse what was chosen by older rules. It is there no more if, while a thread decided, it went back to the scheduler."""
-        chosen = lane.chosen
-        if chosen is not None and isinstance(refusal := lane.ruling(chosen), Refused):
-            lane.chosen = None
-            lane.remove(chosen)
-            self._refused(chosen, refusal)
+    def refuse_chosen(self, queue: OriginQueue) -> None:
+        """Refuse a task that older rules allowed and the scheduler chose. While a thread decided, it may have been given back."""
+        chosen = queue.chosen
+        if chosen is not None and isinstance(refusal := queue.ruling(chosen), Refused):
+            queue.chosen = None
+            queue.remove(chosen)
+            self._refuse(chosen, refusal)
 
-    async def _decide(self, lane: OriginQueue, task: Task, standing: OriginRules) -> bool:
-        """Decide anew about a task at the scheduler, or chosen. False: the rules are not in force any more."""
-        allowed = await self._allowed(lane, task, standing)
-        if allowed is not None and standing.meaning == lane.meaning:
-            lane.decide(task, None if allowed else self.refusal(task, standing))
+    async def _decide(self, queue: OriginQueue, task: Task, known: OriginRules) -> bool:
+        """Decide anew about a scheduled or chosen task. False if the rules are not in force any more."""
+        allowed = await self._allowed(queue, task, known)
+        if allowed is not None and known.meaning == queue.meaning:
+            queue.decide(task, None if allowed else self.refusal(task, known))
         return allowed is not None
 
-    async def _allowed(self, lane: OriginQueue, task: Task, standing: OriginRules) -> bool | None:
+    async def _allowed(self, queue: OriginQueue, task: Task, known: OriginRules) -> bool | None:
         """Whether the rules allow the task; a thread decides what would hold the loop for long.
 
         None if the rules were replaced or expired meanwhile.
         """
-        allowed = self.allows(task, standing)
+        allowed = self.allows(task, known)
         if allowed is None:
-            allowed = await self._decider.allows(standing.rules, task.target.path)
-            if not self._origins.still_valid(standing.grounds, renewed=lane.renewed):
+            allowed = await self._decider.allows(known.rules, task.target.path)
+            if not self._origins.still_valid(known.grounds, renewed=queue.renewed):
                 return None
         return allowed

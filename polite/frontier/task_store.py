@@ -1,12 +1,12 @@
-"""The tasks of a frontier that wait, and the URLs it has met: what the frontier asks of whoever keeps them; and in memory."""
+"""Where the tasks of a frontier and the URLs it has met are kept: the port, and the store in memory."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
-from polite.errors import Overloaded
-from polite.frontier.capacity_limiter import CapacityLimiter
+from polite.errors import InvalidOption
+from polite.frontier.progress import Progress
 from polite.frontier.seen_urls import SeenUrls
 from polite.options import integer
 from polite.origin import Origin, Target
@@ -24,7 +24,7 @@ class End(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The bounds of a frontier; see Frontier for what each is."""
+    """The limits of a frontier; see Frontier for what each means."""
 
     max_waiting: int
     max_done: int
@@ -35,11 +35,13 @@ class Limits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            integer(f"Frontier: {field.name}", getattr(self, field.name), least=1)
+            value = getattr(self, field.name)
+            if type(value) is not int or value < 1:
+                raise InvalidOption(f"Frontier: {field.name} must be an integer >= 1, got {value!r}")
 
 
 class TaskDraft(NamedTuple):
-    """What `put` was asked to put; see Task."""
+    """The options of `put`; see Task."""
 
     priority: float
     depth: int
@@ -48,59 +50,16 @@ class TaskDraft(NamedTuple):
     payload: Any
 
 
-class TaskQueue(Protocol):
-    """Where tasks go from a stock: what a stock may ask of polite.frontier.workers."""
-
-    room: CapacityLimiter
-    closed: bool
-
-    def enqueue(self, task: Task, due_at: float | None = None) -> bool:
-        """A task that has its place in the room waits for its turn. False: robots.txt, as known now, refused it."""
-        ...
-
-    def shared(self, target: Target) -> Target:
-        """The same target, smaller where its origin is known already."""
-        ...
-
-
 class TaskStore(Protocol):
-    """Keeps what was put. The desk tells it what becomes of each task; it gives the desk tasks that may go."""
+    """Keeps the tasks of a frontier. It gives the Dispatcher those that may go, and is told what becomes of each.
 
-    async def enter(self, target: Target, *, again: bool, wait: bool) -> bool:
-        """Take a place in the room for the URL, which `offer` must follow at once. False: it was met before, or all is closed.
+    A URL that `add` takes holds one place of `Progress.waiting` from before the call; the store frees it for a URL that was met
+    before. All methods are called on the event loop and return at once.
+    """
 
-        Raises Overloaded.
-        """
-        ...
-
-    def offer(self, target: Target, draft: TaskDraft, *, again: bool) -> Admission | Awaitable[Admission]:
-        """Put it, now or as soon as can be. May raise InvalidOption: then nothing was put, and the place is free again."""
-        ...
-
-    lasts: bool  # whether what waits is there when the process has ended
-
-    def given(self, task: Task, crawl_delay: float | None) -> None:
-        """The task is being given out; its origin rests for `crawl_delay` seconds at least, where its file asks for that."""
-        ...
-
-    def kept(self, task: Task) -> Awaitable[object] | None:
-        """What a task that was given out must wait for before it leaves. To be asked once, and awaited."""
-        ...
-
-    def unused(self, task: Task) -> None:
-        """It was given out, and comes back as it was."""
-        ...
-
-    def comes_back(self, task: Task, again_in: float) -> None:
-        """It was tried (that is counted already), and shall be tried again, not before so many seconds."""
-        ...
-
-    def ended(self, task: Task, end: End) -> None:
-        """The URL is done with."""
-        ...
-
-    def put_off(self, origin: Origin, seconds: float, failures: int) -> bool:
-        """No rules could be had, and none of the origin's tasks is at the scheduler. True: they are taken back until then."""
+    @property
+    def lasting(self) -> bool:
+        """Whether tasks that wait outlive the process."""
         ...
 
     @property
@@ -108,15 +67,45 @@ class TaskStore(Protocol):
         """Whether origins wait for a place in memory, and none is free."""
         ...
 
-    def set_aside(self, origin: Origin, seconds: float, failures: int, *, fetched: bool) -> bool:
-        """The origin can give no turn before so many seconds have passed. True: its tasks are taken back until then.
+    def met(self, target: Target, *, again: bool) -> bool | Awaitable[bool]:
+        """Whether `add` would take the URL for a duplicate. Asked before waiting for capacity."""
+        ...
 
-        `failures`: how often in a row its rules could not be had. `fetched`: they were asked for, and no task was given out since.
+    def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Admission | Awaitable[Admission]:
+        """Take a URL, now or as soon as it is written. Raises InvalidOption: then nothing was taken, and its place is free."""
+        ...
+
+    def start(self, task: Task, crawl_delay: float | None) -> None:
+        """The task is given to a worker; its origin asks for a delay of `crawl_delay` seconds, if it does."""
+        ...
+
+    def started(self, task: Task) -> Awaitable[object] | None:
+        """What a worker must wait for before it receives the task. Asked once, and awaited."""
+        ...
+
+    def requeue(self, task: Task, after: float | None) -> None:
+        """The task waits again: after so many seconds, with its tries counted; None if it was not tried."""
+        ...
+
+    def finish(self, task: Task, end: End) -> None:
+        """The task ended, and its URL is done with."""
+        ...
+
+    def postpone_origin(self, origin: Origin, seconds: float, failures: int, *, fetched: bool | None) -> bool:
+        """The origin gives no turn for so many seconds. True if its tasks are taken back until then.
+
+        Args:
+            failures: How often in a row its rules could not be had.
+            fetched: Whether robots.txt was fetched and no task given out since; None if there are no rules.
         """
         ...
 
-    def given_up(self, origin: Origin, because: str) -> None:
-        """No rules could be had for too long: all tasks of the origin are to be dropped."""
+    def drop_origin(self, origin: Origin, because: str) -> None:
+        """Rules could not be had for too long: all tasks of the origin are to be dropped."""
+        ...
+
+    def answered(self, origin: Origin) -> None:
+        """The block of one of the origin's tasks was left: by the response, the origin may give no turn for long."""
         ...
 
     def stop(self) -> None:
@@ -125,40 +114,44 @@ class TaskStore(Protocol):
 
 
 class MemoryTaskStore:
-    """A Stock that keeps nothing beyond the process: all that waits is at the desk."""
+    """A TaskStore that keeps nothing beyond the process: all that waits is in the Dispatcher.
 
-    lasts = False
+    Args:
+        enqueue: Takes a task into the Dispatcher, to wait until a monotonic time if one is given; False if it is refused at once.
+        shared: Returns the same target with the origin object that the Dispatcher uses.
+    """
+
+    lasting = False
     crowded = False
 
-    def __init__(self, clock: Clock, desk: TaskQueue, limits: Limits) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        progress: Progress,
+        enqueue: Callable[[Task, float | None], bool],
+        shared: Callable[[Target], Target],
+        *,
+        max_done: int,
+    ) -> None:
         self._clock = clock
-        self._desk = desk
-        self._max_waiting = limits.max_waiting
-        self._seen = SeenUrls(limits.max_done)
+        self._progress = progress
+        self._enqueue = enqueue
+        self._shared = shared
+        self._seen = SeenUrls(max_done)
         self._number = 0
 
-    async def enter(self, target: Target, *, again: bool, wait: bool) -> bool:
-        """See Stock. The place comes first: who waits for one can be cancelled."""
-        url, room = target.url, self._desk.room
-        if not room.full:
-            if self._seen.hold(url, again=again):
-                room.press_in()
-                return True
-            return False
-        if self._seen.met(url, again=again):
-            return False
-        await enter_full(room, self._max_waiting, target, wait=wait)
-        if not self._desk.closed and self._seen.hold(url, again=again):
-            return True
-        room.leave()
-        return False
+    def met(self, target: Target, *, again: bool) -> bool:
+        return self._seen.met(target.url, again=again)
 
-    def offer(self, target: Target, draft: TaskDraft, *, again: bool) -> Admission:
-        """See Stock."""
+    def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Admission:
+        if not self._seen.hold(target.url, again=again):
+            self._progress.waiting.leave()
+            self._progress.end_if_over()
+            return Admission.DUPLICATE
         self._number += 1
         now = self._clock.monotonic()
         task = Task(
-            target=self._desk.shared(target),
+            target=self._shared(target),
             number=self._number,
             priority=draft.priority,
             depth=draft.depth,
@@ -168,47 +161,28 @@ class MemoryTaskStore:
             queued_at=now,
         )
         after = 0.0 if draft.not_before is None else draft.not_before - self._clock.wall()
-        admitted = self._desk.enqueue(task, now + after if after > 0 else None)
+        admitted = self._enqueue(task, now + after if after > 0 else None)
         return Admission.WAITING if admitted else Admission.REFUSED
 
-    def given(self, task: Task, crawl_delay: float | None) -> None:
-        """See Stock."""
+    def start(self, task: Task, crawl_delay: float | None) -> None: ...
 
-    def kept(self, task: Task) -> None:
-        """See Stock."""
+    def started(self, task: Task) -> None: ...
 
-    def unused(self, task: Task) -> None:
-        """See Stock."""
-        self._desk.enqueue(task)
-
-    def comes_back(self, task: Task, again_in: float) -> None:
-        """See Stock."""
+    def requeue(self, task: Task, after: float | None) -> None:
+        if after is None:
+            self._enqueue(task, None)
+            return
         now = self._clock.monotonic()
-        self._desk.enqueue(replace(task, queued_at=now), now + again_in if again_in else None)
+        self._enqueue(replace(task, queued_at=now), now + after if after else None)
 
-    def ended(self, task: Task, end: End) -> None:
-        """See Stock."""
+    def finish(self, task: Task, end: End) -> None:
         self._seen.finish(task.url)
 
-    def put_off(self, origin: Origin, seconds: float, failures: int) -> bool:
-        """See Stock."""
+    def postpone_origin(self, origin: Origin, seconds: float, failures: int, *, fetched: bool | None) -> bool:
         return False
 
-    def set_aside(self, origin: Origin, seconds: float, failures: int, *, fetched: bool) -> bool:
-        """See Stock."""
-        return False
+    def drop_origin(self, origin: Origin, because: str) -> None: ...
 
-    def given_up(self, origin: Origin, because: str) -> None:
-        """See Stock."""
+    def answered(self, origin: Origin) -> None: ...
 
-    def stop(self) -> None:
-        """See Stock."""
-
-
-async def enter_full(room: CapacityLimiter, limit: int, target: Target, *, wait: bool) -> None:
-    """Wait for capacity. Raises Overloaded without `wait`, and what `CapacityLimiter.shut` was given."""
-    if not wait:
-        raise Overloaded(
-            f"Frontier.max_waiting={limit} tasks wait already: no room for {target.url}", url=target.url
-        )
-    await room.enter()
+    def stop(self) -> None: ...

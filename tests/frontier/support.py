@@ -25,13 +25,13 @@ async def expect_a_healthy_frontier(frontier: Frontier, urls: set[str], fetched:
         fetched += await fetch_all(frontier)
         await frontier.join()
     assert set(fetched) == urls
-    assert (frontier.waiting, frontier.out) == (0, 0)
+    assert (frontier.waiting, frontier.in_flight) == (0, 0)
     await expect_no_other_tasks()
 
 
 async def rows_in_file(frontier: Frontier, query: str) -> list[Any]:
     """Return what the frontier's file holds, once all changes are written."""
-    batches: Any = frontier._stock._batches
+    batches: Any = frontier.parts.store._batches
     while batches._busy is not None or batches.batch:
         if batches._busy is None:
             batches._flush()
@@ -47,4 +47,4 @@ def turns_of(gate: polite.Gate) -> Any:
 
 def stop(frontier: Frontier, error: Exception) -> None:
     """End a frontier with an error, in this step."""
-    frontier._desk.stop(error)
+    frontier.parts.dispatcher.stop(error)

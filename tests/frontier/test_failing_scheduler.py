@@ -191,4 +191,4 @@ async def test_a_scheduler_that_fails_when_an_origin_is_dropped_is_reported(
         async with asyncio.timeout(100_000):
             with pytest.raises(RuntimeError, match="ready"):
                 await frontier.join()
-    assert "no turn could be asked for" in caplog.text
+    assert "no turn could be requested" in caplog.text

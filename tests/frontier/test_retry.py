@@ -91,8 +91,8 @@ async def test_a_listener_that_closes_the_frontier_when_nothing_is_left_loses_no
 
     def listen(event: Event) -> None:
         for frontier in opening:
-            seen.append((type(event).__name__, frontier.waiting + frontier.out))
-            if not frontier.waiting and not frontier.out:
+            seen.append((type(event).__name__, frontier.waiting + frontier.in_flight))
+            if not frontier.waiting and not frontier.in_flight:
                 frontier.close()
 
     async with opened(listener=listen) as (frontier, _):

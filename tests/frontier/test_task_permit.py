@@ -89,7 +89,7 @@ async def test_a_permit_left_without_being_entered_or_twice_is_misused_and_count
         with pytest.raises(polite.PermitMisused, match="left without being entered, or twice"):
             await permit.__aexit__(None, None, None)
 
-        assert (frontier.waiting, frontier.out, frontier.done) == (1, 1 - times, times)
+        assert (frontier.waiting, frontier.in_flight, frontier.done) == (1, 1 - times, times)
 
 
 async def test_a_listener_is_told_how_long_a_task_waited(opened: Opened) -> None:

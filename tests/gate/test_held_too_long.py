@@ -85,7 +85,7 @@ async def test_entered_after_that_it_takes_a_turn_anew_and_its_task_is_done() ->
         async with asyncio.timeout(HOUR):
             await frontier.join()
 
-        assert (frontier.done, frontier.out) == (1, 0)
+        assert (frontier.done, frontier.in_flight) == (1, 0)
 
 
 @pytest.mark.parametrize("held_s", [600.0, DAY + 600.0])
@@ -102,7 +102,7 @@ async def test_entered_late_it_looks_at_the_rules_again(held_s: float) -> None:
         async with asyncio.timeout(HOUR):
             await frontier.join()
 
-        assert (frontier.refused, frontier.done, frontier.out) == (1, 0, 0)
+        assert (frontier.refused, frontier.done, frontier.in_flight) == (1, 0, 0)
         assert len(server.robots) == 2
 
 
@@ -120,7 +120,7 @@ async def test_rules_that_a_refresh_replaced_while_it_was_held_decide_nothing_mo
         with pytest.raises(polite.Disallowed):
             await permit.__aenter__()
 
-        assert (frontier.refused, frontier.out, gate.counters.skipped) == (1, 0, 1)
+        assert (frontier.refused, frontier.in_flight, gate.counters.skipped) == (1, 0, 1)
 
 
 async def test_entered_in_time_it_takes_no_second_turn() -> None:

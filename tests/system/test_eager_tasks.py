@@ -107,7 +107,7 @@ async def test_a_listener_may_start_tasks_that_use_gate_and_frontier_within_thei
         frontier.close()
         await asyncio.gather(*workers)
 
-        assert (frontier.waiting, frontier.out) == (0, 0)
+        assert (frontier.waiting, frontier.in_flight) == (0, 0)
     assert {f"http://h{number % 7}.test/p{number}" for number in range(60)} <= set(got)
     assert len(reactions) > 20
     assert [

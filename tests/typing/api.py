@@ -351,4 +351,4 @@ async def a_frontier_that_lasts(gate: polite.Gate) -> None:
         max_active_origins=50_000,
     ) as frontier:
         assert_type(await frontier.put("https://example.com/", payload={"a": [1, None]}), polite.Admission)
-        frontier.end()
+        frontier.stop()

@@ -96,7 +96,7 @@ class Run:
             elapsed_s=now - self._began,
             counts=self._run_log.records.counts,
             waiting=self._frontier.waiting,
-            in_flight=self._frontier.out,
+            in_flight=self._frontier.in_flight,
             origins=len(origin_stats),
             conditions=origin_stats.conditions(now),
             entries=origin_stats.longest(ROWS, now),

@@ -7,15 +7,13 @@ in line, an origin that can give no turn for long goes back to the file until th
 
 from collections.abc import Callable
 
-from polite.events import Dropped
 from polite.frontier.durable.active_origin import LOW, MOST, WINDOW, ActiveOrigin, Place
 from polite.frontier.durable.batch import Activation, Batch, BatchResult, Deactivation, Row
 from polite.frontier.durable.file_clock import FileClock
 from polite.frontier.durable.task_row import task_of
 from polite.frontier.durable.writer import BatchWriter, PendingReplies
+from polite.frontier.parts import Parts
 from polite.frontier.sweep import Sweep
-from polite.frontier.workers import Workers
-from polite.gate.services import Services
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.task import Admission, Task
@@ -33,22 +31,22 @@ class ActiveOrigins:
 
     def __init__(
         self,
-        services: Services,
-        desk: Workers,
+        parts: Parts,
         batches: BatchWriter,
         key: Callable[[Task], float],
         time: FileClock,
         *,
-        max_active_origins: int,
         last_origin: int,
     ) -> None:
-        self._clock = services.clock
-        self._turns = services.turns
-        self._desk = desk
+        self._clock = parts.services.clock
+        self._turns = parts.services.turns
+        self._dispatcher = parts.dispatcher
+        self._in_flight = parts.in_flight
+        self._progress = parts.progress
         self._batches = batches
         self._key = key
         self._time = time
-        self._max_active = max_active_origins
+        self._max_active = parts.limits.max_active_origins
         self._last_origin = last_origin
         self._by_origin: dict[Origin, ActiveOrigin] = {}
         self._by_id: dict[int, ActiveOrigin] = {}
@@ -62,7 +60,7 @@ class ActiveOrigins:
         # Origins that were set aside after their robots.txt was asked for, before a task of theirs was given out.
         self._owed: set[int] = set()
         self._sweep: Sweep[Origin] = Sweep(
-            services.clock, self._by_origin.keys, desk.yield_place, needed=lambda: self.crowded
+            self._clock, self._by_origin.keys, self._dispatcher.deactivate, needed=lambda: self.crowded
         )
 
     def begin(self) -> None:
@@ -73,14 +71,14 @@ class ActiveOrigins:
 
     def fill(self) -> None:
         """Tasks for windows that are nearly empty, and origins for places that are free."""
-        if self._desk.stopped:
+        if self._progress.stopped:
             return
         hungry, self._hungry = self._hungry, []
         for window in hungry:
             if self._by_origin.get(window.origin) is window:
                 size = WINDOW if window.doomed is None else _DROPPED_AT_ONCE
                 self._batches.batch.loads.append((window.origin_id, size + len(window.here)))
-                self._batches.asked.loads.append(window)
+                self._batches.pending.loads.append(window)
         if self.begun and not self._batches.closed:
             # Asked for with every batch, whether or not an origin is known to wait: it costs less than a batch of its own.
             self._batches.batch.pick = min(_PICKED_AT_ONCE, self._free)
@@ -90,7 +88,7 @@ class ActiveOrigins:
         """Whether there is something to fill a batch with."""
         if self._hungry:
             return True
-        return self.begun and self._in_line and self._free > 0 and not self._desk.stopped
+        return self.begun and self._in_line and self._free > 0 and not self._progress.stopped
 
     @property
     def _free(self) -> int:
@@ -99,16 +97,16 @@ class ActiveOrigins:
     @property
     def crowded(self) -> bool:
         """Whether origins wait in the file for a place in memory, and none is free."""
-        return self._in_line and self.begun and not self._free and not self._desk.stopped
+        return self._in_line and self.begun and not self._free and not self._progress.stopped
 
     def stop(self) -> None:
         """Look for nothing any more."""
         self._sweep.stop()
 
-    def deliver(self, batch: Batch, asked: PendingReplies, answers: BatchResult) -> None:
+    def deliver(self, batch: Batch, pending: PendingReplies, answers: BatchResult) -> None:
         """What was read with a batch comes into memory."""
         self._in_line = answers.in_line
-        for window, (_, asked_for), rows in zip(asked.loads, batch.loads, answers.loads, strict=True):
+        for window, (_, asked_for), rows in zip(pending.loads, batch.loads, answers.loads, strict=True):
             if self._by_origin.get(window.origin) is window:
                 self._loaded(window, rows, asked_for)
         for origin_id in answers.due:
@@ -116,11 +114,11 @@ class ActiveOrigins:
                 self._load(found)
         for picked in answers.picked:
             self._come_in(picked)
-        for task in asked.came_back:
+        for task in pending.came_back:
             self._find(task)
         if self.crowded:
             for picked in answers.picked:
-                self._desk.yield_place(Origin.of(picked.text))
+                self._dispatcher.deactivate(Origin.of(picked.text))
             self._sweep.stir()
 
     def has(self, number: int) -> bool:
@@ -134,7 +132,7 @@ class ActiveOrigins:
         self._spare(task.origin)
         window = self._by_origin.get(task.origin)
         if window is None:
-            return Admission.REFUSED if self._desk.refuses(task) else Admission.WAITING
+            return Admission.REFUSED if self._dispatcher.refuses(task) else Admission.WAITING
         if self._belongs(window, task):
             return Admission.WAITING if self._bring(window, task) else Admission.REFUSED
         window.more = True
@@ -156,7 +154,7 @@ class ActiveOrigins:
         self._rest(window)
         self._loaded(window, picked.rows, WINDOW)
         if picked.failures:
-            self._desk.recall(origin, picked.failures)
+            self._dispatcher.restore_failures(origin, picked.failures)
 
     def _rest(self, window: ActiveOrigin) -> None:
         """An origin that the last run may have asked at its end rests from the beginning of this one."""
@@ -180,27 +178,27 @@ class ActiveOrigins:
                 # Put off meanwhile: the rest waits in the file.
                 return
             number = row[0]
-            if number in window.here or number in self._batches.gone or number in self._desk.out:
+            if number in window.here or number in self._batches.gone or number in self._progress.in_flight:
                 continue
             task = task_of(window.origin, row, self._clock.monotonic())
             window.edge = self._place(task)
             if window.doomed is None:
                 self._bring(window, task)
             else:
-                self._desk.dropped(task, Dropped(task.url, window.doomed, task.tries))
+                self._in_flight.drop(task, window.doomed)
         window.loading = False
         self._replenish(window)
 
     def _spare(self, origin: Origin) -> None:
         """An origin that was given up, and answers by now, is given up no more. May forget its window."""
         window = self._by_origin.get(origin)
-        if window is not None and window.doomed is not None and self._desk.spare(origin):
+        if window is not None and window.doomed is not None and self._dispatcher.answers(origin):
             window.doomed = None
             self._replenish(window)
 
     def _bring(self, window: ActiveOrigin, task: Task) -> bool:
         window.here.add(task.number)
-        return self._desk.enqueue(task)
+        return self._dispatcher.enqueue(task)
 
     def give_back(self, task: Task) -> None:
         """A task that was out waits again: in memory, if its origin is there; else the batch puts its origin in line."""
@@ -208,13 +206,13 @@ class ActiveOrigins:
         if window is not None and window.doomed is None:
             self._bring(window, task)
         else:
-            self._batches.asked.came_back.append(task)
+            self._batches.pending.came_back.append(task)
         self._batches.stir()
 
     def _find(self, task: Task) -> None:
         """Load a task that was written while its origin had no window, if the origin came in with a batch before that one."""
         window = self._by_origin.get(task.origin)
-        if window is None or task.number in window.here or task.number in self._desk.out:
+        if window is None or task.number in window.here or task.number in self._progress.in_flight:
             return
         if not window.more or self._place(task) < window.edge:
             self._load(window)
@@ -227,32 +225,26 @@ class ActiveOrigins:
             self._replenish(window)
         return window
 
-    def given(self, task: Task) -> ActiveOrigin | None:
-        """The task is given out."""
+    def started(self, task: Task) -> ActiveOrigin | None:
+        """The task is given to a worker."""
         window = self.left(task)
         if window is not None and self._owed:
             self._owed.discard(window.origin_id)
         return window
 
-    def set_aside(self, origin: Origin, seconds: float, failures: int, *, fetched: bool) -> bool:
-        """An origin that waits for long gives its place to another; but not twice with robots.txt asked for and no task given out.
+    def postpone(self, origin: Origin, seconds: float, failures: int, *, fetched: bool | None) -> bool:
+        """Let an origin that gives no turn for long leave its place to another, until its time (see TaskStore.postpone_origin).
 
-        Where origins wait in the file for longer than rules last, it would be asked for robots.txt each time, and for no page.
+        But not twice with robots.txt fetched and no task given out. Where origins wait in the file for longer than rules last, it
+        would be asked for robots.txt each time, and for no page.
         """
         window = self._by_origin.get(origin)
-        if window is None or window.doomed is not None:
+        if window is None or (fetched is not None and window.doomed is not None):
             return False
         if fetched:
             if window.origin_id in self._owed or len(self._owed) >= _MOST_OWED:
                 return False
             self._owed.add(window.origin_id)
-        return self.put_off(origin, seconds, failures)
-
-    def put_off(self, origin: Origin, seconds: float, failures: int) -> bool:
-        """An origin that cannot be asked gives its place to another."""
-        window = self._by_origin.get(origin)
-        if window is None:
-            return False
         self._forget(window)
         self._batches.batch.leaves.append(
             Deactivation(window.origin_id, failures, self._time.now() + seconds)
@@ -260,7 +252,7 @@ class ActiveOrigins:
         self._batches.stir()
         return True
 
-    def give_up(self, origin: Origin, because: str) -> None:
+    def drop(self, origin: Origin, because: str) -> None:
         """All tasks of the origin are to be dropped."""
         window = self._by_origin.get(origin)
         if window is not None:

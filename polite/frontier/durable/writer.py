@@ -29,14 +29,14 @@ class PendingReplies:
     """Who waits for which answer of a batch, in the batch's order."""
 
     puts: list[tuple["asyncio.Future[Admission]", Target, TaskDraft]] = field(default_factory=list)
-    kept: list["asyncio.Future[None]"] = field(default_factory=list)
+    started: list["asyncio.Future[None]"] = field(default_factory=list)
     met: list["asyncio.Future[bool]"] = field(default_factory=list)
     loads: list[ActiveOrigin] = field(default_factory=list)
     came_back: list[Task] = field(default_factory=list)  # and were not brought into memory
 
     def fail(self, error: Exception) -> None:
         """Everyone gets the error."""
-        futures: list[asyncio.Future[Any]] = [*(future for future, *_ in self.puts), *self.kept, *self.met]
+        futures: list[asyncio.Future[Any]] = [*(future for future, *_ in self.puts), *self.started, *self.met]
         for future in futures:
             if not future.done():
                 future.set_exception(error)
@@ -48,10 +48,10 @@ class Customer(Protocol):
     """For whom batches are written."""
 
     def fill(self) -> None:
-        """A batch is about to be written: add what else can be asked for with it."""
+        """A batch is about to be written: add what else can be pending for with it."""
         ...
 
-    def deliver(self, batch: Batch, asked: PendingReplies, answers: BatchResult) -> None:
+    def deliver(self, batch: Batch, pending: PendingReplies, answers: BatchResult) -> None:
         """It was written."""
         ...
 
@@ -66,14 +66,14 @@ class Customer(Protocol):
 
 
 class BatchWriter:
-    """What is to be written goes into `batch`, and who waits for it into `asked`; then `stir` must be called."""
+    """What is to be written goes into `batch`, and who waits for it into `pending`; then `stir` must be called."""
 
     def __init__(self, file: QueueFile, clock: FileClock, customer: Customer) -> None:
         self._file = file
         self._clock = clock
         self._customer = customer
         self._thread = ThreadPoolExecutor(1, "polite frontier")
-        self.batch, self.asked = Batch(), PendingReplies()
+        self.batch, self.pending = Batch(), PendingReplies()
         self.gone: set[int] = set()  # numbers that a batch which is under way may find where they are no more
         self.closed = False
         self._busy: asyncio.Future[BatchResult] | None = None
@@ -134,37 +134,37 @@ class BatchWriter:
         if self._busy is not None or self._failed or self._over:
             return
         self._customer.fill()
-        batch, asked = self.batch, self.asked
+        batch, pending = self.batch, self.pending
         if not batch:
             return
-        self.batch, self.asked = Batch(), PendingReplies()
+        self.batch, self.pending = Batch(), PendingReplies()
         self.gone.clear()
         batch.now = self._clock.now()
         self._busy = asyncio.get_running_loop().run_in_executor(
             self._thread, partial(self._file.apply, batch)
         )
-        self._busy.add_done_callback(partial(self._written, batch, asked))
+        self._busy.add_done_callback(partial(self._written, batch, pending))
 
-    def _written(self, batch: Batch, asked: PendingReplies, written: "asyncio.Future[BatchResult]") -> None:
+    def _written(self, batch: Batch, pending: PendingReplies, written: "asyncio.Future[BatchResult]") -> None:
         self._busy = None
-        self._deliver(batch, asked, written)
+        self._deliver(batch, pending, written)
         if self._given_back is not None:
             self._end(self._given_back)
         elif self.batch or self._customer.wants:
             self.stir()
 
-    def _deliver(self, batch: Batch, asked: PendingReplies, written: "asyncio.Future[BatchResult]") -> None:
+    def _deliver(self, batch: Batch, pending: PendingReplies, written: "asyncio.Future[BatchResult]") -> None:
         error = written.exception()
         if error is not None:
             self._failed = True
             failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
             self._customer.fail(failure)
-            asked.fail(failure)
-            self.asked.fail(failure)
+            pending.fail(failure)
+            self.pending.fail(failure)
             return
         try:
-            self._customer.deliver(batch, asked, written.result())
+            self._customer.deliver(batch, pending, written.result())
         except Exception as defect:
             log.exception("the frontier failed")
             self._customer.fail(defect)
-            asked.fail(defect)
+            pending.fail(defect)

@@ -161,7 +161,7 @@ class Crawl:
             if not 0 <= self.ends[url] - self.lives[url] <= self.unsure[url]
         }
         assert not wrong, f"taken in so often, and ended so often: {wrong}"
-        assert (frontier.waiting, frontier.out) == (0, 0)
+        assert (frontier.waiting, frontier.in_flight) == (0, 0)
 
     async def _run(self, frontier: Frontier, *, last: bool) -> None:
         helpers = [asyncio.create_task(self.work(frontier)) for _ in range(self.plan.workers)]
@@ -172,7 +172,7 @@ class Crawl:
                 await self.put(frontier)
                 await frontier.join()
         except TimeoutError:
-            assert not last, f"it stands still: {frontier.waiting} wait, {frontier.out} are out"
+            assert not last, f"it stands still: {frontier.waiting} wait, {frontier.in_flight} are out"
         finally:
             for helper in helpers:
                 helper.cancel()

@@ -7,6 +7,7 @@ from typing import Any
 
 import polite
 from polite.frontier.frontier import Frontier
+from polite.gate.gate import Gate
 from tests.support import now, scripted_gate
 
 _OF_THE_GATE = ("pacing", "listener", "robots", "clock")
@@ -50,12 +51,12 @@ async def each_left(frontier: Frontier) -> AsyncIterator[polite.TaskPermit]:
 
 def task_store(frontier: Frontier) -> Any:
     """Return what holds the frontier's tasks."""
-    return frontier._stock
+    return frontier.parts.store
 
 
 def in_memory(frontier: Frontier) -> Any:
     """Return the origins that have tasks in memory, with these tasks as `here`."""
-    return task_store(frontier)._windows._by_origin
+    return task_store(frontier)._active._by_origin
 
 
 def connection_of(frontier: Frontier) -> Any:
@@ -70,4 +71,4 @@ async def in_its_thread(frontier: Frontier, work: Callable[[], Any]) -> Any:
 
 def gate_of(frontier: Frontier) -> Any:
     """Return the gate that a frontier was opened with."""
-    return frontier._gate
+    return Gate(frontier.parts.services)

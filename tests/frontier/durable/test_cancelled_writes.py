@@ -37,7 +37,7 @@ async def test_a_worker_cancelled_while_its_task_is_written_as_in_flight_loses_n
     async with opened(path) as frontier:
         await frontier.put(f"{A}/1")
         worker = asyncio.create_task(anext(frontier))
-        while not frontier.out:
+        while not frontier.in_flight:
             await asyncio.sleep(0 if now() >= 1.0 else 0.01)
         worker.cancel()
         await asyncio.wait([worker])

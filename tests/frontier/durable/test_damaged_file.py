@@ -158,9 +158,9 @@ async def test_a_row_that_is_damaged_while_its_task_is_in_memory_fails(path: Pat
         queue.close()
         permit = await anext(queue)
         number = permit.task.number if where == "out" else permit.task.number + 28
-        file = queue._stock._file
+        file = queue.parts.store._file
         change = "UPDATE tasks SET path = '/x', place = 0 WHERE number = ?"
-        await queue._stock._batches.run(lambda: file._database._connection.execute(change, (number,)))
+        await queue.parts.store._batches.run(lambda: file._database._connection.execute(change, (number,)))
         with pytest.raises(polite.StoreFailed, match=rf"row {number} of tasks"):
             async with asyncio.timeout(1_000_000):
                 async with permit:

@@ -134,7 +134,7 @@ async def test_a_worker_whose_permit_could_not_be_written_down_gets_none(
         with pytest.raises(polite.StoreFailed, match="is corrupt .malformed.: it was left as it is"):
             await anext(frontier)
 
-        assert frontier.out == 0
+        assert frontier.in_flight == 0
 
 
 async def test_a_defect_is_raised_to_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

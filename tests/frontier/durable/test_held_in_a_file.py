@@ -38,7 +38,7 @@ async def test_a_late_permit_that_is_refused_ends_its_task_in_the_file(tmp_path:
                 # Nothing is given out: the other task is refused when a worker comes for it.
                 assert [permit async for permit in frontier] == []
                 await frontier.join()
-            counts = (frontier.refused, frontier.done, frontier.out)
+            counts = (frontier.refused, frontier.done, frontier.in_flight)
         async with polite.open_frontier(gate, store=queue) as again:
             left = again.waiting
 

@@ -191,7 +191,7 @@ def test_an_origin_that_waits_for_long_keeps_its_place_while_nobody_needs_it(pat
         async with Crawl(path, CRAWL_DELAY, max_active_origins=2) as crawl:
             await crawl.frontier.put_many([f"https://slow{o}.test/{n}" for o in range(2) for n in range(2)])
             await asyncio.sleep(100)
-            windows = crawl.frontier._stock._windows  # type: ignore[attr-defined]
+            windows = crawl.frontier.parts.store._active  # type: ignore[attr-defined]
             assert len(windows._by_origin) == 2
 
     run(go())

@@ -125,7 +125,7 @@ async def by_frontier(
     for error in came:
         if error is not None:
             crawl.expect_sabotage(error)
-    assert (frontier.waiting, frontier.out) == (0, 0)
+    assert (frontier.waiting, frontier.in_flight) == (0, 0)
     assert set(crawl.path.allowed) <= set(crawl.granted[before:]), "a task was lost"
 
 

@@ -171,11 +171,11 @@ NEVER_SUSPEND = {
     # What is done after a failure: that would be the second.
     "compose.py: await file.close()",
     # No task is in flight when a crawl ends by itself; tests/frontier/test_lifecycle.py drains.
-    "frontier.py: await self._desk.nothing_out.wait()",
+    "frontier.py: await self._progress.nothing_in_flight.wait()",
 }
 # tests/frontier/durable and the kill tests have the awaits of a frontier's file.
 FOR_A_FILE = {
-    "compose.py: await reserve.begin(frontier._desk)",
+    "compose.py: await kept.begin()",
     "compose.py: await reserve.close()",
     "desk.py: await kept",
     "frontier.py: await offer",

@@ -1,0 +1,110 @@
+"""How far a frontier is: its counts, what waits and is in flight, and whether it was closed, stopped or has failed."""
+
+import asyncio
+from dataclasses import dataclass
+from types import TracebackType
+
+from polite.events import Event
+from polite.frontier.capacity_limiter import CapacityLimiter
+from polite.frontier.workers import Workers
+from polite.ports import Listener
+from polite.task import Task
+
+
+@dataclass(slots=True)
+class Counts:
+    """How many tasks ended, from the beginning of the crawl.
+
+    Attributes:
+        done: Tasks whose block was left.
+        refused: Tasks that robots.txt disallows.
+        dropped: Tasks that were given up.
+        damaged: Tasks whose rows in the file are damaged.
+    """
+
+    done: int = 0
+    refused: int = 0
+    dropped: int = 0
+    damaged: int = 0
+
+
+class Progress:
+    """The end of a frontier: `closed` takes no more tasks, `stopped` gives out no more permits.
+
+    Attributes:
+        waiting: Limits the tasks that wait, in memory and in the file.
+        in_flight: Tasks that were given to workers, by number.
+        nothing_left: Set when nothing waits and nothing is in flight, or all was stopped.
+        nothing_in_flight: Set when nothing is in flight.
+        failure: What stopped the frontier, if it failed.
+    """
+
+    def __init__(self, workers: Workers, max_waiting: int, listener: Listener | None) -> None:
+        self._workers = workers
+        self._listener = listener
+        self.waiting = CapacityLimiter(max_waiting)
+        self.in_flight: dict[int, Task] = {}
+        self.nothing_left, self.nothing_in_flight = asyncio.Event(), asyncio.Event()
+        self.nothing_left.set()
+        self.nothing_in_flight.set()
+        self.counts = Counts()
+        self.closed = False
+        self.stopped = False
+        self.failure: Exception | None = None
+        self._trace: TracebackType | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether no permit will be given any more."""
+        return self.stopped or (self.closed and not self.waiting.taken and not self.in_flight)
+
+    def tell(self, event: Event) -> None:
+        """Pass an event to the gate's listener."""
+        if self._listener is not None:
+            self._listener(event)
+
+    @property
+    def listened(self) -> bool:
+        """Whether events are wanted."""
+        return self._listener is not None
+
+    def began(self, task: Task) -> None:
+        """Count a task that is given to a worker."""
+        self.in_flight[task.number] = task
+        self.nothing_in_flight.clear()
+        self.waiting.leave()
+
+    def returned(self, task: Task) -> None:
+        """Count a task that is in flight no longer."""
+        del self.in_flight[task.number]
+        if not self.in_flight:
+            self.nothing_in_flight.set()
+
+    def end_if_over(self) -> None:
+        """Wake `join` if nothing is left, and dismiss the workers if nothing more comes."""
+        if not self.waiting.taken and not self.in_flight:
+            self.nothing_left.set()
+            if self.closed:
+                self._workers.dismiss()
+
+    def close(self, no_more: Exception) -> None:
+        """Take no more tasks. Whoever waits for capacity gets the error."""
+        self.closed = True
+        self.waiting.shut(no_more)
+        self.end_if_over()
+
+    def stop(self, no_more: Exception) -> None:
+        """Give out no more permits. What waits for capacity gets the error."""
+        self.closed = self.stopped = True
+        self.waiting.shut(no_more)
+        self._workers.dismiss()
+        self.nothing_left.set()
+
+    def failed(self, error: Exception) -> None:
+        """Remember the error that stops the frontier."""
+        self.failure, self._trace = error, error.__traceback__
+
+    def raise_failure(self) -> None:
+        """Raise the failure, with its own traceback each time: raising it again would make that grow."""
+        if self.failure is not None:
+            raise self.failure.with_traceback(self._trace)
