@@ -34,6 +34,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
+from polite.back_off import exponential
 from polite.errors import GateClosed, Overloaded
 from polite.events import OriginPostponed
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
@@ -235,7 +236,7 @@ class Dispatcher:
             case Exception():
                 # A store that fails, a scope that cannot be worked out: disallowed for now, as whatever cannot be interpreted.
                 log.error("no turn could be requested at %s", queue.origin, exc_info=error)
-                seconds = min(_FIRST_S * 2.0 ** min(queue.failures, 20), _LONGEST_S)
+                seconds = exponential(_FIRST_S, queue.failures, _LONGEST_S)
                 self._miss(queue, RulesMissed(seconds, type(error).__name__, lasting=False))
             case _:
                 self.fail(_ended_by(error))

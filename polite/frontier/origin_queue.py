@@ -92,7 +92,7 @@ class OriginQueue:
         self.recheck = False
         self.turn: Turn | None = None
         self.chosen: Task | None = None
-        self.seeker: Cancellable | None = None
+        self.seeker: TurnRequest | None = None
         self.renewed = False
         self.wakes_at = -math.inf
         self.fetched = False

@@ -5,7 +5,6 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
-from polite.errors import InvalidOption
 from polite.frontier.progress import Progress
 from polite.frontier.seen_urls import SeenUrls
 from polite.options import integer
@@ -35,9 +34,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value = getattr(self, field.name)
-            if type(value) is not int or value < 1:
-                raise InvalidOption(f"Frontier: {field.name} must be an integer >= 1, got {value!r}")
+            integer(f"Frontier: {field.name}", getattr(self, field.name), least=1)
 
 
 class TaskDraft(NamedTuple):

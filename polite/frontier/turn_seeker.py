@@ -10,8 +10,8 @@ from polite.frontier.origin_queue import OriginQueue
 from polite.frontier.task_rules import TaskRules
 from polite.gate.origin_rules import Grounds, OriginRules
 from polite.gate.services import Services
-from polite.gate.turns import Cancellable
 from polite.pacing.turn import Turn
+from polite.ports import TurnRequest
 from polite.robots.reason import Reason
 from polite.task import Task
 
@@ -78,7 +78,7 @@ class TurnSeeker:
 
     def call_back(
         self, queue: OriginQueue, back: Callable[[OriginQueue, Turn | None, Exception | None], None]
-    ) -> Cancellable | None:
+    ) -> TurnRequest | None:
         """Have `back` called with the queue's turn, where its rules are known and nothing is to be checked: no task waits.
 
         None where only `seek` can do it. `back` gets no turn if the rules are not in force any more.

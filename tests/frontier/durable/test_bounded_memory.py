@@ -182,7 +182,7 @@ async def test_every_delay_is_kept_with_few_origins_in_memory(path: Path) -> Non
 
 async def test_an_origin_that_is_not_in_memory_cannot_be_put_off(path: Path) -> None:
     async with opened(path) as frontier:
-        assert not task_store(frontier).put_off(polite.Origin.of(A), 5.0, 1)
+        assert not task_store(frontier).postpone_origin(polite.Origin.of(A), 5.0, 1, fetched=None)
 
 
 async def test_more_origins_than_are_remembered_are_told_apart(
