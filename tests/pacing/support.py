@@ -1,0 +1,12 @@
+"""What tests of the turnstile share: names of scopes, and the end of a request."""
+
+from polite.pacing.turn import Turn
+from polite.pacing.turnstile import Turnstile
+
+A, B, C, IP, ALL = "a.example", "b.example", "c.example", "192.0.2.1", "everything"
+
+
+def finish(turnstile: Turnstile, turn: Turn, now: float, pause_s: float = 1.0) -> None:
+    """Settle a turn with a delay, and release it."""
+    turnstile.settle(turn, now, pause_s)
+    turnstile.release(turn, now)

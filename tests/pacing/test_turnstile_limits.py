@@ -1,0 +1,143 @@
+"""Limits of scopes that change while turns are in flight: each scope is told once, in small steps, and no delay is lost."""
+
+from collections.abc import Hashable
+
+from polite.pacing.turn import TurnState
+from polite.pacing.turnstile import Turnstile
+from tests.pacing.support import A, B
+
+
+def test_fewer_may_go_at_one_time_from_now_and_those_under_way_may_end() -> None:
+    limits = {A: 3}
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=0.0)
+    turns = [turnstile.request((A,), 0.0) for _ in range(3)]
+    waiting = turnstile.request((A,), 0.0)
+
+    limits[A] = 1
+    turnstile.relimit(0.0, [A, "unknown"])
+    for turn in turns:
+        assert turnstile.due(1.0) == []
+        turnstile.settle(turn, 1.0, 0.0)
+        turnstile.release(turn, 1.0)
+
+    assert turnstile.due(1.0) == [waiting]
+    assert turnstile.request((A,), 1.0).state is TurnState.WAITING
+
+
+def test_more_may_go_at_one_time_from_now_and_not_before_the_delay_that_a_grant_would_have_started() -> None:
+    limits, rests = {A: 1, B: 1}, {A: 2.0, B: 2.0}
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=rests.__getitem__)
+    for scope, asked_s in ((A, None), (B, 9.0)):
+        turnstile.request((scope,), 0.0, provisional_s=asked_s)
+    waiting = [turnstile.request((scope,), 0.0) for scope in (A, B)]
+
+    limits.update(dict.fromkeys(limits, 2))
+    turnstile.relimit(1.0)
+
+    assert turnstile.due(2.9) == []
+    assert turnstile.due(3.0) == waiting[:1]
+    assert turnstile.due(9.9) == []
+    assert turnstile.due(10.0) == waiting[1:]
+
+
+def test_a_scope_that_was_not_told_yet_is_told_before_a_turn_is_given() -> None:
+    limits, rests = {A: 2, B: 2}, {A: 1.0, B: 1.0}
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=rests.__getitem__)
+    turnstile.request((A, B), 0.0)
+    waiting = turnstile.request((A, B), 0.0)
+
+    limits.update(dict.fromkeys(limits, 1))
+    turnstile.outdate()
+
+    assert turnstile.due(5.0) == []
+    assert turnstile.request((B,), 5.0).state is TurnState.WAITING
+    assert waiting.state is TurnState.WAITING
+
+
+def test_a_scope_that_was_not_told_yet_is_delayed_no_less_than_is_asked_now() -> None:
+    rests = {A: 1.0}
+    turnstile = Turnstile(concurrency=2, provisional_s=rests.__getitem__)
+    unsettled = turnstile.request((A,), 0.0)
+
+    rests[A] = 50.0
+    turnstile.outdate()
+    turnstile.release(unsettled, 2.0)
+
+    assert turnstile.outlook((A,), 2.0).ready_at == 52.0
+
+
+def test_a_turn_given_back_before_its_scope_was_told_delays_it_as_one_in_flight_does() -> None:
+    limits = {A: 1}
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=9.0)
+    turn = turnstile.request((A,), 0.0)
+
+    limits[A] = 2
+    turnstile.outdate()
+    turnstile.cancel(turn, 1.0)
+
+    assert turnstile.outlook((A,), 1.0).ready_at == 10.0
+
+
+def test_scopes_are_told_so_many_at_a_time_and_each_once() -> None:
+    asked: list[Hashable] = []
+
+    def concurrency(scope: Hashable) -> int:
+        asked.append(scope)
+        return 1
+
+    turnstile = Turnstile(concurrency=concurrency)
+    for scope in range(10):
+        turnstile.request((scope,), 0.0)
+    asked.clear()
+    turnstile.outdate()
+    turnstile.request((7,), 0.0)
+
+    more = [(turnstile.renew(1.0, 4), len(asked)) for _ in range(3)]
+
+    assert more == [(True, 4), (True, 8), (False, 10)]
+    assert sorted(asked, key=str) == list(range(10))
+    assert not turnstile.renew(1.0, 4)
+
+
+def test_limits_that_change_while_scopes_are_told_are_told_to_all() -> None:
+    limits = dict.fromkeys(range(10), 1)
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=0.0)
+    held = [turnstile.request((scope,), 0.0) for scope in range(10)]
+    waiting = [turnstile.request((scope,), 0.0) for scope in range(10)]
+
+    for limit in (1, 2):
+        limits.update(dict.fromkeys(limits, limit))
+        turnstile.outdate()
+        turnstile.renew(1.0, 4)
+    while turnstile.renew(1.0, 4):
+        pass
+
+    assert {turn.scopes for turn in turnstile.due(1.0)} == {turn.scopes for turn in waiting}
+    assert len(held) == len(waiting)
+
+
+def test_a_scope_whose_limit_cannot_be_worked_out_any_more_has_one_turn_at_a_time() -> None:
+    limits = {A: 3, B: 3}
+    turnstile = Turnstile(concurrency=limits.__getitem__, provisional_s=0.0)
+    turns = [turnstile.request((scope,), 0.0) for scope in (A, B)]
+
+    limits.clear()
+    turnstile.outdate()
+
+    assert turnstile.request((A,), 1.0).state is TurnState.WAITING
+    assert not turnstile.renew(1.0, 10)
+    assert turnstile.request((B,), 1.0).state is TurnState.WAITING
+    assert len(turns) == 2
+
+
+def test_a_new_limit_shortens_no_delay() -> None:
+    limits = {A: 1}
+    turnstile = Turnstile(concurrency=limits.__getitem__)
+    turn = turnstile.request((A,), 0.0)
+    turnstile.settle(turn, 0.0, 60.0)
+    turnstile.release(turn, 0.0)
+
+    limits[A] = 5
+    turnstile.relimit(1.0)
+
+    assert turnstile.outlook((A,), 1.0).ready_at == 60.0

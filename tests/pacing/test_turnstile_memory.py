@@ -1,0 +1,102 @@
+"""Scopes that are idle are forgotten, and nothing that still delays a request is."""
+
+from collections.abc import Hashable
+
+import pytest
+
+from polite.errors import Overloaded
+from polite.pacing.turn import TurnState
+from polite.pacing.turnstile import Turnstile
+from tests.pacing.support import ALL, IP, A, B, finish
+
+
+def pass_by(turnstile: Turnstile, now: float, requests: int, key: Hashable) -> None:
+    """So many requests that come and go."""
+    for _ in range(requests):
+        finish(turnstile, turnstile.request((key,), now), now, 0.0)
+
+
+def test_idle_scopes_are_forgotten_as_requests_come() -> None:
+    turnstile = Turnstile()
+    for at in range(10_000):
+        finish(turnstile, turnstile.request((at,), float(at)), float(at), 10.0)
+
+    assert len(turnstile) < 200
+
+
+def test_memory_falls_when_the_crawl_narrows_to_one_origin() -> None:
+    turnstile = Turnstile()
+    for at in range(1_000):
+        finish(turnstile, turnstile.request((at, ("ip", at), ALL), 0.0), 0.0, 0.0)
+
+    pass_by(turnstile, 100.0, 2_000, A)
+
+    assert len(turnstile) <= 2
+
+
+def test_a_back_off_still_running_is_never_forgotten() -> None:
+    turnstile = Turnstile()
+    finish(turnstile, turnstile.request((A,), 0.0), 0.0, 86_400.0)
+
+    pass_by(turnstile, 86_399.0, 1_000, B)
+
+    assert turnstile.request((A,), 86_399.0).state is TurnState.WAITING
+
+
+def test_refusals_are_remembered_for_a_while_after_the_back_off() -> None:
+    turnstile = Turnstile(strikes_kept_s=60.0)
+    turn = turnstile.request((A,), 0.0)
+    turnstile.settle(turn, 0.0, 10.0, strike=True)
+    turnstile.release(turn, 0.0)
+
+    pass_by(turnstile, 69.0, 1_000, B)
+    assert turnstile.strikes(A) == 1
+    pass_by(turnstile, 71.0, 1_000, B)
+
+    assert turnstile.strikes(A) == 0
+    assert len(turnstile) == 1
+
+
+def test_a_scope_that_a_request_waits_for_is_not_forgotten() -> None:
+    turnstile = Turnstile()
+    turnstile.hold(A, 100.0)
+    finish(turnstile, turnstile.request((IP,), 0.0), 0.0, 0.0)
+    both = turnstile.request((A, IP), 0.0)
+    pass_by(turnstile, 50.0, 1_000, B)
+    other = turnstile.request((IP,), 100.0)
+
+    assert turnstile.due(100.0) == []
+    turnstile.cancel(other, 100.0)
+    assert turnstile.due(100.0) == [both]
+
+
+def test_scopes_of_a_request_that_was_refused_are_forgotten_too() -> None:
+    turnstile = Turnstile(max_waiting=1)
+    turnstile.request((ALL,), 0.0)
+    turnstile.request((ALL,), 0.0)
+    for at in range(500):
+        with pytest.raises(Overloaded):
+            turnstile.request((at, ALL), 0.0)
+
+    pass_by(turnstile, 1.0, 1_000, B)
+
+    assert len(turnstile) <= 2
+
+
+def test_holds_that_are_over_are_forgotten() -> None:
+    turnstile = Turnstile()
+    for at in range(500):
+        turnstile.hold(at, 1.0)
+
+    pass_by(turnstile, 2.0, 1_000, B)
+
+    assert len(turnstile) == 1
+
+
+def test_forgetting_keeps_up_with_requests_of_several_new_scopes() -> None:
+    turnstile = Turnstile()
+    for at in range(5_000):
+        now = float(at)
+        finish(turnstile, turnstile.request((at, ("domain", at), ("ip", at)), now), now, 10.0)
+
+    assert len(turnstile) < 500
