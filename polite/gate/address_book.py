@@ -1,4 +1,4 @@
-"""Which addresses a host has: asked for before a turn is taken, remembered for as long as the answer is good, bounded."""
+"""The addresses of hosts: resolved before a turn is taken, cached for the lifetime of the answer, bounded."""
 
 import asyncio
 import logging
@@ -11,27 +11,25 @@ from polite.url.ip import is_address
 
 log = logging.getLogger("polite")
 
-# What a nameserver says of a name's life is taken between these (seconds): names that change each second are asked for less often.
+# Bounds of a name's lifetime (seconds): names that change each second are resolved less often.
 _LEAST_S, _MOST_S = 60.0, 3_600.0
-# A name that gave nothing is asked for again after so long (seconds).
+# A name without an answer is resolved again after this (seconds).
 _FAILED_S = 60.0
 _MOST_HOSTS = 100_000
-# Of a host that has more, the least count: each is a turn to be taken.
+# Of a host with more, the first in order count: each is a scope of its turns.
 _MOST_ADDRESSES = 8
-# Hosts that gave no address share one scope: slower, and none of them goes past an address that is only not known.
+# Hosts without an answer share one scope. That is slower, and cannot exceed the limit of an address that is not known.
 UNKNOWN = ("unknown",)
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """`fresh_until`: monotonic seconds."""
-
     addresses: tuple[str, ...]
-    fresh_until: float
+    fresh_until: float  # monotonic seconds
 
 
 class AddressBook:
-    """Asks `source` once for each host, however many wait; the host asked for longest ago is forgotten first. One event loop."""
+    """An LRU cache in front of `source`. All callers that wait for one host share one lookup. For one event loop."""
 
     def __init__(self, source: AddressSource, clock: Clock, *, most_hosts: int = _MOST_HOSTS) -> None:
         self._source = source
@@ -41,31 +39,31 @@ class AddressBook:
         self._asking: dict[str, asyncio.Task[None]] = {}
 
     def known(self, host: str) -> tuple[str, ...]:
-        """What was last learned of a host, old or not; nothing before the first `find`, `UNKNOWN` where that found nothing."""
+        """Return the last answer, fresh or not: empty before the first `find`, `UNKNOWN` if that found none."""
         if is_address(host):
             return (_canonical(host.strip("[]")),)
         entry = self._entries.get(host)
         return () if entry is None else entry.addresses
 
     async def find(self, host: str) -> bool:
-        """See to it that what is known of the host is fresh. Whether that took a wait. Never raises but for a cancellation."""
+        """Resolve the host unless its addresses are fresh. Return whether that took a wait. Only a cancellation is raised."""
         entry = self._entries.get(host)
         if is_address(host) or (entry is not None and self._now() < entry.fresh_until):
             return False
         task = self._asking.get(host)
         if task is None:
             task = self._asking[host] = asyncio.create_task(self._ask(host), name=f"polite addresses {host}")
-            # Also when it is cancelled before it has begun.
+            # This runs for a task that is cancelled before it began, too.
             task.add_done_callback(lambda _: self._asking.pop(host, None))
-        # Whoever gives up leaves the others undisturbed; the answer is bounded by the resolver's own time.
+        # A caller that is cancelled does not disturb the others. The resolver's own timeout bounds the wait.
         await asyncio.wait([task])
         if not self.known(host):
-            # Somebody cancelled the question itself: what is not known is not free.
+            # The lookup itself was cancelled: an unknown address is not free.
             self._put(host, UNKNOWN, 0.0)
         return True
 
     async def close(self) -> None:
-        """Ask for nothing any more. May be called twice."""
+        """Cancel all lookups, and close the source. May be called twice."""
         tasks = list(self._asking.values())
         for task in tasks:
             task.cancel()
@@ -84,13 +82,13 @@ class AddressBook:
         except asyncio.CancelledError as error:
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
-            # Nobody cancelled the question: the source lost something of its own, which is a failure as any other.
-            log.exception("the addresses of %s could not be asked for", host, exc_info=error)
+            # The lookup was not cancelled: something inside the source was, which is a failure like any other.
+            log.exception("the addresses of %s could not be resolved", host, exc_info=error)
             addresses, good_s = (), _FAILED_S
         except Exception:
-            log.exception("the addresses of %s could not be asked for", host)
+            log.exception("the addresses of %s could not be resolved", host)
             addresses, good_s = (), _FAILED_S
-        # A name that fails for a while has the addresses that it had.
+        # A name that fails for a while keeps its last addresses.
         self._put(host, addresses or self.known(host) or UNKNOWN, good_s)
 
     def _put(self, host: str, addresses: tuple[str, ...], good_s: float) -> None:
@@ -101,7 +99,7 @@ class AddressBook:
 
 
 def _canonical(address: str) -> str:
-    """One spelling for each; an IPv4 address within an IPv6 one is that IPv4 address. Raises ValueError."""
+    """Return the canonical spelling. An IPv4-mapped IPv6 address is that IPv4 address. Raises ValueError."""
     parsed = ip_address(address.partition("%")[0])
     if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)

@@ -1,19 +1,19 @@
-"""The turn that each robots.txt fetch waits for: a task that holds this turn itself would wait for ever."""
+"""The turn that each robots.txt fetch waits for: a task that holds this turn itself would deadlock."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from polite.origin import Origin, Target
 
-Watch = Callable[[Target], None]
+Observer = Callable[[Target], None]
 
 
 class AwaitedTurns:
-    """By origin: the URL for whose turn the fetch of its robots.txt waits, and functions that are told of each such wait."""
+    """By origin: the URL for whose turn the fetch of its robots.txt waits, and functions to call at each such wait."""
 
     def __init__(self) -> None:
         self._awaited: dict[Origin, Target] = {}
-        self._watches: dict[Origin, dict[Watch, None]] = {}
+        self._observers: dict[Origin, dict[Observer, None]] = {}
 
     def __contains__(self, origin: Origin) -> bool:
         """Whether the fetch of the origin's robots.txt waits for a turn."""
@@ -24,22 +24,22 @@ class AwaitedTurns:
         """Inside the block, the fetch of the origin's robots.txt waits for the turn of `target`."""
         self._awaited[origin] = target
         try:
-            for watch in list(self._watches.get(origin, ())):
-                watch(target)
+            for observe in list(self._observers.get(origin, ())):
+                observe(target)
             yield
         finally:
             del self._awaited[origin]
 
     @contextmanager
-    def watched(self, origin: Origin, watch: Watch) -> Iterator[None]:
-        """Inside the block, call `watch` with the URL of each such wait, one under way included."""
-        watches = self._watches.setdefault(origin, {})
-        watches[watch] = None
+    def observed(self, origin: Origin, observe: Observer) -> Iterator[None]:
+        """Inside the block, call `observe` with the URL of each such wait, the present one included."""
+        observers = self._observers.setdefault(origin, {})
+        observers[observe] = None
         try:
             if (target := self._awaited.get(origin)) is not None:
-                watch(target)
+                observe(target)
             yield
         finally:
-            del watches[watch]
-            if not watches and self._watches.get(origin) is watches:
-                del self._watches[origin]
+            del observers[observe]
+            if not observers and self._observers.get(origin) is observers:
+                del self._observers[origin]

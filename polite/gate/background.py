@@ -1,4 +1,4 @@
-"""Tasks that polite starts for itself: their first step comes later, whatever the loop's task factory does."""
+"""Tasks that polite starts for itself: their first step runs later, whatever the loop's task factory does."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,14 +1,25 @@
-"""What a gate counts, always, from its beginning: plain numbers that grow."""
+"""The counters of a gate: plain numbers that only grow."""
 
 from dataclasses import dataclass
 
 
 @dataclass(slots=True)
 class Counters:
-    """`granted`: permits, those of a frontier included; `waited`: those of them that had to wait. `refused`: by robots.txt.
+    """Counts since the gate was opened (`Gate.counters`).
 
-    `slowed`: answers of 429 or 503. `opened`, `closed`: circuits. `skipped`: turns that came and were not used. `robots`: turns
-    taken for robots.txt, each redirect counted. `reclaimed`: turns taken back from permits that were held for too long.
+    Attributes:
+        granted: Permits, those of frontiers included.
+        waited: Permits that had to wait.
+        refused: URLs that robots.txt disallowed.
+        slowed: Responses with status 429 or 503.
+        opened: Circuits that opened.
+        closed: Circuits that closed.
+        skipped: Turns that were granted and not used.
+        robots: Turns for robots.txt, one for each redirect.
+        reclaimed: Turns taken back from permits that were held longer than `PacingPolicy.max_hold`.
+
+    Example:
+        print(gate.counters.refused, "URLs were disallowed")
     """
 
     granted: int = 0

@@ -1,4 +1,4 @@
-"""Answers about long URLs and hostile rules, without holding the event loop."""
+"""Decisions about long URLs and hostile rules that do not block the event loop."""
 
 import asyncio
 from typing import Any
@@ -7,18 +7,18 @@ from weakref import ref
 from polite.robots.decision import Decision
 from polite.robots.rules import RuleSet
 
-# In units of what a path of `RuleSet.quick_length` octets may take, 0.6 ms: one question, and all those of one pass of the loop.
+# The budget of one decision, and of one pass of the loop. A unit is what `RuleSet.quick_length` octets may take: 0.6 ms.
 _ONE = 16.0
 _ALL = 48.0
-# Decisions that took long are kept until they are reported, without the rules: those may be large.
+# Decisions that took long are kept until they are reported, without the rules, which may be large.
 _KEPT = 8
 
 
 class Decider:
-    """Decides at once if that takes a few milliseconds at most, whatever the rules and the path hold; else in a thread.
+    """Decides at once if that takes a few milliseconds at most, whatever the rules and the path; else in a thread.
 
-    A budget bounds what all questions of one pass of the loop may take together. One thread computes at a time: threads take the
-    interpreter from the loop for 5 ms each.
+    A budget bounds all decisions of one pass of the loop together. One thread computes at a time: each takes the interpreter from
+    the loop for 5 ms at a time.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Decider:
         self._decided: dict[str, tuple[ref[RuleSet], tuple[Any, ...]]] = {}
 
     def allows_now(self, rules: RuleSet, path: str) -> bool | None:
-        """Return whether the path is allowed; None if the answer may take too long now: then await `allows`."""
+        """Return whether the path is allowed; None if that may take too long now: then await `allows`."""
         cost = len(path) / rules.quick_length
         if cost <= _ONE and self._spent + cost <= _ALL:
             self._spent += cost
@@ -50,11 +50,11 @@ class Decider:
         return rules.decide(path)
 
     def decide_again(self, rules: RuleSet, path: str) -> Decision:
-        """Return the decision for a path that was asked about a moment ago, which takes no time again."""
-        decider, said = self._decided.get(path, (None, ()))
+        """Return the decision about a path that was decided a moment ago, at no cost."""
+        decider, fields = self._decided.get(path, (None, ()))
         if decider is None or decider() is not rules:
             return rules.decide(path)
-        return tuple.__new__(Decision, (*said, rules))
+        return tuple.__new__(Decision, (*fields, rules))
 
     @property
     def busy(self) -> bool:

@@ -11,20 +11,30 @@ from polite.robots.fetching.result import Found, Unreachable
 from polite.robots.fetching.snapshot import Snapshot
 from polite.robots.reason import Reason
 
-# A wait of so many seconds ends at a time that is worth naming.
+# For a wait of so many seconds, the time of its end is shown.
 _LONG_S = 600.0
-# What has just begun is not worth a word.
+# A hold that began less than this ago (seconds) is not shown.
 _SHORT_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """`decision`: may it be fetched, and by which rule. `snapshot`: the robots.txt behind it, with its age.
+    """Everything that decides about a URL now (`Gate.explain`). `str()` of it is readable text.
 
-    `pause`: how long the origin rests after an ordinary answer, and why. `outlook`: the scope that holds the URL back now, if any;
-    `wait_s`: seconds until its turn could come, when nobody is ahead; `held_s`: for how long that scope has held it back already,
-    or None. `now`: wall seconds of the explanation. `request_rate`: the file's slowest, where that and no Crawl-delay asks most.
-    `attempt`: a refresh ahead of time that failed.
+    Attributes:
+        target: The URL.
+        decision: Whether it may be fetched, and by which rule.
+        snapshot: The robots.txt result behind the decision, with its age.
+        pause: The origin's delay after an ordinary response, and its reason.
+        outlook: The scope that delays the URL now, if any.
+        wait_s: Seconds until its turn could come, if no other request is ahead.
+        now: Wall seconds of the explanation.
+        request_rate: The file's slowest Request-rate, if it asks for a longer delay than Crawl-delay.
+        attempt: A refresh ahead of time that failed.
+        held_s: Seconds for which that scope has delayed the URL already.
+
+    Example:
+        print(await gate.explain("https://example.com/about"))
     """
 
     target: Target
@@ -88,7 +98,7 @@ class Explanation:
             return ""
         detail = f" ({access.detail})" if access.detail else ""
         after = f"{detail}; after {access.elapsed_s:.1f} s on the network"
-        # What is blocked names its own option.
+        # The detail of a blocked address names its own option.
         named = access.reason is Reason.ADDRESS_REFUSED and access.detail
         return after if named else f"{after}; {access.option} changes it"
 

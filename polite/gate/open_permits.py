@@ -10,7 +10,7 @@ Task = asyncio.Task[Any]
 
 
 class _Several(Generic[P]):
-    """More than one permit of a task: in the order of entering, and by the scopes of their turns."""
+    """Two or more permits of a task, in the order of entering, and by the scopes of their turns."""
 
     __slots__ = ("by_scope", "scopes")
 
@@ -34,8 +34,11 @@ class _Several(Generic[P]):
 class OpenPermits(dict[Task, "P | _Several[P]"], Generic[P]):
     """Permits by the task that entered them. They may be left in any order, and by other tasks.
 
-    Memory follows the permits that are open, and a question costs O(scopes). A dict, since each permit asks whether its task is
-    in it; nearly every task has one permit at a time. `scopes`: the scopes of a permit's turn.
+    Memory grows with the open permits, and each method costs O(scopes). A dict, since each permit looks up its task; nearly every
+    task has one permit at a time.
+
+    Args:
+        scopes: Returns the scopes of a permit's turn.
     """
 
     __slots__ = ("_loop", "_scopes")
@@ -55,7 +58,7 @@ class OpenPermits(dict[Task, "P | _Several[P]"], Generic[P]):
         return task
 
     def add(self, task: Task, permit: P) -> None:
-        """The task has entered the permit."""
+        """Add a permit that the task has entered."""
         others = self.setdefault(task, permit)
         if others is permit:
             return
@@ -66,7 +69,7 @@ class OpenPermits(dict[Task, "P | _Several[P]"], Generic[P]):
         others.add(permit, self._scopes(permit))
 
     def remove(self, task: Task, permit: P) -> None:
-        """The permit, which that task had entered, was left. May be called twice."""
+        """Remove a permit that the task had entered. May be called twice."""
         held = self.get(task)
         if held is permit:
             del self[task]
@@ -76,7 +79,7 @@ class OpenPermits(dict[Task, "P | _Several[P]"], Generic[P]):
                 del self[task]
 
     def of(self, task: Task | None) -> Iterator[P]:
-        """The task's open permits, in the order of entering."""
+        """Yield the task's open permits, in the order of entering."""
         held = None if task is None else self.get(task)
         if isinstance(held, _Several):
             yield from held.scopes
@@ -84,7 +87,7 @@ class OpenPermits(dict[Task, "P | _Several[P]"], Generic[P]):
             yield held
 
     def filling(self, task: Task, limits: Iterable[tuple[Hashable, int]]) -> P | None:
-        """The first open permit of the task at one of these scopes at which it has as many as may be open (`limits`) itself."""
+        """Return an open permit of the task at a scope where the task alone has reached the scope's limit, or None."""
         held = self.get(task)
         if held is None:
             return None

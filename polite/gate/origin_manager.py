@@ -1,4 +1,4 @@
-"""One robots result per origin: remembered while it stands, fetched once however many wait, asked again when it is old."""
+"""One robots.txt result per origin: cached while it is valid, fetched once for all that wait, refreshed before it expires."""
 
 import asyncio
 import logging
@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from polite.errors import GateClosed
 from polite.events import RobotsFetched
-from polite.gate.origin_rules import CLOCK_TOLERANCE_S, Grounds, OriginRules, RulesCache
+from polite.gate.origin_rules import CLOCK_TOLERANCE_S, Grounds, OriginRules
 from polite.gate.robots_fetcher import RobotsFetcher
+from polite.gate.rules_cache import RulesCache
 from polite.gate.single_flight import FlightLost, SingleFlight
 from polite.gate.turns import Turns
 from polite.origin import Origin, Target
@@ -25,18 +26,18 @@ from polite.robots.rules import RuleSet
 
 log = logging.getLogger("polite")
 
-# Origins asked ahead of time at one time: nobody waits for them, and others must find a free connection.
-_MOST_AHEAD = 50
+# Refreshes ahead of time at one time: no request waits for them, and other fetches need connections.
+_MAX_REFRESHES = 50
 
 
 class OriginManager:
-    """Answers what an origin's robots.txt says, from memory, from the store, or by asking the origin once.
+    """Gives the rules of origins: from memory, from the store, or by one fetch of robots.txt.
 
-    Memory is bounded by `RobotsPolicy.max_origins`: the origin asked for longest ago is forgotten first, but never one whose
-    server failed and must not be asked again yet. Such origins are bounded as well, and beyond that new ones are refused.
+    Memory is bounded by `RobotsPolicy.max_origins`. The least recently used origin is forgotten first, but never one in back-off.
+    Such origins are bounded as well; beyond that bound, new ones are refused.
 
-    An answer that is asked for near its end is refreshed in the background (`RobotsPolicy.refresh_ahead`); where that fails it
-    holds until its end. A wall clock that is set ends no back-off, and does not count for the days that a server was unreachable.
+    Rules that are used near their end are refreshed in the background (`RobotsPolicy.refresh_ahead`). If that fails, they are valid
+    until their end. A wall clock that is set ends no back-off, and does not count for the days that a server was unreachable.
     """
 
     def __init__(
@@ -61,22 +62,23 @@ class OriginManager:
         self._jitter = jitter
         self._known = RulesCache(policy.max_origins, policy.max_memory)
         self._flights: dict[Origin, SingleFlight[OriginRules]] = {}
-        self._ahead = 0  # flights that nobody waits for
+        self._ahead = 0  # flights without waiters
         self._reading = asyncio.Semaphore(1)
         self._closed = False
 
     def current(self, origin: Origin) -> OriginRules | None:
-        """What is known and still stands, without waiting; None when it must be asked for."""
-        standing = self._known.get(origin)
-        if standing is None or not standing.fresh_from < self._clock.wall() < standing.refresh_at:
-            return self._ageing(origin, standing)
-        return standing
+        """Return the rules if they are known and valid, without waiting; else None."""
+        # Hot path: inlines OriginRules.fresh.
+        known = self._known.get(origin)
+        if known is None or not known.fresh_from < self._clock.wall() < known.refresh_at:
+            return self._refreshing(origin, known)
+        return known
 
     def still_valid(self, grounds: Grounds, *, renewed: bool = False) -> bool:
-        """Whether rules known before a wait for a turn decide at its end: not replaced by others, and not too old.
+        """Whether rules known before a wait for a turn decide at its end: not replaced by others, and not expired.
 
-        `renewed`: the waiting request gave a turn back before, and had the rules renewed. However long its next turn takes,
-        these are good for it. Otherwise rules that expire sooner than turns come would be fetched for ever, and no page.
+        `renewed`: the waiting request gave back a turn before, and had the rules renewed. However long its next turn takes, these
+        are valid for it. Otherwise rules that expire sooner than turns come would be fetched for ever, and no page.
         """
         newest = grounds.lineage
         if newest.meaning != grounds.meaning:
@@ -86,12 +88,14 @@ class OriginManager:
     async def learn(
         self, origin: Origin, *, unless: Callable[[Target], Exception | None] | None = None
     ) -> OriginRules:
-        """What holds for the origin now; all who wait for the same origin share one fetch (T2).
-
-        Raises GateClosed when closed meanwhile, Overloaded when too many origins are in back-off.
+        """Return the origin's valid rules. All callers that wait for one origin share one fetch (single flight; T2).
 
         Args:
-            unless: Is given each URL for whose turn the fetch waits. An error that it returns ends the caller's wait.
+            unless: Called with each URL for whose turn the fetch waits. If it returns an error, that ends the caller's wait.
+
+        Raises:
+            GateClosed: The gate was closed meanwhile.
+            Overloaded: Too many origins are in back-off.
         """
         while (known := self.current(origin)) is None:
             if self._closed:
@@ -101,10 +105,10 @@ class OriginManager:
                 self._known.admit(origin, self._clock.monotonic())
                 flight = self._start(origin, lambda: self._ask(origin), self._flights.pop)
             elif flight.leaving:
-                # Nobody joins a fetch that is being cancelled: wait until it is gone, then look again.
-                await flight.gone()
+                # A fetch that is being cancelled cannot be joined: wait until it has ended, then look again.
+                await flight.ended()
                 continue
-            # Somebody cancelled the fetch, and none of those who wait for it: it is begun again.
+            # The fetch was cancelled from outside, and not by its waiters: start it again.
             with suppress(FlightLost):
                 return await (flight.join() if unless is None else self._joined(flight, origin, unless))
         return known
@@ -114,20 +118,20 @@ class OriginManager:
         return origin in self._flights and not self._fetcher.only_waits(origin)
 
     def remembered(self, origin: Origin, grounds: Grounds) -> OriginRules | None:
-        """The rules that allowed such a request, however old by now; None if they were replaced or forgotten."""
-        standing = self._known.get(origin)
-        return None if standing is None or standing.meaning != grounds.meaning else standing
+        """Return the rules that allowed a request, however old by now; None if they were replaced or forgotten."""
+        known = self._known.get(origin)
+        return None if known is None or known.meaning != grounds.meaning else known
 
     async def close(self) -> None:
-        """End the fetches under way; who waits for them gets GateClosed. May be called twice."""
+        """End all fetches; their waiters get GateClosed. May be called twice."""
         self._closed = True
         flights = list(self._flights.items())
-        # All are ended before one is waited for: the waiting may be cancelled.
+        # End all of them before waiting for one: the wait may be cancelled.
         for origin, flight in flights:
             flight.end(GateClosed(f"the gate was closed while {origin} was asked", url=str(origin)))
         try:
             for _, flight in flights:
-                await flight.gone()
+                await flight.ended()
         finally:
             if self._store is not None:
                 await self._store.close()
@@ -137,7 +141,7 @@ class OriginManager:
 
     @property
     def memory(self) -> int:
-        """About how many octets are in use for what is remembered."""
+        """About how many octets the cached rules take."""
         return self._known.memory
 
     async def _joined(
@@ -146,47 +150,47 @@ class OriginManager:
         """Wait for the flight, unless it waits for a turn to which `unless` objects."""
         waiter: asyncio.Future[OriginRules] = asyncio.get_running_loop().create_future()
 
-        def watch(target: Target) -> None:
+        def observe(target: Target) -> None:
             if not waiter.done() and (error := unless(target)) is not None:
                 waiter.set_exception(error)
-                # Seen: a waiter cancelled in this very moment will not look, and asyncio would complain.
+                # Retrieved here: a waiter that is cancelled now does not look, and asyncio would log it.
                 waiter.exception()
 
-        with self._fetcher.awaited.watched(origin, watch):
+        with self._fetcher.awaited.observed(origin, observe):
             return await flight.join(waiter)
 
     def _start(
         self,
         origin: Origin,
         work: Callable[[], Awaitable[OriginRules]],
-        landed: Callable[[Origin], object],
+        on_end: Callable[[Origin], object],
     ) -> SingleFlight[OriginRules]:
         flight = self._flights[origin] = SingleFlight(
-            work, name=f"polite robots {origin}", landed=lambda: landed(origin)
+            work, name=f"polite robots {origin}", on_end=lambda: on_end(origin)
         )
         return flight
 
-    def _ageing(self, origin: Origin, standing: OriginRules | None) -> OriginRules | None:
-        """What is near its end still stands, but is asked for again while it does."""
-        if standing is None or not standing.fresh(self._clock.wall()):
+    def _refreshing(self, origin: Origin, known: OriginRules | None) -> OriginRules | None:
+        """Return rules that are near their end, and start their refresh; None if they have expired."""
+        if known is None or not known.fresh(self._clock.wall()):
             return None
-        if origin not in self._flights and self._ahead < _MOST_AHEAD and not self._closed:
+        if origin not in self._flights and self._ahead < _MAX_REFRESHES and not self._closed:
             self._ahead += 1
-            self._start(origin, lambda: self._refresh(origin, standing), self._refreshed)
-        return standing
+            self._start(origin, lambda: self._refresh(origin, known), self._refreshed)
+        return known
 
     async def _refresh(self, origin: Origin, before: OriginRules) -> OriginRules:
-        """Ask ahead of time. A defect, or a store that fails, must not make each question ask again."""
+        """Fetch ahead of time. A defect, or a store that fails, must not make each request fetch again."""
         try:
-            standing = await self._compared(origin, before)
-            if standing is not before and self._young(standing):
-                return self._put(origin, standing)
-            return await self._fetch(origin, standing)
+            known = await self._compared(origin, before)
+            if known is not before and self._needs_no_refresh(known):
+                return self._put(origin, known)
+            return await self._fetch(origin, known)
         except (asyncio.CancelledError, GeneratorExit):
             raise
         except BaseException as error:
             if self._known.get(origin) is before:
-                log.warning("%s could not be asked ahead of time: %r", origin, error)
+                log.warning("robots.txt of %s was not refreshed ahead of time: %r", origin, error)
                 self._put(origin, replace(before, refresh_at=before.fresh_until))
             raise
 
@@ -195,41 +199,41 @@ class OriginManager:
         self._flights.pop(origin)
 
     async def _ask(self, origin: Origin) -> OriginRules:
-        """The store first, then the origin itself; but not a server that has failed, before its back-off is over."""
+        """Look into the store, then fetch; but do not fetch from a failed server before its back-off is over."""
         known = self._known.get(origin)
         before = await (self._recalled(origin) if known is None else self._compared(origin, known))
         if before is not None and before is not known:
-            fresh = before.fresh(self._clock.wall()) if known is None else self._young(before)
+            fresh = before.fresh(self._clock.wall()) if known is None else self._needs_no_refresh(before)
             if fresh:
                 return self._put(origin, before)
         if before is not None and before.back_off_left_s(self._clock.monotonic()) > CLOCK_TOLERANCE_S:
-            # Asked ahead of time in vain, or the clock was set: what holds is the failure, in dates of today.
-            standing = before.dated(self._skew())
-            # By either clock the good copy is old now, whatever the dates say.
-            latest = replace(standing.latest, good_until=None)
-            standing = await self._standing_of(origin, latest, standing)
-            await self._save(origin, standing.snapshot)
-            return self._put(origin, standing)
+            # A refresh ahead of time failed, or the clock was set: the failure decides, in dates of the clock as it is now.
+            known = before.dated(self._skew())
+            # By one of the clocks the good copy is old now, whatever the dates say.
+            latest = replace(known.latest, good_until=None)
+            known = await self._rules_of(origin, latest, known)
+            await self._save(origin, known.snapshot)
+            return self._put(origin, known)
         return await self._fetch(origin, before)
 
     async def _compared(self, origin: Origin, before: OriginRules) -> OriginRules:
-        """Return `before`, or what other gates that share the store have learned since: the origin need not be asked twice (K4).
+        """Return `before`, or what other gates that share the store have learned since: no second fetch is needed (K4).
 
-        A back-off that another gate met is one for this gate too.
+        A back-off of another gate counts for this gate, too.
         """
         if self._store is None:
             return before
         stored = await self._store.load(origin)
-        await self._hold_as_kept(origin, self._store)
+        await self._apply_saved_back_off(origin, self._store)
         if stored is None:
             return before
         ours = before.dated(self._skew()).latest
         both = merged(stored, ours, self._clock.wall())
-        return before if both is ours or both == ours else await self._standing_of(origin, both, before)
+        return before if both is ours or both == ours else await self._rules_of(origin, both, before)
 
-    def _young(self, standing: OriginRules) -> bool:
-        """Whether it holds, and need not be refreshed yet."""
-        return standing.fresh_from < self._clock.wall() < standing.refresh_at
+    def _needs_no_refresh(self, known: OriginRules) -> bool:
+        """Whether the rules are valid and need no refresh yet."""
+        return known.fresh_from < self._clock.wall() < known.refresh_at
 
     async def _fetch(self, origin: Origin, before: OriginRules | None) -> OriginRules:
         pace = self._known.pace(origin) if before is None else before.pace
@@ -241,25 +245,25 @@ class OriginManager:
         last = None if before is None else before.latest
         snapshot = renewed(last, access, self._policy, now, jitter=self._jitter())
         if snapshot.failures:
-            # Of the two clocks, the one by which the copy is old first counts.
+            # The clock by which the copy is old first decides.
             until = before.fresh_until if before is not None and still_good else None
             snapshot = replace(snapshot, good_until=until)
             if not still_good and self._store is not None:
-                # Another gate may have been told the rules meanwhile.
+                # Another gate may have learned the rules meanwhile.
                 snapshot = merged(await self._store.load(origin), snapshot, now)
         if before is not None and snapshot.failures and still_good:
-            # Ahead of time, and in vain: nothing is worse than it was.
-            standing = before.attempted(snapshot)
+            # A refresh ahead of time that failed makes nothing worse.
+            known = before.attempted(snapshot)
         else:
-            standing = await self._standing_of(origin, snapshot, before)
-        self._rest_as_asked(origin, standing.pace)
-        standing = self._put(origin, self._lasting(origin, standing))
-        self._tell(origin, snapshot, standing)
+            known = await self._rules_of(origin, snapshot, before)
+        self._delay_as_asked(origin, known.pace)
+        known = self._put(origin, self._extended(origin, known))
+        self._tell(origin, snapshot, known)
         await self._save(origin, snapshot)
-        return standing
+        return known
 
-    def _put(self, origin: Origin, standing: OriginRules) -> OriginRules:
-        return self._known.put(origin, standing, self._clock.monotonic())
+    def _put(self, origin: Origin, known: OriginRules) -> OriginRules:
+        return self._known.put(origin, known, self._clock.monotonic())
 
     async def _save(self, origin: Origin, snapshot: Snapshot) -> None:
         if self._store is not None:
@@ -269,63 +273,63 @@ class OriginManager:
         return self._clock.monotonic() - self._clock.wall()
 
     async def _recalled(self, origin: Origin) -> OriginRules | None:
-        """What the store knows. Somebody may have asked the origin a moment ago: it rests first, and while a back-off runs."""
+        """Return what the store knows. Another process may just have sent a request: delay and back-off run first."""
         if self._store is None:
             return None
         stored = await self._store.load(origin)
-        await self._hold_as_kept(origin, self._store)
+        await self._apply_saved_back_off(origin, self._store)
         if stored is None:
             return None
-        standing = await self._standing_of(origin, stored.restored(self._clock.wall()))
-        pause = self._turns.pause(origin, standing.pace)
+        known = await self._rules_of(origin, stored.restored(self._clock.wall()))
+        pause = self._turns.pause(origin, known.pace)
         self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
-        return standing
+        return known
 
-    async def _hold_as_kept(self, origin: Origin, store: RobotsStore) -> None:
-        """Delay the origin for as long as a back-off that the store keeps still runs."""
+    async def _apply_saved_back_off(self, origin: Origin, store: RobotsStore) -> None:
+        """Delay the origin for as long as a back-off in the store still runs."""
         hold = await store.held(origin) if isinstance(store, BackOffStore) else None
         if hold is not None:
             left_s = hold.left_s(self._clock.wall())
             self._turns.hold(Target.of(origin.robots_url), left_s, hold.because)
 
-    def _rest_as_asked(self, origin: Origin, pace: RequestedPace | None) -> None:
-        """The pace that the file asks for was not known while it was fetched; the fetch was a hit all the same."""
+    def _delay_as_asked(self, origin: Origin, pace: RequestedPace | None) -> None:
+        """Delay the origin as its file asks: this was not known while it was fetched, and the fetch was a request, too."""
         if pace is not None:
             pause = self._turns.pause(origin, pace)
             self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
 
-    def _lasting(self, origin: Origin, standing: OriginRules) -> OriginRules:
-        """Rules last until their origin's next turn can come, and one delay longer, whatever lifetime was asked for.
+    def _extended(self, origin: Origin, known: OriginRules) -> OriginRules:
+        """Extend rules until their origin's next turn can come, and one delay longer, whatever their lifetime.
 
-        The fetch was a hit itself: the origin rests after it, as its pace, its Retry-After or its hours say. Rules that
-        expired meanwhile would be fetched again in place of each page.
+        The fetch was a request itself: a delay follows it, as its pace, its Retry-After or its hours say. Rules that expired
+        meanwhile would be fetched again in place of each page.
         """
-        if isinstance(standing.rules.access, Unreachable):
-            return standing
+        if isinstance(known.rules.access, Unreachable):
+            return known
         target = Target.of(origin.robots_url)
-        ready_in_s = self._turns.outlook(target, standing.pace).ready_at - self._clock.monotonic()
-        delay_s = self._turns.pause(origin, standing.pace).seconds
-        return standing.lasting(self._clock.wall() + ready_in_s + delay_s)
+        ready_in_s = self._turns.outlook(target, known.pace).ready_at - self._clock.monotonic()
+        delay_s = self._turns.pause(origin, known.pace).seconds
+        return known.extended(self._clock.wall() + ready_in_s + delay_s)
 
-    async def _standing_of(
+    async def _rules_of(
         self, origin: Origin, snapshot: Snapshot, before: OriginRules | None = None
     ) -> OriginRules:
-        """What a snapshot means now; a file that says what it said `before` is not read again.
+        """Return the rules of a snapshot. A file with the same octets as `before` is not parsed again.
 
-        A failure that came while its good copy stands is an attempt to refresh that ahead of time.
+        A failure whose good copy is still valid was a refresh ahead of time.
         """
-        sound = snapshot.last_good
-        if sound is not None and snapshot.failures and sound.fresh(self._clock.wall()):
-            return (await self._standing_of(origin, sound, before)).attempted(snapshot)
+        good = snapshot.last_good
+        if good is not None and snapshot.failures and good.fresh(self._clock.wall()):
+            return (await self._rules_of(origin, good, before)).attempted(snapshot)
         access, reason = snapshot.effective(self._policy, self._clock.wall())
         match access:
             case Found() if before is not None and before.read_from(access):
                 rules = before.rules
             case Found() if len(access.body) > PARSE_SIZE_FOR_THREAD:
-                # One at a time: threads that compute take turns of 5 ms with the loop, and it would wait for each of them.
-                # What the file asks about pace is known at the end only: until then the origin gives no turn.
+                # One at a time: each thread that computes takes the interpreter from the loop for 5 ms at a time.
+                # The file's pace is known at the end only: until then the origin grants no turn.
                 because = "its robots.txt is being read"
-                with self._turns.standstill(Target.of(origin.robots_url), because):
+                with self._turns.renewed_delay(Target.of(origin.robots_url), because):
                     async with self._reading:
                         rules = await asyncio.to_thread(lambda: self._read(access).prepare())
             case Found():
@@ -339,7 +343,7 @@ class OriginManager:
     def _read(self, access: Found) -> RuleSet:
         return parse(access.body, dialect=self._policy.dialect).rules_for(self._agent)
 
-    def _tell(self, origin: Origin, snapshot: Snapshot, standing: OriginRules) -> None:
+    def _tell(self, origin: Origin, snapshot: Snapshot, known: OriginRules) -> None:
         access = snapshot.access
         self._listener(
             RobotsFetched(
@@ -349,7 +353,7 @@ class OriginManager:
                 access.status,
                 access.hops,
                 access.elapsed_s,
-                (snapshot.expires_at if standing.attempt else standing.fresh_until) - snapshot.fetched_at,
+                (snapshot.expires_at if known.attempt else known.fresh_until) - snapshot.fetched_at,
                 0 if isinstance(access, Found) else access.probes,
             )
         )

@@ -1,4 +1,4 @@
-"""Drives one robots.txt exchange over the transports, one paced hop after another, within one deadline."""
+"""Fetches robots.txt: drives an exchange over the transports, one paced hop after another, within one deadline."""
 
 import asyncio
 import logging
@@ -27,17 +27,18 @@ from polite.robots.reason import Reason
 
 log = logging.getLogger("polite")
 
-# Octets of a name that nobody else can have thought of.
+# Octets of a random name that no site has.
 _NAME_OCTETS = 16
 
 
 class RobotsFetcher:
-    """Asks origins for their robots.txt. Every hop takes a turn at the origin it goes to, and counts there as a hit.
-
-    `missing`: makes up the name of a page that no site has (`RobotsPolicy.infer_missing`).
+    """Fetches robots.txt. Every hop takes a turn at the origin it goes to, and counts there as a request.
 
     Attributes:
         awaited: The turns that fetches wait for now.
+
+    Args:
+        missing: Makes up the name of a page that no site has (`RobotsPolicy.infer_missing`).
     """
 
     def __init__(
@@ -57,10 +58,10 @@ class RobotsFetcher:
         self._robots = robots
         self._missing = missing
         self.awaited = AwaitedTurns()
-        self._begun: set[Origin] = set()  # those whose fetch has had its first turn
+        self._begun: set[Origin] = set()  # origins whose fetch has had its first turn
         self._connections = asyncio.Semaphore(fetching.connections)
-        # Of origins that redirects lead to, while one of them waits for its turn there.
-        self._doors: WeakValueDictionary[Origin, asyncio.Lock] = WeakValueDictionary()
+        # By the origin that redirects lead to: one of them at a time waits for its turn there.
+        self._redirect_locks: WeakValueDictionary[Origin, asyncio.Lock] = WeakValueDictionary()
 
     async def fetch(
         self,
@@ -70,11 +71,12 @@ class RobotsFetcher:
         had_file: bool = False,
         pace_of: Callable[[Origin], RequestedPace | None] = lambda _: None,
     ) -> FetchResult:
-        """What the fetch came to; never an exception but a cancellation, or GateClosed while waiting for a turn.
+        """Return the result of the fetch. Raises only GateClosed, while it waits for a turn, and cancellation.
 
-        `pace` is what the origin's last known file asked about pace, and `pace_of` tells that of an origin to which a redirect
-        leads: a hop is a request like any other there. `had_file`: a file of the origin is known, so that
-        nobody infers that there is none (H7).
+        Args:
+            pace: What the origin's last known file asks about pace.
+            had_file: A file of the origin is known: then its absence is not inferred (H7).
+            pace_of: Returns the pace of an origin to which a redirect leads. A hop is a request like any other there.
         """
         schemes = frozenset(self._transports)
         exchange = Exchange.begin(origin, self._robots, self._policy, schemes=schemes)
@@ -97,7 +99,7 @@ class RobotsFetcher:
         return replace(access, elapsed_s=spent)
 
     def only_waits(self, origin: Origin) -> bool:
-        """Whether a fetch waits for its first turn: the origin was asked for nothing yet."""
+        """Whether a fetch waits for its first turn: no request was sent yet."""
         return origin in self.awaited and origin not in self._begun
 
     async def _to_the_end(
@@ -108,7 +110,7 @@ class RobotsFetcher:
         pace_of: Callable[[Origin], RequestedPace | None],
         spent: float = 0.0,
     ) -> tuple[FetchResult, float]:
-        """One hop after another, and the seconds spent on the network so far."""
+        """Make one hop after another; return the result and the seconds spent on the network so far."""
         while isinstance(step, Exchange | MissingProbe):
             there = step.ask.target.origin
             read_pace = (lambda: pace) if there == origin else partial(pace_of, there)
@@ -120,12 +122,12 @@ class RobotsFetcher:
     async def _hop(
         self, origin: Origin, ask: Ask, left_s: float, read_pace: Callable[[], RequestedPace | None]
     ) -> tuple[Reply | Failed, float]:
-        """One request in its turn, for the origin's robots.txt.
+        """Send one request in its turn, for the origin's robots.txt.
 
-        Waiting for the turn and for a free connection is not the server's time.
-        `read_pace` is called again afterwards: the origin's own file may have been read meanwhile.
+        The time it waits for the turn and for a connection is not the server's. `read_pace` is called again afterwards: the
+        origin's own file may have been read meanwhile.
         """
-        # Its scopes are known then.
+        # First, since its scopes are known then.
         await self._turns.meet(ask.target)
         with self.awaited.waiting(origin, ask.target):
             turn = await self._turn(ask.target, read_pace, foreign=ask.target.origin != origin)
@@ -139,9 +141,9 @@ class RobotsFetcher:
             elapsed = self._clock.monotonic() - started
             outcome = self._outcome(answer, elapsed)
         finally:
-            # Also when cancelled half way: the server may have seen the request, so it rests all the same.
-            # A 503 is asked about fairly often (H5): nobody is to hang in a back-off that is longer than that, nor in a circuit
-            # that robots.txt itself has opened.
+            # When cancelled half way, too: the server may have seen the request, so its delay runs.
+            # After a 503, robots.txt is fetched again fairly soon (H5): neither a back-off nor a circuit that robots.txt itself
+            # has opened may last longer than that.
             most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
             try:
                 self._turns.settle(turn, ask.target, outcome, read_pace(), most_s=most_s)
@@ -152,27 +154,27 @@ class RobotsFetcher:
     async def _turn(
         self, target: Target, read_pace: Callable[[], RequestedPace | None], *, foreign: bool
     ) -> Turn:
-        """The turn of a hop. At an origin of its own, robots.txt goes before the pages, which need it.
+        """Take the turn of a hop. At its own origin, robots.txt goes before the pages, which need it.
 
-        A redirect to another origin is nothing that the pages there wait for: it stands in line with them. One stands there at a
-        time, however many origins lead there, so that they cannot hold the pages up by more than one turn each.
+        The pages of another origin do not need what a redirect fetches there: it queues behind them. One redirect at a time queues
+        there, however many origins lead to it, so that redirects delay each page by one turn at most.
         """
         if not foreign:
             return await self._turns.take(target, pace=read_pace(), urgent=True)
-        door = self._doors.setdefault(target.origin, asyncio.Lock())
-        async with door:
-            return await self._turns.take(target, pace=read_pace(), urgent=True, in_line=True)
+        lock = self._redirect_locks.setdefault(target.origin, asyncio.Lock())
+        async with lock:
+            return await self._turns.take(target, pace=read_pace(), urgent=True, overtake=False)
 
     @asynccontextmanager
     async def _connection(
         self, target: Target, read_pace: Callable[[], RequestedPace | None]
     ) -> AsyncIterator[None]:
-        """A free connection. While the turn's request waits for one, the origin gives no other turn. Its delay begins then."""
+        """Wait for a free connection. Meanwhile the origin grants no other turn. Its delay starts then."""
         if not self._connections.locked():
             async with self._connections:
                 yield
             return
-        with self._turns.standstill(target, "its robots.txt waits for a connection"):
+        with self._turns.renewed_delay(target, "its robots.txt waits for a connection"):
             await self._connections.acquire()
         try:
             self._turns.delayed(target, read_pace())
@@ -192,9 +194,9 @@ class RobotsFetcher:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # Nobody cancelled us: the transport lost something of its own, which is a failure like any other.
+            # This task was not cancelled: something inside the transport was, which is a failure like any other.
             return _internal_error(ask, error)
-        except Exception as error:  # noqa: BLE001 - RFC 9309, 2.3.1.4: whatever it fails with is "unreachable"
+        except Exception as error:  # noqa: BLE001 - RFC 9309, 2.3.1.4: any failure is "unreachable"
             return _internal_error(ask, error)
 
     def _retry_after(self, answer: Reply | Failed) -> float | None:

@@ -1,4 +1,4 @@
-"""One piece of work that many wait for: done once, ended when the last of them leaves."""
+"""Single flight: work that is done once for all that wait for it, and cancelled when the last waiter leaves."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,33 +14,33 @@ class FlightLost(Exception):
 
 
 class SingleFlight(Generic[T]):
-    """Single flight: runs `work` once, in a task of its own, for all who join. A cancelled waiter leaves the others undisturbed.
+    """Runs `work` once, in a task of its own, for all that join. A cancelled waiter does not disturb the others.
 
     The work begins after the constructor returns, under eager tasks too.
 
     Attributes:
-        leaving: The last waiter left and the work is being cancelled, or it was ended. Wait for `gone` instead of joining.
+        leaving: The last waiter left and the work is being cancelled, or it was ended. Wait for `ended` instead of joining.
 
     Args:
-        landed: Called once, when the work is over or was cancelled before it began.
+        on_end: Called once, when the work has ended or was cancelled before it began.
     """
 
-    def __init__(self, work: Callable[[], Awaitable[T]], *, name: str, landed: Callable[[], object]) -> None:
+    def __init__(self, work: Callable[[], Awaitable[T]], *, name: str, on_end: Callable[[], object]) -> None:
         self.leaving = False
-        self._landed = landed
-        # A dict for its order: who asked first goes on first.
+        self._on_end = on_end
+        # A dict for its order: the first waiter goes on first.
         self._waiters: dict[asyncio.Future[T], None] = {}
-        # A task that is cancelled before its first step runs nothing of itself.
+        # A task that is cancelled before its first step runs none of its code.
         self._began = self._over = False
-        # `landed` must not be called before the caller has this flight.
-        self._task = start_later(lambda: self._fly(work), name=name)
+        # `on_end` must not be called before the caller has this flight.
+        self._task = start_later(lambda: self._run(work), name=name)
         self._task.add_done_callback(self._end_unbegun)
 
     async def join(self, waiter: "asyncio.Future[T] | None" = None) -> T:
         """Wait for the result. Raises the work's error, FlightLost.
 
         Args:
-            waiter: A new future of the caller's, who may end this wait by an exception in it.
+            waiter: A new future of the caller. An exception that the caller sets in it ends this wait.
         """
         if self._over:
             raise FlightLost("it is over")
@@ -55,35 +55,35 @@ class SingleFlight(Generic[T]):
                 self.leaving = True
                 self._task.cancel()
 
-    async def gone(self) -> None:
-        """Wait until it is over, however it ends."""
+    async def ended(self) -> None:
+        """Wait until the work has ended, however it ends."""
         await asyncio.wait([self._task])
 
     def end(self, error: Exception) -> None:
-        """Cancel the work; everyone who waits gets the error."""
+        """Cancel the work; all waiters get the error."""
         self.leaving = True
         self._fail(error)
         self._task.cancel()
 
-    async def _fly(self, work: Callable[[], Awaitable[T]]) -> None:
+    async def _run(self, work: Callable[[], Awaitable[T]]) -> None:
         self._began = True
         try:
             result = await work()
         except asyncio.CancelledError:
-            # By the last who left, or from outside: nobody may wait for what will not come, nor be cancelled for it.
+            # Cancelled by the last waiter that left, or from outside. Waiters must not hang, and must not be cancelled by it.
             if self._task.cancelling():
                 self._fail(FlightLost("cancelled from outside"))
             else:
                 self._fail(RuntimeError(f"{self._task.get_name()}: something in it cancelled itself"))
             raise
         except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
-            # These end the program or the loop, once. A waiter that raised them again would end the loop's own cleaning up.
+            # These end the program or the loop, once. A waiter that raised them again would end the loop's own cleanup.
             ended = RuntimeError(f"{self._task.get_name()}: ended by {error!r}")
             ended.__cause__ = error
             self._fail(ended)
             raise
         except BaseException as error:
-            # Handed to those who wait, who would else wait for ever; pytest.fail, for one, raises what is no Exception.
+            # For the waiters, which would hang otherwise. pytest.fail, for example, raises what is no Exception.
             if not self._waiters and not isinstance(error, Exception):
                 raise
             self._fail(error)
@@ -92,21 +92,21 @@ class SingleFlight(Generic[T]):
                 if not waiter.done():
                     waiter.set_result(result)
         finally:
-            self._land()
+            self._finish()
 
     def _end_unbegun(self, _: object) -> None:
         if not self._began:
             self._fail(FlightLost("cancelled before it began"))
-            self._land()
+            self._finish()
 
-    def _land(self) -> None:
+    def _finish(self) -> None:
         self._over = True
-        self._landed()
+        self._on_end()
 
     def _fail(self, error: BaseException) -> None:
         for waiter in self._waiters:
-            # A loop that is closed calls nobody any more.
+            # A closed loop runs no callbacks.
             if not waiter.done() and not waiter.get_loop().is_closed():
                 waiter.set_exception(error)
-                # Seen: a waiter cancelled in this very moment will not look, and asyncio would complain.
+                # Retrieved here: a waiter that is cancelled now does not look, and asyncio would log it.
                 waiter.exception()

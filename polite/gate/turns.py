@@ -1,4 +1,4 @@
-"""A turn at an origin: its scopes, the pacer that gives it, and the throttle that says how long the origin rests."""
+"""Turns at origins: their scopes, the pacer that grants them, and the delay after each."""
 
 import math
 from collections.abc import Awaitable, Callable, Hashable
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from polite.events import BackedOff, CircuitClosed, CircuitOpened, Skipped
 from polite.gate.counters import Counters
-from polite.gate.standstill import Standstill
+from polite.gate.renewed_delay import RenewedDelay
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacing.circuit import is_answer, is_failure
@@ -17,21 +17,26 @@ from polite.pacing.throttle_parts import REFUSALS
 from polite.pacing.turn import Outlook, Turn
 from polite.ports import CallbackPacer, Clock, Listener, Pacer, TurnRequest
 
-# A rest of so many seconds is worth a write, where it is longer than what the origin rests for anyway.
+# A back-off of so many seconds is worth a write, if it is longer than the origin's ordinary delay.
 LONG_REST_S = 10.0
-# While a site is closed the wall clock is looked at again after so long (seconds): somebody may have set it, or the machine slept.
+# While a site is closed, the wall clock is read again after this (seconds): it may have been set, or the machine slept.
 _LOOK_AGAIN_S = 900.0
-# A host whose addresses change each time that its turn comes goes after so many turns given back.
+# A host whose addresses change at each of its turns goes after so many turns were given back.
 _MOST_MOVES = 3
-# A hold this short at least, so that rounding cannot make it none.
+# The shortest hold (seconds), so that rounding cannot make it zero.
 _MOMENT_S = 0.001
 
 
 class Turns:
-    """Pages and robots.txt take their turns here alike, so that both count as hits.
+    """Grants turns to pages and to robots.txt alike, so that both count as requests.
 
-    `keep_rest(origin, seconds, because)` is told of each long back-off as it begins, so that it may outlive the process.
-    `find(host)` learns what the scopes of a host's URLs take to name, and says whether that took a wait.
+    Attributes:
+        scopes_of: Returns the scopes of a URL, narrowest first.
+        counters: What the gate counts.
+
+    Args:
+        keep_rest: Called with each long back-off (origin, seconds, because) as it begins, so that it may outlive the process.
+        find: Resolves what names the scopes of a host's URLs; returns whether that took a wait.
     """
 
     def __init__(
@@ -60,16 +65,16 @@ class Turns:
 
     @property
     def pacing(self) -> PacingPolicy:
-        """The policy that rules now."""
+        """The pacing policy in force."""
         return self._policies.policy
 
     @property
     def longest_delay_s(self) -> float:
-        """The longest rest of any scope after an ordinary answer, where the file asks for nothing (seconds)."""
+        """The longest delay of any scope after an ordinary response, if the file asks for none (seconds)."""
         return self._policies.longest_delay_s(self._clock.wall())
 
     def repace(self, policy: PacingPolicy) -> None:
-        """From now this policy; rests that run already stay. Raises InvalidOption where it cannot be while turns are given."""
+        """Change the policy. Delays that run already stay. Raises InvalidOption if it cannot change while turns are granted."""
         changed = self._policies.replace(policy)
         self._adopt()
         self._pacer.limit(*self._policies.limits, policy.max_waiting)
@@ -80,7 +85,7 @@ class Turns:
         self.timed = self._policies.timed
         self._ordinary = self._policies.general.ordinary if self._policies.uniform else None
         self._simple = self._find is None and not self._policies.concurrent
-        # Whether a scope's own delay is the rest after any ordinary answer: then a grant needs to name none.
+        # Whether a scope's own delay follows any ordinary response: then a grant needs to name none.
         self._plain = self._policies.plain
 
     def take(
@@ -90,23 +95,27 @@ class Turns:
         pace: RequestedPace | None = None,
         urgent: bool = False,
         first: bool = False,
-        in_line: bool = False,
+        overtake: bool = True,
     ) -> Awaitable[Turn]:
-        """Wait for the turn of a URL. Urgent ones (robots.txt, which others wait for) go before those that wait.
+        """Wait for the turn of a URL.
 
-        While the site is closed (Visit-time) only urgent ones go: the file itself says when it opens. `in_line`: an urgent one
-        that overtakes nobody. `first`: a page that gave its turn back to have the rules renewed; it goes before other pages.
+        Args:
+            pace: What the origin's robots.txt asks about pace.
+            urgent: robots.txt, for which pages wait. It goes while the site is closed, too (Visit-time): it says when it opens.
+            first: A page that gave back its turn to have the rules renewed. It goes before other pages.
+            overtake: Whether an urgent request goes before those that wait.
         """
+        # Hot path: a plain function that returns the pacer's coroutine saves one frame for each permit.
         if self._simple and self._plain and pace is None and not urgent:
             return self._pacer.acquire(self.scopes_of(target), urgent=first)
-        return self._take(target, pace, urgent=urgent, first=first or (urgent and not in_line))
+        return self._take(target, pace, urgent=urgent, first=first or (urgent and overtake))
 
     async def meet(self, target: Target) -> bool:
-        """Learn what it takes to name the URL's scopes. Whether that took a wait."""
+        """Resolve what names the URL's scopes. Return whether that took a wait."""
         return self._find is not None and await self._find(target.origin.host)
 
     def take_now(self, target: Target, *, pace: RequestedPace | None = None) -> Turn | None:
-        """The turn of a URL where it is free this moment; None where it is not, or that cannot be said without waiting."""
+        """Return the turn of a URL if it is free now; None if it is not, or if only a wait can tell."""
         if self._acquire_now is None or not self._at_once(pace):
             return None
         return self._acquire_now(self.scopes_of(target), provisional_s=self._provisional_s(target, pace))
@@ -126,7 +135,7 @@ class Turns:
         return self._acquire_later(self.scopes_of(target), back, urgent=first, provisional_s=provisional_s)
 
     def _at_once(self, pace: RequestedPace | None) -> bool:
-        """Whether nothing but the pacer decides when a turn comes: no opening hours, and no scope that has to be learned."""
+        """Whether the pacer alone decides when a turn comes: there are no opening hours, and no scope has to be resolved."""
         return self._simple and (pace is None or pace.visit_time is None)
 
     def settle(
@@ -138,12 +147,15 @@ class Turns:
         *,
         most_s: float = math.inf,
     ) -> Pause:
-        """Count the rest from now. May be called again when more is known: it only ever lengthens.
+        """Start the delay after a response, now. A later call, when more is known, can only lengthen it.
 
-        The narrowest scope rests as the answer and the file ask. What they ask is that origin's word: a broader scope, which
-        other origins share, rests for its own delay. `most_s` bounds a back-off for which no Retry-After asked,
-        and a circuit's rest.
+        The response and the file decide the delay of the narrowest scope only. A broader scope, which other origins share, has its
+        own delay.
+
+        Args:
+            most_s: Bounds a back-off without Retry-After, and the time for which a circuit is open (seconds).
         """
+        # Hot path: an ordinary response takes this branch.
         status, ordinary = outcome.status, self._ordinary
         if (
             ordinary is not None
@@ -154,7 +166,6 @@ class Turns:
             and not self._failing
             and not turn.broader
         ):
-            # Nearly every answer: nothing to work out.
             self._pacer.settle(turn, ordinary.seconds, because=ordinary.because)
             return ordinary
         well = status is not None and status < 500
@@ -178,65 +189,65 @@ class Turns:
         return pause
 
     def limits(self, target: Target) -> list[tuple[Hashable, int]]:
-        """The URL's scopes, and how many requests of each may be under way at one time."""
+        """Return the URL's scopes, and the concurrency of each."""
         return [(scope, self._policies.concurrency(scope)) for scope in self.scopes_of(target)]
 
     def release(self, turn: Turn) -> None:
-        """The request is over, and its place is free."""
+        """End a request: another one may take its place in its scopes."""
         self._pacer.release(turn)
 
     def give_back(self, turn: Turn) -> None:
-        """The turn was not used: nobody was asked, so nobody rests."""
+        """Return a turn for which no request was sent: no delay follows."""
         self._pacer.give_back(turn)
 
     def skip(self, turn: Turn, target: Target, because: str) -> None:
-        """The same, of a URL that was to be asked for, and with an event."""
+        """Return a turn that was granted to a URL and not used, with an event."""
         self._pacer.give_back(turn)
         self.counters.skipped += 1
         self._listener(Skipped(target.url, because))
 
     def hold(self, target: Target, seconds: float, because: str) -> None:
-        """The URL's narrowest scope rests for so long from now, at least."""
+        """Delay the URL's narrowest scope by at least `seconds` from now."""
         self._pacer.hold(self.scopes_of(target)[:1], seconds, because)
 
     def delayed(self, target: Target, pace: RequestedPace | None) -> None:
-        """The request of a turn is sent only now: its scopes rest from now, at least."""
+        """Start the delays of a turn's scopes now, since its request is sent only now."""
         scopes = self.scopes_of(target)
         self._pacer.hold(scopes[:1], self.pause(target.origin, pace).seconds, "a request was just sent")
         for scope in scopes[1:]:
             self._pacer.hold((scope,), self._policies.delay(scope), "a request was just sent")
 
-    def standstill(self, target: Target, because: str) -> Standstill:
-        """Return a block in which the URL's narrowest scope gives no turn, however many may be open there."""
-        return Standstill(self._clock, lambda seconds: self.hold(target, seconds, because))
+    def renewed_delay(self, target: Target, because: str) -> RenewedDelay:
+        """Return a block in which the URL's narrowest scope grants no turn, whatever its concurrency."""
+        return RenewedDelay(self._clock, lambda seconds: self.hold(target, seconds, because))
 
     def outlook(self, target: Target, pace: RequestedPace | None = None) -> Outlook:
-        """When this URL's turn could come, as far as is known now."""
+        """Return when this URL's turn could come, as far as is known now."""
         outlook = self._explained(self._pacer.outlook(self.scopes_of(target)))
         closed_s = self._closed_s(target, pace)
         opens_at = self._clock.monotonic() + closed_s
         if not closed_s or pace is None or opens_at < outlook.ready_at:
             return outlook
-        door = OpeningHours(target.origin)
+        hours = OpeningHours(target.origin)
         since = self._clock.monotonic() - pace.closed_for_s(self._clock.wall())
-        waiting = self._pacer.outlook((door,)).waiting
-        return Outlook(opens_at, door, waiting, 0, _closed(pace), since)
+        waiting = self._pacer.outlook((hours,)).waiting
+        return Outlook(opens_at, hours, waiting, 0, _closed(pace), since)
 
     def wait_s(self, target: Target, pace: RequestedPace | None = None) -> float:
-        """Seconds until this URL's turn could come, as far as is known now.
+        """Return the seconds until this URL's turn could come, as far as is known now.
 
-        While the site is closed, at most the time after which the wall clock is looked at again.
+        While the site is closed, at most the time after which the wall clock is read again.
         """
         ready_at = self._pacer.outlook(self.scopes_of(target)).ready_at
         return max(ready_at - self._clock.monotonic(), min(self._closed_s(target, pace), _LOOK_AGAIN_S))
 
     def pause(self, origin: Origin, pace: RequestedPace | None) -> Pause:
-        """How long an origin rests after an ordinary answer, and what that comes from."""
+        """Return an origin's delay after an ordinary response, and its reason."""
         given = ThrottleContext(pace, 0, self._clock.wall())
         return self._policies.of(origin).rest(Outcome(200), given)
 
     async def close(self) -> None:
-        """Everyone who waits gets GateClosed. May be called twice."""
+        """Close the pacer: waiting calls get GateClosed. May be called twice."""
         await self._pacer.close()
 
     async def _take(self, target: Target, pace: RequestedPace | None, *, urgent: bool, first: bool) -> Turn:
@@ -264,7 +275,7 @@ class Turns:
             self.skip(turn, target, "the site closed while it waited")
 
     async def _moved(self, turn: Turn, target: Target) -> bool:
-        """Whether the turn is not the one to go by: the host has other addresses by now, or asking for them took time."""
+        """Whether the turn is outdated: the host has other addresses by now, or resolving them took a wait."""
         if self._find is None:
             return False
         try:
@@ -274,34 +285,34 @@ class Turns:
             raise
 
     async def _opening(self, target: Target, pace: RequestedPace | None) -> None:
-        """Wait until the site is open, at a scope of its own: nobody else stands in that line."""
-        door = (OpeningHours(target.origin),)
+        """Wait until the site is open, at a scope of its own, so that no other request is delayed."""
+        hours = (OpeningHours(target.origin),)
         first = False
         while pace is not None and (closed_s := self._closed_s(target, pace)):
-            self._pacer.hold(door, max(_MOMENT_S, min(closed_s, _LOOK_AGAIN_S)), _closed(pace))
-            # Who has looked at the clock in vain stays the first in line.
-            self._pacer.give_back(await self._pacer.acquire(door, urgent=first))
+            self._pacer.hold(hours, max(_MOMENT_S, min(closed_s, _LOOK_AGAIN_S)), _closed(pace))
+            # A request that still finds the site closed stays the first of its queue.
+            self._pacer.give_back(await self._pacer.acquire(hours, urgent=first))
             first = True
 
     def _provisional_s(self, target: Target, pace: RequestedPace | None) -> Callable[[], float] | None:
-        """What tells the rest that a grant arms where more than one turn may be open; None where that is the scope's own delay.
+        """Return what computes the delay that a grant arms if more than one turn may be open; None if it is the scope's own.
 
-        It is named although one turn alone may be open now, and worked out when the turn is granted: the policy may change while
-        the request waits, and the hours of a Request-rate may begin.
+        It is given even if only one turn may be open now, and called when the turn is granted: the policy may change while the
+        request waits, and the hours of a Request-rate may begin.
         """
         if pace is None and self._plain and not self._policies.concurrent:
             return None
         return lambda: self.pause(target.origin, pace).seconds
 
     def _closed_s(self, target: Target, pace: RequestedPace | None) -> float:
-        """Seconds until the site is open (Visit-time)."""
+        """Return the seconds until the site is open (Visit-time)."""
         if pace is None or pace.visit_time is None:
             return 0.0
         obeyed = self._policies.of(target.origin).policy.obey_visit_time
         return pace.opens_in_s(self._clock.wall()) if obeyed else 0.0
 
     def _circuit(self, turn: Turn, target: Target, outcome: Outcome, pause: Pause, most_s: float) -> Pause:
-        """What the outcome does to the origin's circuit, and the longer rest that may come of it."""
+        """Count the outcome in the origin's circuit. Return the longer delay that may follow."""
         circuits, scope = self._policies.circuits, turn.narrowest
         if turn.settled:
             return pause
@@ -325,7 +336,7 @@ class Turns:
         return pause if pause.seconds >= rest_s else Pause(rest_s, because, pause.strike)
 
     def _explained(self, outlook: Outlook) -> Outlook:
-        """What a broader scope rests for is nobody's answer, but its own delay."""
+        """Name the delay of a broader scope, which no response caused."""
         if outlook.scope is None or outlook.because or outlook.ready_at <= self._clock.monotonic():
             return outlook
         return replace(

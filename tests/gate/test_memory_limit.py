@@ -11,7 +11,8 @@ import pytest
 
 import polite
 from polite.errors import InvalidOption, Overloaded
-from polite.gate.origin_rules import OriginRules, RulesCache
+from polite.gate.origin_rules import OriginRules
+from polite.gate.rules_cache import RulesCache
 from polite.origin import Origin
 from polite.robots.fetching.exchange import Reply
 from polite.robots.fetching.result import Unreachable

@@ -35,7 +35,7 @@ class Hangar:
         self.landed = 0
 
     def start(self, work: Callable[[], Awaitable[str]]) -> SingleFlight[str]:
-        flight = self.flights["one"] = SingleFlight(work, name="one", landed=self.land)
+        flight = self.flights["one"] = SingleFlight(work, name="one", on_end=self.land)
         return flight
 
     def land(self) -> None:
@@ -79,7 +79,7 @@ async def test_a_flight_cancelled_before_its_work_began_lands_once_and_is_lost(l
 
     with pytest.raises(FlightLost):
         await joining
-    await flight.gone()
+    await flight.ended()
     await asyncio.sleep(0)
     assert (hangar.flights, hangar.landed) == ({}, 1)
 
@@ -93,7 +93,7 @@ async def test_a_flight_that_is_ended_gives_the_error_to_who_joined(loop) -> Non
 
     with pytest.raises(ValueError, match="closed"):
         await joining
-    await flight.gone()
+    await flight.ended()
     assert hangar.landed == 1
 
 
@@ -102,7 +102,7 @@ async def test_who_joins_a_flight_that_is_over_looks_again_and_does_not_wait(loo
         return "done"
 
     flight = Hangar().start(work)
-    await flight.gone()
+    await flight.ended()
 
     async with asyncio.timeout(5.0):
         with pytest.raises(FlightLost):
@@ -125,7 +125,7 @@ async def test_the_last_who_leaves_cancels_the_work(loop) -> None:
     await asyncio.sleep(0)
     leaving_before = flight.leaving
     joining[1].cancel()
-    await flight.gone()
+    await flight.ended()
 
     assert (leaving_before, flight.leaving, ended.is_set(), hangar.landed) == (False, True, True, 1)
 
@@ -141,7 +141,7 @@ async def test_what_is_no_exception_reaches_all_who_joined(loop, waiters: int) -
     joining = [asyncio.ensure_future(flight.join()) for _ in range(waiters)]
 
     ended = await asyncio.wait_for(asyncio.gather(*joining, return_exceptions=True), 5.0)
-    await flight.gone()
+    await flight.ended()
 
     assert [repr(each) for each in ended] == ["Abort('stop')"] * waiters
     assert (hangar.flights, hangar.landed) == ({}, 1)

@@ -1,4 +1,4 @@
-"""A delay that is renewed for as long as something that decides about it is not known."""
+"""A delay of unknown length: renewed while its block runs."""
 
 from collections.abc import Callable
 from types import TracebackType
@@ -6,14 +6,14 @@ from typing import Self
 
 from polite.ports import Clock, Timer
 
-# What is held longer than it had to be, at most (seconds).
+# The delay outlasts its block by this at most (seconds).
 _STEP_S = 0.5
 
 
-class Standstill:
-    """Within its block, `hold(seconds)` is called again before the seconds of the last call are over.
+class RenewedDelay:
+    """Inside its block, calls `hold(seconds)` again before the seconds of the last call are over.
 
-    A loop that was held up hands nothing out meanwhile: of timers that are due together, the one set for earlier runs first.
+    A loop that was blocked for long grants no turn in between: of timers that are due together, the earlier one runs first.
     """
 
     def __init__(self, clock: Clock, hold: Callable[[float], None]) -> None:
