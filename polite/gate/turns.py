@@ -128,7 +128,7 @@ class Turns:
         pace: RequestedPace | None,
         first: bool = False,
     ) -> TurnRequest | None:
-        """The same as `take` for who is called back (see ports.CallbackPacer); None where only `take` can do that."""
+        """As `take`, but with a callback (see ports.CallbackPacer); None if only `take` can do it."""
         if self._acquire_later is None or not self._at_once(pace):
             return None
         provisional_s = self._provisional_s(target, pace)

@@ -50,7 +50,7 @@ async def test_h7_explain_says_why_nothing_was_inferred() -> None:
         explained = str(await gate.explain(PAGE))
 
     assert "disallowed" in explained
-    assert "not inferred to be missing: a page that cannot exist came to: status 404" in explained
+    assert "not inferred to be missing: the result of a page that cannot exist is: status 404" in explained
     assert len(transport.asked) == 2
 
 

@@ -355,7 +355,7 @@ async def test_a_defect_of_ours_has_nobody_asked_at_each_question(
                 await asyncio.sleep(1)
 
     assert len(calls) == 1
-    assert "could not be asked ahead of time: ZeroDivisionError" in caplog.text
+    assert "was not refreshed ahead of time: ZeroDivisionError" in caplog.text
 
 
 async def test_who_waits_for_a_turn_keeps_it_when_the_refresh_says_the_same() -> None:
