@@ -1,4 +1,4 @@
-"""What a site asks about pace: hours that run over midnight, rates with windows, and the slowest of all."""
+"""What a site asks about pace: hours that run over midnight, rates with hours, and the slowest of all."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Sixty addresses that nobody may be led to, by each way that leads there: refused, and no socket made for one."""
+"""Sixty blocked addresses, by each way that leads to them: refused, and no socket is opened."""
 
 import socket
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""Room for so many: in order, and no place is lost, whoever is cancelled at whichever moment."""
+"""A FIFO capacity limiter: in order, and no slot is lost, whichever waiter is cancelled and whenever."""
 
 import asyncio
 

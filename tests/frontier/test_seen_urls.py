@@ -1,4 +1,4 @@
-"""URLs that were met: those held exactly, those done as many as there is room for."""
+"""URLs that were met: queued ones exactly, finished ones up to a limit."""
 
 from polite.frontier.seen_urls import SeenUrls
 

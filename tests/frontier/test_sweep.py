@@ -1,4 +1,4 @@
-"""A sweep looks at all holders once a round, some in each step, and at nothing while no place is needed."""
+"""A sweep looks at all holders once a round, some in each step, and at none while no slot is needed."""
 
 import asyncio
 

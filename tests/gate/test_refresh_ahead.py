@@ -1,4 +1,4 @@
-"""Refreshing robots.txt ahead of its end: nobody waits for it, nobody is asked more often, and nothing is left over."""
+"""robots.txt is refreshed before it expires: no request waits for it, and no server is asked more often."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Twenty origins for twenty-four hours, in virtual time: no gap is ever too short, and nobody starves."""
+"""Twenty origins for twenty-four hours, in virtual time: no delay is ever too short, and no origin starves."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""A throttle of the user's own may answer anything: no error reaches the crawl, and nobody hurries for it."""
+"""A user's throttle may return anything: no error reaches the crawl, and no request goes too early."""
 
 from decimal import Decimal
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""How long a scope rests: the delay, Crawl-delay, Retry-After, back-off, and what each is called."""
+"""The delay of a scope: min_delay, Crawl-delay, Retry-After, back-off, and the name of each."""
 
 import math
 

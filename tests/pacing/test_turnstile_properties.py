@@ -1,4 +1,4 @@
-"""Random lives of a turnstile beside a slow, obvious model: gaps, order, places, progress; clocks step, and limits change."""
+"""Random requests to a turnstile beside a slow, obvious model: delays, order, progress; clocks step, and limits change."""
 
 import math
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Lines as the lint sees them: every one that says something, with its place."""
+"""Lines as the lint sees them: every line with a field, and its number."""
 
 import pytest
 

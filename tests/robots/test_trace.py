@@ -1,4 +1,4 @@
-"""DecisionTrace: the group, the rules that match, the winner's place, the conflict, and the dialect's part in it."""
+"""DecisionTrace: the group, the rules that match, the winner's rank, the conflict, and the dialect's part in it."""
 
 import pytest
 from hypothesis import given

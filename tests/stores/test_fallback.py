@@ -1,4 +1,4 @@
-"""The memory that takes a failing file's place is bounded, and the file is tried again now and then."""
+"""The memory that takes over from a failing file is bounded, and the file is tried again now and then."""
 
 from polite.errors import StoreFailed
 from polite.ports import SavedBackOff

@@ -1,4 +1,4 @@
-"""A snapshot comes back from its row as it went in, whatever it holds; a row that was changed does not come back."""
+"""A snapshot is read from its row as it was written; a row that was changed is discarded."""
 
 import tracemalloc
 import zlib

@@ -1,4 +1,4 @@
-"""Whatever is cancelled or fails, and at whichever step: nobody hangs, nothing leaks, nothing is allowed that is not."""
+"""Anything is cancelled or fails at any step: no caller hangs, nothing leaks, and nothing disallowed is allowed."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""A transport, a store or a listener raises what is no Exception, as pytest.fail does: all who wait are told, and nothing hangs."""
+"""A transport, a store or a listener raises a BaseException, as pytest.fail does: every caller gets it."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A crawl that is killed loses nothing that was put, and asks nobody too soon."""
+"""A crawl that is killed loses no task that was put, and after a restart sends no request too early."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""An origin that waits for long gives its place in memory, or its opening slot, to others, and comes back when it may go."""
+"""An origin that waits for long leaves its slot in memory to another, and is loaded again when its time has come."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""What the lint says, mistake by mistake; the rows X1 to X8 are in tests/documents."""
+"""What the lint says, mistake by mistake; the rows X1 to X8 are in tests/standards/documents."""
 
 import time
 from dataclasses import replace
