@@ -1,4 +1,4 @@
-"""Puts a gate together; the only file that chooses implementations."""
+"""Builds gates and frontiers: the only file that chooses implementations."""
 
 import asyncio
 import logging
@@ -43,7 +43,7 @@ T = TypeVar("T", RobotsPolicy, PacingPolicy, FetchPolicy)
 
 
 def _told(listener: Listener | None) -> Listener:
-    """The listener as the gate calls it: what it raises is logged, never anybody's crawl."""
+    """Wrap a listener: an exception is logged and does not end the request."""
 
     def tell(event: Event, /) -> None:
         if listener is None:
@@ -51,7 +51,7 @@ def _told(listener: Listener | None) -> Listener:
         try:
             listener(event)
         except (Exception, asyncio.CancelledError):
-            # A plain function cannot be cancelled: a CancelledError is its own, and would end the request that is told of.
+            # A plain function cannot be cancelled: a CancelledError is its own, and would end the request.
             log.exception("the listener failed on %s", event)
 
     return tell
@@ -61,7 +61,7 @@ def _checked(option: str, value: T | None, kind: type[T]) -> T:
     if value is None:
         return kind()
     if not isinstance(value, kind):
-        raise InvalidOption(f"{option}={value!r}: a {kind.__name__} is needed")
+        raise InvalidOption(f"{option} must be a {kind.__name__}, got {value!r}")
     return value
 
 
@@ -79,13 +79,30 @@ async def open_gate(
     transports: Mapping[str, Transport] | None = None,
     addresses: AddressSource | None = None,
 ) -> AsyncIterator[Gate]:
-    """A gate for one crawler, closed when the block is left: `async with polite.open_gate("ExampleBot/1.0 (+url)") as gate:`.
+    """Open a gate for one crawler, and close it when the block exits.
 
-    `agent` is the User-Agent header that is sent, and names the product token that files are searched for. `transports`, by
-    scheme, are spoken beside http, https and ftp, or instead of them (L9); the gate closes them, and the store. `store` keeps what
-    is known: a RobotsStore, or the name of a file for a SqliteStore, which keeps it between runs. `listener` is told of each
-    event. `addresses` are asked of it where scopes need them, and else of the nameservers of `fetching`; the gate closes it. Raises
-    InvalidUserAgent, InvalidOption, StoreFailed.
+    Example:
+        async with polite.open_gate("ExampleBot/1.0 (+https://example.com/bot)", store="robots.sqlite") as gate:
+            async with gate.permit("https://example.com/about") as permit:
+                ...  # fetch permit.url, and report the response
+
+    Args:
+        agent: The User-Agent header. Its product token selects the groups of robots.txt.
+        robots: How robots.txt is read, cached and retried.
+        pacing: Delays, scopes, back-off and limits.
+        fetching: How robots.txt is fetched.
+        store: Keeps robots.txt results: a RobotsStore, or the name of a file for a SqliteStore, which keeps them between runs.
+            By default they are forgotten with the gate. The gate closes it.
+        throttle: Decides delays instead of the throttle that `pacing` describes.
+        listener: Receives each event.
+        clock: Replaces the system's clocks, for tests.
+        transports: Transports by scheme, besides http, https and ftp or instead of them (L9). The gate closes them.
+        addresses: Looks up addresses for `Scopes(address=...)`, instead of the nameservers of `fetching`. The gate closes it.
+
+    Raises:
+        InvalidUserAgent: The agent cannot be sent, or has no product token.
+        InvalidOption: An option has the wrong type or value.
+        StoreFailed: The store's file cannot be used.
     """
     agent = agent if isinstance(agent, UserAgent) else UserAgent(agent)
     robots = _checked("robots", robots, RobotsPolicy)
@@ -111,7 +128,7 @@ async def open_gate(
     fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots)
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=store)
     gate = Gate(Services(clock, origins, turns, tell if listener else None))
-    # Each is closed, whatever happens while another is: one that fails, or a cancellation.
+    # Each is closed even if closing another fails or is cancelled.
     async with AsyncExitStack() as closing:
         for transport in {id(t): t for t in spoken.values()}.values():
             closing.push_async_callback(transport.close)
@@ -124,50 +141,50 @@ async def open_gate(
 def _refuse_odd(
     throttle: object, clock: object, listener: object, transports: object, addresses: object
 ) -> None:
-    """What cannot be what it should is refused now, by name, and not in the middle of a crawl."""
+    """Refuse objects that lack a method of their port, so that a crawl does not fail later."""
     for option, value, call in (
-        ("throttle", throttle, "rest" if hasattr(throttle, "rest") else "pause"),
+        ("throttle", throttle, "rest"),
         ("clock", clock, "call_at"),
         ("listener", listener, "__call__"),
         ("addresses", addresses, "addresses"),
     ):
         if value is not None and not callable(getattr(value, call, None)):
             kind = "an AddressSource" if option == "addresses" else f"a {option.capitalize()}"
-            raise InvalidOption(f"{option}={value!r}: {kind} of polite.ports is needed")
+            raise InvalidOption(f"{option} must be {kind} of polite.ports, got {value!r}")
     if transports is not None and not isinstance(transports, Mapping):
-        raise InvalidOption(f"transports={transports!r}: a mapping of schemes to transports is needed")
+        raise InvalidOption(f"transports must be a mapping of schemes to transports, got {transports!r}")
     for scheme, transport in (transports or {}).items():
         if not callable(getattr(transport, "get", None)) or not callable(getattr(transport, "close", None)):
             raise InvalidOption(
-                f"transports[{scheme!r}]={transport!r}: a Transport of polite.ports is needed"
+                f"transports[{scheme!r}] must be a Transport of polite.ports, got {transport!r}"
             )
 
 
 async def _kept(store: RobotsStore | str | os.PathLike[str] | None, clock: Clock) -> RobotsStore | None:
-    """The store that is meant; a file that cannot be used is known now, and not at the first question."""
+    """Return the store. A file is opened now, so that one that cannot be used is known at once."""
     if store is None or isinstance(store, RobotsStore):
         return store
     if not isinstance(store, str | os.PathLike):
-        raise InvalidOption(f"store={store!r}: a RobotsStore or the name of a file is needed")
+        raise InvalidOption(f"store must be a RobotsStore or the name of a file, got {store!r}")
     if "://" in str(store):
         raise InvalidOption(
-            f"store={redact_url(str(store))!r}: not yet; a RobotsStore or the name of a file is needed"
+            f"store must be a RobotsStore or the name of a file, not yet a URL, got {redact_url(str(store))!r}"
         )
-    # Imported here: a crawler that keeps nothing loads no database.
+    # Imported here: a crawler without a store loads no database.
     from polite.stores.sqlite import SqliteStore
 
     file = SqliteStore(store, wall=clock.wall)
     try:
         await file.open()
     except BaseException:
-        # A cancellation too: its threads would stay.
+        # A cancellation too: its threads would go on running.
         await file.close()
         raise
     return file
 
 
 def _keep_rest(store: RobotsStore | None, clock: Clock) -> Callable[[Origin, float, str], None] | None:
-    """Writes a rest through to the store, where it keeps such."""
+    """Return a function that saves a long back-off, if the store keeps such."""
     if not isinstance(store, BackOffStore):
         return None
 
@@ -181,25 +198,25 @@ def _keep_rest(store: RobotsStore | None, clock: Clock) -> Callable[[Origin, flo
 def _transports(
     agent: UserAgent, fetching: FetchPolicy, given: Mapping[str, Transport]
 ) -> dict[str, Transport]:
-    # Imported here, so that `import polite` costs a crawler that only reads rules no HTTP client.
+    # Imported here, so that `import polite` loads no HTTP client.
     from polite.transports.ftp import FtpTransport
     from polite.transports.http import HttpTransport
 
     http = HttpTransport(agent.header, fetching)
     ours: dict[str, Transport] = {"http": http, "https": http}
     if fetching.proxy is None:
-        # Whoever sends all through a proxy wants nothing to go past it.
+        # FTP would bypass the proxy.
         ours["ftp"] = FtpTransport(agent.header, fetching)
     return ours | dict(given)
 
 
 def _scopes(pacing: PacingPolicy, book: AddressBook | None) -> ScopePolicy:
-    """The policy's scopes, with what it takes to name them."""
+    """Return the function that names the scopes of the policy."""
     if not isinstance(pacing.scopes, Scopes):
         return pacing.scopes
     if pacing.scopes.domain is None:
         return ScopeResolver(pacing.scopes, addresses=book)
-    # Imported here: the list is in a package of its own, and only who asks for domains needs it.
+    # Imported here: the list is an optional package.
     try:
         from polite.pacing.public_suffix import registrable_domains
     except ImportError as error:
@@ -213,14 +230,12 @@ def _scopes(pacing: PacingPolicy, book: AddressBook | None) -> ScopePolicy:
 def _address_book(
     pacing: PacingPolicy, fetching: FetchPolicy, clock: Clock, source: AddressSource | None
 ) -> AddressBook | None:
-    """Where addresses are scopes, who finds them."""
+    """Return the address book, if addresses are scopes."""
     if not isinstance(pacing.scopes, Scopes) or pacing.scopes.address is None:
         return None
     if source is None and fetching.proxy is not None:
-        # Whoever sends all through a proxy wants nothing to go past it, and it decides where names lead.
-        raise InvalidOption(
-            "Scopes(address=...) needs open_gate(addresses=...) where FetchPolicy.proxy is used"
-        )
+        # Lookups would bypass the proxy, and the proxy may resolve names differently.
+        raise InvalidOption("Scopes(address=...) with FetchPolicy.proxy needs open_gate(addresses=...)")
     if source is None:
         from polite.transports.resolver import resolver_for
 
@@ -236,11 +251,23 @@ async def open_frontier(
     scheduler: Scheduler | None = None,
     **options: Unpack[FrontierOptions],
 ) -> AsyncIterator[Frontier]:
-    """The queue of a crawl, given up when the block is left: `async with polite.open_frontier(gate, store="queue.sqlite") as f:`.
+    """Open a frontier, the queue of a crawl, and stop it when the block exits.
 
-    `store`: a file that keeps what was put, so that a crawl that ends, or is killed, goes on where it was when the file is opened
-    again; None: in memory. A file serves one frontier at a time, and no gate. The other options are Frontier's; what is put with
-    a file needs a payload that JSON can hold. Raises InvalidOption, StoreFailed.
+    Example:
+        async with polite.open_frontier(gate, store="queue.sqlite") as frontier:
+            await frontier.put("https://example.com/")
+
+    Args:
+        gate: The gate that grants the turns.
+        store: A file that keeps the tasks, so that a crawl that ends or is killed continues when the file is opened again.
+            A file serves one frontier at a time, and no gate. By default tasks are kept in memory. In a file, a task's payload
+            must be a JSON value.
+        scheduler: Decides the order of tasks; `schedulers.Fifo()` by default.
+        **options: Options of Frontier.
+
+    Raises:
+        InvalidOption: An option has the wrong type or value.
+        StoreFailed: The file cannot be used.
     """
     frontier = Frontier(gate, scheduler=scheduler, **options)
     if store is None:

@@ -1,11 +1,11 @@
-"""What can go wrong, whose fault it is, and what to change; each error carries the URL it is about."""
+"""The errors that polite raises. Each message says what is wrong and what to change; `url` names the URL."""
 
 import re
 
-# Long input is shown by its head: an error message must not carry a megabyte of URL into a log line.
+# Characters of a long URL that a message shows: a log line must not contain a megabyte of URL.
 _SHOWN = 200
 
-# What the URL parser skips must not hide an @ from us. Possessive repeats (*+, ++) keep each match linear.
+# Characters that the URL parser skips must not hide an @. Possessive repeats (*+, ++) keep each match linear.
 _C0_AND_SPACE = "".join(map(chr, range(0x21)))
 _UNSEEN = re.compile(r"[\t\n\r]+")
 # Where an authority may start: `http:user@host` needs no slash, another scheme does.
@@ -19,20 +19,24 @@ _NESTED = re.compile(r"(?<=[/\\]{2})(?:[^/\\?#@]*+@)++")
 
 
 def redact_url(url: str) -> str:
-    """A URL as it may stand in an error or a log line: without credentials or control characters, and short."""
+    """Return a URL for an error or a log line: short, and without credentials or control characters.
+
+    >>> redact_url("https://user:secret@example.com/a")
+    'https://example.com/a'
+    """
     text = _without_credentials(_UNSEEN.sub("", url.lstrip(_C0_AND_SPACE)))
     head = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[:_SHOWN])
     return head if len(text) <= _SHOWN else f"{head}... ({len(url)} characters)"
 
 
 def _without_credentials(text: str) -> str:
-    """All that could be credentials goes: a URL that is shown mangled is better than a password shown."""
+    """Remove everything that may be credentials: a mangled URL is better than a visible password."""
     special = _SPECIAL_START.match(text)
     start = _end(special or _START.match(text))
     authority = text[start : _end((_SPECIAL_AUTHORITY if special else _AUTHORITY).match(text, start))]
     host = start + authority.rfind("@") + 1
     if not _HOST_AND_PORT.fullmatch(text[host : start + len(authority)]):
-        # A colon and no port: most likely a password, that holds the slash at which the authority seems to end, or an
+        # A colon without a port: most likely a password with a slash, at which the authority seems to end, or with an
         # @ that was escaped by mistake.
         host = max([host, text.rfind("@") + 1, *(at.end() for at in _ESCAPED_AT.finditer(text, host))])
     return text[:start] + _NESTED.sub("", text[host:])
@@ -43,7 +47,14 @@ def _end(found: re.Match[str] | None) -> int:
 
 
 class PoliteError(Exception):
-    """The base of every error that polite raises. `url` is what it is about (credentials removed), or None."""
+    """The base class of all errors that polite raises.
+
+    >>> str(PoliteError("the URL cannot be fetched", url="https://user:secret@example.com/").url)
+    'https://example.com/'
+
+    Attributes:
+        url: The URL that the error is about, without credentials, or None.
+    """
 
     def __init__(self, message: str, *, url: str | None = None) -> None:
         super().__init__(message)
@@ -51,9 +62,16 @@ class PoliteError(Exception):
 
 
 class InvalidURL(PoliteError, ValueError):
-    """A string is no URL that a crawler could fetch (WHATWG URL, basic URL parser: failure).
+    """A string is not a URL that can be fetched (WHATWG URL, basic URL parser: failure).
 
-    `reason` says what is wrong, `position` (0-based, in the string as given) where, or None when it is the whole.
+    >>> raise InvalidURL("https://", "the host is empty", 8)
+    Traceback (most recent call last):
+    ...
+    polite.errors.InvalidURL: 'https://' is no URL to fetch: the host is empty (at character 8)
+
+    Attributes:
+        reason: What is wrong.
+        position: The index in the string as given (0-based), or None if it is the string as a whole.
     """
 
     def __init__(self, url: str, reason: str, position: int | None = None) -> None:
@@ -63,29 +81,29 @@ class InvalidURL(PoliteError, ValueError):
         self.position = position
 
     def __reduce__(self) -> tuple[type["InvalidURL"], tuple[str, str, int | None]]:
-        # It crosses process borders (a pool's worker) with what it may show, and no more.
+        # Pickled, for a pool of processes, without what must not be shown.
         return type(self), (self.url or "", self.reason, self.position)
 
 
 class InvalidUserAgent(PoliteError, ValueError):
-    """A user agent that cannot be sent (RFC 9110, 10.1.5), or that names no product token to look for in a file."""
+    """A user agent cannot be sent (RFC 9110, 10.1.5), or has no product token to match in robots.txt."""
 
 
 class InvalidOption(PoliteError, ValueError):
-    """An option's value is outside what the option can mean; the message names the option and its limits."""
+    """An option has the wrong type or value. The message names the option, its limits and the value."""
 
 
 class GateClosed(PoliteError):
-    """The gate was closed: before the call, or while the caller was waiting for its turn."""
+    """The gate was closed before the call, or while the request waited for its turn."""
 
 
 class PermitMisused(PoliteError, RuntimeError):
-    """A permit was entered twice, reported outside its block or more than once, or would wait for the permits of its own task."""
+    """A permit was entered twice, reported twice or outside its block, or would wait for a turn that its own task holds."""
 
 
 class Overloaded(PoliteError):
-    """A bound was reached (waiting requests, origins in back-off); the message names the option that moves it."""
+    """A limit was reached (waiting requests, origins in back-off). The message names its option."""
 
 
 class StoreFailed(PoliteError):
-    """What is kept between runs could not be read or written; the message names the file, what is wrong, and what to change."""
+    """A store's file could not be read or written. The message names the file, what is wrong, and what to change."""

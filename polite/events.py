@@ -1,13 +1,28 @@
-"""What happens, as frozen values for a listener. URLs carry no credentials; times are seconds."""
+"""Events that a listener receives, as frozen values. URLs contain no credentials; times are in seconds.
+
+>>> def listen(event: Event) -> None:
+...     if isinstance(event, BackedOff):
+...         print(event.origin, event.pause_s, event.because)
+>>> listen(BackedOff("https://example.com", 429, 120.0, "status 429, Retry-After 120 s"))
+https://example.com 120.0 status 429, Retry-After 120 s
+"""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsFetched:
-    """An origin was asked for its robots.txt; `outcome` is "found", "unavailable" or "unreachable".
+    """A fetch of robots.txt ended.
 
-    `probes`: other pages it was asked for, to infer whether robots.txt is missing (H7).
+    Attributes:
+        origin: The origin.
+        outcome: "found", "unavailable" or "unreachable".
+        reason: The reason, see Reason.
+        status: The last response's status, or None.
+        hops: Redirects that were followed.
+        elapsed_s: The time on the network.
+        next_in_s: The time until the result expires.
+        probes: Other pages that were fetched to infer whether robots.txt is missing (H7).
     """
 
     origin: str
@@ -22,7 +37,13 @@ class RobotsFetched:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A URL may not be fetched; `line` is the deciding rule's, where a rule decided."""
+    """A URL may not be fetched.
+
+    Attributes:
+        url: The URL.
+        reason: The reason, see Reason.
+        line: The line of the deciding rule, or None if no rule decided.
+    """
 
     url: str
     reason: str
@@ -31,7 +52,12 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """A URL's turn has come, `waited_s` after it was asked for."""
+    """A URL got its turn.
+
+    Attributes:
+        url: The URL.
+        waited_s: The time since the turn was requested.
+    """
 
     url: str
     waited_s: float
@@ -39,7 +65,14 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class BackedOff:
-    """An origin refused (429, 503): it rests for `pause_s`, because of what `because` says."""
+    """An origin refused a request (429, 503), so a back-off starts.
+
+    Attributes:
+        origin: The origin.
+        status: The response's status.
+        pause_s: The length of the back-off.
+        because: What set it.
+    """
 
     origin: str
     status: int
@@ -49,7 +82,14 @@ class BackedOff:
 
 @dataclass(frozen=True, slots=True)
 class PermitDelayed:
-    """A permit waits from now: `scope` holds it for `for_s` at least, because of what `because` says (None: turns under way)."""
+    """A permit begins to wait for its turn.
+
+    Attributes:
+        url: The URL.
+        scope: The scope that becomes free last.
+        for_s: The least time until then.
+        because: What set the delay, or None if the permit waits for open turns.
+    """
 
     url: str
     scope: str
@@ -59,7 +99,12 @@ class PermitDelayed:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A URL's turn came and was given back, nothing asked for; `because` says why."""
+    """A URL's turn was given back without a request.
+
+    Attributes:
+        url: The URL.
+        because: The reason.
+    """
 
     url: str
     because: str
@@ -67,7 +112,12 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Reclaimed:
-    """A permit was held for `held_s`, longer than `PacingPolicy.max_hold`: its turn was taken back, and others may go."""
+    """A permit was held for longer than `PacingPolicy.max_hold`, so it lost its turn and other requests may go.
+
+    Attributes:
+        url: The URL.
+        held_s: How long it was held.
+    """
 
     url: str
     held_s: float
@@ -75,7 +125,14 @@ class Reclaimed:
 
 @dataclass(frozen=True, slots=True)
 class CircuitOpened:
-    """An origin failed `failures` times in a row: its circuit is open for `for_s`, and then one request goes alone."""
+    """An origin failed repeatedly, so its circuit is open. When it ends, one request goes alone.
+
+    Attributes:
+        origin: The origin.
+        failures: Failures in a row.
+        for_s: How long the circuit stays open.
+        because: What set it.
+    """
 
     origin: str
     failures: int
@@ -85,7 +142,12 @@ class CircuitOpened:
 
 @dataclass(frozen=True, slots=True)
 class CircuitClosed:
-    """The one request was answered, with `status`: the origin's circuit is closed, and requests go as before."""
+    """The request that went alone got a response, so the origin's circuit is closed again.
+
+    Attributes:
+        origin: The origin.
+        status: The response's status.
+    """
 
     origin: str
     status: int
@@ -93,7 +155,14 @@ class CircuitClosed:
 
 @dataclass(frozen=True, slots=True)
 class OriginPostponed:
-    """A frontier asks an origin again in `for_s`: its robots.txt could not be had; `tasks` of it wait meanwhile."""
+    """A frontier postpones an origin, since its robots.txt could not be fetched.
+
+    Attributes:
+        origin: The origin.
+        tasks: Its tasks that wait.
+        for_s: The time until the next attempt.
+        because: The reason.
+    """
 
     origin: str
     tasks: int
@@ -103,7 +172,13 @@ class OriginPostponed:
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """A task of a frontier comes back in `after_s`; it was given out `tries` times."""
+    """A task of a frontier is requeued.
+
+    Attributes:
+        url: Its URL.
+        tries: How often it was given to a worker.
+        after_s: The least time until it is given to a worker again.
+    """
 
     url: str
     tries: int
@@ -112,7 +187,13 @@ class Retried:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A frontier gives a task up, after it was given out `tries` times; `because` says why."""
+    """A frontier drops a task.
+
+    Attributes:
+        url: Its URL.
+        because: The reason.
+        tries: How often it was given to a worker.
+    """
 
     url: str
     because: str
@@ -121,7 +202,12 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A frontier's file holds a damaged row: it stays in the file, and its task is not given out. `row`: the task's number."""
+    """A frontier's file holds a damaged row. The row stays in the file, and its task is not given to a worker.
+
+    Attributes:
+        file: The file.
+        row: The task's number.
+    """
 
     file: str
     row: int

@@ -101,7 +101,7 @@ class Gate:
     @pacing.setter
     def pacing(self, policy: PacingPolicy) -> None:
         if not isinstance(policy, PacingPolicy):
-            raise InvalidOption(f"pacing={policy!r}: a PacingPolicy is needed")
+            raise InvalidOption(f"pacing must be a PacingPolicy, got {policy!r}")
         self.services.turns.repace(policy)
         self.services.held_turns.set_timer()
 

@@ -1,4 +1,4 @@
-"""A circuit for each scope that fails: open after so many failures in a row, until one probe, alone, gets an answer."""
+"""A circuit breaker for each scope: it opens after failures in a row, and closes when a single probe gets a response."""
 
 import random
 from collections import OrderedDict
@@ -8,26 +8,32 @@ from dataclasses import dataclass
 from polite.back_off import exponential
 from polite.pacing.outcome import Outcome
 
-# A row of failures this old is forgotten, as long as its circuit is not open (seconds).
+# Seconds after which failures are forgotten, if their circuit is not open.
 _KEPT_S = 3_600.0
-# However many fail: beyond it the one that failed longest ago is forgotten.
+# Scopes that are remembered; beyond it, the one that failed longest ago is forgotten.
 _MOST_ROWS = 100_000
 _SPREAD = 0.25
 
 
 def is_failure(outcome: Outcome) -> bool:
-    """No answer, or the server's own error (5xx). A 429 is an answer, and has a back-off of its own."""
+    """Whether the outcome is a failure: no response, or a server error (5xx). A 429 is not: it has its own back-off."""
     return outcome.failed or (outcome.status is not None and outcome.status >= 500)
 
 
 def is_answer(outcome: Outcome) -> bool:
-    """Whether it says that the server is well: any status but 5xx, and 429, which says nothing of that."""
+    """Whether the outcome ends a series of failures: any status but 5xx and 429, which neither counts nor resets."""
     return outcome.status is not None and outcome.status < 500 and outcome.status != 429
 
 
 @dataclass(frozen=True, slots=True)
 class CircuitLimits:
-    """`failures` in a row open it; 0: never. It stays open for `first_s`, twice as long each time, up to `most_s`."""
+    """When a circuit opens, and for how long.
+
+    Attributes:
+        failures: Failures in a row that open it; 0 for never.
+        first_s: Seconds for which it opens first. They double each time.
+        most_s: The limit for that.
+    """
 
     failures: int
     first_s: float
@@ -36,7 +42,7 @@ class CircuitLimits:
 
 @dataclass(slots=True)
 class _Row:
-    """`opened_at`: when it opened, or None while it is closed. `openings`: how often in this row."""
+    """Failures in a row. `opened_at` is None while the circuit is closed; `openings` counts how often it opened."""
 
     failures: int = 0
     openings: int = 0
@@ -45,28 +51,38 @@ class _Row:
 
 
 class Circuits:
-    """Remembers only who failed lately: `rows`, empty nearly always. `now` and `granted_at` are monotonic seconds."""
+    """The circuits of scopes that failed lately. `now` and `granted_at` are monotonic seconds.
+
+    >>> circuits, limits = Circuits(random=lambda: 0.0), CircuitLimits(failures=2, first_s=60.0, most_s=3_600.0)
+    >>> [circuits.failed("example.com", granted_at=now, now=now, limits=limits) for now in (1.0, 2.0)]
+    [None, 60.0]
+    >>> circuits.is_open("example.com")
+    True
+
+    Attributes:
+        rows: Failures in a row by scope; nearly always empty.
+    """
 
     def __init__(self, random: Callable[[], float] = random.random) -> None:
         self.rows: OrderedDict[Hashable, _Row] = OrderedDict()
         self._random = random
 
     def is_open(self, scope: Hashable) -> bool:
-        """Whether only one request, alone, may go there."""
+        """Whether the scope may have only one request under way, the probe."""
         row = self.rows.get(scope)
         return row is not None and row.opened_at is not None
 
     def failures(self, scope: Hashable) -> int:
-        """In a row, as far as is remembered."""
+        """Return the failures in a row, as far as they are remembered."""
         row = self.rows.get(scope)
         return 0 if row is None else row.failures
 
     def failed(
         self, scope: Hashable, granted_at: float | None, now: float, limits: CircuitLimits
     ) -> float | None:
-        """A failure. The seconds for which the circuit opens by it, or None when it does not.
+        """Count a failure. Return the seconds for which it opens the circuit, or None.
 
-        What was granted before it opened says nothing new.
+        A failure of a request that was granted before the circuit opened does not count.
         """
         if not limits.failures:
             return None
@@ -85,7 +101,7 @@ class Circuits:
         return exponential(limits.first_s, row.openings - 1, limits.most_s) * spread
 
     def answered(self, scope: Hashable, granted_at: float | None) -> bool:
-        """A good answer ends the row. Whether a circuit closes by it: only the probe's own answer does that."""
+        """Forget the failures. Return whether that closes a circuit: only the probe's own response does."""
         row = self.rows.get(scope)
         if row is None:
             return False
@@ -98,7 +114,7 @@ class Circuits:
         return True
 
     def _forget(self, now: float) -> None:
-        """The oldest, where they are over or too many."""
+        """Forget the oldest failures, if they are over or too many."""
         while True:
             scope, row = next(iter(self.rows.items()))
             over = row.opened_at is None and now - row.last_at > _KEPT_S

@@ -1,4 +1,4 @@
-"""Overrides: the options that differ from origin to origin, in a tuple that is cheap to copy with one change."""
+"""Options that differ between origins, in a tuple that is cheap to copy with one change."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
@@ -10,18 +10,18 @@ Override = tuple[Origin, Options]
 
 
 class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of its own cannot be
-    """Pairs of an origin and its options, each checked, and each origin once; of one that is given twice the last counts.
+    """Pairs of an origin and its options, which are checked already. Each origin occurs once: the last pair counts.
 
-    A tuple, with an index. The index is shared along a chain of `put`, so that a chain of n takes no n indexes. It may hold
-    origins of a later tuple: an entry counts only if the pair at its place is that origin's.
+    An index is shared by all tuples of a chain of `put`, so that a chain of n needs no n indexes. It may hold origins of a later
+    tuple: an entry counts only if the pair at its position is that origin's.
     """
 
-    _places: dict[str, int]
+    _positions: dict[str, int]
     _most: Mapping[str, float] | None
 
     def __new__(cls, pairs: Iterable[Override] = ()) -> Self:
         own = {origin.text: (origin, options) for origin, options in pairs}
-        return cls._of(own.values(), {text: place for place, text in enumerate(own)})
+        return cls._of(own.values(), {text: position for position, text in enumerate(own)})
 
     @staticmethod
     def of(overrides: tuple[Override, ...]) -> "Overrides":
@@ -29,55 +29,59 @@ class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of 
         return overrides if isinstance(overrides, Overrides) else Overrides(overrides)
 
     @classmethod
-    def _of(cls, pairs: Iterable[Override], places: dict[str, int]) -> Self:
+    def _of(cls, pairs: Iterable[Override], positions: dict[str, int]) -> Self:
         made = tuple.__new__(cls, pairs)
-        made._places = places
+        made._positions = positions
         made._most = None
         return made
 
     def options(self, origin: Origin) -> Options:
-        """Return the options of an origin; none for one that is not named."""
-        place = self._place(origin)
-        return () if place is None else self[place][1]
+        """Return the options of an origin; () without an override."""
+        position = self._position(origin)
+        return () if position is None else self[position][1]
 
     def put(self, origin: Origin, options: Options) -> Self:
-        """Return the same with these options of an origin. Neither hashes nor checks the others again."""
-        pair, place, end = (origin, options), self._place(origin), len(self)
-        if place is not None:
-            made = self._of((*self[:place], pair, *self[place + 1 :]), self._places)
-            made._most = self._most_with(options, instead_of=self[place][1])
+        """Return a copy with these options for an origin. The other pairs are neither hashed nor checked again."""
+        pair, position, end = (origin, options), self._position(origin), len(self)
+        if position is not None:
+            made = self._of((*self[:position], pair, *self[position + 1 :]), self._positions)
+            made._most = self._most_with(options, instead_of=self[position][1])
             return made
-        places = self._places
-        if len(places) != end or places.setdefault(origin.text, end) != end:
-            # Something else was put to this one already, and stands in its index.
-            places = {each.text: at for at, (each, _) in enumerate(self)} | {origin.text: end}
-        made = self._of((*self, pair), places)
+        positions = self._positions
+        if len(positions) != end or positions.setdefault(origin.text, end) != end:
+            # Another origin was put to this tuple already, and is in its index.
+            positions = {each.text: at for at, (each, _) in enumerate(self)} | {origin.text: end}
+        made = self._of((*self, pair), positions)
         made._most = self._most_with(options)
         return made
 
     def changed(self, before: "Overrides") -> set[Origin]:
-        """Return the origins whose options may be others than `before`; costs little where one was made from the other."""
+        """Return the origins whose options may differ from `before`. Cheap if one was made from the other."""
         pairs = [
             pair for old, new in zip(before, self, strict=False) if old is not new for pair in (old, new)
         ]
         return {origin for origin, _ in (*pairs, *before[len(self) :], *self[len(before) :])}
 
     def most(self, name: str) -> float:
-        """Return the largest value of an option among all origins; 0 if it is named for none."""
+        """Return the largest value of an option among all origins, or 0."""
         if self._most is None:
             self._most = _largest({}, (each for _, options in self for each in options))
         return self._most.get(name, 0.0)
 
     def _most_with(self, options: Options, *, instead_of: Options = ()) -> Mapping[str, float] | None:
-        """The same with these options; None if all must be looked at, since a largest value may be gone."""
+        """Return the largest values with these options too; None if a largest value may be gone, so that all must be visited."""
         most = self._most
         if most is None or any(value > 0 and value >= most.get(name, 0.0) for name, value in instead_of):
             return None
         return _largest(most, options)
 
-    def _place(self, origin: Origin) -> int | None:
-        place = self._places.get(origin.text)
-        return place if place is not None and place < len(self) and self[place][0] == origin else None
+    def _position(self, origin: Origin) -> int | None:
+        position = self._positions.get(origin.text)
+        return (
+            position
+            if position is not None and position < len(self) and self[position][0] == origin
+            else None
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Overrides, (tuple(self),)

@@ -1,4 +1,4 @@
-"""Registrable domains, by the public suffix list that the package publicsuffixlist brings along; no network."""
+"""Registrable domains by the public suffix list, which the package publicsuffixlist contains; no network."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -7,14 +7,18 @@ from publicsuffixlist import PublicSuffixList
 
 from polite.url.ip import is_address
 
-# Hosts whose domain is remembered: looking one up costs as much as a whole permit.
+# Hosts whose domain is remembered: a lookup costs as much as a whole permit.
 _REMEMBERED = 100_000
 
 
 def registrable_domains() -> Callable[[str], str | None]:
-    """A function from hosts, as an Origin has them, to the domain that somebody registered; None for an address.
+    """Return a function from hosts, as an Origin has them, to their registrable domain; None for an address.
 
-    A host that is a public suffix itself stands for itself.
+    A host that is a public suffix is its own domain.
+
+    >>> domain_of = registrable_domains()
+    >>> domain_of("www.example.co.uk"), domain_of("192.0.2.1")
+    ('example.co.uk', None)
     """
     suffixes = PublicSuffixList()
 

@@ -1,4 +1,4 @@
-"""What a crawler reports of an answer, as an outcome."""
+"""Turns what a crawler reports about a response into an Outcome."""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -16,62 +16,69 @@ Headers = (
 
 _NAME = "retry-after"
 _LENGTH = len(_NAME)
-# Seconds in a number: a longer text is not read as a number either.
+# The limit for seconds in a number, as long as the longest text that is read as one.
 _MOST_S = 1e64
-# aiohttp's headers, by the names of their types, since multidict may not be there. They know a name in any spelling.
+# aiohttp's headers, by the names of their types, since multidict may not be installed. They ignore case.
 _FOLDING = ("CIMultiDictProxy", "CIMultiDict")
 _FOLDING_MODULES = ("multidict._multidict", "multidict._multidict_py")
 
 
 @lru_cache(maxsize=1_000)
 def _ordinary(status: int) -> Outcome:
-    """Nearly every answer is one of a few statuses and says nothing more. Raises InvalidOption."""
+    """Return the outcome of a status alone, as nearly every response has. Raises InvalidOption."""
     if not 0 <= status <= 999:
         raise _no_status(status)
     return Outcome.of_answer(status)
 
 
 def reported(status: int, headers: Headers | None, wall: Callable[[], float]) -> Outcome:
-    """The outcome, with its Retry-After counted from `wall` (Unix time). Raises InvalidOption for what is neither."""
+    """Return the outcome of a response, with its Retry-After counted from `wall` (Unix time).
+
+    >>> reported(503, {"Retry-After": "120"}, lambda: 0.0).retry_after_s
+    120.0
+
+    Raises:
+        InvalidOption: The status is no status, or the headers are neither a mapping nor pairs.
+    """
     if type(status) is not int:
         status = _number(status)
     outcome = _ordinary(status)
     if headers is None or not (values := _retry_after(headers)):
         return outcome
     waits = [wait_s for value in values if (wait_s := _wait_s(value, wall())) is not None]
-    # Of several the longest is the careful one.
+    # The longest of several values is the careful choice.
     return Outcome.of_answer(status, max(waits, default=None))
 
 
 def _number(status: object) -> int:
-    """A status of a subclass, such as http.HTTPStatus. Raises InvalidOption for a bool, and for what is no number."""
+    """Return a status of a subclass of int, such as http.HTTPStatus. Raises InvalidOption for any other type, and for a bool."""
     if isinstance(status, int) and not isinstance(status, bool):
         return int(status)
     raise _no_status(status)
 
 
 def _no_status(status: object) -> InvalidOption:
-    return InvalidOption(f"report(status={status!r}): a whole number from 0 to 999 is needed")
+    return InvalidOption(f"report: status must be an integer from 0 to 999, got {status!r}")
 
 
 def _wait_s(value: object, wall: float) -> float | None:
-    """Seconds to wait; a number in place of a text counts as seconds."""
+    """Return the seconds to wait; a number instead of a text counts as seconds."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value) if 0 <= value < _MOST_S else None
     return retry_after_s(_text(value), wall)
 
 
 def _retry_after(headers: Headers) -> list[object]:
-    """The field's values, in any spelling of its name. Raises InvalidOption for what are no headers.
+    """Return the values of Retry-After, in any case of its name. Raises InvalidOption.
 
-    Whether a mapping tells "retry-after" from "Retry-After" cannot be asked (it may hold both "server" and "SERVER"): its names are
-    looked through, unless its type is known.
+    Whether a mapping ignores case cannot be determined (it may hold both "server" and "SERVER"), so all its names are compared,
+    unless its type is known.
     """
     kind = type(headers)
     if kind.__name__ in _FOLDING and kind.__module__ in _FOLDING_MODULES:
         return list(headers.getall(_NAME, ()))  # type: ignore[union-attr]
     try:
-        # Most names are told apart by their length. Not all that has names iterates over them.
+        # The length excludes most names. Some mappings do not iterate over their names.
         if hasattr(headers, "keys"):
             if not [name for name in headers.keys() if len(name) == _LENGTH]:  # noqa: SIM118
                 return []
@@ -82,7 +89,7 @@ def _retry_after(headers: Headers) -> list[object]:
         found = [value for name, value in alike if _text(name).lower() == _NAME]
     except (TypeError, ValueError, AttributeError) as error:
         raise InvalidOption(
-            f"report(headers={redact_url(repr(headers))}): a mapping or pairs are needed"
+            f"report: headers must be a mapping or pairs, got {redact_url(repr(headers))}"
         ) from error
     return [each for value in found for each in (value if isinstance(value, list | tuple) else (value,))]
 

@@ -1,20 +1,22 @@
-"""Retry-After, as seconds or as a date, from servers that may send anything (RFC 9110, 10.2.3)."""
+"""Parses Retry-After (RFC 9110, 10.2.3): seconds or a date, from servers that may send anything."""
 
 import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-# The longest of the three date forms has 33 characters; a field that is longer is no date.
+# The longest of the three date forms has 33 characters.
 _LONGEST = 64
 _SECONDS = re.compile(r"\d+", re.ASCII)
 
 
 def retry_after_s(value: str, now_wall: float) -> float | None:
-    """Seconds to wait from `now_wall` (Unix time), or None when the field says nothing that can be used. Never raises.
+    """Return the seconds to wait from `now_wall` (Unix time), or None if the field cannot be used. Never raises.
 
-    A date that has passed is None: the two clocks differ, and how long to wait is not known, so that the
-    throttle's back-off grows. A number too large to mean anything is as large as it is: the throttle has the
-    limit.
+    A date that has passed gives None: the two clocks differ, so the wait is unknown and the exponential back-off applies. A huge
+    number is returned as it is: the throttle limits it.
+
+    >>> retry_after_s("120", 0.0), retry_after_s("Thu, 01 Jan 1970 00:01:00 GMT", 0.0), retry_after_s("soon", 0.0)
+    (120.0, 60.0, None)
     """
     text = value.strip(" \t")
     if not text or len(text) > _LONGEST or not text.isascii():
@@ -29,5 +31,5 @@ def retry_after_s(value: str, now_wall: float) -> float | None:
 
 
 def _in_utc(date: datetime) -> float:
-    """A date without a zone is in GMT: HTTP has no other."""
+    """Return a date as Unix time. Without a zone it is in GMT: HTTP has no other."""
     return (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()

@@ -206,7 +206,7 @@ async def test_an_option_of_the_wrong_kind_is_refused(option: str) -> None:
 
 
 async def test_a_store_on_a_network_is_refused_until_there_is_one() -> None:
-    with pytest.raises(polite.InvalidOption, match="store='redis://localhost': not yet"):
+    with pytest.raises(polite.InvalidOption, match="store must be .* not yet a URL, got 'redis://localhost'"):
         async with polite.open_gate(AGENT, store="redis://localhost"):
             pass
 

@@ -242,6 +242,8 @@ async def test_a_frontier_paces_by_all_scopes() -> None:
 
 
 async def test_an_address_source_that_is_none_is_refused() -> None:
-    with pytest.raises(polite.InvalidOption, match="addresses=5: an AddressSource"):
+    with pytest.raises(
+        polite.InvalidOption, match="addresses must be an AddressSource of polite.ports, got 5"
+    ):
         async with polite.open_gate("TestBot/1.0", addresses=5):  # type: ignore[arg-type]
             pass

@@ -213,7 +213,7 @@ async def test_scopes_cannot_change_while_the_gate_is_open() -> None:
     async with opened() as gate:
         with pytest.raises(polite.InvalidOption, match="PacingPolicy: scopes cannot change"):
             gate.pacing = polite.PacingPolicy(scopes=lambda target: (target.origin.host,))
-        with pytest.raises(polite.InvalidOption, match="a PacingPolicy is needed"):
+        with pytest.raises(polite.InvalidOption, match="pacing must be a PacingPolicy"):
             gate.pacing = 5  # type: ignore[assignment]
         assert gate.pacing == polite.PacingPolicy()
 

@@ -99,7 +99,7 @@ def test_a_mapping_may_hold_several_values_in_a_list() -> None:
     "headers", [5, "Retry-After: 5", [1, 2], ["Retry-After"], [("a", "b", "c")], object()]
 )
 def test_what_are_no_headers_is_refused_by_name(headers: Any) -> None:
-    with pytest.raises(InvalidOption, match=r"report\(headers="):
+    with pytest.raises(InvalidOption, match="report: headers must be"):
         reported(429, headers, lambda: 0.0)
 
 
@@ -117,7 +117,7 @@ def test_a_status_of_the_standard_library_is_the_number_that_it_is(headers: Any)
 
 @pytest.mark.parametrize("status", [True, False, "429", 429.0, None, -1, 1000])
 def test_what_is_no_status_is_refused_by_name(status: Any) -> None:
-    with pytest.raises(InvalidOption, match=r"report\(status="):
+    with pytest.raises(InvalidOption, match="report: status must be"):
         reported(status, None, lambda: 0.0)
 
 

@@ -185,7 +185,7 @@ async def test_a_hold_without_a_snapshot_is_waited_out_before_robots_txt_is_aske
 
 @pytest.mark.parametrize("store", [3, b"x", ["a"], object()])
 async def test_what_is_neither_a_store_nor_a_file_is_refused(store):
-    with pytest.raises(polite.InvalidOption, match="store="):
+    with pytest.raises(polite.InvalidOption, match="store must be a RobotsStore"):
         async with Run(store):
             pass
 
