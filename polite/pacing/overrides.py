@@ -16,8 +16,8 @@ class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of 
     tuple: an entry counts only if the pair at its position is that origin's.
     """
 
-    _positions: dict[str, int]
-    _most: Mapping[str, float] | None
+    positions_by_origin: dict[str, int]
+    largest_values: Mapping[str, float] | None
 
     def __new__(cls, pairs: Iterable[Override] = ()) -> Self:
         own = {origin.text: (origin, options) for origin, options in pairs}
@@ -31,8 +31,8 @@ class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of 
     @classmethod
     def _of(cls, pairs: Iterable[Override], positions: dict[str, int]) -> Self:
         made = tuple.__new__(cls, pairs)
-        made._positions = positions
-        made._most = None
+        made.positions_by_origin = positions
+        made.largest_values = None
         return made
 
     def options(self, origin: Origin) -> Options:
@@ -44,15 +44,15 @@ class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of 
         """Return a copy with these options for an origin. The other pairs are neither hashed nor checked again."""
         pair, position, end = (origin, options), self._position(origin), len(self)
         if position is not None:
-            made = self._of((*self[:position], pair, *self[position + 1 :]), self._positions)
-            made._most = self._most_with(options, instead_of=self[position][1])
+            made = self._of((*self[:position], pair, *self[position + 1 :]), self.positions_by_origin)
+            made.largest_values = self._most_with(options, instead_of=self[position][1])
             return made
-        positions = self._positions
+        positions = self.positions_by_origin
         if len(positions) != end or positions.setdefault(origin.text, end) != end:
             # Another origin was put to this tuple already, and is in its index.
             positions = {each.text: at for at, (each, _) in enumerate(self)} | {origin.text: end}
         made = self._of((*self, pair), positions)
-        made._most = self._most_with(options)
+        made.largest_values = self._most_with(options)
         return made
 
     def changed(self, before: "Overrides") -> set[Origin]:
@@ -64,19 +64,19 @@ class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of 
 
     def most(self, name: str) -> float:
         """Return the largest value of an option among all origins, or 0."""
-        if self._most is None:
-            self._most = _largest({}, (each for _, options in self for each in options))
-        return self._most.get(name, 0.0)
+        if self.largest_values is None:
+            self.largest_values = _largest({}, (each for _, options in self for each in options))
+        return self.largest_values.get(name, 0.0)
 
     def _most_with(self, options: Options, *, instead_of: Options = ()) -> Mapping[str, float] | None:
         """Return the largest values with these options too; None if a largest value may be gone, so that all must be visited."""
-        most = self._most
+        most = self.largest_values
         if most is None or any(value > 0 and value >= most.get(name, 0.0) for name, value in instead_of):
             return None
         return _largest(most, options)
 
     def _position(self, origin: Origin) -> int | None:
-        position = self._positions.get(origin.text)
+        position = self.positions_by_origin.get(origin.text)
         return (
             position
             if position is not None and position < len(self) and self[position][0] == origin

@@ -18,34 +18,34 @@ whens = st.one_of(
 
 @given(st.lists(st.one_of(whens, st.none()), max_size=200))
 def test_the_earliest_comes_first_whatever_comes_in_between(steps: list[float | None]) -> None:
-    wakes = CalendarQueue()
+    calendar = CalendarQueue()
     left: list[tuple[float, int]] = []
 
     for number, when in enumerate(steps):
         if when is not None:
-            wakes.push(when, ScopeState(number, 1, 1.0))
+            calendar.push(when, ScopeState(number, 1, 1.0))
             left.append((when, number))
         elif left:
             left.sort()
             earliest, key = left.pop(0)
-            scope = wakes.pop(earliest)
+            scope = calendar.pop(earliest)
             assert scope is not None
             assert scope.key == key
-        assert wakes.next_at == (min(left)[0] if left else None)
+        assert calendar.next_at == (min(left)[0] if left else None)
 
 
 @given(st.lists(whens, min_size=1), st.lists(whens), whens)
 def test_nothing_comes_out_before_its_time(first: list[float], then: list[float], now: float) -> None:
-    wakes = CalendarQueue()
+    calendar = CalendarQueue()
     for when in first:
-        wakes.push(when, ScopeState(when, 1, 1.0))
-    wakes.pop(min(first))
+        calendar.push(when, ScopeState(when, 1, 1.0))
+    calendar.pop(min(first))
     for when in then:
-        wakes.push(when, ScopeState(when, 1, 1.0))
+        calendar.push(when, ScopeState(when, 1, 1.0))
 
     out = []
-    while (scope := wakes.pop(now)) is not None:
+    while (scope := calendar.pop(now)) is not None:
         out.append(scope.key)
 
     assert sorted(out) == out == sorted(when for when in sorted(first)[1:] + then if when <= now)
-    assert wakes.next_at is None or wakes.next_at > now
+    assert calendar.next_at is None or calendar.next_at > now

@@ -31,7 +31,7 @@ def test_a_chain_shares_one_index_and_a_branch_has_its_own() -> None:
 
     longer = other.put(B, WIDE)
 
-    assert one._positions is first._positions
+    assert one.positions_by_origin is first.positions_by_origin
     assert (one.options(B), one.options(C)) == (SLOW, ())
     assert (other.options(B), other.options(C)) == ((), WIDE)
     assert (longer.options(B), longer.options(C), one.options(B)) == (WIDE, WIDE, SLOW)
