@@ -110,7 +110,13 @@ class Judge:
         self.wall_was_set = False
 
     def repaced(self, policy: PacingPolicy) -> None:
-        """From now another policy; turns that were given before stay."""
+        """From now another policy. Turns that were granted before stay.
+
+        While a circuit is open, one turn alone may be open: its grant armed no delay, and its end arms that of the new policy.
+        """
+        if self.pacing.circuit_failures:
+            for place in self._places.values():
+                place.next_at, place.turned = -math.inf, None
         self.pacing = policy
         self._repaced_at = self._now()
 
