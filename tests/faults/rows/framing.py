@@ -64,8 +64,8 @@ FRAMING = [
         Reason.PROTOCOL_ERROR,
         http(chunked(b"F" * 20 + b"\r\n" + RULES + b"\r\n0\r\n\r\n")),
         pure=(DENY, Reason.BODY_CUT_SHORT),
-        why="The C parser counts in 64 bits, and sees the overflow. Python's numbers have no end: the pure-Python one waits for "
-        "so many octets, and the connection ends before they have come. Both deny.",
+        why="The C parser counts in 64 bits and notices the overflow. The pure-Python one waits for that many octets, and the "
+        "connection ends before they arrive. Both deny.",
     ),
     denied("60", "no last chunk", Reason.BODY_CUT_SHORT, http(chunked(b"21\r\n" + RULES + b"\r\n"))),
     parsed(
@@ -73,8 +73,8 @@ FRAMING = [
         "a chunk extension of 200 KB",
         http(chunked(b"21;" + b"x" * 200_000 + b"\r\n" + RULES + b"\r\n0\r\n\r\n")),
         pure=(DENY, Reason.HEAD_TOO_LARGE),
-        why="The C parser passes over an extension as it comes, and keeps none of it. The pure-Python one needs the whole "
-        "line, of which it holds 8,190 octets at most. Neither takes memory for it; the pure-Python one denies.",
+        why="The C parser skips an extension without keeping it. The pure-Python one needs the whole line, of which it keeps "
+        "at most 8,190 octets, and denies.",
         heavy=True,
     ),
     denied(

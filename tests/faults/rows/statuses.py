@@ -14,8 +14,8 @@ STATUSES = [
         Reason.PROTOCOL_ERROR,
         http(ok(status=b"204 No Content")),
         pure=(PARSE, Reason.OK),
-        why="A 204 has no body (RFC 9110, 15.3.5). The C parser takes what follows for a second response, which it is not, and "
-        "gives up; the pure-Python one leaves it unread. Its verdict is that of a plain 204: a file without rules.",
+        why="A 204 has no body (RFC 9110, 15.3.5). The C parser takes the body for an invalid second response, and fails. "
+        "The pure-Python one does not read it. The verdict is that of a plain 204: a file without rules.",
     ),
     denied(
         "17a",
