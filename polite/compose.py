@@ -122,7 +122,7 @@ async def open_gate(
         policies,
         clock,
         tell,
-        keep_rest=_keep_rest(store, clock),
+        keep_back_off=_keep_back_off(store, clock),
         find=None if book is None else book.find,
     )
     fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots)
@@ -183,7 +183,7 @@ async def _kept(store: RobotsStore | str | os.PathLike[str] | None, clock: Clock
     return file
 
 
-def _keep_rest(store: RobotsStore | None, clock: Clock) -> Callable[[Origin, float, str], None] | None:
+def _keep_back_off(store: RobotsStore | None, clock: Clock) -> Callable[[Origin, float, str], None] | None:
     """Return a function that saves a long back-off, if the store keeps such."""
     if not isinstance(store, BackOffStore):
         return None

@@ -18,7 +18,7 @@ from polite.pacing.turn import Outlook, Turn
 from polite.ports import CallbackPacer, Clock, Listener, Pacer, TurnRequest
 
 # A back-off of so many seconds is worth a write, if it is longer than the origin's ordinary delay.
-LONG_REST_S = 10.0
+LONG_BACK_OFF_S = 10.0
 # While a site is closed, the wall clock is read again after this (seconds): it may have been set, or the machine slept.
 _LOOK_AGAIN_S = 900.0
 # A host whose addresses change at each of its turns goes after so many turns were given back.
@@ -35,7 +35,7 @@ class Turns:
         counters: What the gate counts.
 
     Args:
-        keep_rest: Called with each long back-off (origin, seconds, because) as it begins, so that it may outlive the process.
+        keep_back_off: Called with each long back-off (origin, seconds, because) as it begins, so that it may outlive the process.
         find: Resolves what names the scopes of a host's URLs; returns whether that took a wait.
     """
 
@@ -46,7 +46,7 @@ class Turns:
         clock: Clock,
         listener: Listener,
         *,
-        keep_rest: Callable[[Origin, float, str], None] | None = None,
+        keep_back_off: Callable[[Origin, float, str], None] | None = None,
         find: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._pacer = pacer
@@ -56,7 +56,7 @@ class Turns:
         self._policies = policies
         self._clock = clock
         self._listener = listener
-        self._keep_rest = keep_rest
+        self._keep_back_off = keep_back_off
         self._find = find
         self.scopes_of = policies.scopes
         self._failing = policies.circuits.rows
@@ -177,11 +177,13 @@ class Turns:
             pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
         if not well or self._failing:
             pause = self._circuit(turn, target, outcome, pause, most_s)
-        rests: float | dict[Hashable, float] = pause.seconds
+        delays: float | dict[Hashable, float] = pause.seconds
         if turn.broader:
-            rests = {turn.narrowest: pause.seconds} | {key: self._policies.delay(key) for key in turn.broader}
-        self._pacer.settle(turn, rests, strike=pause.strike, forgive=well, because=pause.because)
-        if pause.seconds >= LONG_REST_S and self._keep_rest:
+            delays = {turn.narrowest: pause.seconds} | {
+                key: self._policies.delay(key) for key in turn.broader
+            }
+        self._pacer.settle(turn, delays, strike=pause.strike, forgive=well, because=pause.because)
+        if pause.seconds >= LONG_BACK_OFF_S and self._keep_back_off:
             self._keep_long(target.origin, pause, pace)
         if pause.strike:
             self.counters.slowed += 1
@@ -340,12 +342,12 @@ class Turns:
         if outlook.scope is None or outlook.because or outlook.ready_at <= self._clock.monotonic():
             return outlook
         return replace(
-            outlook, because=f"rests for {self._policies.delay(outlook.scope):g} s after each request"
+            outlook, because=f"delay of {self._policies.delay(outlook.scope):g} s after each request"
         )
 
     def _keep_long(self, origin: Origin, pause: Pause, pace: RequestedPace | None) -> None:
-        if self._keep_rest is not None and pause.seconds > self.pause(origin, pace).seconds:
-            self._keep_rest(origin, pause.seconds, pause.because)
+        if self._keep_back_off is not None and pause.seconds > self.pause(origin, pace).seconds:
+            self._keep_back_off(origin, pause.seconds, pause.because)
 
 
 def _closed(pace: RequestedPace) -> str:
