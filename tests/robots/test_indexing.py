@@ -10,7 +10,7 @@ from multidict import CIMultiDict
 from polite.errors import InvalidUserAgent
 from polite.robots.agent import UserAgent
 from polite.robots.indexing import HTML_LIMIT, ImagePreview, Indexing, indexing
-from tests.robots.matching.test_steps import steps
+from tests.support import calls_of
 
 
 def header(*values: str) -> list[tuple[str, str]]:
@@ -323,9 +323,9 @@ def test_attributes_are_taken_apart_as_the_standard_says(attributes: str, unknow
 def test_a_hostile_page_costs_little(piece: str):
     whole, half = (piece * (size // len(piece)) for size in (HTML_LIMIT, HTML_LIMIT // 2))
 
-    taken = steps(lambda: indexing(html=whole))
+    taken = calls_of(lambda: indexing(html=whole))
 
-    assert taken <= 2.5 * steps(lambda: indexing(html=half)) + 1_000
+    assert taken <= 2.5 * calls_of(lambda: indexing(html=half)) + 1_000
     print(
         "STEPS", repr(piece), taken - 5 * HTML_LIMIT // 3, taken
     )  # Two calls for each piece of a page, and what a thousand meta elements take.
@@ -335,7 +335,7 @@ def test_a_hostile_page_costs_little(piece: str):
 def test_a_hostile_header_takes_steps_by_the_number_of_directives_and_a_thousand_at_most():
     many = "unavailable_after: x," * 100_000, ",".join(f"x{number}" for number in range(100_000))
 
-    assert steps(lambda: indexing(header(*many))) <= 150_000
+    assert calls_of(lambda: indexing(header(*many))) <= 150_000
 
 
 def test_unknown_directives_are_joined_once():

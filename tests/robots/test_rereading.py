@@ -11,7 +11,7 @@ from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC
 from polite.robots.lines import text
 from polite.robots.parse import parse
 from polite.robots.rereading import Rereading
-from tests.robots.matching.test_steps import steps
+from tests.support import calls_of
 
 NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
 FIELDS = [field.name for field in fields(Dialect) if field.name != "name"]
@@ -95,9 +95,9 @@ def test_one_question_has_the_answer_of_many(body: str, path: str, dialect: Dial
 def test_an_explanation_takes_steps_by_the_size_of_the_file_and_few(unit: str, limit: int):
     body = "User-agent: *\n" + "".join(unit.format(n=n) for n in range(2_000))
     path = "/" + "a" * 40
-    few = steps(lambda: parse(body[: len(body) // 2]).explain("x", path))
+    few = calls_of(lambda: parse(body[: len(body) // 2]).explain("x", path))
 
-    taken = steps(lambda: parse(body).explain("x", path))
+    taken = calls_of(lambda: parse(body).explain("x", path))
 
     assert taken <= 2.5 * few + 5_000
     assert taken <= limit * 2_000

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309
 from polite.robots.parse import parse
 from polite.robots.signals import CleanParam, Signals
-from tests.robots.matching.test_steps import steps
+from tests.support import calls_of
 
 # The example of draft-ietf-aipref-attach, 3.5, in our words.
 DRAFT = """\
@@ -212,5 +212,5 @@ def test_nothing_in_a_file_is_an_error(body: bytes, dialect):
 def test_what_is_no_signal_costs_little_and_once(unit: str, limit: int):
     robots = parse(unit * 5_000)
 
-    assert steps(lambda: robots.signals_for("x")) <= limit * 5_000 * unit.count("\n")
-    assert steps(lambda: robots.signals("x", "/")) <= 100
+    assert calls_of(lambda: robots.signals_for("x")) <= limit * 5_000 * unit.count("\n")
+    assert calls_of(lambda: robots.signals("x", "/")) <= 100

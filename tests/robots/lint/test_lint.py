@@ -12,7 +12,7 @@ from polite.robots.lines import lines
 from polite.robots.lint.finding import CODES, Finding
 from polite.robots.lint.lint import lint
 from polite.robots.parse import parse
-from tests.robots.matching.test_steps import steps
+from tests.support import calls_of
 
 DIALECTS = [CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE]
 FLAWLESS = "# ours\nUser-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\nDisallow:\n\nSitemap: https://example.com/s.xml\n"
@@ -341,10 +341,10 @@ def test_the_name_of_a_dialect_is_none() -> None:
 
 def test_lines_of_a_field_that_is_no_mistake_cost_little_more_than_to_read_them() -> None:
     body = b"x:\n" * 8_000
-    reading = steps(lambda: list(lines(body, RFC9309)))
+    reading = calls_of(lambda: list(lines(body, RFC9309)))
 
     # Six calls a line more when each was looked at.
-    assert steps(lambda: lint(body)) <= reading + 4.5 * 8_000
+    assert calls_of(lambda: lint(body)) <= reading + 4.5 * 8_000
 
 
 STRICT = replace(
