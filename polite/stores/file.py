@@ -6,6 +6,9 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import lru_cache
+from itertools import compress, groupby
+from operator import is_not
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,9 +23,11 @@ log = logging.getLogger("polite")
 
 T = TypeVar("T")
 
-_COLUMNS = ", ".join(form.COLUMNS)
-_SAVE = f"INSERT OR REPLACE INTO robots ({_COLUMNS}) VALUES ({', '.join('?' * len(form.COLUMNS))})"  # noqa: S608 - and so are these
-_LOAD = f"SELECT {_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608 - its columns' names are ours
+_NOTHING = (None,) * len(form.COLUMNS)
+_LOAD_BRIEF, _LOAD = (
+    f"SELECT {', '.join(columns)} FROM robots WHERE origin = ?"  # noqa: S608 - its columns' names are ours
+    for columns in (form.BRIEF, form.COLUMNS)
+)
 # What is kept of the origins that are to be saved, and by the parameter, as JSON, all at once.
 _KEPT = "SELECT origin, fetched_at FROM robots WHERE origin IN (SELECT value FROM json_each(?))"
 # As Hold.left_s has it: what a clock wrote that was ahead lasts no longer than it did then, and hides no longer hold.
@@ -90,7 +95,7 @@ class StoreFile:
             if self._room is not None:
                 self._room.spare(connection, used)
             snapshots = {**snapshots, **self._merged(connection, snapshots)}
-            connection.executemany(_SAVE, (form.row(*each) for each in snapshots.items()))
+            _save(connection, (form.row(*each) for each in snapshots.items()))
             connection.executemany(_HOLD, (form.hold_row(*each) for each in holds.items()))
             if self._room is not None:
                 self._room.make(connection, len(snapshots), self._wall())
@@ -124,16 +129,20 @@ class StoreFile:
         return answers
 
     def _read(self, connection: sqlite3.Connection, origin: str) -> Snapshot | None:
-        return self._row(connection, _LOAD, origin, form.snapshot)
+        return self._row(_values, connection, origin, form.snapshot)
 
     def _read_hold(self, connection: sqlite3.Connection, origin: str) -> Hold | None:
-        return self._row(connection, _HELD, origin, form.hold)
+        return self._row(_hold_values, connection, origin, form.hold)
 
     def _row(
-        self, connection: sqlite3.Connection, question: str, origin: str, read: Callable[..., T]
+        self,
+        find: Callable[[sqlite3.Connection, str], Sequence[Any] | None],
+        connection: sqlite3.Connection,
+        origin: str,
+        read: Callable[..., T],
     ) -> T | None:
         try:
-            values = connection.execute(question, (origin,)).fetchone()
+            values = find(connection, origin)
             if values is None or values[0] == origin:
                 return None if values is None else read(values, summed=self._summed)
             reason: object = f"the index leads from {origin!r} to the row of {values[0]!r}"
@@ -206,3 +215,32 @@ class StoreFile:
         connection.execute(f"PRAGMA journal_size_limit = {self._max_bytes // 4}")
         migrate(connection)
         self._summed = has_checksums(connection)
+
+
+def _values(connection: sqlite3.Connection, origin: str) -> Sequence[Any] | None:
+    """What form.snapshot takes. A column that need not be read takes as long as any other."""
+    found: Sequence[Any] | None = connection.execute(_LOAD_BRIEF, (origin,)).fetchone()
+    if found is None or form.is_whole(found):
+        return found
+    return connection.execute(_LOAD, (origin,)).fetchone()  # type: ignore[no-any-return]
+
+
+def _hold_values(connection: sqlite3.Connection, origin: str) -> Sequence[Any] | None:
+    return connection.execute(_HELD, (origin,)).fetchone()  # type: ignore[no-any-return]
+
+
+def _save(connection: sqlite3.Connection, rows: Iterable[form.Row]) -> None:
+    """Write the rows, without the columns that hold nothing: the sqlite3 module takes longer for a None than for any value."""
+    for there, alike in groupby(rows, _there):
+        connection.executemany(_saving(there), (tuple(compress(row, there)) for row in alike))
+
+
+def _there(row: form.Row) -> tuple[bool, ...]:
+    """For each column whether the row has a value."""
+    return tuple(map(is_not, row, _NOTHING))
+
+
+@lru_cache(maxsize=100)
+def _saving(there: tuple[bool, ...]) -> str:
+    columns = tuple(compress(form.COLUMNS, there))
+    return f"INSERT OR REPLACE INTO robots ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608 - the words are ours

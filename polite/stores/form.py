@@ -25,6 +25,9 @@ _LATEST = 1 + len(_TIMES)
 _GOOD = _LATEST + len(_ANSWER)
 
 _KINDS: dict[str, type[Access]] = {"found": Found, "unavailable": Unavailable, "unreachable": Unreachable}
+# The columns that say all about most rows: of the good copy's own, only which it is.
+BRIEF = (*COLUMNS[: _GOOD + 1], "checksum")
+_REST: Row = (None,) * (len(COLUMNS) - len(BRIEF))
 # A good copy that is the latest answer itself is not written twice.
 _SAME: Row = ("same", *(None for _ in _ANSWER[1:]))
 _NONE: Row = tuple(None for _ in _ANSWER)
@@ -72,7 +75,7 @@ def row(origin: str, snapshot: Snapshot) -> Row:
 
 
 def snapshot(values: Sequence[Any], *, summed: bool = True) -> Snapshot:
-    """Return what a row of COLUMNS says. Raises Unreadable, also if its checksum is wrong.
+    """Return what a row of COLUMNS says, or one of BRIEF that `is_whole`. Raises Unreadable, also if its checksum is wrong.
 
     `summed`: each row has a checksum; False for a file that an earlier version made.
     """
@@ -92,6 +95,11 @@ def snapshot(values: Sequence[Any], *, summed: bool = True) -> Snapshot:
         )
     except (KeyError, TypeError, ValueError, zlib.error) as error:
         raise Unreadable(f"the row of {values[0]!r} cannot be read: {error!r}") from error
+
+
+def is_whole(values: Sequence[Any]) -> bool:
+    """Whether the values of BRIEF say all: a good copy with an answer of its own has further columns."""
+    return values[_GOOD] is None or values[_GOOD] == "same"
 
 
 def hold_row(origin: str, hold: Hold) -> Row:
@@ -117,7 +125,8 @@ def _summed(values: Row) -> Row:
 def _require_sound(values: Sequence[Any], summed: bool) -> None:  # noqa: FBT001 - keyword-only where it is public
     if not summed and values[-1] == _NO_CHECKSUM:
         return
-    if values[-1] != _checksum(tuple(values[:-1])):
+    covered = (*values[:-1], *_REST) if len(values) == len(BRIEF) else tuple(values[:-1])
+    if values[-1] != _checksum(covered):
         raise Unreadable(f"the row of {values[0]!r} was changed or damaged: its checksum is wrong")
 
 
