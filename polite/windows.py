@@ -131,8 +131,10 @@ class Windows:
 
     def admit(self, task: Task) -> Admission:
         """A task that was put, and may go now."""
-        self._spare(task.origin)
         window = self._by_origin.get(task.origin)
+        if window is not None and window.doomed is not None:
+            self._spare(window)
+            window = self._by_origin.get(task.origin)
         if window is None:
             return Admission.REFUSED if self._desk.refuses(task) else Admission.WAITING
         if self._belongs(window, task):
@@ -173,7 +175,7 @@ class Windows:
         # The window stays `loading` until its last row is in: a row that is refused at once may leave it empty, and an empty
         # window would be forgotten while the rows behind are still to come.
         window.loading = True
-        self._spare(window.origin)
+        self._spare(window)
         window.more = len(rows) >= asked_for
         for row in rows:
             if self._by_origin.get(window.origin) is not window:
@@ -191,10 +193,9 @@ class Windows:
         window.loading = False
         self._replenish(window)
 
-    def _spare(self, origin: Origin) -> None:
+    def _spare(self, window: Window) -> None:
         """An origin that was given up, and answers by now, is given up no more. May forget its window."""
-        window = self._by_origin.get(origin)
-        if window is not None and window.doomed is not None and self._desk.spare(origin):
+        if window.doomed is not None and self._desk.spare(window.origin):
             window.doomed = None
             self._replenish(window)
 
