@@ -36,6 +36,7 @@ from polite.ports import (
 )
 from polite.robots.agent import UserAgent
 from polite.robots.policy import FetchPolicy, RobotsPolicy
+from polite.schedulers import ORDERS, FileOrder
 
 log = logging.getLogger("polite")
 
@@ -277,13 +278,19 @@ async def open_frontier(
             frontier.stop()
         return
     # Imported here: a crawler that keeps nothing loads no database.
-    from polite.frontier.durable.active_origin import WINDOW
+    from polite.frontier.durable.active_origin import TASKS_PER_ORIGIN
     from polite.frontier.durable.store import DurableTaskStore
+    from polite.frontier.sqlite.backend import SqliteBackend
     from polite.frontier.sqlite.database import QueueFile
 
     order = _order(scheduler)
-    file = QueueFile(_queue_path(store), order=order, window=WINDOW, max_done=frontier.parts.limits.max_done)
-    kept = DurableTaskStore(frontier.parts, file, order)
+    file = QueueFile(
+        _queue_path(store),
+        order=order,
+        tasks_per_origin=TASKS_PER_ORIGIN,
+        max_done=frontier.parts.limits.max_done,
+    )
+    kept = DurableTaskStore(frontier.parts, SqliteBackend(file), order)
     try:
         await kept.begin()
         yield frontier
@@ -292,13 +299,13 @@ async def open_frontier(
         await kept.close()
 
 
-def _order(scheduler: Scheduler | None) -> str:
-    order = getattr(scheduler, "order", "fifo")
-    if order not in ("fifo", "priority", "depth", "deadline"):
+def _order(scheduler: Scheduler | None) -> FileOrder:
+    order: FileOrder = getattr(scheduler, "order", "fifo")
+    if order not in tuple(ORDERS):
         raise InvalidOption(
-            f'{type(scheduler).__name__}.order={order!r}: "fifo", "priority", "depth" or "deadline" is needed'
+            f"{type(scheduler).__name__}.order={order!r}: one of {', '.join(ORDERS)} is needed"
         )
-    return str(order)
+    return order
 
 
 def _queue_path(store: str | os.PathLike[str]) -> Path:

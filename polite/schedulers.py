@@ -17,18 +17,35 @@ costs O(log n).
 import math
 from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from polite.origin import Origin
 from polite.task import Task
 
 Key = Callable[[Task], Any]
+
+
+class Sortable(Protocol):
+    """What tasks are ordered by; a Task has it, and so has the row of a stored task."""
+
+    @property
+    def priority(self) -> float: ...
+    @property
+    def depth(self) -> float: ...
+    @property
+    def deadline(self) -> float | None: ...
+
+
 # The order in which a kept frontier loads an origin's tasks for the scheduler, a few at a time.
 FileOrder = Literal["fifo", "priority", "depth", "deadline"]
-
-
-def _put_first(task: Task) -> int:
-    return task.number
+# The one table of orders: the least key goes first, equal keys as they were put. A backend has the same keys in its own language
+# (polite.frontier.sqlite.schema.SQL_ORDERS).
+ORDERS: dict[FileOrder, Callable[[Sortable], float]] = {
+    "fifo": lambda _: 0.0,
+    "priority": lambda task: -task.priority,
+    "depth": lambda task: task.depth,
+    "deadline": lambda task: math.inf if task.deadline is None else task.deadline,
+}
 
 
 class Ordered:
@@ -90,21 +107,21 @@ class Fifo(Ordered):
     """First in, first out."""
 
     def __init__(self) -> None:
-        super().__init__(_put_first)
+        super().__init__(ORDERS["fifo"])
 
 
 class Priority(Ordered):
     """The greatest priority first."""
 
     def __init__(self) -> None:
-        super().__init__(lambda task: -task.priority, order="priority")
+        super().__init__(ORDERS["priority"], order="priority")
 
 
 class BreadthFirst(Ordered):
     """The least depth first: pages near the start of the crawl before those far from it."""
 
     def __init__(self) -> None:
-        super().__init__(lambda task: task.depth, order="depth")
+        super().__init__(ORDERS["depth"], order="depth")
 
 
 class Deadline(Ordered):
@@ -114,7 +131,7 @@ class Deadline(Ordered):
     """
 
     def __init__(self) -> None:
-        super().__init__(lambda task: math.inf if task.deadline is None else task.deadline, order="deadline")
+        super().__init__(ORDERS["deadline"], order="deadline")
 
 
 class RoundRobin:
@@ -127,7 +144,7 @@ class RoundRobin:
         order: the nearest order in which a kept frontier loads tasks into memory.
     """
 
-    def __init__(self, key: Key = _put_first, *, order: FileOrder = "fifo") -> None:
+    def __init__(self, key: Key = ORDERS["fifo"], *, order: FileOrder = "fifo") -> None:
         self.order = order
         self._key = key
         self._tasks: dict[Origin, list[tuple[Any, int, Task]]] = {}

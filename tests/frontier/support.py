@@ -37,7 +37,8 @@ async def rows_in_file(frontier: Frontier, query: str) -> list[Any]:
             batches._flush()
         if batches._busy is not None:
             await asyncio.wait([batches._busy])
-    return await batches.run(lambda: batches._file._database._connection.execute(query).fetchall())
+    backend = frontier.parts.store.backend  # type: ignore[attr-defined]
+    return await backend.run(lambda: backend.file._database._connection.execute(query).fetchall())
 
 
 def turns_of(gate: polite.Gate) -> Any:

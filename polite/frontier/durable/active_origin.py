@@ -1,14 +1,12 @@
 """A window: the part of an origin's tasks in a frontier's file that waits in memory, in the order that the scheduler names."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from polite.origin import Origin
-from polite.task import Task
 
 # Tasks of an origin that come into memory at one time, and how few are left when more are asked for.
-WINDOW, LOW = 32, 8
+TASKS_PER_ORIGIN, LOW = 32, 8
 # What is put later and goes first joins them, up to so many.
 MOST = 256
 
@@ -28,11 +26,3 @@ class ActiveOrigin:
     edge: Place = (math.inf, 0)  # the last of those that came with the last load
     loading: bool = False
     doomed: str | None = None  # why all are to be dropped
-
-
-KEYS: dict[str, Callable[[Task], float]] = {
-    "fifo": lambda _: 0.0,
-    "priority": lambda task: -task.priority,
-    "depth": lambda task: task.depth,
-    "deadline": lambda task: math.inf if task.deadline is None else task.deadline,
-}

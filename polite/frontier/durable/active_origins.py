@@ -7,7 +7,7 @@ in line, an origin that can give no turn for long goes back to the file until th
 
 from collections.abc import Callable
 
-from polite.frontier.durable.active_origin import LOW, MOST, WINDOW, ActiveOrigin, Place
+from polite.frontier.durable.active_origin import LOW, MOST, TASKS_PER_ORIGIN, ActiveOrigin, Place
 from polite.frontier.durable.batch import Activation, Batch, BatchResult, Deactivation, Row
 from polite.frontier.durable.file_clock import FileClock
 from polite.frontier.durable.task_row import task_of
@@ -76,7 +76,7 @@ class ActiveOrigins:
         hungry, self._hungry = self._hungry, []
         for window in hungry:
             if self._by_origin.get(window.origin) is window:
-                size = WINDOW if window.doomed is None else _DROPPED_AT_ONCE
+                size = TASKS_PER_ORIGIN if window.doomed is None else _DROPPED_AT_ONCE
                 self._batches.batch.loads.append((window.origin_id, size + len(window.here)))
                 self._batches.pending.loads.append(window)
         if self.begun and not self._batches.closed:
@@ -154,7 +154,7 @@ class ActiveOrigins:
         window = ActiveOrigin(origin, picked.origin_id, picked.crawl_delay)
         self._by_origin[origin] = self._by_id[picked.origin_id] = window
         self._rest(window)
-        self._loaded(window, picked.rows, WINDOW)
+        self._loaded(window, picked.rows, TASKS_PER_ORIGIN)
         if picked.failures:
             self._dispatcher.restore_failures(origin, picked.failures)
 

@@ -1,9 +1,26 @@
 """A batch for a frontier's file: what is written in one transaction, what is read with it, and what came of it."""
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 # number, path, priority, depth, deadline, not_before, tries, payload
 Row = tuple[int, str, float, float, float | None, float | None, int, str | None]
+
+
+class TaskState(IntEnum):
+    """The state of a stored task. The values are written to files: do not change them.
+
+    Attributes:
+        READY: It may be given out.
+        IN_FLIGHT: It was given to a worker.
+        DELAYED: It becomes ready at a time.
+        DAMAGED: It was set aside, for a person to look at.
+    """
+
+    READY = 0
+    IN_FLIGHT = 1
+    DELAYED = 2
+    DAMAGED = 3
 
 
 @dataclass(slots=True)
@@ -36,7 +53,7 @@ class Batch:
 
     now: float = 0.0
     backs: list[tuple[int, int, float | None]] = field(default_factory=list)  # number, tries, later
-    marks: dict[int, int] = field(default_factory=dict)  # number: HERE or OUT
+    marks: dict[int, TaskState] = field(default_factory=dict)  # by number; READY or IN_FLIGHT
     crawl_delays: list[tuple[float | None, int]] = field(default_factory=list)  # and the origin's number
     ended: list[tuple[int, str]] = field(default_factory=list)  # number, path
     counts: dict[str, int] = field(default_factory=dict)  # of those ended
@@ -91,7 +108,7 @@ class BatchResult:
 
 
 @dataclass(frozen=True, slots=True)
-class FileSummary:
+class StoreSummary:
     """What a file holds when it is opened.
 
     `last_origin`: the greatest number of an origin. `last_time`: of the last batch that changed something, or 0. `given_up`: the

@@ -3,22 +3,20 @@
 import asyncio
 import logging
 from collections.abc import Awaitable
-from functools import partial
 
 from polite.errors import InvalidOption, StoreFailed
 from polite.events import Dropped, SetAside
-from polite.frontier.durable.active_origin import KEYS
 from polite.frontier.durable.active_origins import ActiveOrigins
-from polite.frontier.durable.batch import Batch, BatchResult, Put
+from polite.frontier.durable.backend import Backend
+from polite.frontier.durable.batch import Batch, BatchResult, Put, TaskState
 from polite.frontier.durable.file_clock import FileClock
 from polite.frontier.durable.task_row import as_json, row_of, task_of
 from polite.frontier.durable.writer import BatchWriter, PendingReplies
 from polite.frontier.parts import Parts
-from polite.frontier.sqlite.database import QueueFile
-from polite.frontier.sqlite.schema import HERE, OUT
 from polite.frontier.task_store import End, TaskDraft
 from polite.origin import Origin, Target
 from polite.ports import Timer
+from polite.schedulers import ORDERS, FileOrder
 from polite.task import Admission, Task
 
 log = logging.getLogger("polite")
@@ -28,26 +26,26 @@ _LONGEST_S = 600.0
 
 
 class DurableTaskStore:
-    """A TaskStore (polite.frontier.task_store) in a QueueFile. `begin` must be called first, `close` last."""
+    """A TaskStore (polite.frontier.task_store) in a Backend. `begin` must be called first, `close` last."""
 
     lasting = True
 
-    def __init__(self, parts: Parts, file: QueueFile, order: str) -> None:
+    def __init__(self, parts: Parts, backend: Backend, order: FileOrder) -> None:
         self._parts = parts
         self._progress = parts.progress
         self._dispatcher = parts.dispatcher
         self._clock = parts.services.clock
-        self._file = file
-        self._key = KEYS[order]
+        self.backend = backend
+        self._key = ORDERS[order]
         self._time = FileClock(self._clock)
-        self._batches = BatchWriter(file, self._time, self)
+        self._batches = BatchWriter(backend, self._time, self)
         self._started: dict[int, asyncio.Future[None]] = {}
         self._timer: Timer | None = None
 
     async def begin(self) -> None:
         """Open the file, and begin to give its tasks to the Dispatcher. Raises StoreFailed."""
         limits, progress = self._parts.limits, self._progress
-        found = await self._batches.run(partial(self._file.open, limits.max_tries))
+        found = await self.backend.open(limits.max_tries)
         self._time.resume(found.last_time)
         self._active = ActiveOrigins(
             self._parts, self._batches, self._key, self._time, last_origin=found.last_origin
@@ -59,7 +57,7 @@ class DurableTaskStore:
         counts.damaged = found.aside
         for number in found.newly_aside:
             self._warn(number)
-            progress.tell(SetAside(str(self._file.path), number))
+            progress.tell(SetAside(self.backend.name, number))
         for url, tries in found.given_up:
             progress.tell(Dropped(url, f"max_tries={limits.max_tries}", tries))
         if found.waiting:
@@ -117,7 +115,7 @@ class DurableTaskStore:
 
     def start(self, task: Task, crawl_delay: float | None) -> None:
         active = self._active.started(task)
-        self._batches.batch.marks[task.number] = OUT
+        self._batches.batch.marks[task.number] = TaskState.IN_FLIGHT
         if active is not None and active.crawl_delay != crawl_delay:
             active.crawl_delay = crawl_delay
             self._batches.batch.crawl_delays.append((crawl_delay, active.origin_id))
@@ -131,7 +129,7 @@ class DurableTaskStore:
     def requeue(self, task: Task, after: float | None) -> None:
         if after is None:
             self._started.pop(task.number, None)
-            self._batches.batch.marks[task.number] = HERE
+            self._batches.batch.marks[task.number] = TaskState.READY
             self._active.give_back(task)
             return
         later = self._time.now() + after if after else None
@@ -197,18 +195,18 @@ class DurableTaskStore:
         if number in self._progress.in_flight or self._active.has(number):
             # What becomes of it could not be kept, and it would come again.
             self.fail(
-                StoreFailed(f"{self._file.path}: row {number} of tasks was damaged while it was in use")
+                StoreFailed(f"{self.backend.name}: row {number} of tasks was damaged while it was in use")
             )
         else:
             self._progress.counts.damaged += 1
-            self._progress.tell(SetAside(str(self._file.path), number))
+            self._progress.tell(SetAside(self.backend.name, number))
             self._progress.waiting.leave()
             self._progress.end_if_over()
 
     def _warn(self, number: int) -> None:
         log.warning(
             "%s: row %d of tasks does not match its checksum; it was set aside in the file, and the crawl goes on",
-            self._file.path,
+            self.backend.name,
             number,
         )
 

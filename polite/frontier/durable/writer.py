@@ -5,23 +5,19 @@ So many puts cost one transaction. Only what was written is acknowledged.
 
 import asyncio
 import logging
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from polite.frontier.durable.active_origin import ActiveOrigin
+from polite.frontier.durable.backend import Backend
 from polite.frontier.durable.batch import Batch, BatchResult
 from polite.frontier.durable.file_clock import FileClock
-from polite.frontier.sqlite.database import QueueFile
 from polite.frontier.task_store import TaskDraft
 from polite.origin import Target
 from polite.task import Admission, Task
 
 log = logging.getLogger("polite")
-
-_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -68,11 +64,10 @@ class Customer(Protocol):
 class BatchWriter:
     """What is to be written goes into `batch`, and who waits for it into `pending`; then `stir` must be called."""
 
-    def __init__(self, file: QueueFile, clock: FileClock, customer: Customer) -> None:
-        self._file = file
+    def __init__(self, backend: Backend, clock: FileClock, customer: Customer) -> None:
+        self._backend = backend
         self._clock = clock
         self._customer = customer
-        self._thread = ThreadPoolExecutor(1, "polite frontier")
         self.batch, self.pending = Batch(), PendingReplies()
         self.gone: set[int] = set()  # numbers that a batch which is under way may find where they are no more
         self.closed = False
@@ -108,20 +103,14 @@ class BatchWriter:
             self._flush()
         if self._busy is None:
             self._over = True
-            closing = asyncio.get_running_loop().run_in_executor(self._thread, self._file.close)
-            closing.add_done_callback(partial(self._ended, given_back))
+            self._backend.close().add_done_callback(partial(self._ended, given_back))
 
     def _ended(self, given_back: "asyncio.Future[None]", closing: "asyncio.Future[None]") -> None:
-        self._thread.shutdown(wait=False)
         error = closing.exception()
         if error is None:
             given_back.set_result(None)
         else:
             given_back.set_exception(error)
-
-    async def run(self, work: Callable[[], _T]) -> _T:
-        """In the thread of the file."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def stir(self) -> None:
         """There is something to write or to ask: at the end of this step, or when the batch that is under way is written."""
@@ -140,9 +129,7 @@ class BatchWriter:
         self.batch, self.pending = Batch(), PendingReplies()
         self.gone.clear()
         batch.now = self._clock.now()
-        self._busy = asyncio.get_running_loop().run_in_executor(
-            self._thread, partial(self._file.apply, batch)
-        )
+        self._busy = self._backend.apply(batch)
         self._busy.add_done_callback(partial(self._written, batch, pending))
 
     def _written(self, batch: Batch, pending: PendingReplies, written: "asyncio.Future[BatchResult]") -> None:

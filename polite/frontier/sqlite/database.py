@@ -8,20 +8,21 @@ from pathlib import Path
 from typing import TypeVar
 
 from polite.errors import StoreFailed
-from polite.frontier.durable.batch import Batch, BatchResult, FileSummary, Put
+from polite.frontier.durable.batch import Batch, BatchResult, Put, StoreSummary, TaskState
 from polite.frontier.sqlite.activation import Activations
 from polite.frontier.sqlite.rows import TASK, change_origin, new_row, origin_sum, row_sum, sound_task
-from polite.frontier.sqlite.schema import ASIDE, HERE, LATER, ORDERS, OUT, make
+from polite.frontier.sqlite.schema import SQL_ORDERS, make
 from polite.frontier.sqlite.totals import State
 from polite.frontier.sqlite.waiting_origins import WaitingOrigins
+from polite.schedulers import ORDERS, FileOrder
 from polite.stores.checksum import checksum
 from polite.stores.database import Damaged, DamagedRows, Database
 from polite.stores.lock import FileLock
 
-# The columns of a Row follow one another: see queue_row.TASK.
+# The columns of a Row follow one another: see rows.TASK.
 _PUT = f"INSERT INTO tasks (origin, place, later, {TASK}, sum) VALUES (?, ?, ?, {'?, ' * 8}?)"  # noqa: S608 - the words are ours
 # Nearly every task has neither times nor a payload: the sqlite3 module takes longer for a None than for any value.
-_PUT_PLAIN = f"INSERT INTO tasks (origin, place, number, path, priority, depth, tries, sum) VALUES (?, {HERE}, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_PUT_PLAIN = f"INSERT INTO tasks (origin, place, number, path, priority, depth, tries, sum) VALUES (?, 0, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _MET_NOW = "INSERT OR IGNORE INTO seen (origin, digest) VALUES (?, ?)"
 _GIVE = "UPDATE tasks SET place = 1 WHERE number = ? AND place != 3"
 _TASK = f"SELECT text, {TASK}, tasks.sum FROM tasks JOIN origins ON origins.id = tasks.origin WHERE "  # noqa: S608
@@ -30,6 +31,8 @@ _WAITING_BY_ORIGIN = """
     SELECT text, count(*) AS waiting, crawl_delay FROM tasks JOIN origins ON origins.id = tasks.origin
     GROUP BY tasks.origin ORDER BY waiting DESC LIMIT ?
 """
+# As plain integers: SQLite is slower with an enum.
+_READY, _DELAYED, _DAMAGED = TaskState.READY.value, TaskState.DELAYED.value, TaskState.DAMAGED.value
 # The part of the file that is kept in memory (KiB), and what goes from the log into the file at one time (pages).
 _CACHE_KIB = 64 * 1024
 _LOG_PAGES = 10_000
@@ -45,29 +48,25 @@ _KNOWN_ORIGINS = 100_000
 
 _T = TypeVar("_T")
 
-# As the SQL expressions of `Order.key` say.
-_KEYS: dict[str, Callable[[Put], float]] = {
-    "fifo": lambda _: 0.0,
-    "priority": lambda put: -put.priority,
-    "depth": lambda put: put.depth,
-    "deadline": lambda put: float("inf") if put.deadline is None else put.deadline,
-}
-
 
 class QueueFile:
     """To be used by one thread. Every method raises StoreFailed; then nothing of the batch was written.
 
     A task's row that does not match its checksum is set aside: it stays in the file, and is not given out.
 
-    The file is locked from `open` to `close`, by a lock on a file of its own too (polite.stores.lock). `order` is one of
-    `queue_schema.ORDERS`; `window`: tasks of an origin that come into memory with it.
+    The file is locked from `open` to `close`, by a lock on a file of its own too (polite.stores.lock).
+
+    Args:
+        order: The order in which an origin's tasks are loaded.
+        tasks_per_origin: How many tasks of an origin are loaded when it becomes active.
+        max_done: How many URLs that are done are remembered.
     """
 
-    def __init__(self, path: Path, *, order: str, window: int, max_done: int) -> None:
+    def __init__(self, path: Path, *, order: FileOrder, tasks_per_origin: int, max_done: int) -> None:
         self.path = path
-        self._order = ORDERS[order]
-        self._places = Activations(self._order, window)
-        self._key_of = _KEYS[order]
+        self._order = SQL_ORDERS[order]
+        self._places = Activations(self._order, tasks_per_origin)
+        self._key_of = ORDERS[order]
         self._max_done = max_done
         self._ids: dict[str, tuple[int, int]] = {}  # by text: the row's number, and the checksum of the text
         self._state = State()
@@ -104,7 +103,7 @@ class QueueFile:
         except sqlite3.Error:
             return []
 
-    def open(self, max_tries: int) -> FileSummary:
+    def open(self, max_tries: int) -> StoreSummary:
         """Take the file. What was out when it was last used comes back, and that try counts."""
         self._take()
         with self._words():
@@ -117,7 +116,7 @@ class QueueFile:
             self._lock.note(self._database.identities)
         state = self._state
         counts = state.waiting, state.done, state.refused, state.dropped
-        return FileSummary(int(last), state.time, *counts, given_up, int(aside), list(self._aside))
+        return StoreSummary(int(last), state.time, *counts, given_up, int(aside), list(self._aside))
 
     def apply(self, batch: Batch) -> BatchResult:
         """Write it all, then read."""
@@ -154,7 +153,7 @@ class QueueFile:
         connection.execute("BEGIN IMMEDIATE")
         self._state = State.read(connection)
         for number in damage.numbers:
-            changed = connection.execute(_SET_ASIDE, (ASIDE, number)).rowcount
+            changed = connection.execute(_SET_ASIDE, (_DAMAGED, number)).rowcount
             if changed != 1:
                 raise damage
             self._state.waiting -= 1
@@ -228,19 +227,21 @@ class QueueFile:
         return given_up
 
     def _applied(self, connection: sqlite3.Connection, batch: Batch) -> BatchResult:
-        state, line = self._state, WaitingOrigins()
+        totals, line = self._state, WaitingOrigins()
         for number, tries, later in batch.backs:
             rows = self._bring_back(connection, number, tries, later)
             if later is None:
                 line.join(rows)
-        connection.executemany(_GIVE, [(number,) for number, place in batch.marks.items() if place == OUT])
-        for number, place in batch.marks.items():
-            if place == HERE:
+        connection.executemany(
+            _GIVE, [(number,) for number, state in batch.marks.items() if state is TaskState.IN_FLIGHT]
+        )
+        for number, state in batch.marks.items():
+            if state is TaskState.READY:
                 line.join(connection.execute(self._unused, (number,)))
         for crawl_delay, origin in batch.crawl_delays:
             change_origin(connection, origin, crawl_delay=crawl_delay)
         self._end(connection, batch.ended)
-        state.count(batch.counts)
+        totals.count(batch.counts)
         self._forget(connection)
         puts = self._put_all(connection, batch.puts, line)
         due = self._call(connection, batch.now, line)
@@ -249,8 +250,8 @@ class QueueFile:
             self._places.leave(connection, leave, batch.now)
         picked = self._places.pick(connection, batch.pick, batch.now)
         in_line, next_at = self._places.outlook(connection, batch.now)
-        if state.waiting and not (picked or in_line) and self._places.none_left(connection):
-            raise Damaged(f"{state.waiting} tasks should wait, and none is found")
+        if totals.waiting and not (picked or in_line) and self._places.none_left(connection):
+            raise Damaged(f"{totals.waiting} tasks should wait, and none is found")
         return BatchResult(
             puts,
             [self._met(connection, asked) for asked in batch.met],
@@ -276,7 +277,7 @@ class QueueFile:
         except DamagedRows as error:
             # Its task is in memory: what becomes of it could not be kept.
             raise Damaged(str(error)) from error
-        place = HERE if later is None else LATER
+        place = _READY if later is None else _DELAYED
         summed = row_sum(text, (*row[:6], tries, *row[7:]))
         return connection.execute(self._back, (place, later, tries, summed, number)).fetchall()
 
@@ -309,7 +310,7 @@ class QueueFile:
         if put.later is None and deadline is None and not_before is None and payload is None:
             plain.append((origin, number, path, priority, depth, tries, summed))
         else:
-            place = HERE if put.later is None else LATER
+            place = _READY if put.later is None else _DELAYED
             connection.execute(_PUT, (origin, place, put.later, *row, summed))
         if put.later is None:
             line.add(origin, self._key_of(put))
@@ -343,7 +344,7 @@ class QueueFile:
             for origin, place in rows.fetchall():
                 state.sequence += 1
                 state.remembered += 1
-                state.waiting -= place != ASIDE
+                state.waiting -= place != _DAMAGED
                 connection.execute(
                     "UPDATE seen SET done = ? WHERE origin = ? AND digest = ?",
                     (state.sequence, origin, _digest(path)),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from polite.frontier.sqlite.rows import TASK, origin_sum, task_sum
 from polite.frontier.sqlite.totals import State
+from polite.schedulers import FileOrder
 from polite.stores.database import WrongFile
 
 # "polq": by it a file is known as a frontier's, whatever it is called.
@@ -12,10 +13,7 @@ APPLICATION_ID = 0x706F6C71
 _ROBOTS_ID = 0x706F6C69
 VERSION = 2
 
-# Where a task is: it may go; it was given out; it waits for its time, which is `later` (Unix time); or its row is damaged, and
-# is kept for a person to look at.
-HERE, OUT, LATER, ASIDE = 0, 1, 2, 3
-
+# `tasks.place`: the TaskState. `tasks.later`: when a delayed task becomes ready (Unix time).
 # `origins.since`: from when (Unix time) the origin stands in line for a place in memory; NULL when it has one (`active`), or
 # nothing to do. `best`: the key of its first task, while it stands in line and may come at once.
 # `seen.digest`: 16 octets of the path, so that two URLs are never taken for one. `done`: which was done first; NULL while held.
@@ -64,7 +62,7 @@ _MARKS = """
 class Order:
     """The order of an origin's tasks in the file: the least `key` first, equal ones as they were put."""
 
-    name: str
+    name: FileOrder
     key: str | None  # an SQL expression; None: only as they were put
 
     @property
@@ -78,7 +76,8 @@ class Order:
         return "origin" if self.key is None else f"origin, {self.key}"
 
 
-ORDERS = {
+# The keys of schedulers.ORDERS as SQL expressions.
+SQL_ORDERS = {
     order.name: order
     for order in (
         Order("fifo", None),

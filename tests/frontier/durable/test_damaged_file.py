@@ -15,9 +15,9 @@ import pytest
 import polite
 from polite import schedulers
 from polite.events import SetAside
-from polite.frontier.durable.batch import Batch, Put
+from polite.frontier.durable.batch import Batch, Put, TaskState
 from polite.frontier.sqlite.database import QueueFile
-from polite.frontier.sqlite.schema import ASIDE, HERE, OUT, VERSION
+from polite.frontier.sqlite.schema import VERSION
 from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
@@ -126,7 +126,7 @@ async def test_a_damaged_row_of_a_task_is_set_aside_and_the_crawl_goes_on(
     assert [event for event in events if isinstance(event, SetAside)] == [SetAside(str(path), 7)]
     assert "row 7 of tasks does not match its checksum; it was set aside" in caplog.text
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT number, place FROM tasks").fetchall() == [(7, ASIDE)]
+        assert connection.execute("SELECT number, place FROM tasks").fetchall() == [(7, TaskState.DAMAGED)]
     # It is counted in the next run, and told once only.
     caplog.clear()
     async with gate() as opened, frontier(opened, path) as queue:
@@ -158,9 +158,9 @@ async def test_a_row_that_is_damaged_while_its_task_is_in_memory_fails(path: Pat
         queue.close()
         permit = await anext(queue)
         number = permit.task.number if where == "out" else permit.task.number + 28
-        file = queue.parts.store._file
+        backend = queue.parts.store.backend
         change = "UPDATE tasks SET path = '/x', place = 0 WHERE number = ?"
-        await queue.parts.store._batches.run(lambda: file._database._connection.execute(change, (number,)))
+        await backend.run(lambda: backend.file._database._connection.execute(change, (number,)))
         with pytest.raises(polite.StoreFailed, match=rf"row {number} of tasks"):
             async with asyncio.timeout(1_000_000):
                 async with permit:
@@ -222,16 +222,16 @@ async def test_a_number_of_any_kind_matches_its_checksum_when_it_is_read_again(
 @pytest.mark.parametrize(
     ("then", "left"),
     [
-        (Batch(marks={2: OUT}), [(1, 0), (2, ASIDE), (3, 0)]),
-        (Batch(marks={2: HERE}), [(1, 0), (2, ASIDE), (3, 0)]),
-        (Batch(backs=[(2, 1, None)]), [(1, 0), (2, ASIDE), (3, 0)]),
+        (Batch(marks={2: TaskState.IN_FLIGHT}), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
+        (Batch(marks={2: TaskState.READY}), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
+        (Batch(backs=[(2, 1, None)]), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
         (Batch(ended=[(2, "/2")]), [(1, 0), (3, 0)]),
     ],
 )
 def test_what_a_batch_says_of_a_row_that_is_set_aside_changes_no_count(
     path: Path, then: Batch, left: list[tuple[int, int]]
 ) -> None:
-    file = QueueFile(path, order="fifo", window=4, max_done=10)
+    file = QueueFile(path, order="fifo", tasks_per_origin=4, max_done=10)
     file.open(3)
     numbers = (1, 2, 3)
     file.apply(
@@ -280,7 +280,7 @@ async def test_a_file_of_the_version_before_gets_its_checksums(path: Path) -> No
 def another_process(path: Path) -> str:
     code = (
         "import sys; from pathlib import Path; from polite.frontier.sqlite import database as queue; queue.BUSY_TIMEOUT_S = 0.05\n"
-        "file = queue.QueueFile(Path(sys.argv[1]), order='fifo', window=4, max_done=10)\n"
+        "file = queue.QueueFile(Path(sys.argv[1]), order='fifo', tasks_per_origin=4, max_done=10)\n"
         "try:\n    file.open(3); print('opened')\nexcept Exception as error: print(error)\nfinally: file.close()"
     )
     return subprocess.run(
@@ -289,7 +289,7 @@ def another_process(path: Path) -> str:
 
 
 def test_a_file_that_its_process_opens_and_closes_by_hand_stays_locked(path: Path, tmp_path: Path) -> None:
-    file = QueueFile(path, order="fifo", window=4, max_done=10)
+    file = QueueFile(path, order="fifo", tasks_per_origin=4, max_done=10)
     file.open(3)
     path.read_bytes()
     Path(f"{path}-lock").read_bytes()

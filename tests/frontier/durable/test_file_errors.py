@@ -33,7 +33,7 @@ def fill_the_disk(frontier: Frontier) -> None:
 
 
 def test_a_batch_that_fails_leaves_the_counts_as_they_were(path: Path) -> None:
-    file = QueueFile(path, order="fifo", window=4, max_done=10)
+    file = QueueFile(path, order="fifo", tasks_per_origin=4, max_done=10)
     file.open(3)
     put = Put(A, "/1", 0, 0, None, None, None, again=False, later=None)
 
@@ -130,7 +130,7 @@ async def test_a_worker_whose_permit_could_not_be_written_down_gets_none(
     async with opened(path) as frontier:
         await frontier.put(f"{A}/1")
         await asyncio.sleep(5)
-        monkeypatch.setattr(task_store(frontier)._file, "_applied", broken)
+        monkeypatch.setattr(task_store(frontier).backend.file, "_applied", broken)
         with pytest.raises(polite.StoreFailed, match="is corrupt .malformed.: it was left as it is"):
             await anext(frontier)
 
@@ -139,7 +139,7 @@ async def test_a_worker_whose_permit_could_not_be_written_down_gets_none(
 
 async def test_a_defect_is_raised_to_all(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(path) as frontier:
-        monkeypatch.setattr(task_store(frontier)._file, "_call", lambda *_: 1 / 0)
+        monkeypatch.setattr(task_store(frontier).backend.file, "_call", lambda *_: 1 / 0)
         putting = [asyncio.create_task(frontier.put(f"{A}/{n}")) for n in range(3)]
         results = await asyncio.gather(*putting, frontier.join(), return_exceptions=True)
 

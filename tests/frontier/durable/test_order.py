@@ -1,12 +1,17 @@
 """The order of a scheduler holds for the tasks in a file as for those in memory."""
 
+import random
+import sqlite3
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import polite
 from polite import schedulers
+from polite.frontier.durable.batch import Put
+from polite.frontier.sqlite.schema import SQL_ORDERS
 from tests.frontier.durable.support import fetch, in_its_thread, opened, task_store, urls_of
 from tests.support import A
 
@@ -74,7 +79,7 @@ async def test_what_is_put_late_and_matters_most_goes_first(path: Path) -> None:
 async def test_the_file_has_an_index_for_the_order_of_this_run(path: Path) -> None:
     for scheduler in (schedulers.Fifo(), schedulers.Priority(), schedulers.Deadline(), schedulers.Fifo()):
         async with opened(path, scheduler=scheduler) as frontier:
-            file = task_store(frontier)._file
+            file = task_store(frontier).backend.file
             plan = await in_its_thread(
                 frontier,
                 lambda file=file: file._database._connection.execute(
@@ -93,6 +98,34 @@ async def test_the_origin_with_the_best_task_comes_in_before_those_that_waited_l
         fetched = await urls_of(second, 2)
 
     assert set(fetched) == {"https://host0.test/", "https://host39.test/"}
+
+
+@pytest.mark.parametrize("order", get_args(schedulers.FileOrder))
+def test_the_key_in_sql_is_the_key_in_python(order: schedulers.FileOrder) -> None:
+    draw = random.Random(1)
+    puts = [
+        Put(
+            "",
+            "/",
+            draw.uniform(-9, 9),
+            draw.randrange(9),
+            draw.choice([None, draw.random()]),
+            None,
+            None,
+            False,
+            None,
+        )
+        for _ in range(20)
+    ]
+    query = f"SELECT {SQL_ORDERS[order].key or 0} FROM (SELECT ? AS priority, ? AS depth, ? AS deadline)"  # noqa: S608 - the words are ours
+
+    with closing(sqlite3.connect(":memory:")) as database:
+        found = [
+            database.execute(query, (put.priority, put.depth, put.deadline)).fetchone()[0] for put in puts
+        ]
+
+    assert found == [schedulers.ORDERS[order](put) for put in puts]
+    assert set(SQL_ORDERS) == set(schedulers.ORDERS) == set(get_args(schedulers.FileOrder))
 
 
 async def test_an_order_that_no_file_knows_is_refused(path: Path) -> None:

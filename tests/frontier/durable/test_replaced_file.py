@@ -17,7 +17,7 @@ from polite.stores.lock import FileLock
 
 
 def queue(path: Path) -> QueueFile:
-    return QueueFile(path, order="fifo", window=32, max_done=100)
+    return QueueFile(path, order="fifo", tasks_per_origin=32, max_done=100)
 
 
 def puts(first: int, count: int) -> Batch:

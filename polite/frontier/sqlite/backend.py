@@ -1,0 +1,39 @@
+"""The backend in an SQLite file: a QueueFile in a thread of its own."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+from polite.frontier.durable.batch import Batch, BatchResult, StoreSummary
+from polite.frontier.sqlite.database import QueueFile
+
+_T = TypeVar("_T")
+
+
+class SqliteBackend:
+    """A durable.backend.Backend. The thread starts with `open` and ends after `close`."""
+
+    def __init__(self, file: QueueFile) -> None:
+        self.file = file
+        self._thread = ThreadPoolExecutor(1, "polite frontier")
+
+    @property
+    def name(self) -> str:
+        return str(self.file.path)
+
+    def open(self, max_tries: int) -> "asyncio.Future[StoreSummary]":
+        return self.run(partial(self.file.open, max_tries))
+
+    def apply(self, batch: Batch) -> "asyncio.Future[BatchResult]":
+        return self.run(partial(self.file.apply, batch))
+
+    def close(self) -> "asyncio.Future[None]":
+        closing = self.run(self.file.close)
+        closing.add_done_callback(lambda _: self._thread.shutdown(wait=False))
+        return closing
+
+    def run(self, work: Callable[[], _T]) -> "asyncio.Future[_T]":
+        """Do the work in the file's thread, after all work that was asked for before."""
+        return asyncio.get_running_loop().run_in_executor(self._thread, work)
