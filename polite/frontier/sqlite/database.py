@@ -22,7 +22,7 @@ from polite.stores.lock import FileLock
 # The columns of a Row follow one another: see rows.TASK.
 _PUT = f"INSERT INTO tasks (origin, place, later, {TASK}, sum) VALUES (?, ?, ?, {'?, ' * 8}?)"  # noqa: S608 - the words are ours
 # Nearly every task has neither times nor a payload: the sqlite3 module takes longer for a None than for any value.
-_PUT_PLAIN = f"INSERT INTO tasks (origin, place, number, path, priority, depth, tries, sum) VALUES (?, 0, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_PUT_PLAIN = "INSERT INTO tasks (origin, place, number, path, priority, depth, tries, sum) VALUES (?, 0, ?, ?, ?, ?, ?, ?)"
 _MET_NOW = "INSERT OR IGNORE INTO seen (origin, digest) VALUES (?, ?)"
 _GIVE = "UPDATE tasks SET place = 1 WHERE number = ? AND place != 3"
 _TASK = f"SELECT text, {TASK}, tasks.sum FROM tasks JOIN origins ON origins.id = tasks.origin WHERE "  # noqa: S608
