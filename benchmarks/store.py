@@ -21,7 +21,7 @@ from polite.robots.fetching.exchange import Reply
 from polite.robots.fetching.result import Found
 from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import BODY_LIMIT, RobotsPolicy
-from polite.stores import rows as form
+from polite.stores import rows
 from polite.stores.memory import MemoryStore
 from polite.stores.schema import STEPS
 from polite.stores.sqlite import SqliteStore
@@ -33,8 +33,8 @@ ORIGINS, PERMITS = 200, 2_000
 
 Work = Callable[[Origin, Snapshot], Awaitable[object]]
 
-_COLUMNS = ", ".join(form.COLUMNS)
-_PUT = f"INSERT OR REPLACE INTO robots ({_COLUMNS}) VALUES ({', '.join('?' * len(form.COLUMNS))})"  # noqa: S608
+_COLUMNS = ", ".join(rows.COLUMNS)
+_PUT = f"INSERT OR REPLACE INTO robots ({_COLUMNS}) VALUES ({', '.join('?' * len(rows.COLUMNS))})"  # noqa: S608
 _GET = f"SELECT {_COLUMNS} FROM robots WHERE origin = ?"  # noqa: S608 - constant column names
 
 
@@ -71,12 +71,12 @@ async def theirs(folder: Path, known: list[tuple[Origin, Snapshot]]) -> tuple[fl
             await connection.executescript(step)
 
         async def put(origin: Origin, snapshot: Snapshot) -> None:
-            await connection.execute(_PUT, form.row(str(origin), snapshot))
+            await connection.execute(_PUT, rows.row(str(origin), snapshot))
             await connection.commit()
 
         async def get(origin: Origin, snapshot: Snapshot) -> None:
             async with connection.execute(_GET, (str(origin),)) as cursor:
-                assert form.snapshot(await cursor.fetchone() or ()) == snapshot
+                assert rows.snapshot(await cursor.fetchone() or ()) == snapshot
 
         return await rate(put, known), await rate(get, known)
 

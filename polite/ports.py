@@ -144,7 +144,7 @@ class SavedBackOff:
 class BackOffStore(RobotsStore, Protocol):
     """A RobotsStore that also keeps long back-offs, so that they outlive the process."""
 
-    def hold(self, origin: Origin, hold: SavedBackOff) -> None:
+    def hold(self, origin: Origin, back_off: SavedBackOff) -> None:
         """Keep a back-off, unless a kept one ends later. Returns at once and never raises.
 
         If `since` lies ahead, the back-off was dated by a fast clock: it lasts no longer than `left_s` says.

@@ -12,7 +12,7 @@ from typing import Any
 from polite.cli.exit_codes import Exit
 from polite.errors import InvalidOption
 from polite.origin import Origin
-from polite.stores.inspector import Inside
+from polite.stores.inspector import StoreInspector
 
 _TIMES = ("fetched_at", "expires_at", "unreachable_since", "good_at", "back_off_until")
 
@@ -31,8 +31,8 @@ def store(options: argparse.Namespace) -> Exit:
 def _ls(options: argparse.Namespace) -> Exit:
     _refuse(options, "origin", "expired", "back_offs")
     now = time.time()
-    with closing(Inside(options.file)) as inside:
-        for known in inside.origins():
+    with closing(StoreInspector(options.file)) as store:
+        for known in store.origins():
             print(_json(known) if options.json else _line(known, now))
     return Exit.ALLOWED
 
@@ -42,8 +42,8 @@ def _show(options: argparse.Namespace) -> Exit:
     if options.origin is None:
         raise InvalidOption("store show: ORIGIN is missing; use polite store show ORIGIN FILE")
     origin = str(Origin.of(options.origin))
-    with closing(Inside(options.file)) as inside:
-        known = inside.origin(origin)
+    with closing(StoreInspector(options.file)) as store:
+        known = store.origin(origin)
     if known is None:
         print(f"polite: {options.file} has nothing about {origin}", file=sys.stderr)
         return Exit.DISALLOWED
@@ -55,8 +55,8 @@ def _show(options: argparse.Namespace) -> Exit:
 
 def _purge(options: argparse.Namespace) -> Exit:
     name = None if options.origin is None else str(Origin.of(options.origin))
-    with closing(Inside(options.file, to_change=True)) as inside:
-        copies, back_offs = inside.forget(
+    with closing(StoreInspector(options.file, to_change=True)) as store:
+        copies, back_offs = store.forget(
             name, time.time(), expired=options.expired, back_offs=options.back_offs
         )
     print(

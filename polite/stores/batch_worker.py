@@ -1,4 +1,4 @@
-"""A worker that serves jobs in batches in a thread of the loop's executor: jobs that arrive during one batch make the next."""
+"""Group commit: a worker thread runs jobs in batches. Jobs that arrive during a batch form the next one."""
 
 import asyncio
 import logging
@@ -15,31 +15,37 @@ from polite.errors import Overloaded, StoreFailed
 log = logging.getLogger("polite")
 
 Job = TypeVar("Job")
-_Asked = tuple[Job, "Future[Any] | None"]
+_Pending = tuple[Job, "Future[Any] | None"]
 _Delivery = tuple[AbstractEventLoop, "list[tuple[Future[Any], object]]"]
 
-# Jobs of a batch: so many at most wait longer for the others than for themselves.
-_BATCH = 1_000
-# Jobs that may wait; what comes beyond is refused, for the thread is stuck.
-_MOST = 100_000
+# The most jobs of a batch. A larger batch would delay its first job for the sake of the others.
+_MAX_BATCH = 1_000
+# The most jobs that may wait. If more arrive, the thread is stuck, and they are refused.
+_MAX_WAITING = 100_000
 
 
 class _Queue(Generic[Job]):
-    """The jobs that one event loop has asked for, and whether a batch of them is under way."""
+    """The waiting jobs of one event loop, and its batch that is running, if any."""
 
-    __slots__ = ("busy", "jobs", "stirred")
+    __slots__ = ("jobs", "running", "scheduled")
 
     def __init__(self) -> None:
-        self.jobs: deque[_Asked[Job]] = deque()
-        self.stirred = False
-        self.busy: Future[Any] | None = None
+        self.jobs: deque[_Pending[Job]] = deque()
+        self.scheduled = False
+        self.running: Future[Any] | None = None
 
 
-class Worker(Generic[Job]):
-    """`serve` gets jobs in the order in which they came, and gives an answer for each, which may be an exception.
+class BatchWorker(Generic[Job]):
+    """A thread that runs jobs in batches, in the order of their submission.
 
-    All work goes through `loop.run_in_executor`, with an executor of one thread: several event loops may ask, and `serve` is
-    still called by one thread, once at a time. `ended` is called there when all is done.
+    All work goes through `loop.run_in_executor`, with an executor of one thread. Several event loops may submit jobs; one thread
+    still runs them, one batch at a time.
+
+    Args:
+        name: The thread's name, also for error messages.
+        serve: Runs a batch in the thread. It returns a result for each job; a result that is an exception is raised to the job's
+            submitter.
+        ended: Called in the thread after the last batch.
     """
 
     def __init__(
@@ -52,28 +58,36 @@ class Worker(Generic[Job]):
         self._queues: dict[AbstractEventLoop, _Queue[Job]] = {}
         self._end: Future[None] | None = None
 
-    def ask(self, job: Job) -> "Future[Any]":
-        """Request the job; the answer comes to the running loop. Raises Overloaded."""
+    def submit(self, job: Job) -> "Future[Any]":
+        """Queue a job. Return a future of the running loop for its result.
+
+        Raises:
+            Overloaded: Too many jobs wait.
+        """
         loop = asyncio.get_running_loop()
         future: Future[Any] = loop.create_future()
         self._put(loop, job, future)
         return future
 
-    def tell(self, job: Job) -> None:
-        """Request the job without waiting for an answer. Raises Overloaded."""
+    def post(self, job: Job) -> None:
+        """Queue a job whose result is not needed.
+
+        Raises:
+            Overloaded: Too many jobs wait.
+        """
         self._put(asyncio.get_running_loop(), job, None)
 
-    def end(self) -> None:
-        """Serve what was asked for, then end. Nothing may be asked for any more."""
+    def shut_down(self) -> None:
+        """Run the queued jobs, then end the thread. No job may be queued any more."""
         loop = asyncio.get_running_loop()
         self._end = loop.create_future()
         ending = loop.run_in_executor(self._executor, self._serve_all)
-        # Its thread ends by itself then, also if nothing waits for that, and the loop stands still.
+        # The thread then ends by itself, even if `wait_closed` is never called and the loop has stopped.
         self._executor.shutdown(wait=False)
         ending.add_done_callback(partial(self._finished, loop))
 
-    async def gone(self) -> None:
-        """Wait until it has ended."""
+    async def wait_closed(self) -> None:
+        """Wait until the thread has ended."""
         if self._end is not None:
             await asyncio.wait([self._end])
         await asyncio.get_running_loop().run_in_executor(None, self._executor.shutdown)
@@ -82,46 +96,46 @@ class Worker(Generic[Job]):
         queue = self._queues.get(loop)
         if queue is None:
             queue = self._queues[loop] = _Queue()
-        if len(queue.jobs) >= _MOST:
-            raise Overloaded(f"{self._name}: {_MOST} jobs wait already: the disk does not keep up")
+        if len(queue.jobs) >= _MAX_WAITING:
+            raise Overloaded(f"{self._name}: {_MAX_WAITING} jobs wait already: the disk does not keep up")
         queue.jobs.append((job, future))
-        if queue.busy is None and not queue.stirred:
-            # At the end of this step: what else is asked for in it goes along.
-            queue.stirred = True
+        if queue.running is None and not queue.scheduled:
+            # At the end of this step of the loop: other jobs of the step join the batch.
+            queue.scheduled = True
             loop.call_soon(self._flush, loop, queue)
 
     def _flush(self, loop: AbstractEventLoop, queue: _Queue[Job]) -> None:
-        queue.stirred = False
-        if queue.busy is not None or self._end is not None:
+        queue.scheduled = False
+        if queue.running is not None or self._end is not None:
             return
-        batch = _taken(queue.jobs, _BATCH)
+        batch = _taken(queue.jobs, _MAX_BATCH)
         if not batch:
-            # Nothing is kept for a loop that has nothing to ask: it may never come back.
+            # A loop without jobs may have ended; its queue would be a leak.
             self._queues.pop(loop, None)
             return
         try:
-            work = partial(self._answers, [job for job, _ in batch])
-            queue.busy = loop.run_in_executor(self._executor, work)
+            work = partial(self._results, [job for job, _ in batch])
+            queue.running = loop.run_in_executor(self._executor, work)
         except RuntimeError as error:
-            # Another loop has closed the store this moment.
-            _settle(_answered(batch, [StoreFailed(f"{self._name}: closed meanwhile ({error})")] * len(batch)))
+            # The store was closed from another event loop at this moment.
+            _settle(_paired(batch, [StoreFailed(f"{self._name}: closed meanwhile ({error})")] * len(batch)))
             return
-        queue.busy.add_done_callback(partial(self._served, loop, queue, batch))
+        queue.running.add_done_callback(partial(self._served, loop, queue, batch))
 
     def _served(
         self,
         loop: AbstractEventLoop,
         queue: _Queue[Job],
-        batch: Sequence[_Asked[Job]],
+        batch: Sequence[_Pending[Job]],
         served: "Future[Sequence[object]]",
     ) -> None:
-        queue.busy = None
+        queue.running = None
         if served.cancelled():
-            answers: Sequence[object] = [StoreFailed(f"{self._name}: cancelled")] * len(batch)
+            results: Sequence[object] = [StoreFailed(f"{self._name}: cancelled")] * len(batch)
         else:
             error = served.exception()
-            answers = served.result() if error is None else [_exception(error)] * len(batch)
-        _settle(_answered(batch, answers))
+            results = served.result() if error is None else [_exception(error)] * len(batch)
+        _settle(_paired(batch, results))
         if self._end is None:
             self._flush(loop, queue)
 
@@ -129,60 +143,60 @@ class Worker(Generic[Job]):
         error = None if ending.cancelled() else ending.exception()
         if error is not None:
             log.error("%s failed", self._name, exc_info=error)
-        for asker, answered in [] if error is not None or ending.cancelled() else ending.result():
-            if asker is loop:
-                _settle(answered)
+        for submitter, paired in [] if error is not None or ending.cancelled() else ending.result():
+            if submitter is loop:
+                _settle(paired)
                 continue
-            # A loop that was closed meanwhile has nobody who waits.
+            # On a loop that was closed meanwhile, no task waits.
             with suppress(RuntimeError):
-                asker.call_soon_threadsafe(_settle, answered)
+                submitter.call_soon_threadsafe(_settle, paired)
         if self._end is not None and not self._end.done():
             self._end.set_result(None)
 
     def _serve_all(self) -> "list[_Delivery]":
-        """In the thread: what is left, batch by batch; then the end."""
+        """Run the queued jobs of all loops, batch by batch, then end. Runs in the thread."""
         delivered = []
         for loop, queue in list(self._queues.items()):
-            while batch := _taken(queue.jobs, _BATCH):
-                answers = self._answers([job for job, _ in batch])
-                delivered.append((loop, _answered(batch, answers)))
+            while batch := _taken(queue.jobs, _MAX_BATCH):
+                results = self._results([job for job, _ in batch])
+                delivered.append((loop, _paired(batch, results)))
         self._ended()
         return delivered
 
-    def _answers(self, jobs: Sequence[Job]) -> Sequence[object]:
+    def _results(self, jobs: Sequence[Job]) -> Sequence[object]:
         try:
             return self._serve(jobs)
         except Exception as error:
-            # A defect of ours; those who wait must hear of it, and the thread must go on.
+            # A defect of ours. The submitters must get it, and the thread must go on.
             log.exception("%s failed", self._name)
             return [error] * len(jobs)
 
 
-def _taken(jobs: "deque[_Asked[Job]]", most: int) -> list[_Asked[Job]]:
-    """The oldest, removed from the queue; its loop and the thread may both take."""
-    taken: list[_Asked[Job]] = []
+def _taken(jobs: "deque[_Pending[Job]]", limit: int) -> list[_Pending[Job]]:
+    """Remove and return the oldest jobs. The loop and the thread may call it at the same time."""
+    taken: list[_Pending[Job]] = []
     with suppress(IndexError):
-        while len(taken) < most:
+        while len(taken) < limit:
             taken.append(jobs.popleft())
     return taken
 
 
-def _answered(batch: Sequence[_Asked[Job]], answers: Sequence[object]) -> list[tuple["Future[Any]", object]]:
+def _paired(batch: Sequence[_Pending[Job]], results: Sequence[object]) -> list[tuple["Future[Any]", object]]:
     return [
-        (future, answer) for (_, future), answer in zip(batch, answers, strict=True) if future is not None
+        (future, result) for (_, future), result in zip(batch, results, strict=True) if future is not None
     ]
 
 
 def _exception(error: BaseException) -> Exception:
-    """What ends a thread must not end the task that waits for it."""
+    """Convert a BaseException: one that ends a thread must not end the task that waits for a job."""
     return error if isinstance(error, Exception) else RuntimeError(repr(error))
 
 
-def _settle(answered: Sequence[tuple["Future[Any]", object]]) -> None:
-    for future, answer in answered:
+def _settle(paired: Sequence[tuple["Future[Any]", object]]) -> None:
+    for future, result in paired:
         if future.done():
             continue
-        if isinstance(answer, Exception):
-            future.set_exception(answer)
+        if isinstance(result, Exception):
+            future.set_exception(result)
         else:
-            future.set_result(answer)
+            future.set_result(result)

@@ -1,4 +1,4 @@
-"""One connection to an SQLite file, of one thread: opened when it is needed, and what each failure means in words."""
+"""A connection to an SQLite file, opened when it is needed. SQLite's errors become StoreFailed, with advice."""
 
 import logging
 import sqlite3
@@ -13,13 +13,13 @@ log = logging.getLogger("polite")
 
 _CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
-# How the connection may go on: nothing is wrong with it.
-_PASSING = _BUSY | {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY}
-_WORDS = {
+# After these errors the connection remains usable.
+_TEMPORARY = _BUSY | {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY}
+_MESSAGES = {
     sqlite3.SQLITE_READONLY: "the file, its folder or its disk is read-only",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened: is there such a folder, and may we write there?",
-    sqlite3.SQLITE_INTERRUPT: "a question to it did not come to its end: is the file damaged?",
-    sqlite3.SQLITE_PERM: "it may not be opened by this user",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened: does the folder exist, and is it writable?",
+    sqlite3.SQLITE_INTERRUPT: "a query took too long: is the file damaged?",
+    sqlite3.SQLITE_PERM: "this user has no permission to open it",
 }
 
 _SUFFIXES = ("-wal", "-shm")
@@ -27,15 +27,19 @@ _NONE = "none"
 
 
 class WrongFile(Exception):
-    """A sound database that is not ours to write to; the message says why."""
+    """The file is sound, but not one to write to: of another program or of a newer polite."""
 
 
 class Damaged(Exception):
-    """A row that does not match its checksum, or an index that does not match its table; the message says which."""
+    """A row does not match its checksum, or an index does not match its table."""
 
 
 class DamagedRows(Damaged):
-    """Rows of one table that do not match their checksums, by their numbers. The rest of the file may be sound."""
+    """Rows of one table do not match their checksums. The rest of the file may be sound.
+
+    Attributes:
+        numbers: The rows' numbers.
+    """
 
     def __init__(self, table: str, numbers: Sequence[int]) -> None:
         super().__init__(f"row {numbers[0]} of {table} does not match its checksum")
@@ -43,11 +47,17 @@ class DamagedRows(Damaged):
 
 
 class Database:
-    """To be used by one thread. `prepare` is asked of each new connection, and may raise WrongFile.
+    """A connection to an SQLite file. One thread uses it.
 
-    `mode`: "rwc" makes the file if there is none; "rw" changes, and "ro" only reads, one that is there. `set_aside`: rename a
-    corrupt file, so that the next use begins a new one; else it is left in its place. `full` and `locked` say what to change when
-    the disk is full, and when another process keeps the file locked for longer than `busy_timeout` seconds.
+    Args:
+        path: The file.
+        prepare: Called with each new connection. It may raise WrongFile.
+        mode: "rwc" creates the file if it is missing. "rw" changes and "ro" only reads an existing file.
+        set_aside: Rename a corrupt file, so that the next use creates a new one; otherwise it stays where it is.
+        busy_timeout: Seconds to wait while another process keeps the file locked.
+        full: The message if the disk is full. It says what to change.
+        locked: The message if `busy_timeout` has passed.
+        wall: Returns wall seconds.
     """
 
     def __init__(
@@ -75,16 +85,16 @@ class Database:
         self._logs: dict[str, tuple[int, int]] = {}
 
     def close(self) -> None:
-        """Give the connection back. It is opened again when it is needed again."""
+        """Close the connection. The next use opens it again."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
 
     def checkpoint(self) -> None:
-        """Move what the log holds into the file itself, as far as nothing else reads there; waits for nothing.
+        """Move the log's content into the file, as far as no other connection reads it. Do not wait.
 
-        SQLite does so when the last connection closes. Of two that close at once, neither may be the last.
+        SQLite does so when the last connection closes. If two close at the same time, neither may be the last.
         """
         if self._connection is not None:
             with suppress(sqlite3.Error):
@@ -92,14 +102,14 @@ class Database:
 
     @contextmanager
     def connected(self) -> Iterator[sqlite3.Connection]:
-        """The connection, and its failures as StoreFailed; a transaction that was not ended is undone."""
+        """The connection. Its errors become StoreFailed, and an unfinished transaction is rolled back."""
         try:
             yield self._connection or self._connect()
         except WrongFile as error:
             self.close()
             raise StoreFailed(f"{self.path} {error}") from error
         except (Damaged, UnicodeDecodeError) as error:
-            # What is no UTF-8 where a text should be, SQLite hands over as it is.
+            # SQLite returns a damaged text as it is; decoding it fails.
             self.close()
             raise StoreFailed(f"{self.path} is corrupt ({error}): {self._set_aside()}") from error
         except sqlite3.Error as error:
@@ -110,10 +120,10 @@ class Database:
                     self._connection.rollback()
 
     def require_in_place(self) -> None:
-        """Raise StoreFailed if the open file is not at its path any more. A transaction that was not ended is undone then.
+        """Raise StoreFailed if the open file is not at its path any more, and roll back an unfinished transaction.
 
-        What was written before goes into the old file, wherever it is by now. The log of the old file is set aside: SQLite would
-        take it for the new one's, and destroy that.
+        Earlier writes go into the old file, wherever it is now. The old file's log is renamed: SQLite would take it for the new
+        file's log, and destroy the new file.
         """
         found = _identity(self.path)
         if self._connection is None:
@@ -129,20 +139,23 @@ class Database:
         if self._mode == "rwc":
             self._rename_logs(Path(f"{self.path}.{happened}-{self._stamp()}"), ours=self._logs)
         raise StoreFailed(
-            f"{self.path} was {happened} while it was in use: what it held is lost to this "
-            "process; the next use begins with what is there then"
+            f"{self.path} was {happened} while it was in use: this process has lost its content; "
+            "the next use begins with the file that is there then"
         )
 
     @property
     def identities(self) -> str:
-        """Which file is at the path, and which log beside it, in one line: for `set_foreign_log_aside` of a later run."""
+        """The identities of the file and of its log, in one line, for `set_foreign_log_aside` of a later run."""
         return f"{_named(self.path)} {_named(self._log)}"
 
     def set_foreign_log_aside(self, noted: str) -> None:
-        """Before the first use: set aside a log that belongs to another file than the one at the path.
+        """Rename a log that belongs to another file than the one at the path. Call it before the first use.
 
-        `noted`: the `identities` of the last use, or "". If the log is the same and the file is another, the log is foreign. If
-        both are others, they were copied or restored together. Without a file SQLite would delete the log.
+        If the log is the same as in the last run and the file is not, the log is foreign. If both differ, they were copied or
+        restored together. Without a file, SQLite would delete the log.
+
+        Args:
+            noted: `identities` of the last run, or "".
         """
         file, beside = _named(self.path), _named(self._log)
         if beside == _NONE:
@@ -152,14 +165,14 @@ class Database:
         if empty or (beside == noted_log and file != noted_file):
             aside = Path(f"{self.path}.foreign-{self._stamp()}")
             self._rename_logs(aside)
-            log.warning("%s belongs to another file, and was set aside as %s-wal", self._log, aside)
+            log.warning("%s belongs to another file, and was renamed to %s-wal", self._log, aside)
 
     @property
     def _log(self) -> Path:
         return Path(f"{self.path}-wal")
 
     def _note_logs(self) -> None:
-        """Remember which logs are ours, while the file is in its place."""
+        """Note the identities of the file's logs, while it is at its path."""
         if len(self._logs) < len(_SUFFIXES):
             for suffix in _SUFFIXES:
                 found = _identity(Path(f"{self.path}{suffix}"))
@@ -181,7 +194,7 @@ class Database:
         return connection
 
     def write_ahead(self, connection: sqlite3.Connection) -> None:
-        """Of several processes that open a new file, one may turn it over; SQLite lets the others fail at once, not wait."""
+        """Switch to write-ahead logging. While another process does so, SQLite fails at once, so retry."""
         until = time.monotonic() + self._busy_timeout
         while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             try:
@@ -192,23 +205,23 @@ class Database:
                 time.sleep(0.005)
 
     def _failure(self, error: sqlite3.Error) -> StoreFailed:
-        """In words; and whatever the connection came to is not used again."""
+        """Return the error as StoreFailed. Close the connection unless it remains usable."""
         code = _code(error)
-        if code not in _PASSING:
+        if code not in _TEMPORARY:
             self.close()
         if code in _CORRUPT:
             return StoreFailed(f"{self.path} is corrupt ({error}): {self._set_aside()}")
         if code in _BUSY:
             return StoreFailed(f"{self.path}: {self._locked}")
-        words = self._full if code == sqlite3.SQLITE_FULL else _WORDS.get(code, "SQLite failed")
-        return StoreFailed(f"{self.path}: {words} ({error})")
+        message = self._full if code == sqlite3.SQLITE_FULL else _MESSAGES.get(code, "SQLite failed")
+        return StoreFailed(f"{self.path}: {message} ({error})")
 
     def _set_aside(self) -> str:
-        """Rename it, with its log, unless what has its name by now is another file."""
+        """Rename the file and its logs, unless another file is at the path now. Return what was done."""
         if not self._may_set_aside:
-            return "it was left as it is"
+            return "it was left where it is"
         if self._identity is not None and _identity(self.path) != self._identity:
-            return "another process has set it aside already"
+            return "another process has already renamed it"
         aside = Path(f"{self.path}.corrupt-{self._stamp()}")
         while aside.exists():
             aside = Path(f"{aside}x")
@@ -216,11 +229,11 @@ class Database:
             self.path.rename(aside)
             self._rename_logs(aside)
         except OSError as error:
-            return f"it could not be set aside ({error})"
-        return f"it was set aside as {aside}, and the next use begins a new one"
+            return f"it could not be renamed ({error})"
+        return f"it was renamed to {aside}, and the next use begins a new file"
 
     def _rename_logs(self, aside: Path, *, ours: Mapping[str, tuple[int, int]] | None = None) -> None:
-        """`ours`: leave those that are others."""
+        """Rename the logs; if `ours` is given, only those with these identities."""
         for suffix in _SUFFIXES:
             path = Path(f"{self.path}{suffix}")
             if ours is None or (suffix in ours and _identity(path) == ours[suffix]):
@@ -245,5 +258,5 @@ def _named(path: Path) -> str:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """SQLite's primary result code; -1 for what the module itself found."""
+    """Return SQLite's primary result code, or -1 for an error of the module sqlite3."""
     return getattr(error, "sqlite_errorcode", -1) & 0xFF

@@ -1,41 +1,43 @@
-"""Room in a robots store's file: what goes when there is not enough, and what never does."""
+"""Eviction: which rows of a robots store's file are deleted when it reaches a limit."""
 
 import sqlite3
 from collections.abc import Sequence
 
-# So much of a bound is freed at one time, so that it is not looked for at each save.
+# Eviction frees a twentieth of a limit, so that it does not run at each save.
 _SLACK = 20
-# Rows that go between two looks at the size.
+# Rows that are deleted between two checks of the size.
 _AT_ONCE = 100
-# Between two counts at least so many saves pass, where the bound allows it: a count reads the whole index.
+# The fewest saves between two counts, if the limit allows it: a count reads the whole index.
 _COUNT_EVERY = 1_000
-# A back-off is forgotten so long after its end, a clock that is a month ahead for once notwithstanding; sooner for want of room.
+# A back-off is deleted 40 days after its end, since a clock may be a month ahead once; after a day if the file is full.
 _GRACE_S = 40 * 86_400.0
 _LEAST_GRACE_S = 86_400.0
 
-# What was used longest ago, saved or read, goes first. A server that failed and may not be asked again yet is not forgotten.
+# The least recently used rows are deleted first. The row of a server that failed is kept while its back-off runs.
 _FORGET = """
     DELETE FROM robots WHERE saved IN
     (SELECT saved FROM robots WHERE NOT (failures > 0 AND expires_at > ?) ORDER BY saved LIMIT ?)
 """
-
-
 _MOVE = "UPDATE robots SET saved = (SELECT max(saved) FROM robots) + 1 WHERE origin = ? AND saved <= ?"
 
 
-class Room:
-    """At most `max_origins` snapshots, in `max_bytes` octets of the file; back-offs still running go beyond, if they must.
+class Evictor:
+    """Keeps a file within its limits, least recently used first. Running back-offs may exceed the limits.
 
-    To be asked within the transaction that saves. Where several processes share a file, each may be a twentieth late.
+    Its methods run inside the transaction that saves. If several processes share a file, each may evict a twentieth late.
+
+    Args:
+        max_origins: The most snapshots.
+        max_bytes: The largest size of the file (octets).
     """
 
     def __init__(self, max_origins: int, max_bytes: int) -> None:
         self._max_origins = max_origins
         self._max_bytes = max_bytes
-        self._left = 0  # saves until the next count
+        self._saves_left = 0  # until the next count
 
-    def spare(self, connection: sqlite3.Connection, used: Sequence[str]) -> None:
-        """What was read goes later. Only the older half is moved, since to move a row is to write it again."""
+    def mark_used(self, connection: sqlite3.Connection, used: Sequence[str]) -> None:
+        """Note that rows were read. Only the older half is moved, since moving a row writes it again."""
         if used:
             oldest, latest = (
                 connection.execute(f"SELECT {end}(saved) FROM robots").fetchone()[0] or 0  # noqa: S608 - min or max
@@ -43,10 +45,10 @@ class Room:
             )
             connection.executemany(_MOVE, ((name, (oldest + latest) // 2) for name in used))
 
-    def make(self, connection: sqlite3.Connection, saved: int, now: float) -> None:
-        """After so many saves: forget what is over, and what there is no room for. `now` is in wall seconds."""
-        self._left -= saved
-        if self._left < 0:
+    def evict(self, connection: sqlite3.Connection, saved: int, now: float) -> None:
+        """Delete what is over, and what exceeds the limits, after `saved` more saves. `now` is in wall seconds."""
+        self._saves_left -= saved
+        if self._saves_left < 0:
             self._count(connection, now)
         spare = self._max_bytes // _SLACK
         if self._used(connection) > self._max_bytes:
@@ -62,7 +64,7 @@ class Room:
             too_many = known - self._max_origins + self._max_origins // _SLACK
             known -= connection.execute(_FORGET, (now, too_many)).rowcount
         often = max(_COUNT_EVERY, self._max_origins // _SLACK)
-        self._left = max(0, min(self._max_origins - known, often))
+        self._saves_left = max(0, min(self._max_origins - known, often))
 
     def _used(self, connection: sqlite3.Connection) -> int:
         pages, free, size = (
@@ -73,5 +75,5 @@ class Room:
 
 
 def _expire(connection: sqlite3.Connection, before: float) -> None:
-    """Back-offs that have been over for long, and not only by a clock that was set to the wrong hour."""
+    """Delete back-offs that ended before a time."""
     connection.execute("DELETE FROM back_offs WHERE until <= ?", (before,))

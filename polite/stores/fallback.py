@@ -1,4 +1,4 @@
-"""A file that fails: told once, left alone for a while, and what it did not take kept in memory until it does."""
+"""What a store does while its file fails: a circuit breaker, and the writes that wait in memory."""
 
 import logging
 import time
@@ -11,12 +11,17 @@ from polite.robots.fetching.snapshot import Snapshot, merged
 
 log = logging.getLogger("polite")
 
-# Between two tries: a file that is locked costs each of them its whole busy_timeout.
+# Seconds between two attempts: an attempt on a locked file takes its whole busy_timeout.
 _TRY_EVERY_S = 30.0
 
 
-class Outage:
-    """Whether one way to the file, reading or writing, is to be tried now."""
+class CircuitBreaker:
+    """A circuit breaker for one direction of the store's file, reading or writing.
+
+    Args:
+        what: The direction, for log messages.
+        monotonic: Returns monotonic seconds.
+    """
 
     def __init__(self, what: str, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._what = what
@@ -24,35 +29,40 @@ class Outage:
         self._try_at: float | None = None
 
     @property
-    def waits(self) -> bool:
-        """It failed a moment ago."""
+    def is_open(self) -> bool:
+        """Whether the last attempt failed less than 30 s ago, so that none is to be made."""
         return self._try_at is not None and self._monotonic() < self._try_at
 
-    def began(self, error: StoreFailed) -> None:
-        """It failed; only the first time is worth a warning."""
+    def record_failure(self, error: StoreFailed) -> None:
+        """Open the circuit for a while. Only the first failure is logged."""
         if self._try_at is None:
             log.warning("%s; until %s works again, memory takes its place", error, self._what)
         self._try_at = self._monotonic() + _TRY_EVERY_S
 
-    def ended(self) -> None:
-        """It worked."""
+    def record_success(self) -> None:
+        """Close the circuit."""
         if self._try_at is not None:
             self._try_at = None
             log.warning("%s works again", self._what)
 
 
-class Unwritten:
-    """What waits to be written: bounded, and what was kept longest ago goes first; of the back-offs the one that ends first."""
+class PendingWrites:
+    """Writes that wait in memory, bounded. The oldest snapshots and the back-offs that end first are dropped.
+
+    Args:
+        max_origins: The most snapshots, and the most back-offs.
+        max_bytes: The most octets of snapshots.
+    """
 
     def __init__(self, max_origins: int, max_bytes: int) -> None:
         self._max_origins = max_origins
         self._max_bytes = max_bytes
         self._octets = 0
         self.snapshots: OrderedDict[str, Snapshot] = OrderedDict()
-        self.holds: dict[str, SavedBackOff] = {}
+        self.back_offs: dict[str, SavedBackOff] = {}
 
-    def keep(self, snapshots: dict[str, Snapshot], holds: dict[str, SavedBackOff]) -> None:
-        """Keep all of these, merged with what is kept of the same origins."""
+    def keep(self, snapshots: dict[str, Snapshot], back_offs: dict[str, SavedBackOff]) -> None:
+        """Add writes, merged with those that wait for the same origins."""
         for origin, snapshot in snapshots.items():
             both = merged(self.snapshots.get(origin), snapshot)
             self._drop(origin)
@@ -60,15 +70,15 @@ class Unwritten:
             self._octets += both.octets
         while len(self.snapshots) > self._max_origins or self._octets > self._max_bytes:
             self._drop(next(iter(self.snapshots)))
-        self.holds |= {origin: later(hold, self.holds.get(origin)) for origin, hold in holds.items()}
-        if len(self.holds) > self._max_origins:
-            last = sorted(self.holds.items(), key=lambda held: held[1].until)[-self._max_origins :]
-            self.holds = dict(last)
+        self.back_offs |= {name: later(each, self.back_offs.get(name)) for name, each in back_offs.items()}
+        if len(self.back_offs) > self._max_origins:
+            last = sorted(self.back_offs.items(), key=lambda each: each[1].until)[-self._max_origins :]
+            self.back_offs = dict(last)
 
     def clear(self) -> None:
-        """All was written."""
+        """Forget all, since it was written."""
         self.snapshots = OrderedDict()
-        self.holds = {}
+        self.back_offs = {}
         self._octets = 0
 
     def _drop(self, origin: str) -> None:
@@ -77,6 +87,6 @@ class Unwritten:
             self._octets -= dropped.octets
 
 
-def later(hold: SavedBackOff, other: SavedBackOff | None) -> SavedBackOff:
-    """Return the hold that ends later. `other` was kept before, and lasts as `left_s` says if a clock ahead dated it."""
-    return hold if other is None or hold.until - hold.since >= other.left_s(hold.since) else other
+def later(new: SavedBackOff, kept: SavedBackOff | None) -> SavedBackOff:
+    """Return the back-off that ends later. If a fast clock dated `kept`, it lasts as long as `left_s` says."""
+    return new if kept is None or new.until - new.since >= kept.left_s(new.since) else kept

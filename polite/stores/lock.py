@@ -1,4 +1,4 @@
-"""A lock beside a file: one process at a time, and one user within it."""
+"""A lock file beside a file: one process, and one object within it, may use the file at a time."""
 
 import os
 import sys
@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import WeakSet
 
-# How long to wait between two attempts (seconds).
-_AGAIN_S = 0.01
-# Octets of a note.
-_LONGEST_NOTE = 200
+# Seconds between two attempts.
+_RETRY_S = 0.01
+# The longest note (octets).
+_MAX_NOTE = 200
 
 if sys.platform == "win32":
     import msvcrt
@@ -21,31 +21,31 @@ else:
     import fcntl
 
     def _try_lock(descriptor: int) -> None:
-        # Not POSIX's: a process loses that as soon as it closes the file anywhere, as a library that copies it would.
+        # Not a POSIX lock: a process loses that as soon as it closes the file anywhere, as a library that copies the file does.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-# A forked child (a ProcessPoolExecutor's) has a copy of each open file, and may outlive this process: the lock must not.
+# A forked child (of a ProcessPoolExecutor) has a copy of each open file, and may outlive this process. The lock must not.
 _locks: "WeakSet[FileLock]" = WeakSet()
 
 
-def _forget_all() -> None:
+def _close_all_in_child() -> None:
     for lock in list(_locks):
-        lock._forget()
+        lock.close_in_child()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)
+    os.register_at_fork(after_in_child=_close_all_in_child)
 
 
 class FileLock:
-    """Held from `acquire` to `release`, on a file of its own: `queue.sqlite-lock` beside `queue.sqlite`.
+    """A lock from `acquire` to `release`, on a file of its own: `queue.sqlite-lock` beside `queue.sqlite`.
 
-    The system drops the lock when the process ends. The lock's file may stay then; it does no harm.
+    The operating system drops the lock when the process ends. The lock file may then stay; it does no harm.
     """
 
     def __init__(self, path: Path) -> None:
-        # Beside what a symbolic link leads to: two names of one file have one lock.
+        # Beside the target of a symbolic link, so that two names of one file share a lock.
         self._path = Path(f"{path.resolve()}-lock")
         self._descriptor: int | None = None
         _locks.add(self)
@@ -53,28 +53,28 @@ class FileLock:
     def acquire(self, timeout_s: float) -> bool:
         """Return whether the lock is held. Raises OSError if its file cannot be made."""
         until = time.monotonic() + timeout_s
-        while self._descriptor is None and not self._tried():
+        while self._descriptor is None and not self._try():
             if time.monotonic() > until:
                 return False
-            time.sleep(_AGAIN_S)
+            time.sleep(_RETRY_S)
         return True
 
     def noted(self) -> str:
-        """Return what the last holder noted, if it did not come to its `release`; else "". Only while the lock is held."""
+        """Return the note of the last holder if it ended without `release`, else "". Call it while the lock is held."""
         if self._descriptor is None:
             return ""
         os.lseek(self._descriptor, 0, os.SEEK_SET)
-        return os.read(self._descriptor, _LONGEST_NOTE).decode("ascii", "replace")
+        return os.read(self._descriptor, _MAX_NOTE).decode("ascii", "replace")
 
     def note(self, text: str) -> None:
-        """Write a note for the next holder, in case that this process ends without `release`. Only while the lock is held."""
+        """Write a note for the next holder, in case this process ends without `release`. Call it while the lock is held."""
         if self._descriptor is not None:
             os.lseek(self._descriptor, 0, os.SEEK_SET)
             os.ftruncate(self._descriptor, 0)
-            os.write(self._descriptor, text.encode("ascii")[:_LONGEST_NOTE])
+            os.write(self._descriptor, text.encode("ascii")[:_MAX_NOTE])
 
-    def _forget(self) -> None:
-        """In a forked child: close its copy. The lock is the parent's, which holds it as long as its own copy is open."""
+    def close_in_child(self) -> None:
+        """Close a forked child's copy of the file. The parent holds the lock while its own copy is open."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
@@ -88,12 +88,12 @@ class FileLock:
             # An open file cannot be removed there.
             os.close(descriptor)
             return
-        # Removed while it is locked: what opened it before sees in `_tried` that it holds another file.
+        # Removed while it is locked: a process that opened it before sees in `_try` that it holds another file.
         with suppress(OSError):
             self._path.unlink()
         os.close(descriptor)
 
-    def _tried(self) -> bool:
+    def _try(self) -> bool:
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             _try_lock(descriptor)

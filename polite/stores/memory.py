@@ -1,4 +1,4 @@
-"""Robots results kept in memory, bounded; it may be shared by several gates, so that they ask once between them (K4)."""
+"""Keeps robots.txt results in memory. Several gates may share one store, so that each file is fetched once (K4)."""
 
 import math
 from collections import OrderedDict
@@ -10,11 +10,21 @@ from polite.robots.fetching.snapshot import Snapshot, merged
 
 
 class MemoryStore:
-    """Keeps at most `max_origins` snapshots in about `max_memory` octets; the least recently used goes first.
+    """A RobotsStore in memory. It evicts the least recently used snapshot first.
 
-    The back-off of a server that failed stays until it is over, without a good copy if one of the limits is reached. Of such
-    back-offs there are at most `max_origins` too, of about 1 kB each. They may exceed `max_memory`, half of which at least is for
-    the other snapshots. Raises InvalidOption.
+    The back-off of a server that failed is kept until it is over; if a limit is reached, without the good copy. Such back-offs
+    number at most `max_origins` too, of about 1 kB each. They may exceed `max_memory`, of which at least half remains for the
+    other snapshots.
+
+    >>> MemoryStore(max_origins=1_000).memory_used
+    0
+
+    Args:
+        max_origins: The most snapshots.
+        max_memory: The most memory that snapshots take (octets, approximate).
+
+    Raises:
+        InvalidOption: A limit has the wrong type or value.
     """
 
     def __init__(self, max_origins: int = 100_000, *, max_memory: int = 256 * 1024 * 1024) -> None:
@@ -22,19 +32,19 @@ class MemoryStore:
         integer("MemoryStore: max_memory", max_memory, least=1 << 20, most=1 << 44)
         self._max_origins = max_origins
         self._max_memory = max_memory
-        self._memory = 0  # of all
-        self._set_aside = 0  # of the back-offs
+        self._memory = 0  # of all (octets)
+        self._back_off_memory = 0  # of the back-offs alone (octets)
         self._snapshots: OrderedDict[Origin, Snapshot] = OrderedDict()
         self._backing_off: dict[Origin, Snapshot] = {}
-        self._first_over = math.inf  # when the first of these back-offs ends
+        self._first_end = math.inf  # of these back-offs (wall seconds)
 
     @property
     def memory_used(self) -> int:
-        """About how many octets the snapshots take."""
+        """The memory that the snapshots take (octets, approximate)."""
         return self._memory
 
     async def load(self, origin: Origin) -> Snapshot | None:
-        """The origin's latest snapshot, or None."""
+        """Return the origin's latest snapshot, or None."""
         snapshot = self._snapshots.get(origin)
         if snapshot is None:
             return self._backing_off.get(origin)
@@ -42,26 +52,26 @@ class MemoryStore:
         return snapshot
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
-        """Keep the snapshot, merged with what was known."""
+        """Keep the snapshot, merged with the one before."""
         kept = self._snapshots.pop(origin, None)
         if kept is not None:
             self._memory -= kept.octets
         else:
-            kept = self._take_back(origin)
+            kept = self._pop_back_off(origin)
         both = self._snapshots[origin] = merged(kept, snapshot)
         self._memory += both.octets
-        # What was saved last stays, however large. Its date is the only clock here.
+        # The snapshot saved last stays, however large. Its date serves as the clock.
         while len(self._snapshots) > self._max_origins or (self._crowded and len(self._snapshots) > 1):
             self._evict(snapshot.fetched_at)
 
     async def close(self) -> None:
-        """Nothing is held open; what is kept stays, for the next gate."""
+        """Do nothing: the snapshots stay for the next gate."""
 
     @property
     def _crowded(self) -> bool:
-        """Whether the snapshots take more than back-offs leave to them."""
-        left = self._max_memory - min(self._set_aside, self._max_memory // 2)
-        return self._memory - self._set_aside > left
+        """Whether the snapshots take more memory than the back-offs leave to them."""
+        left = self._max_memory - min(self._back_off_memory, self._max_memory // 2)
+        return self._memory - self._back_off_memory > left
 
     def _evict(self, now: float) -> None:
         origin, snapshot = self._snapshots.popitem(last=False)
@@ -70,24 +80,24 @@ class MemoryStore:
             return
         bare = self._backing_off[origin] = replace(snapshot, good=None, good_at=None, good_until=None)
         self._memory += bare.octets
-        self._set_aside += bare.octets
-        self._first_over = min(self._first_over, bare.expires_at)
+        self._back_off_memory += bare.octets
+        self._first_end = min(self._first_end, bare.expires_at)
         if len(self._backing_off) > self._max_origins or self._crowded:
             self._forget_back_offs(now)
 
     def _forget_back_offs(self, now: float) -> None:
-        """Those that are over; then, beyond the limit, the one that was set aside longest ago."""
-        if now >= self._first_over:
+        """Remove back-offs that are over; beyond the limit, also the oldest one."""
+        if now >= self._first_end:
             for origin in [o for o, snapshot in self._backing_off.items() if snapshot.expires_at <= now]:
-                self._take_back(origin)
-            self._first_over = min((s.expires_at for s in self._backing_off.values()), default=math.inf)
+                self._pop_back_off(origin)
+            self._first_end = min((s.expires_at for s in self._backing_off.values()), default=math.inf)
         if len(self._backing_off) > self._max_origins:
-            self._take_back(next(iter(self._backing_off)))
+            self._pop_back_off(next(iter(self._backing_off)))
 
-    def _take_back(self, origin: Origin) -> Snapshot | None:
-        """Return the back-off, if one was set aside, and keep it no more."""
+    def _pop_back_off(self, origin: Origin) -> Snapshot | None:
+        """Remove and return the origin's back-off, if there is one."""
         bare = self._backing_off.pop(origin, None)
         if bare is not None:
             self._memory -= bare.octets
-            self._set_aside -= bare.octets
+            self._back_off_memory -= bare.octets
         return bare

@@ -1,4 +1,4 @@
-"""The file of a robots store: one connection of one thread, opened when it is needed, and what each failure means."""
+"""The file of a robots store: saves and loads snapshots and back-offs in batches, in one thread."""
 
 import json
 import logging
@@ -14,44 +14,53 @@ from typing import Any, TypeVar
 
 from polite.ports import SavedBackOff
 from polite.robots.fetching.snapshot import Snapshot, merged
-from polite.stores import rows as form
+from polite.stores import rows
 from polite.stores.database import Database, WrongFile
-from polite.stores.eviction import Room
-from polite.stores.schema import SUMMED, has_checksums, migrate, version_of
+from polite.stores.eviction import Evictor
+from polite.stores.schema import FIRST_CHECKSUMS, has_checksums, migrate, version_of
 
 log = logging.getLogger("polite")
 
 T = TypeVar("T")
 
-_NOTHING = (None,) * len(form.COLUMNS)
+_NOTHING = (None,) * len(rows.COLUMNS)
 _LOAD_BRIEF, _LOAD = (
     f"SELECT {', '.join(columns)} FROM robots WHERE origin = ?"  # noqa: S608 - its columns' names are ours
-    for columns in (form.BRIEF, form.COLUMNS)
+    for columns in (rows.BRIEF, rows.COLUMNS)
 )
-# What is kept of the origins that are to be saved, and by the parameter, as JSON, all at once.
+# The rows that the file has of the origins to be saved; all origins are one parameter, as JSON.
 _KEPT = "SELECT origin, fetched_at FROM robots WHERE origin IN (SELECT value FROM json_each(?))"
-# As Hold.left_s has it: what a clock wrote that was ahead lasts no longer than it did then, and hides no longer hold.
-_HOLD = """
+# As SavedBackOff.left_s: a back-off that a fast clock dated lasts no longer than its length, and hides no longer one.
+_SAVE_BACK_OFF = """
     INSERT INTO back_offs (origin, since, until, because, checksum) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (origin) DO UPDATE
     SET since = excluded.since, until = excluded.until, because = excluded.because, checksum = excluded.checksum
     WHERE excluded.until - excluded.since > min(until - excluded.since, until - since)
 """
-_HELD = f"SELECT {', '.join(form.HOLD_COLUMNS)} FROM back_offs WHERE origin = ?"  # noqa: S608 - ours too
-# Back-offs still running are never forgotten to make room: here ends what they may take, in bounds of the rest.
+_LOAD_BACK_OFF = f"SELECT {', '.join(rows.BACK_OFF_COLUMNS)} FROM back_offs WHERE origin = ?"  # noqa: S608 - ours too
+# Running back-offs are never evicted. The file may grow to this multiple of `max_bytes` for them.
 _HARD_LIMIT = 2
-# Pages of the log that are carried over into the file together, with the only wait for the disk that there is.
+# Pages of the log between two checkpoints. Only a checkpoint waits for the disk.
 _LOG_PAGES = 4_000
-# A damaged file may lead SQLite in a circle. Forgetting at the limit takes the longest: some 10 million steps of its machine.
-_STEPS_PER_LOOK = 1_000_000
-_MOST_LOOKS = 500
+# A damaged file may lead SQLite in a circle, so its virtual machine's steps are limited. The longest statement, an eviction,
+# takes some 10 million.
+_STEPS_PER_CHECK = 1_000_000
+_MAX_CHECKS = 500
 
 
-class StoreFile:
-    """To be used by one thread. Every method raises StoreFailed; a corrupt file is set aside then, never deleted.
+class RobotsDatabase:
+    """The snapshots and back-offs in a file. One thread uses it.
 
-    `mode`: "rwc" makes the file if there is none; "rw" changes, and "ro" only reads, one that is there, and leaves a corrupt
-    one in its place. `busy_timeout`: seconds that another process may keep it locked.
+    Each method raises StoreFailed if the file cannot be used. A corrupt file is renamed, never deleted.
+
+    Args:
+        path: The file.
+        mode: "rwc" creates the file if it is missing. "rw" changes and "ro" only reads an existing file, and leaves a corrupt
+            one where it is.
+        busy_timeout: Seconds to wait while another process keeps the file locked.
+        evictor: Deletes rows that exceed the limits; None if this object does not write.
+        max_bytes: The limit of the file's size (octets).
+        wall: Returns wall seconds.
     """
 
     def __init__(
@@ -60,17 +69,17 @@ class StoreFile:
         *,
         mode: str = "rwc",
         busy_timeout: float = 5.0,
-        room: Room | None = None,
+        evictor: Evictor | None = None,
         max_bytes: int = 1 << 30,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.path = path
         self._mode = mode
-        self._room = room
+        self._evictor = evictor
         self._max_bytes = max_bytes
         self._wall = wall
-        self._summed = True
-        self._looks = 0
+        self._has_checksums = True
+        self._checks = 0
         self._database = Database(
             path,
             self._prepare,
@@ -84,55 +93,63 @@ class StoreFile:
         )
 
     def write(
-        self, snapshots: Mapping[str, Snapshot], holds: Mapping[str, SavedBackOff], used: Sequence[str] = ()
+        self,
+        snapshots: Mapping[str, Snapshot],
+        back_offs: Mapping[str, SavedBackOff],
+        used: Sequence[str] = (),
     ) -> None:
-        """Save all in one transaction, merged with what another process saved since (`merged`).
+        """Save all in one transaction, merged with what other processes saved (`merged`).
 
-        When this returns, the end of the process does not undo it. `used`: origins that were read since.
+        Once this returns, the writes outlive the process.
+
+        Args:
+            snapshots: Snapshots by origin.
+            back_offs: Back-offs by origin.
+            used: Origins that were read since the last write.
         """
         with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            if self._room is not None:
-                self._room.spare(connection, used)
+            if self._evictor is not None:
+                self._evictor.mark_used(connection, used)
             snapshots = {**snapshots, **self._merged(connection, snapshots)}
-            _save(connection, (form.row(*each) for each in snapshots.items()))
-            connection.executemany(_HOLD, (form.hold_row(*each) for each in holds.items()))
-            if self._room is not None:
-                self._room.make(connection, len(snapshots), self._wall())
+            _save(connection, (rows.row(*each) for each in snapshots.items()))
+            connection.executemany(_SAVE_BACK_OFF, (rows.back_off_row(*each) for each in back_offs.items()))
+            if self._evictor is not None:
+                self._evictor.evict(connection, len(snapshots), self._wall())
             connection.execute("COMMIT")
             self._database.require_in_place()
 
     def load(self, origin: str) -> Snapshot | None:
-        """The origin's snapshot. A row that is damaged is as good as none: the origin is asked again."""
+        """Return the origin's snapshot, or None. A damaged row counts as none, so that robots.txt is fetched again."""
         with self._connected() as connection:
             return self._read(connection, origin)
 
     def held(self, origin: str) -> SavedBackOff | None:
-        """The hold kept for the origin, over or not. A row that is damaged is as good as none."""
+        """Return the origin's back-off, over or not, or None. A damaged row counts as none."""
         with self._connected() as connection:
-            return self._read_hold(connection, origin)
+            return self._read_back_off(connection, origin)
 
     def damaged(self, origin: str) -> bool:
-        """Whether the origin's row is there and does not match its checksum."""
+        """Return whether the origin has a row that does not match its checksum."""
         with self._connected() as connection:
-            there = connection.execute("SELECT 1 FROM robots WHERE origin = ?", (origin,)).fetchone()
-            return there is not None and self._summed and self._read(connection, origin) is None
+            row = connection.execute("SELECT 1 FROM robots WHERE origin = ?", (origin,)).fetchone()
+            return row is not None and self._has_checksums and self._read(connection, origin) is None
 
-    def answers(self, questions: Sequence[tuple[str, bool]]) -> list[Snapshot | SavedBackOff | None]:
-        """Return what `load` returns for each origin, or `held` if its second value is true."""
+    def load_batch(self, reads: Sequence[tuple[str, bool]]) -> list[Snapshot | SavedBackOff | None]:
+        """Return the result of `load` for each origin, or of `held` if its second value is true."""
         with self._connected() as connection:
-            answers: list[Snapshot | SavedBackOff | None] = [
-                self._read_hold(connection, origin) if of_hold else self._read(connection, origin)
-                for origin, of_hold in questions
+            found: list[Snapshot | SavedBackOff | None] = [
+                self._read_back_off(connection, origin) if of_back_off else self._read(connection, origin)
+                for origin, of_back_off in reads
             ]
             self._database.require_in_place()
-        return answers
+        return found
 
     def _read(self, connection: sqlite3.Connection, origin: str) -> Snapshot | None:
-        return self._row(_values, connection, origin, form.snapshot)
+        return self._row(_values, connection, origin, rows.snapshot)
 
-    def _read_hold(self, connection: sqlite3.Connection, origin: str) -> SavedBackOff | None:
-        return self._row(_hold_values, connection, origin, form.hold)
+    def _read_back_off(self, connection: sqlite3.Connection, origin: str) -> SavedBackOff | None:
+        return self._row(_back_off_values, connection, origin, rows.back_off)
 
     def _row(
         self,
@@ -144,21 +161,21 @@ class StoreFile:
         try:
             values = find(connection, origin)
             if values is None or values[0] == origin:
-                return None if values is None else read(values, summed=self._summed)
+                return None if values is None else read(values, has_checksums=self._has_checksums)
             reason: object = f"the index leads from {origin!r} to the row of {values[0]!r}"
-        except form.Unreadable as error:
+        except rows.Unreadable as error:
             reason = error
         except sqlite3.OperationalError as error:
             if hasattr(error, "sqlite_errorcode"):
                 raise
-            reason = error  # the module's own: a text that is no UTF-8
+            reason = error  # raised by the module sqlite3: a text that is not UTF-8
         log.warning("%s: %s", self.path, reason)
         return None
 
     def _merged(
         self, connection: sqlite3.Connection, snapshots: Mapping[str, Snapshot]
     ) -> dict[str, Snapshot]:
-        """Those of the snapshots that the file knows more about. A later answer of the server replaces what is kept, unread."""
+        """Return the snapshots that need merging. A later response replaces the row, without reading it."""
         now = self._wall()
         merging = {}
         for origin, fetched_at in connection.execute(_KEPT, (json.dumps(list(snapshots)),)).fetchall():
@@ -169,23 +186,23 @@ class StoreFile:
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for so many steps at most."""
-        self._looks = 0
+        """The connection, with a limit on the steps that SQLite may take."""
+        self._checks = 0
         with self._database.connected() as connection:
             yield connection
 
     def _too_long(self) -> bool:
-        self._looks += 1
-        return self._looks > _MOST_LOOKS
+        self._checks += 1
+        return self._checks > _MAX_CHECKS
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> Iterator[sqlite3.Row]:
-        """What a query of one's own gives, by name of the column."""
+        """Yield the rows of a query, with columns by name."""
         with self._connected() as connection, closing(connection.cursor()) as cursor:
             cursor.row_factory = sqlite3.Row
             yield from cursor.execute(statement, values)
 
     def change(self, statements: Iterable[tuple[str, Sequence[Any]]]) -> list[int]:
-        """Statements of one's own in one transaction; the rows that each changed."""
+        """Execute statements in one transaction. Return how many rows each changed."""
         with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
             changed = [connection.execute(statement, values).rowcount for statement, values in statements]
@@ -193,19 +210,19 @@ class StoreFile:
         return changed
 
     def close(self) -> None:
-        """Give the connection back. It is opened again when it is needed again."""
+        """Close the connection. The next call opens it again."""
         if self._mode != "ro":
-            self._looks = 0
+            self._checks = 0
             self._database.checkpoint()
         self._database.close()
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        connection.set_progress_handler(self._too_long, _STEPS_PER_LOOK)
+        connection.set_progress_handler(self._too_long, _STEPS_PER_CHECK)
         version = version_of(connection)
         if self._mode == "ro":
             if not version:
                 raise WrongFile("is empty: no store has written it")
-            self._summed = version >= SUMMED and has_checksums(connection)
+            self._has_checksums = version >= FIRST_CHECKSUMS and has_checksums(connection)
             return
         self._database.write_ahead(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -214,33 +231,33 @@ class StoreFile:
         connection.execute(f"PRAGMA max_page_count = {_HARD_LIMIT * self._max_bytes // page_size}")
         connection.execute(f"PRAGMA journal_size_limit = {self._max_bytes // 4}")
         migrate(connection)
-        self._summed = has_checksums(connection)
+        self._has_checksums = has_checksums(connection)
 
 
 def _values(connection: sqlite3.Connection, origin: str) -> Sequence[Any] | None:
-    """What form.snapshot takes. A column that need not be read takes as long as any other."""
+    """Return the origin's row for rows.snapshot. Reading an empty column takes as long as any other, so try BRIEF first."""
     found: Sequence[Any] | None = connection.execute(_LOAD_BRIEF, (origin,)).fetchone()
-    if found is None or form.is_whole(found):
+    if found is None or rows.is_whole(found):
         return found
     return connection.execute(_LOAD, (origin,)).fetchone()  # type: ignore[no-any-return]
 
 
-def _hold_values(connection: sqlite3.Connection, origin: str) -> Sequence[Any] | None:
-    return connection.execute(_HELD, (origin,)).fetchone()  # type: ignore[no-any-return]
+def _back_off_values(connection: sqlite3.Connection, origin: str) -> Sequence[Any] | None:
+    return connection.execute(_LOAD_BACK_OFF, (origin,)).fetchone()  # type: ignore[no-any-return]
 
 
-def _save(connection: sqlite3.Connection, rows: Iterable[form.Row]) -> None:
-    """Write the rows, without the columns that hold nothing: the sqlite3 module takes longer for a None than for any value."""
-    for there, alike in groupby(rows, _there):
-        connection.executemany(_saving(there), (tuple(compress(row, there)) for row in alike))
+def _save(connection: sqlite3.Connection, saved: Iterable[rows.Row]) -> None:
+    """Write rows without their empty columns: the module sqlite3 takes longer for None than for any value."""
+    for filled, alike in groupby(saved, _filled):
+        connection.executemany(_save_statement(filled), (tuple(compress(row, filled)) for row in alike))
 
 
-def _there(row: form.Row) -> tuple[bool, ...]:
-    """For each column whether the row has a value."""
+def _filled(row: rows.Row) -> tuple[bool, ...]:
+    """Return for each column whether the row has a value."""
     return tuple(map(is_not, row, _NOTHING))
 
 
 @lru_cache(maxsize=100)
-def _saving(there: tuple[bool, ...]) -> str:
-    columns = tuple(compress(form.COLUMNS, there))
+def _save_statement(filled: tuple[bool, ...]) -> str:
+    columns = tuple(compress(rows.COLUMNS, filled))
     return f"INSERT OR REPLACE INTO robots ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608 - the words are ours

@@ -1,4 +1,4 @@
-"""A snapshot as a row of the store's file, and a row as a snapshot."""
+"""Converts snapshots and back-offs to rows of the store's file, and back."""
 
 import json
 import zlib
@@ -14,44 +14,44 @@ from polite.stores.checksum import checksum
 
 Row = tuple[str | bytes | int | float | None, ...]
 
-_ANSWER = (
+_RESULT = (
     *("outcome", "reason", "url", "status", "detail", "hops", "elapsed_s", "max_age_s", "retry_after_s"),
     *("capped", "octets", "body", "more"),
 )
 _TIMES = ("fetched_at", "expires_at", "unreachable_since", "failures", "good_at", "good_until")
-COLUMNS = ("origin", *_TIMES, *_ANSWER, *(f"good_{name}" for name in _ANSWER), "checksum")
-HOLD_COLUMNS = ("origin", "since", "until", "because", "checksum")
+COLUMNS = ("origin", *_TIMES, *_RESULT, *(f"good_{name}" for name in _RESULT), "checksum")
+BACK_OFF_COLUMNS = ("origin", "since", "until", "because", "checksum")
 _LATEST = 1 + len(_TIMES)
-_GOOD = _LATEST + len(_ANSWER)
+_GOOD = _LATEST + len(_RESULT)
 
 _KINDS: dict[str, type[FetchResult]] = {
     "found": Found,
     "unavailable": Unavailable,
     "unreachable": Unreachable,
 }
-# The columns that say all about most rows: of the good copy's own, only which it is.
+# The columns that describe most rows in full: of the good copy, only which one it is.
 BRIEF = (*COLUMNS[: _GOOD + 1], "checksum")
 _REST: Row = (None,) * (len(COLUMNS) - len(BRIEF))
-# A good copy that is the latest answer itself is not written twice.
-_SAME: Row = ("same", *(None for _ in _ANSWER[1:]))
-_NONE: Row = tuple(None for _ in _ANSWER)
+# If the good copy is the latest result itself, it is not written twice.
+_SAME: Row = ("same", *(None for _ in _RESULT[1:]))
+_NONE: Row = tuple(None for _ in _RESULT)
 
-# Of 2,000 real files nine in ten are shorter than a page of the database: packing them too would make the whole smaller
-# by a third, take half as long again, and hide them from who looks with SQLite's own tools.
-_PACKED_FROM = 4_096
-# What set a back-off is told in so many characters: a throttle may be anybody's.
-_LONGEST_WORDS = 500
-# Of a row that was written before there were checksums.
+# Of 2,000 real files, nine in ten are shorter than a page of the database. Compressing these too would make the file a third
+# smaller, take half as long again, and make them unreadable in SQLite's own tools.
+_COMPRESS_FROM = 4_096
+# The longest reason of a back-off, in characters: a throttle of the user's may write it.
+_MAX_REASON = 500
+# The checksum of a row that was written before there were checksums.
 _NO_CHECKSUM = 0
 
 
 class Unreadable(Exception):
-    """A row that no polite has written, or that was changed since."""
+    """A row was damaged, or not written by polite."""
 
 
-# What a kind of answer has beyond the columns goes into one of JSON, where it is not what it mostly is.
+# Fields without a column of their own are written as JSON into the column `more`, if they differ from their defaults.
 _EXTRAS = {
-    kind: [(field.name, field.default) for field in fields(kind) if field.name not in _ANSWER]
+    kind: [(field.name, field.default) for field in fields(kind) if field.name not in _RESULT]
     for kind in _KINDS.values()
 }
 
@@ -63,7 +63,7 @@ def row(origin: str, snapshot: Snapshot) -> Row:
     elif snapshot.good is snapshot.access or snapshot.good == snapshot.access:
         good = _SAME
     else:
-        good = _answer(snapshot.good)
+        good = _result_values(snapshot.good)
     values = (
         origin,
         float(snapshot.fetched_at),
@@ -72,26 +72,31 @@ def row(origin: str, snapshot: Snapshot) -> Row:
         snapshot.failures,
         _float(snapshot.good_at),
         _float(snapshot.good_until),
-        *_answer(snapshot.access),
+        *_result_values(snapshot.access),
         *good,
     )
-    return _summed(values)
+    return with_checksum(values)
 
 
-def snapshot(values: Sequence[Any], *, summed: bool = True) -> Snapshot:
-    """Return what a row of COLUMNS says, or one of BRIEF that `is_whole`. Raises Unreadable, also if its checksum is wrong.
+def snapshot(values: Sequence[Any], *, has_checksums: bool = True) -> Snapshot:
+    """Return the snapshot in a row of COLUMNS, or in one of BRIEF that `is_whole`.
 
-    `summed`: each row has a checksum; False for a file that an earlier version made.
+    Args:
+        values: The row.
+        has_checksums: Whether each row has a checksum; False for a file that an earlier version created.
+
+    Raises:
+        Unreadable: The row is damaged, or its checksum is wrong.
     """
-    _require_sound(values, summed)
+    _require_sound(values, has_checksums)
     try:
         fetched_at, expires_at, since, failures, good_at, good_until = values[1:_LATEST]
-        access = _access(values[_LATEST:_GOOD])
+        result = _result(values[_LATEST:_GOOD])
         return Snapshot(
-            access,
+            result,
             float(fetched_at),
             float(expires_at),
-            good=_good(values[_GOOD:-1], access),
+            good=_good(values[_GOOD:-1], result),
             good_at=None if good_at is None else float(good_at),
             unreachable_since=None if since is None else float(since),
             failures=int(failures),
@@ -102,32 +107,33 @@ def snapshot(values: Sequence[Any], *, summed: bool = True) -> Snapshot:
 
 
 def is_whole(values: Sequence[Any]) -> bool:
-    """Whether the values of BRIEF say all: a good copy with an answer of its own has further columns."""
+    """Return whether the values of BRIEF describe the row in full: a separate good copy takes further columns."""
     return values[_GOOD] is None or values[_GOOD] == "same"
 
 
-def hold_row(origin: str, hold: SavedBackOff) -> Row:
-    """Return the values of HOLD_COLUMNS."""
-    because = text(hold.because[:_LONGEST_WORDS])
-    values = (origin, float(hold.since), float(hold.until), because)
-    return _summed(values)
+def back_off_row(origin: str, back_off: SavedBackOff) -> Row:
+    """Return the values of BACK_OFF_COLUMNS."""
+    because = text(back_off.because[:_MAX_REASON])
+    values = (origin, float(back_off.since), float(back_off.until), because)
+    return with_checksum(values)
 
 
-def hold(values: Sequence[Any], *, summed: bool = True) -> SavedBackOff:
-    """Return what a row of HOLD_COLUMNS says. Raises Unreadable, also if its checksum is wrong."""
-    _require_sound(values, summed)
+def back_off(values: Sequence[Any], *, has_checksums: bool = True) -> SavedBackOff:
+    """Return the back-off in a row of BACK_OFF_COLUMNS. Arguments and errors are as for `snapshot`."""
+    _require_sound(values, has_checksums)
     _, since, until, because, _ = values
     if type(since) is not float or type(until) is not float or type(because) is not str:
         raise Unreadable(f"the back-off of {values[0]!r} cannot be read")
     return SavedBackOff(since, until, because)
 
 
-def _summed(values: Row) -> Row:
+def with_checksum(values: Row) -> Row:
+    """Return the row with its checksum as the last value."""
     return (*values, _checksum(values))
 
 
-def _require_sound(values: Sequence[Any], summed: bool) -> None:  # noqa: FBT001 - keyword-only where it is public
-    if not summed and values[-1] == _NO_CHECKSUM:
+def _require_sound(values: Sequence[Any], has_checksums: bool) -> None:  # noqa: FBT001 - keyword-only where it is public
+    if not has_checksums and values[-1] == _NO_CHECKSUM:
         return
     covered = (*values[:-1], *_REST) if len(values) == len(BRIEF) else tuple(values[:-1])
     if values[-1] != _checksum(covered):
@@ -135,48 +141,53 @@ def _require_sound(values: Sequence[Any], summed: bool) -> None:  # noqa: FBT001
 
 
 def _checksum(values: Row) -> int:
-    """Were marshal to change one day, the origins would be asked again. 0 stands for none."""
+    """Return the checksum; never 0, which means none. If marshal ever changes, robots.txt files are fetched again."""
     return checksum(values) or 1
 
 
 def _float(value: float | None) -> float | None:
-    """A column of SQLite's REAL gives back a float, whatever went in: the checksum must not depend on it."""
+    """Return a float: a REAL column returns floats, and the checksum must not depend on the type that was saved."""
     return None if value is None else float(value)
 
 
 def inflated(body: bytes | None, octets: int | None) -> bytes | None:
-    """The body's octets, as many as its row says; a body that is shorter than that is packed. Raises ValueError, zlib.error."""
+    """Return the body, decompressed if it is shorter than `octets`, its true length.
+
+    Raises:
+        ValueError: It has another length.
+        zlib.error: It cannot be decompressed.
+    """
     if body is None or octets is None or len(body) == octets:
         return body
     inflater = zlib.decompressobj()
     whole = inflater.decompress(body, octets + 1) if octets >= 0 else b""
     if len(whole) != octets:
-        raise ValueError(f"the body has not the {octets} octets that it should")
+        raise ValueError(f"the body should have {octets} octets, and has not")
     return whole
 
 
-def _answer(access: FetchResult) -> Row:
-    match access:
+def _result_values(result: FetchResult) -> Row:
+    match result:
         case Found():
             return (
-                *("found", access.reason.name, text(access.url), access.status, None, access.hops),
-                *(float(access.elapsed_s), _float(access.max_age_s), None, int(access.capped)),
-                *(len(access.body), _packed(access.body), _more(access)),
+                *("found", result.reason.name, text(result.url), result.status, None, result.hops),
+                *(float(result.elapsed_s), _float(result.max_age_s), None, int(result.capped)),
+                *(len(result.body), _compressed(result.body), _more(result)),
             )
         case Unavailable():
             return (
-                *("unavailable", access.reason.name, text(access.url), access.status, None, access.hops),
-                *(float(access.elapsed_s), _float(access.max_age_s), None, None, None, None, _more(access)),
+                *("unavailable", result.reason.name, text(result.url), result.status, None, result.hops),
+                *(float(result.elapsed_s), _float(result.max_age_s), None, None, None, None, _more(result)),
             )
         case Unreachable():
             return (
-                *("unreachable", access.reason.name, text(access.url), access.status, text(access.detail)),
-                *(access.hops, float(access.elapsed_s), None, _float(access.retry_after_s), None, None, None),
-                _more(access),
+                *("unreachable", result.reason.name, text(result.url), result.status, text(result.detail)),
+                *(result.hops, float(result.elapsed_s), None, _float(result.retry_after_s), None, None, None),
+                _more(result),
             )
 
 
-def _access(values: Sequence[Any]) -> FetchResult:
+def _result(values: Sequence[Any]) -> FetchResult:
     outcome, reason, url, status, detail, hops, elapsed_s, max_age_s, retry_after_s = values[:9]
     capped, octets, body, extras = values[9:]
     more = {} if extras is None else _extras(_KINDS[outcome], extras)
@@ -193,32 +204,32 @@ def _access(values: Sequence[Any]) -> FetchResult:
             return Unreachable(why, url, status, detail, hops, elapsed_s, retry_after_s, **more)
 
 
-def _good(values: Sequence[Any], access: FetchResult) -> Found | Unavailable | None:
+def _good(values: Sequence[Any], result: FetchResult) -> Found | Unavailable | None:
     if values[0] is None:
         return None
-    good = access if values[0] == "same" else _access(values)
+    good = result if values[0] == "same" else _result(values)
     if isinstance(good, Unreachable):
-        raise TypeError("a failure is no good copy")
+        raise TypeError("a failure is not a good copy")
     return good
 
 
-def _packed(body: bytes) -> bytes:
-    """As it is, or shorter."""
-    packed = zlib.compress(body, 1) if len(body) >= _PACKED_FROM else body
-    return packed if len(packed) < len(body) else body
+def _compressed(body: bytes) -> bytes:
+    """Return the body compressed, if that is shorter."""
+    compressed = zlib.compress(body, 1) if len(body) >= _COMPRESS_FROM else body
+    return compressed if len(compressed) < len(body) else body
 
 
-def _more(access: FetchResult) -> str | None:
-    told = [name for name, usual in _EXTRAS[type(access)] if getattr(access, name) != usual]
-    return json.dumps({name: getattr(access, name) for name in told}) if told else None
+def _more(result: FetchResult) -> str | None:
+    extras = [name for name, default in _EXTRAS[type(result)] if getattr(result, name) != default]
+    return json.dumps({name: getattr(result, name) for name in extras}) if extras else None
 
 
 def _extras(kind: type[FetchResult], extras: str) -> dict[str, Any]:
-    """What a newer polite knows besides is passed over."""
-    told = json.loads(extras)
-    return {name: told[name] for name, usual in _EXTRAS[kind] if name in told or usual is MISSING}
+    """Return the fields in the column `more`. Fields that a newer polite added are skipped."""
+    found = json.loads(extras)
+    return {name: found[name] for name, default in _EXTRAS[kind] if name in found or default is MISSING}
 
 
 def text(words: str) -> str:
-    """A lone surrogate, as an error's message may hold, cannot be stored as it is."""
+    """Return a text that UTF-8 can encode: a lone surrogate, as in an error's message, is escaped."""
     return words if words.isascii() else words.encode("utf-8", "backslashreplace").decode()

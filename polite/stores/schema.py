@@ -1,14 +1,14 @@
-"""The tables of a robots store's file, and the steps that make an older file into one of today's."""
+"""The tables of a robots store's file, and the steps that upgrade an older file."""
 
 import sqlite3
 
 from polite.stores.database import WrongFile
 
-# "poli": by it a file is known as ours, whatever it is called.
+# "poli": marks a file as polite's, whatever its name.
 APPLICATION_ID = 0x706F6C69
 
-# Step n makes a file of version n into one of version n + 1; an empty file has version 0, and takes them all.
-# `saved` counts up with each save, and with a read now and then, so that what was used longest ago is what lies first.
+# Step n upgrades a file from version n to version n + 1. An empty file has version 0.
+# `saved` is a counter that rises with each save, and with some reads: the least recently used rows come first.
 STEPS = (
     """
     CREATE TABLE robots (
@@ -38,12 +38,12 @@ STEPS = (
     """,
 )
 VERSION = len(STEPS)
-# The first version in which each row has a checksum; a file that was made earlier holds this table.
-SUMMED = 3
-_MARK_UNSUMMED = "CREATE TABLE unsummed (since_version INTEGER)"
-_UNSUMMED = "SELECT count(*) FROM sqlite_master WHERE name = 'unsummed'"
+# The first version in which each row has a checksum. A file that was created earlier contains the table `unsummed`.
+FIRST_CHECKSUMS = 3
+_MARK_WITHOUT_CHECKSUMS = "CREATE TABLE unsummed (since_version INTEGER)"
+_WITHOUT_CHECKSUMS = "SELECT count(*) FROM sqlite_master WHERE name = 'unsummed'"
 
-# One statement, and so one moment: another process may be making the file just now.
+# One statement, so that it reads one state: another process may be creating the file.
 _MARKS = """
     SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
            (SELECT count(*) FROM sqlite_master)
@@ -51,20 +51,29 @@ _MARKS = """
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """The file's version, 0 for an empty one. Raises WrongFile for another program's, and for one newer than we know."""
+    """Return the file's version, 0 for an empty file.
+
+    Raises:
+        WrongFile: It belongs to another program or to a newer polite.
+    """
     version, application, tables = connection.execute(_MARKS).fetchone()
     if application != APPLICATION_ID and (application or version or tables):
         raise WrongFile("is the database of another program: name another file")
     if version > VERSION:
         raise WrongFile(
             f"was written by a newer polite (schema {version}, this one knows {VERSION}): "
-            "use that one, or name another file"
+            "use the newer polite, or name another file"
         )
     return int(version)
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Take the steps that are missing, all or none; of several processes one does it. Raises WrongFile, sqlite3.Error."""
+    """Upgrade the file in one transaction. If several processes call it, one of them upgrades.
+
+    Raises:
+        WrongFile: The file belongs to another program or to a newer polite.
+        sqlite3.Error: A step failed.
+    """
     if version_of(connection) == VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -73,8 +82,8 @@ def migrate(connection: sqlite3.Connection) -> None:
         for step in STEPS[before:]:
             for statement in step.split(";"):
                 connection.execute(statement)
-        if 0 < before < SUMMED:
-            connection.execute(_MARK_UNSUMMED)
+        if 0 < before < FIRST_CHECKSUMS:
+            connection.execute(_MARK_WITHOUT_CHECKSUMS)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
@@ -84,5 +93,5 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def has_checksums(connection: sqlite3.Connection) -> bool:
-    """Whether each row has one: the file was not made by an earlier version."""
-    return int(connection.execute(_UNSUMMED).fetchone()[0]) == 0
+    """Return whether each row has a checksum, because no earlier version created the file."""
+    return int(connection.execute(_WITHOUT_CHECKSUMS).fetchone()[0]) == 0

@@ -1,4 +1,4 @@
-"""Robots results and long back-offs in one SQLite file: kept between runs, shared by the processes of one machine."""
+"""Keeps robots.txt results and long back-offs in an SQLite file, between runs and for all processes of a machine."""
 
 import logging
 import os
@@ -13,42 +13,57 @@ from polite.options import integer, number
 from polite.origin import Origin
 from polite.ports import SavedBackOff
 from polite.robots.fetching.snapshot import Snapshot, merged
-from polite.stores.batch_worker import Worker
-from polite.stores.eviction import Room
-from polite.stores.fallback import Outage, Unwritten, later
-from polite.stores.robots_database import StoreFile
+from polite.stores.batch_worker import BatchWorker
+from polite.stores.eviction import Evictor
+from polite.stores.fallback import CircuitBreaker, PendingWrites, later
+from polite.stores.robots_database import RobotsDatabase
 
 log = logging.getLogger("polite")
 
 
 class Use(Enum):
-    """That a snapshot was used, though not saved."""
+    """A write that saves no snapshot but notes that one was used."""
 
     READ = auto()
 
 
-# What is written: a snapshot, a hold, a use, or nothing but the question whether the file can be written.
+# A write: the origin with a snapshot, a back-off, a use, or None, which only tests whether the file can be written.
 _Write = tuple[str, Snapshot | SavedBackOff | Use | None]
-# What is read: of which origin, and whether its hold is meant.
+# A read: the origin, and whether its back-off is wanted instead of its snapshot.
 _Read = tuple[str, bool]
 
-# What the memory that takes a failing file's place may hold, at most.
-_UNWRITTEN_ORIGINS = 10_000
-_UNWRITTEN_BYTES = 64 * 1024 * 1024
-# Origins that were read and are told with one write; beyond, some are forgotten earlier than they might be.
-_MOST_USED = 1_000
+# The limits of the memory that replaces a failing file.
+_PENDING_ORIGINS = 10_000
+_PENDING_BYTES = 64 * 1024 * 1024
+# The most origins whose use is noted in one write. Beyond it, some are evicted too early.
+_MAX_USED = 1_000
 
 
 class SqliteStore:
-    """A RobotsStore and BackOffStore in the file `path`, made when there is none. Its folder must be on a disk of this machine.
+    """A RobotsStore and BackOffStore in an SQLite file.
 
-    When `save` returns, the snapshot outlives the end of the process, however sudden. At most `max_origins` snapshots in
-    about `max_bytes` octets are kept; what was used longest ago goes first, but no back-off that still runs. `busy_timeout`:
-    seconds that another process may keep the file locked. `on_failure`: when the file cannot be used, "raise" StoreFailed, or
-    warn once and go on in "memory", trying again now and then. A corrupt file is set aside as `*.corrupt-<time>`.
+    Once `save` returns, the snapshot outlives the process, even if it is killed. The least recently used snapshots are evicted
+    first, and no back-off that still runs. A corrupt file is renamed to `*.corrupt-<time>`.
 
-    Two threads do the work, so that the event loop never waits for the disk, nor reading for writing. A closed store may be
-    used again. Raises InvalidOption.
+    Two threads do the work: the event loop does not wait for the disk, and reads do not wait for writes. A closed store may be
+    used again.
+
+    Example:
+        store = SqliteStore("robots.sqlite", max_origins=100_000)
+        async with polite.open_gate("ExampleBot/1.0", store=store) as gate:
+            ...
+
+    Args:
+        path: The file, created if it is missing. Its folder must be on a local disk.
+        max_origins: The most snapshots.
+        max_bytes: The largest size of the file (octets, approximate).
+        busy_timeout: Seconds to wait while another process keeps the file locked.
+        on_failure: What to do if the file cannot be used: "raise" StoreFailed, or log a warning and continue in "memory",
+            retrying every 30 s.
+        wall: Returns wall seconds.
+
+    Raises:
+        InvalidOption: An option has the wrong type or value.
     """
 
     def __init__(
@@ -68,110 +83,123 @@ class SqliteStore:
         if on_failure not in ("raise", "memory"):
             raise InvalidOption(f'SqliteStore: on_failure must be "raise" or "memory", got {on_failure!r}')
         self._in_memory = on_failure == "memory"
-        self._unwritten = Unwritten(_UNWRITTEN_ORIGINS, _UNWRITTEN_BYTES)
-        self._no_writing = Outage(f"writing {self.path}")
-        self._no_reading = Outage(f"reading {self.path}")
+        self._pending = PendingWrites(_PENDING_ORIGINS, _PENDING_BYTES)
+        self._write_breaker = CircuitBreaker(f"writing {self.path}")
+        self._read_breaker = CircuitBreaker(f"reading {self.path}")
 
-        # A gate's clock may be the event loop's, and is asked on the loop: the threads go by when they were asked.
+        # A gate's clock may belong to the event loop, so only the loop reads it. The threads use the time of the last call.
         self._wall = wall
-        self._asked_at = 0.0
-        room = Room(max_origins, max_bytes)
-        self._written = StoreFile(
-            self.path, busy_timeout=busy_timeout, max_bytes=max_bytes, room=room, wall=self._now
+        self._called_at = 0.0
+        evictor = Evictor(max_origins, max_bytes)
+        self._write_file = RobotsDatabase(
+            self.path, busy_timeout=busy_timeout, max_bytes=max_bytes, evictor=evictor, wall=self._now
         )
-        self._read = StoreFile(self.path, busy_timeout=busy_timeout, max_bytes=max_bytes, wall=self._now)
-        self._late = Unwritten(_UNWRITTEN_ORIGINS, _UNWRITTEN_BYTES)  # holds that came after `close`
+        self._read_file = RobotsDatabase(
+            self.path, busy_timeout=busy_timeout, max_bytes=max_bytes, wall=self._now
+        )
+        self._late = PendingWrites(_PENDING_ORIGINS, _PENDING_BYTES)  # back-offs that came after `close`
         self._closed = False
-        self._used: dict[str, None] = {}  # what was read since the last write, to be told with the next
-        self._writer: Worker[_Write] | None = None
-        self._reader: Worker[_Read] | None = None
+        self._used: dict[str, None] = {}  # origins read since the last write; the next one notes them
+        self._writer: BatchWorker[_Write] | None = None
+        self._reader: BatchWorker[_Read] | None = None
 
     async def open(self) -> None:
-        """See now whether the file can be used, instead of at the first question. May be called at any time.
+        """Test now whether the file can be used, instead of at the first call. May be called at any time.
 
-        Raises StoreFailed, unless memory takes its place.
+        Raises:
+            StoreFailed: It cannot, and `on_failure` is "raise".
         """
-        await self._writing().ask(("", None))
+        await self._writing().submit(("", None))
 
     async def load(self, origin: Origin) -> Snapshot | None:
-        """The origin's latest snapshot, or None. Raises StoreFailed, unless memory takes the file's place."""
+        """Return the origin's latest snapshot, or None.
+
+        Raises:
+            StoreFailed: The file cannot be used, and `on_failure` is "raise".
+        """
         name = str(origin)
-        unwritten = self._unwritten.snapshots.get(name)
-        found: Snapshot | None = await self._reading().ask((name, False))
-        if found is not None and len(self._used) < _MOST_USED:
+        pending = self._pending.snapshots.get(name)
+        found: Snapshot | None = await self._reading().submit((name, False))
+        if found is not None and len(self._used) < _MAX_USED:
             self._used[name] = None
-        return found if unwritten is None else merged(found, unwritten, self._now())
+        return found if pending is None else merged(found, pending, self._now())
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
-        """Keep the snapshot, merged with what was known, whichever process saved it (see `RobotsStore`).
+        """Keep the snapshot, merged with the one that this or another process saved before (see `RobotsStore`).
 
-        Raises StoreFailed, unless memory takes the file's place; Overloaded.
+        Raises:
+            StoreFailed: The file cannot be used, and `on_failure` is "raise".
+            Overloaded: Too many writes wait.
         """
         used, self._used = self._used, {}
         for name in used:
-            self._writing().tell((name, Use.READ))
-        await self._writing().ask((str(origin), snapshot))
+            self._writing().post((name, Use.READ))
+        await self._writing().submit((str(origin), snapshot))
 
-    def hold(self, origin: Origin, hold: SavedBackOff) -> None:
-        """Keep the hold, unless one that ends later is kept; soon, and for good when a later `save`, or `close`, returns."""
+    def hold(self, origin: Origin, back_off: SavedBackOff) -> None:
+        """Keep a back-off, unless a kept one ends later. It is durable once a later `save`, or `close`, returns."""
         if self._closed:
-            # A permit that ended after its gate: no thread is started for it, which nobody would end.
-            self._late.keep({}, {str(origin): hold})
+            # The back-off of a permit that ended after its gate. A thread started for it would never be ended.
+            self._late.keep({}, {str(origin): back_off})
             log.warning(
-                "a back-off of %s came after %s was closed: it is kept if that is used again",
+                "a back-off of %s came after %s was closed: it is saved if the store is used again",
                 origin,
                 self.path,
             )
             return
         try:
-            self._writing().tell((str(origin), hold))
+            self._writing().post((str(origin), back_off))
         except Overloaded as error:
-            log.warning("a back-off of %s was not kept: %s", origin, error)
+            log.warning("a back-off of %s was not saved: %s", origin, error)
 
     async def held(self, origin: Origin) -> SavedBackOff | None:
-        """The hold kept for the origin, over or not. Raises StoreFailed, unless memory takes the file's place."""
+        """Return the origin's back-off, over or not, or None.
+
+        Raises:
+            StoreFailed: The file cannot be used, and `on_failure` is "raise".
+        """
         name = str(origin)
-        found: SavedBackOff | None = await self._reading().ask((name, True))
-        unwritten = self._unwritten.holds.get(name)
-        return found if unwritten is None else later(unwritten, found)
+        found: SavedBackOff | None = await self._reading().submit((name, True))
+        pending = self._pending.back_offs.get(name)
+        return found if pending is None else later(pending, found)
 
     async def close(self) -> None:
-        """Write what was asked for, and give everything back. May be called twice."""
-        if self._late.holds:
+        """Finish the writes, then close the file and end the threads. May be called twice."""
+        if self._late.back_offs:
             self._writing()
         self._closed = True
         workers = [worker for worker in (self._writer, self._reader) if worker is not None]
         self._writer = self._reader = None
-        # Both are told before one is waited for: the waiting may be cancelled.
+        # Shut down both before waiting: the waiting may be cancelled.
         for worker in workers:
-            worker.end()
+            worker.shut_down()
         for worker in workers:
-            await worker.gone()
+            await worker.wait_closed()
 
     def _now(self) -> float:
-        return self._asked_at
+        return self._called_at
 
-    def _writing(self) -> Worker[_Write]:
-        self._asked_at = self._wall()
+    def _writing(self) -> BatchWorker[_Write]:
+        self._called_at = self._wall()
         self._closed = False
         if self._writer is None:
-            self._writer = Worker(f"polite writes {self.path}", self._write, self._end_writing)
-            for held in self._late.holds.items():
-                self._writer.tell(held)
+            self._writer = BatchWorker(f"polite writes {self.path}", self._write, self._end_writing)
+            for late in self._late.back_offs.items():
+                self._writer.post(late)
             self._late.clear()
         return self._writer
 
-    def _reading(self) -> Worker[_Read]:
-        self._asked_at = self._wall()
+    def _reading(self) -> BatchWorker[_Read]:
+        self._called_at = self._wall()
         self._closed = False
         if self._reader is None:
-            self._reader = Worker(f"polite reads {self.path}", self._answers, self._read.close)
+            self._reader = BatchWorker(f"polite reads {self.path}", self._read, self._read_file.close)
         return self._reader
 
     def _write(self, jobs: Sequence[_Write]) -> list[StoreFailed | None]:
-        """In the writer's thread: one transaction for all, and so one fate."""
+        """Write a batch in one transaction, which fails or succeeds as a whole. Runs in the writer's thread."""
         snapshots: dict[str, Snapshot] = {}
-        holds: dict[str, SavedBackOff] = {}
+        back_offs: dict[str, SavedBackOff] = {}
         used: list[str] = []
         for origin, what in jobs:
             match what:
@@ -179,66 +207,69 @@ class SqliteStore:
                     before = snapshots.get(origin)
                     snapshots[origin] = what if before is None else merged(before, what, self._now())
                 case SavedBackOff():
-                    holds[origin] = later(what, holds.get(origin))
+                    back_offs[origin] = later(what, back_offs.get(origin))
                 case Use():
                     used.append(origin)
         if not self._in_memory:
-            return [self._tried(snapshots, holds, used)] * len(jobs)
-        self._write_or_keep(snapshots, holds, used)
+            return [self._try_to_write(snapshots, back_offs, used)] * len(jobs)
+        self._write_or_keep(snapshots, back_offs, used)
         return [None] * len(jobs)
 
-    def _tried(
-        self, snapshots: dict[str, Snapshot], holds: dict[str, SavedBackOff], used: Sequence[str] = ()
+    def _try_to_write(
+        self, snapshots: dict[str, Snapshot], back_offs: dict[str, SavedBackOff], used: Sequence[str] = ()
     ) -> StoreFailed | None:
         try:
-            self._written.write(snapshots, holds, used)
+            self._write_file.write(snapshots, back_offs, used)
         except StoreFailed as error:
-            if holds:
-                log.warning("%d back-offs were not kept: %s", len(holds), error)
+            if back_offs:
+                count = len(back_offs)
+                log.warning("%d back-off%s not saved: %s", count, " was" if count == 1 else "s were", error)
             return error
         return None
 
     def _write_or_keep(
-        self, snapshots: dict[str, Snapshot], holds: dict[str, SavedBackOff], used: Sequence[str]
+        self, snapshots: dict[str, Snapshot], back_offs: dict[str, SavedBackOff], used: Sequence[str]
     ) -> None:
-        """What the file did not take before goes along with what comes now."""
-        self._unwritten.keep(snapshots, holds)
-        if self._no_writing.waits:
+        """Write a batch together with the pending writes; keep all of them in memory if it fails."""
+        self._pending.keep(snapshots, back_offs)
+        if self._write_breaker.is_open:
             return
         try:
-            self._written.write(self._unwritten.snapshots, self._unwritten.holds, used)
+            self._write_file.write(self._pending.snapshots, self._pending.back_offs, used)
         except StoreFailed as error:
-            self._no_writing.began(error)
+            self._write_breaker.record_failure(error)
         else:
-            self._unwritten.clear()
-            self._no_writing.ended()
+            self._pending.clear()
+            self._write_breaker.record_success()
 
     def _end_writing(self) -> None:
-        """A last try to write what the file did not take."""
-        unwritten = len(self._unwritten.snapshots) + len(self._unwritten.holds)
-        if unwritten and self._tried(self._unwritten.snapshots, self._unwritten.holds) is None:
-            self._unwritten.clear()
-        elif unwritten:
-            log.warning("%s: %d results stay in memory", self.path, unwritten)
-        self._written.close()
+        """Try a last time to write the pending writes, then close the file. Runs in the writer's thread."""
+        pending = len(self._pending.snapshots) + len(self._pending.back_offs)
+        if pending and self._try_to_write(self._pending.snapshots, self._pending.back_offs) is None:
+            self._pending.clear()
+        elif pending:
+            log.warning(
+                "%s: %d result%s in memory", self.path, pending, " stays" if pending == 1 else "s stay"
+            )
+        self._write_file.close()
 
-    def _answers(self, jobs: Sequence[_Read]) -> Sequence[Snapshot | SavedBackOff | StoreFailed | None]:
-        """In the reader's thread."""
-        if self._no_reading.waits:
+    def _read(self, jobs: Sequence[_Read]) -> Sequence[Snapshot | SavedBackOff | StoreFailed | None]:
+        """Read a batch. Runs in the reader's thread."""
+        if self._read_breaker.is_open:
             return [None] * len(jobs)
         try:
-            answers = self._read.answers(jobs)
+            found = self._read_file.load_batch(jobs)
         except StoreFailed as error:
             if not self._in_memory:
                 return [error] * len(jobs)
-            self._no_reading.began(error)
+            self._read_breaker.record_failure(error)
             return [None] * len(jobs)
-        self._no_reading.ended()
-        return answers
+        self._read_breaker.record_success()
+        return found
 
 
 def _path(path: str | os.PathLike[str]) -> Path:
-    """A name that SQLite would take for no file is no file of ours."""
+    """Refuse names that mean no file to SQLite."""
     name = os.fspath(path) if isinstance(path, os.PathLike) else path
     if type(name) is not str or not name or name == ":memory:" or "\0" in name:
         raise InvalidOption(

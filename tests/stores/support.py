@@ -41,7 +41,7 @@ async def filled(path):
 # Each fault returns the file's path and the word by which the error is known.
 def missing_folder(path):
     """Name a file in a folder that does not exist."""
-    return path.parent / "none" / "crawl.sqlite", "is there such a folder"
+    return path.parent / "none" / "crawl.sqlite", "does the folder exist"
 
 
 def folder(path):
@@ -53,7 +53,7 @@ def folder(path):
 def not_a_database(path):
     """Write text where a database should be."""
     path.write_bytes(b"User-agent: *\nDisallow: /\n" * 100)
-    return path, "corrupt.*set aside"
+    return path, "corrupt.*renamed"
 
 
 def torn(path):
@@ -61,7 +61,7 @@ def torn(path):
     octets = bytearray(path.read_bytes())
     octets[4096:8192] = b"\xff" * 4096
     path.write_bytes(octets)
-    return path, "corrupt.*set aside"
+    return path, "corrupt.*renamed"
 
 
 def read_only(path):

@@ -14,9 +14,9 @@ from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 from polite.stores import robots_database as store_file
-from polite.stores.eviction import Room
-from polite.stores.inspector import Inside
-from polite.stores.robots_database import StoreFile
+from polite.stores.eviction import Evictor
+from polite.stores.inspector import StoreInspector
+from polite.stores.robots_database import RobotsDatabase
 
 POLICY = RobotsPolicy()
 PAGE = 4096
@@ -40,14 +40,14 @@ HOLDS = {
 }
 
 
-def opened(path: Path, **options: object) -> StoreFile:
-    return StoreFile(path, room=Room(40, 1 << 20), wall=lambda: 1e6, **options)  # type: ignore[arg-type]
+def opened(path: Path, **options: object) -> RobotsDatabase:
+    return RobotsDatabase(path, evictor=Evictor(40, 1 << 20), wall=lambda: 1e6, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("sound") / "crawl.sqlite"
-    file = StoreFile(path, wall=lambda: 1e6)
+    file = RobotsDatabase(path, wall=lambda: 1e6)
     file.write(SNAPSHOTS, HOLDS)
     file.close()
     return path.read_bytes()
@@ -124,7 +124,7 @@ def test_a_flipped_bit_of_a_body_is_known(tmp_path: Path) -> None:
     octets = path.read_bytes().replace(b"Disallow: /1\n", b"Eisallow: /1\n", 1)
     path.write_bytes(octets)
 
-    file, inside = opened(path), Inside(str(path))
+    file, inside = opened(path), StoreInspector(str(path))
     loaded = file.load("https://h1.test")
     with pytest.raises(StoreFailed, match="checksum"):
         inside.origin("https://h1.test")
@@ -152,11 +152,11 @@ def test_a_text_that_is_none_is_no_crash(tmp_path: Path) -> None:
 
 
 def test_what_does_not_come_to_its_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_file, "_MOST_LOOKS", 2)
+    monkeypatch.setattr(store_file, "_MAX_CHECKS", 2)
     file = opened(tmp_path / "crawl.sqlite")
     file.write({}, {})
 
-    with pytest.raises(StoreFailed, match="did not come to its end"):
+    with pytest.raises(StoreFailed, match="took too long"):
         list(
             file.rows("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n")
         )

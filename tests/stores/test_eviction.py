@@ -157,11 +157,11 @@ async def test_back_offs_are_forgotten_long_after_their_end(opened):
     over_for_a_moment = await store.held(site(1))
 
     now += 30 * DAY
-    store._written._room._left = 0
+    store._write_file._evictor._saves_left = 0
     await store.save(site(2), found())
     a_month_ahead = await store.held(site(1))
     now += 10 * DAY
-    store._written._room._left = 0
+    store._write_file._evictor._saves_left = 0
     await store.save(site(2), found())
 
     assert over_for_a_moment is not None

@@ -4,7 +4,7 @@ from polite.errors import StoreFailed
 from polite.ports import SavedBackOff
 from polite.robots.fetching.result import Found
 from polite.robots.fetching.snapshot import Snapshot
-from polite.stores.fallback import Outage, Unwritten
+from polite.stores.fallback import CircuitBreaker, PendingWrites
 
 
 def found(octets):
@@ -13,15 +13,15 @@ def found(octets):
 
 def test_an_outage_is_told_once_and_the_file_is_left_alone_for_half_a_minute(caplog):
     now = 100.0
-    outage = Outage("writing it", lambda: now)
+    breaker = CircuitBreaker("writing it", lambda: now)
 
-    outage.began(StoreFailed("broken"))
-    waited = outage.waits
+    breaker.record_failure(StoreFailed("broken"))
+    waited = breaker.is_open
     now += 30.0
-    tried = not outage.waits
-    outage.began(StoreFailed("broken"))
-    outage.ended()
-    outage.ended()
+    tried = not breaker.is_open
+    breaker.record_failure(StoreFailed("broken"))
+    breaker.record_success()
+    breaker.record_success()
 
     assert waited
     assert tried
@@ -32,7 +32,7 @@ def test_an_outage_is_told_once_and_the_file_is_left_alone_for_half_a_minute(cap
 
 
 def test_what_was_kept_longest_ago_goes_first():
-    unwritten = Unwritten(2, 1_000_000)
+    unwritten = PendingWrites(2, 1_000_000)
 
     for name in ("a", "b", "a", "c"):
         unwritten.keep({name: found(1)}, {})
@@ -41,7 +41,7 @@ def test_what_was_kept_longest_ago_goes_first():
 
 
 def test_large_bodies_are_bounded_by_their_octets():
-    unwritten = Unwritten(1_000, 25_000)
+    unwritten = PendingWrites(1_000, 25_000)
 
     for name in "abcdef":
         unwritten.keep({name: found(10_000)}, {})
@@ -51,19 +51,19 @@ def test_large_bodies_are_bounded_by_their_octets():
 
 
 def test_after_all_was_written_there_is_room_again():
-    unwritten = Unwritten(1_000, 25_000)
+    unwritten = PendingWrites(1_000, 25_000)
 
     unwritten.keep({"a": found(20_000)}, {"a": SavedBackOff(0.0, 1.0, "")})
     unwritten.clear()
     unwritten.keep({"b": found(20_000)}, {})
 
-    assert (list(unwritten.snapshots), unwritten.holds) == (["b"], {})
+    assert (list(unwritten.snapshots), unwritten.back_offs) == (["b"], {})
 
 
 def test_of_too_many_back_offs_the_one_that_ends_first_goes():
-    unwritten = Unwritten(2, 1_000_000)
+    unwritten = PendingWrites(2, 1_000_000)
 
     for name, until in (("a", 50.0), ("b", 10.0), ("c", 30.0), ("a", 5.0)):
         unwritten.keep({}, {name: SavedBackOff(0.0, until, "")})
 
-    assert {name: hold.until for name, hold in unwritten.holds.items()} == {"a": 50.0, "c": 30.0}
+    assert {name: hold.until for name, hold in unwritten.back_offs.items()} == {"a": 50.0, "c": 30.0}

@@ -15,7 +15,7 @@ from polite.errors import Overloaded, StoreFailed
 from polite.robots.fetching.result import Found
 from polite.robots.fetching.snapshot import renewed
 from polite.stores import batch_worker as worker
-from polite.stores.robots_database import StoreFile
+from polite.stores.robots_database import RobotsDatabase
 from polite.stores.sqlite import SqliteStore
 from tests.stores.support import (
     FAULTS,
@@ -107,7 +107,7 @@ async def test_what_was_set_aside_before_is_not_overwritten(path):
 @pytest.mark.parametrize("new", [b"the new one", None])
 async def test_a_corrupt_file_that_another_process_has_set_aside_leaves_the_new_one_alone(path, new):
     await filled(path)
-    file = StoreFile(path)
+    file = RobotsDatabase(path)
     file.load(str(SITE))
     path.rename(path.parent / "elsewhere")
     if new is not None:
@@ -118,7 +118,7 @@ async def test_a_corrupt_file_that_another_process_has_set_aside_leaves_the_new_
     said = file._database._failure(error)
     file.close()
 
-    assert "another process has set it aside already" in str(said)
+    assert "another process has already renamed it" in str(said)
     assert [file.read_bytes() for file in path.parent.glob("crawl.sqlite")] == ([] if new is None else [new])
 
 
@@ -127,7 +127,7 @@ async def test_a_corrupt_file_that_cannot_be_set_aside_stays(path, monkeypatch):
     monkeypatch.setattr(type(path), "rename", lambda *_: (_ for _ in ()).throw(PermissionError("not here")))
     store = SqliteStore(path)
 
-    with pytest.raises(StoreFailed, match="could not be set aside .not here"):
+    with pytest.raises(StoreFailed, match="could not be renamed .not here"):
         await store.open()
     await store.close()
 
@@ -159,7 +159,7 @@ async def test_a_new_file_that_another_process_is_writing_is_waited_for(opened, 
 
 async def test_a_full_disk_is_an_error_and_loses_nothing_that_was_acknowledged(opened):
     store = opened()
-    store._written._max_bytes = 16 * 4096
+    store._write_file._max_bytes = 16 * 4096
     await store.save(SITE, FIRST)
 
     with pytest.raises(StoreFailed, match="disk is full"):
@@ -229,20 +229,20 @@ async def test_a_row_that_was_changed_is_as_good_as_none(opened, path, caplog):
 
 
 async def test_more_than_the_disk_takes_is_refused(opened, monkeypatch, caplog):
-    monkeypatch.setattr(worker, "_MOST", 0)
+    monkeypatch.setattr(worker, "_MAX_WAITING", 0)
     store = opened()
 
     with pytest.raises(Overloaded, match="does not keep up"):
         await store.save(SITE, FIRST)
     store.hold(SITE, HOUR)
 
-    assert "was not kept" in caplog.text
+    assert "was not saved" in caplog.text
 
 
 async def test_a_defect_of_ours_is_raised_to_the_caller_and_the_thread_goes_on(opened, monkeypatch, caplog):
     store = opened()
     with monkeypatch.context() as patched:
-        patched.setattr(store._written, "write", lambda *_: 1 // 0)
+        patched.setattr(store._write_file, "write", lambda *_: 1 // 0)
         with pytest.raises(ZeroDivisionError):
             await store.save(SITE, FIRST)
     caplog.set_level(logging.ERROR)

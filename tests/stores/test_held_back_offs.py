@@ -73,7 +73,7 @@ async def test_a_back_off_that_cannot_be_written_is_logged(path, caplog):
     store.hold(SITE, HOUR)
     await store.close()
 
-    assert "1 back-offs were not kept" in caplog.text
+    assert "1 back-off was not saved" in caplog.text
 
 
 async def test_a_hold_that_comes_after_closing_opens_nothing_and_is_kept_when_the_store_is_used_again(

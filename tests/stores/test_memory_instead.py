@@ -55,9 +55,9 @@ async def test_a_failing_file_is_left_alone_for_a_while(path):
     store = SqliteStore(path.parent, on_failure="memory")
     await store.open()
     tries = []
-    store._written.write = lambda *_: tries.append(1)
-    store._read.answers = lambda *_: tries.append(1)
-    store._no_reading.began(StoreFailed("x"))
+    store._write_file.write = lambda *_: tries.append(1)
+    store._read_file.load_batch = lambda *_: tries.append(1)
+    store._read_breaker.record_failure(StoreFailed("x"))
 
     await store.save(SITE, FIRST)
     await store.load(OTHER)
@@ -68,14 +68,14 @@ async def test_a_failing_file_is_left_alone_for_a_while(path):
 
 async def test_what_could_not_be_written_is_tried_once_more_at_the_end(opened, path, caplog):
     lost, saved = SqliteStore(path.parent, on_failure="memory"), opened(on_failure="memory")
-    saved._no_writing.began(StoreFailed("x"))
+    saved._write_breaker.record_failure(StoreFailed("x"))
 
     for store in (lost, saved):
         await store.save(SITE, FIRST)
         await store.close()
 
     assert await opened().load(SITE) == FIRST
-    assert "1 results stay in memory" in caplog.text
+    assert "1 result stays in memory" in caplog.text
     assert await lost.load(SITE) == FIRST
 
 

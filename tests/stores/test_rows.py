@@ -12,7 +12,7 @@ from polite.robots.fetching.result import Found, Unavailable, Unreachable
 from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
-from polite.stores import rows as form
+from polite.stores import rows
 
 NAME = "https://site.test"
 URL = f"{NAME}/robots.txt"
@@ -20,10 +20,10 @@ FOUND = Found(b"User-agent: *\n", 200, URL)
 
 
 def there_and_back(snapshot: Snapshot) -> Snapshot:
-    row = form.row(NAME, snapshot)
+    row = rows.row(NAME, snapshot)
 
-    assert len(row) == len(form.COLUMNS)
-    return form.snapshot(row)
+    assert len(row) == len(rows.COLUMNS)
+    return rows.snapshot(row)
 
 
 def unusual(kind):
@@ -58,8 +58,8 @@ def test_every_field_of_a_snapshot_comes_back():
 
 
 def test_a_good_copy_that_is_the_answer_itself_is_written_once():
-    row = form.row(NAME, renewed(None, FOUND, RobotsPolicy(), 1.0))
-    snapshot = form.snapshot(row)
+    row = rows.row(NAME, renewed(None, FOUND, RobotsPolicy(), 1.0))
+    snapshot = rows.snapshot(row)
 
     assert row.count(FOUND.body) == 1
     assert snapshot.good is snapshot.access
@@ -93,13 +93,13 @@ def test_a_text_that_utf_8_cannot_hold_is_kept_readable():
 
 def test_a_long_body_is_packed_and_a_short_one_can_be_read_by_others():
     short, long = (
-        form.row(NAME, Snapshot(Found(b"Disallow: /\n" * lines, 200, URL), 1.0, 2.0)) for lines in (5, 5_000)
+        rows.row(NAME, Snapshot(Found(b"Disallow: /\n" * lines, 200, URL), 1.0, 2.0)) for lines in (5, 5_000)
     )
-    body = form.COLUMNS.index("body")
+    body = rows.COLUMNS.index("body")
 
     assert short[body] == b"Disallow: /\n" * 5
     assert len(long[body]) < 1_000
-    assert form.snapshot(long).access.body == b"Disallow: /\n" * 5_000
+    assert rows.snapshot(long).access.body == b"Disallow: /\n" * 5_000
 
 
 def test_a_body_that_packing_makes_longer_stays_as_it_is():
@@ -127,22 +127,22 @@ def test_a_body_that_packing_makes_longer_stays_as_it_is():
     ],
 )
 def test_a_row_that_was_changed_is_not_read(column, value):
-    row = list(form.row(NAME, renewed(None, Found(b"Disallow: /\n" * 5_000, 200, URL), RobotsPolicy(), 1.0)))
-    row[form.COLUMNS.index(column)] = value
+    row = list(rows.row(NAME, renewed(None, Found(b"Disallow: /\n" * 5_000, 200, URL), RobotsPolicy(), 1.0)))
+    row[rows.COLUMNS.index(column)] = value
 
-    with pytest.raises(form.Unreadable, match="site"):
-        form.snapshot(row)
+    with pytest.raises(rows.Unreadable, match="site"):
+        rows.snapshot(row)
     row[-1] = 0
-    with pytest.raises(form.Unreadable, match="site"):
-        form.snapshot(row, summed=False)
+    with pytest.raises(rows.Unreadable, match="site"):
+        rows.snapshot(row, has_checksums=False)
 
 
 def test_a_failure_is_no_good_copy():
-    row = list(form.row(NAME, Snapshot(Unreachable(Reason.TIMEOUT, URL), 1.0, 2.0)))
-    row[form.COLUMNS.index("good_outcome")] = "same"
+    row = list(rows.row(NAME, Snapshot(Unreachable(Reason.TIMEOUT, URL), 1.0, 2.0)))
+    row[rows.COLUMNS.index("good_outcome")] = "same"
 
-    with pytest.raises(form.Unreadable):
-        form.snapshot(row)
+    with pytest.raises(rows.Unreadable):
+        rows.snapshot(row)
 
 
 def test_a_bomb_inflates_no_further_than_its_row_says():
@@ -150,7 +150,7 @@ def test_a_bomb_inflates_no_further_than_its_row_says():
     tracemalloc.start()
 
     with pytest.raises(ValueError, match="100 octets"):
-        form.inflated(bomb, 100)
+        rows.inflated(bomb, 100)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -158,7 +158,7 @@ def test_a_bomb_inflates_no_further_than_its_row_says():
 
 
 def test_what_a_newer_polite_knows_besides_is_passed_over():
-    row = list(form.row(NAME, Snapshot(FOUND, 1.0, 2.0)))
-    row[form.COLUMNS.index("more")] = '{"colour": "green"}'
+    row = list(rows.row(NAME, Snapshot(FOUND, 1.0, 2.0)))
+    row[rows.COLUMNS.index("more")] = '{"colour": "green"}'
 
-    assert form.snapshot(form._summed(tuple(row[:-1]))).access == FOUND
+    assert rows.snapshot(rows.with_checksum(tuple(row[:-1]))).access == FOUND

@@ -75,8 +75,10 @@ async def test_the_file_is_written_ahead_so_that_a_reader_never_waits(opened, pa
 
 async def test_saves_that_come_together_are_one_transaction(opened, monkeypatch):
     store, batches = opened(), []
-    write = store._written.write
-    monkeypatch.setattr(store._written, "write", lambda s, *more: (batches.append(len(s)), write(s, *more)))
+    write = store._write_file.write
+    monkeypatch.setattr(
+        store._write_file, "write", lambda s, *more: (batches.append(len(s)), write(s, *more))
+    )
 
     await asyncio.gather(*(store.save(Origin.of(f"https://h{n}.test"), FIRST) for n in range(500)))
 
