@@ -1,4 +1,4 @@
-"""The queue of a crawl: tasks are put in any order, and permits come out, each allowed and in its turn."""
+"""The queue of a crawl: URLs are put in any order; permits come out, each allowed and in its turn."""
 
 import asyncio
 import math
@@ -24,14 +24,14 @@ from polite.ports import Scheduler
 from polite.schedulers import Fifo
 from polite.task import Admission, Task
 
-# `put_many` lets others run after so many, and waits until they are kept.
+# After so many URLs, `put_many` waits until they are written, and lets other tasks run.
 _AT_A_TIME = 500
 
 _MOST_WHOLE = 2**63
 
 
 class FrontierClosed(PoliteError):
-    """A URL was put into a frontier that takes no more: it was closed, or drained."""
+    """A URL was put into a frontier that was closed or drained."""
 
 
 class FrontierOptions(TypedDict, total=False):
@@ -58,15 +58,30 @@ class PutOptions(TypedDict, total=False):
 
 
 class Frontier:
-    """`await put(url)`, then `async for permit in frontier:`, in as many tasks as you like; one event loop.
+    """The queue of a crawl: `await put(url)`, then `async for permit in frontier:` in as many tasks as needed, on one event loop.
 
-    `scheduler` decides which of the tasks goes whose origins' turns have come: a ports.Scheduler, by default `schedulers.Fifo()`.
-    `max_waiting`: tasks that may wait; beyond it `put` waits for room. `max_done`: URLs that are remembered as done, so that none
-    is fetched twice. `max_tries`: how often a task is given out before it is dropped. `max_robots_tries`: how often in a row an
-    origin's robots.txt may be out of reach before its tasks are dropped; once is enough if waiting cannot help (`Reason.may_pass`).
-    `max_robots_fetches`: origins asked for robots.txt at one time.
-    `max_active_origins`: origins whose tasks are in memory at one time, where a file keeps the others (`polite.open_frontier`).
-    Closing the gate ends it with GateClosed. Raises InvalidOption.
+    Example:
+        frontier = polite.Frontier(gate)
+        await frontier.put("https://example.com/")
+        async for permit in frontier:
+            async with permit:
+                async with session.get(permit.url) as response:
+                    permit.report(status=response.status, headers=response.headers)
+
+    Closing the gate stops the frontier with GateClosed.
+
+    Args:
+        scheduler: Chooses which task goes next, of the origins whose turn has come (ports.Scheduler).
+        max_waiting: How many tasks may wait. Beyond it, `put` waits for capacity.
+        max_done: How many finished URLs are remembered, so that none is fetched twice.
+        max_tries: How often a task is given out before it is dropped.
+        max_robots_tries: How often in a row an origin's robots.txt may be out of reach before its tasks are dropped. Once is
+            enough if waiting cannot help (`Reason.may_pass`).
+        max_robots_fetches: How many origins' robots.txt are fetched at one time.
+        max_active_origins: How many origins have tasks in memory, where a file keeps the others (`polite.open_frontier`).
+
+    Raises:
+        InvalidOption: A limit is no integer >= 1, or the scheduler is none.
     """
 
     def __init__(
@@ -111,32 +126,32 @@ class Frontier:
 
     @property
     def waiting(self) -> int:
-        """Tasks that wait: for rules, for their turn, for their time."""
+        """How many tasks wait: for rules, for their turn, or for their `not_before`."""
         return self._progress.waiting.taken
 
     @property
     def in_flight(self) -> int:
-        """Tasks that were given to workers and have not ended."""
+        """How many tasks were given to workers and have not ended."""
         return len(self._progress.in_flight)
 
     @property
     def done(self) -> int:
-        """Tasks whose block was left, and which do not come back."""
+        """How many tasks are done: their block was left without a retry."""
         return self._progress.counts.done
 
     @property
     def refused(self) -> int:
-        """Tasks that robots.txt did not allow: each with a Refused event."""
+        """How many tasks robots.txt disallowed. Each has a Refused event."""
         return self._progress.counts.refused
 
     @property
     def dropped(self) -> int:
-        """Tasks that were given up: each with a Dropped event."""
+        """How many tasks were given up. Each has a Dropped event."""
         return self._progress.counts.dropped
 
     @property
     def damaged(self) -> int:
-        """Tasks whose rows in the file do not match their checksums. They stay in the file, and are not given out."""
+        """How many tasks have a damaged row in the file. They stay there and are not given out."""
         return self._progress.counts.damaged
 
     # Putting.
@@ -153,11 +168,20 @@ class Frontier:
         again: bool = False,
         wait: bool = True,
     ) -> Admission:
-        """A URL that is to be fetched; the answer says whether it waits now (see Task for the options' meaning).
+        """Put a URL to be fetched. The other options are those of Task.
 
-        `again`: although it was done before. When `max_waiting` tasks wait, it waits for room, or, with `wait=False`, raises
-        Overloaded; a crawler whose only workers wait here for room would wait for ever. Raises InvalidURL, InvalidOption,
-        FrontierClosed, GateClosed, SchedulerFailed.
+        Args:
+            again: Put it although it was done before.
+            wait: Wait for capacity if `max_waiting` tasks wait; otherwise raise Overloaded. A crawler whose only workers wait
+                here would wait for ever.
+
+        Returns:
+            Whether the task waits now, was refused by robots.txt, or was put before.
+
+        Raises:
+            InvalidURL, InvalidOption: Nothing was put.
+            Overloaded: `max_waiting` is reached, with `wait=False`.
+            FrontierClosed, GateClosed, SchedulerFailed, StoreFailed: The frontier takes no more.
         """
         draft = _draft(priority, depth, not_before, deadline, payload)
         offered = await self._offered(url, draft, again=again, wait=wait)
@@ -168,10 +192,12 @@ class Frontier:
         return admission
 
     async def put_many(self, urls: Iterable[str], **options: Unpack[PutOptions]) -> list[Admission]:
-        """Put them one after the other, with the options of `put`, and say what came of each.
+        """Put URLs one after the other, with the options of `put`, and return what became of each.
 
-        What is no URL is told as a Dropped event, and hinders none of the others. Raises what `put` raises else; those before are
-        in by then, and would be duplicates the next time.
+        An invalid URL is told as a Dropped event and hinders none of the others.
+
+        Raises:
+            What `put` raises otherwise. The URLs before are put by then, and would be duplicates the next time.
         """
         if isinstance(urls, str):
             raise InvalidOption(
@@ -197,7 +223,7 @@ class Frontier:
                 elif self._services.decider.busy:
                     await asyncio.sleep(0)
         except Exception:
-            # Whatever cut it short, `urls` itself too: those before are in, and counted as they should be when this is raised.
+            # Whatever failed, perhaps `urls` itself: those before are put, and must be counted when this is raised.
             await _answered(offers)
             raise
         admissions += await _answered(offers)
