@@ -161,7 +161,7 @@ async def learn_that_all_is_allowed(gate: polite.Gate) -> None:
     answer = Found(b"", 200, ROBOTS, 0)
     origins._put(
         origin,
-        await origins._standing_of(
+        await origins._rules_of(
             origin, renewed(None, answer, origins._policy, gate.services.clock.wall(), jitter=0.0)
         ),
     )

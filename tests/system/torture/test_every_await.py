@@ -167,9 +167,9 @@ NEVER_SUSPEND = {
     # tests/gate/test_rules_replaced_meanwhile.py has them expire.
     "gate/services.py: await self.learn(target)",
     # The copy from before the failure has been read.
-    "gate/origin_manager.py: await self._standing_of(origin, latest, standing)",
+    "gate/origin_manager.py: await self._rules_of(origin, latest, known)",
     # A copy that another gate could not refresh is read in a thread if it is large.
-    "gate/origin_manager.py: await self._standing_of(origin, sound, before)",
+    "gate/origin_manager.py: await self._rules_of(origin, good, before)",
     # What is done after a failure: that would be the second.
     "compose.py: await file.close()",
     # No task is in flight when a crawl ends by itself; tests/frontier/test_lifecycle.py drains.
