@@ -1,11 +1,15 @@
-"""Room for so many: who finds none waits in line for a place, and a place is passed on, never lost."""
+"""A FIFO capacity limiter. A slot granted to a cancelled waiter goes to the next one."""
 
 import asyncio
 from collections import OrderedDict
 
 
 class CapacityLimiter:
-    """A count with a limit. Who waits is served in order; a place that falls to one who was cancelled goes to the next."""
+    """A limit on the number of slots in use. Waiters get slots in the order of their arrival.
+
+    Args:
+        limit: The number of slots.
+    """
 
     def __init__(self, limit: int) -> None:
         self.taken = 0
@@ -14,11 +18,11 @@ class CapacityLimiter:
 
     @property
     def full(self) -> bool:
-        """Whether one who came now would wait."""
+        """Whether `enter` would wait."""
         return self.taken >= self._limit or bool(self._waiters)
 
     async def enter(self) -> None:
-        """Take a place, waiting for one if need be. Raises what `shut` was given."""
+        """Take a slot; wait if none is free. Raises the error that `shut` is given."""
         if not self.full:
             self.taken += 1
             return
@@ -33,11 +37,11 @@ class CapacityLimiter:
             raise
 
     def press_in(self) -> None:
-        """Take a place, beyond the limit if need be: for what was inside before."""
+        """Take a slot without waiting, even beyond the limit: for an item that had one before."""
         self.taken += 1
 
     def leave(self) -> None:
-        """A place is free: it goes to the first who waits."""
+        """Give a slot back. The first waiter gets it."""
         while self.taken <= self._limit and self._waiters:
             waiter, _ = self._waiters.popitem(last=False)
             if not waiter.done():
@@ -46,7 +50,7 @@ class CapacityLimiter:
         self.taken -= 1
 
     def shut(self, error: Exception) -> None:
-        """Nobody who waits gets a place any more, but the error."""
+        """Raise the error in all waiters."""
         while self._waiters:
             waiter, _ = self._waiters.popitem(last=False)
             if not waiter.done():

@@ -47,10 +47,15 @@ class SimulationLoop(VirtualTimeLoop):
         self._jumping.now = start
         self._chance = chance
         self._delays = delays
-        self._lines: dict[Executor, deque[_Job]] = {}
+        self._queues: dict[Executor, deque[_Job]] = {}
         self.refuse: Callable[[Callable[[], Any]], Exception | None] = lambda work: None
         self.jobs = 0  # handed over to an executor of its own, and not answered yet
         self.shared_jobs = 0  # to the default one
+
+    @property
+    def timers(self) -> list[asyncio.TimerHandle]:
+        """The timers that wait, cancelled ones too."""
+        return list(self._scheduled)  # type: ignore[attr-defined]
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[_Args]], _T], *args: *_Args
@@ -65,7 +70,7 @@ class SimulationLoop(VirtualTimeLoop):
             self._begin(job, None)
             return future
         self.jobs += 1
-        line = self._lines.setdefault(executor, deque())
+        line = self._queues.setdefault(executor, deque())
         line.append(job)
         if len(line) == 1:
             self._begin(job, executor)
@@ -77,7 +82,7 @@ class SimulationLoop(VirtualTimeLoop):
     def _begin(self, job: _Job, executor: Executor | None) -> None:
         delay = self._chance.choice(self._delays)
         if job.future.cancelled():
-            # A pool never starts what was cancelled while it was in line.
+            # A pool never starts a job that was cancelled while it waited.
             self.call_soon(self._answer, job, executor, None, None)
         elif self._chance.random() < 0.5:
             self.call_later(delay, self._answer, job, executor, *self._done(job, executor))
@@ -104,12 +109,12 @@ class SimulationLoop(VirtualTimeLoop):
             else:
                 job.future.set_exception(error)
         if executor is not None:
-            line = self._lines[executor]
+            line = self._queues[executor]
             line.popleft()
             if line:
                 self._begin(line[0], executor)
             else:
-                del self._lines[executor]
+                del self._queues[executor]
 
 
 class SimulatedClock:

@@ -1,4 +1,4 @@
-"""What happened in a world, in order: kept as values, made into lines when somebody wants to read them."""
+"""What happened in a world, in order: kept as values, and formatted only when they are read."""
 
 from collections import deque
 from collections.abc import Callable
@@ -21,7 +21,7 @@ class Trace:
 
     Args:
         now: gives the world's time (seconds).
-        tell: called with each line as it comes, where somebody follows along.
+        tell: called with each line as it comes, if given.
     """
 
     def __init__(self, now: Callable[[], float], tell: Callable[[str], None] | None = None) -> None:

@@ -284,7 +284,7 @@ class World:
             loop.run_forever()
         if left := asyncio.all_tasks(loop):
             self._fail("no task is left", ", ".join(sorted(repr(each) for each in left))[:2_000])
-        elif timers := [each for each in loop._scheduled if not each.cancelled()]:  # type: ignore[attr-defined]
+        elif timers := [each for each in loop.timers if not each.cancelled()]:
             self._fail("no timer is left", repr(timers)[:2_000])
         elif loop.jobs:
             self._fail("no thread is left at work", f"{loop.jobs} jobs")
