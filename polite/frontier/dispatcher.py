@@ -379,13 +379,13 @@ class Dispatcher:
         # Whatever fails from here on, the task is not lost.
         queue.chosen = task
         if queue.turn is not None and queue.grounds is not None:
-            ruling = self._rules.ruling(queue, task, queue.grounds)
-            if ruling is False:
+            verdict = self._rules.verdict(queue, task, queue.grounds)
+            if verdict is False:
                 self._decide_first(queue, task)
                 return 0
-            if ruling is not True:
+            if verdict is not True:
                 queue.chosen = None
-                self._in_flight.refuse(task, ruling)
+                self._in_flight.refuse(task, verdict)
                 self._end(queue, task)
                 return 0
             if self._fits(queue, task, queue.turn) and self._give(queue, task):

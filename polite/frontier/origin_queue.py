@@ -131,7 +131,7 @@ class OriginQueue:
             self.refused = self.refused or {}
             self.refused[task.number] = refusal
 
-    def ruling(self, task: Task) -> Refused | bool:
+    def verdict(self, task: Task) -> Refused | bool:
         """Return what is decided about a scheduled task: True if it is allowed, False if nothing is decided."""
         if self.allowed is None or task.number in self.allowed:
             return True

@@ -16,22 +16,22 @@ from polite.task import Task
 
 
 class Owner(Protocol):
-    """Who is told how a permit ended."""
+    """The frontier's part that is notified how a permit ended."""
 
     def settled(self, task: Task, *, again_in: float | None) -> None:
-        """The block was left. `again_in`: the task is to come back, after so many seconds."""
+        """Note that the block was left. If `again_in` is given, the task is requeued after so many seconds."""
         ...
 
     def unused(self, task: Task, turn: Turn) -> None:
-        """The permit was never entered, or not let in: nothing was asked."""
+        """Note that no request was sent: the permit was never entered, or entering it failed."""
         ...
 
     def turned_away(self, task: Task) -> None:
-        """The permit was entered late, and robots.txt disallows the task by now."""
+        """Note that the permit was entered late, and robots.txt now disallows the task."""
         ...
 
     def may_retry(self, task: Task) -> bool:
-        """Whether the task has tries left after this one."""
+        """Return whether the task has tries left after this one."""
         ...
 
 
@@ -60,25 +60,31 @@ class TaskPermit(Permit):
             held.set_timer()
 
     def is_of(self, owner: Owner) -> bool:
-        """Whether that one gave it out."""
+        """Return whether `owner` issued this permit."""
         return self._owner is owner
 
     @property
     def task(self) -> Task:
-        """What was put: url, priority, depth, payload, and how often it was tried before."""
+        """The task: URL, priority, depth, payload and number of tries."""
         return self._task
 
     def retry(self, *, after: float = 0.0) -> bool:
-        """The task shall come back: not before `after` seconds from the block's end, and in its origin's turn as ever.
+        """Requeue the task when the block exits. It waits for its origin's turn as any task.
 
-        False when it has no tries left: then it is dropped, with an event. Raises PermitMisused outside the block, InvalidOption.
+        Args:
+            after: The earliest time of the next try, in seconds from the end of the block.
+
+        Returns:
+            False if the task has no tries left. It is then dropped, with an event.
+
+        Raises:
+            PermitMisused: Called outside the block.
+            InvalidOption: `after` is not a finite number >= 0.
         """
         if self._turn is None:
             raise PermitMisused(f"retry outside the permit's block: {self.url}", url=self.url)
         if type(after) not in (int, float) or not 0 <= after < math.inf:
-            raise InvalidOption(
-                f"after={after!r}: a finite number of seconds, 0 or more, is needed", url=self.url
-            )
+            raise InvalidOption(f"after must be a finite number of seconds >= 0, got {after!r}", url=self.url)
         self._again_in = after
         return self._owner.may_retry(self._task)
 

@@ -1,4 +1,4 @@
-"""The URLs a frontier has met: those it holds, exactly, and those it is done with, as many as there is room for."""
+"""The URLs of a frontier: all that it holds, and the latest ones that are done, within a limit."""
 
 from collections import OrderedDict
 from hashlib import blake2b

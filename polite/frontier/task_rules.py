@@ -48,7 +48,7 @@ class TaskRules:
         queue.schedule(task, known.meaning)
         self._scheduler.add(task)
 
-    def ruling(self, queue: OriginQueue, task: Task, grounds: Grounds) -> Refused | bool:
+    def verdict(self, queue: OriginQueue, task: Task, grounds: Grounds) -> Refused | bool:
         """Return True if the queue's newest rules, those of `grounds`, allow a scheduled task; otherwise the refusal.
 
         False if that must be found out first: the rules were forgotten, or to decide would hold the loop for long.
@@ -56,8 +56,8 @@ class TaskRules:
         if grounds.meaning == queue.meaning:
             if queue.allowed is None:
                 return True
-            if ruling := queue.ruling(task):
-                return ruling
+            if verdict := queue.verdict(task):
+                return verdict
         known = self.known(queue.origin)
         if known is None:
             queue.recheck = True
@@ -70,10 +70,10 @@ class TaskRules:
     async def undecided(self, queue: OriginQueue) -> list[Task]:
         """Find the queue's scheduled tasks that other rules allowed: before the rules are learned, which may be large."""
         chosen = queue.chosen
-        found = [] if chosen is None or queue.ruling(chosen) else [chosen]
+        found = [] if chosen is None or queue.verdict(chosen) else [chosen]
         async with self._searching:
             for number, task in enumerate(self._scheduler.tasks, 1):
-                if task.origin == queue.origin and not queue.ruling(task):
+                if task.origin == queue.origin and not queue.verdict(task):
                     found.append(task)
                 if not number % _AT_A_TIME:
                     await asyncio.sleep(0)
@@ -89,10 +89,10 @@ class TaskRules:
             False if the rules are not in force any more.
         """
         chosen = queue.chosen
-        if chosen is not None and not queue.ruling(chosen) and not await self._decide(queue, chosen, known):
+        if chosen is not None and not queue.verdict(chosen) and not await self._decide(queue, chosen, known):
             return False
         for number, task in enumerate(undecided, 1):
-            if not queue.ruling(task) and not await self._decide(queue, task, known):
+            if not queue.verdict(task) and not await self._decide(queue, task, known):
                 return False
             if not number % _AT_A_TIME:
                 await asyncio.sleep(0)
@@ -120,7 +120,7 @@ class TaskRules:
     def refuse_chosen(self, queue: OriginQueue) -> None:
         """Refuse a task that older rules allowed and the scheduler chose. While a thread decided, it may have been given back."""
         chosen = queue.chosen
-        if chosen is not None and isinstance(refusal := queue.ruling(chosen), Refused):
+        if chosen is not None and isinstance(refusal := queue.verdict(chosen), Refused):
             queue.chosen = None
             queue.remove(chosen)
             self._refuse(chosen, refusal)

@@ -68,7 +68,7 @@ class TurnSeeker:
         grounds = queue.grounds
         if grounds is None or queue.unchecked or queue.failures:
             return None
-        if not self._newest(queue, grounds) or self._rules.ruling(queue, task, grounds) is not True:
+        if not self._newest(queue, grounds) or self._rules.verdict(queue, task, grounds) is not True:
             return None
         queue.requested = task.target
         try:
@@ -183,7 +183,7 @@ class TurnSeeker:
         """Whether the queue needs no rules before its next turn: its grounds are still valid, and all its tasks are decided."""
         if queue.unchecked or queue.failures or queue.recheck or queue.grounds is None:
             return False
-        if queue.chosen is not None and not queue.ruling(queue.chosen):
+        if queue.chosen is not None and not queue.verdict(queue.chosen):
             return False
         return queue.grounds.meaning == queue.meaning and self._origins.still_valid(queue.grounds)
 

@@ -194,7 +194,7 @@ class Life:
             self._trace.fail("what robots.txt allows is not refused", f"{url}: {reason}")
 
     def _ledger(self, url: str) -> Ledger | None:
-        """The frontier of a URL stands in its query."""
+        """Return the ledger of the frontier whose number is in the URL's query."""
         number = url.rpartition("?f=")[2]
         return self._parts.ledgers[int(number)] if number.isdigit() else None
 

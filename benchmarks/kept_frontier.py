@@ -1,6 +1,6 @@
 """A frontier in a file: puts and takes per second, memory of the process, size of the file, and time to reopen it.
 
-`python -m benchmarks.reserve [--urls N] [--origins M] [--folder F]`; the target is for 10 million URLs of a million origins,
+`python -m benchmarks.kept_frontier [--urls N] [--origins M] [--folder F]`; the target is for 10 million URLs of a million origins,
 which takes about 15 minutes and 2 GB of disk. Delays are virtual, work is real: the figures cover the frontier, its thread, the
 gate, the pacer and the event loop. URLs are put with `put_many` while there are no workers, then 2,000 workers take some of
 them. Each process (the first one, and the one that reopens the file) reports its own memory.
