@@ -28,6 +28,8 @@ log = logging.getLogger("polite")
 
 # Refreshes ahead of time at one time: no request waits for them, and other fetches need connections.
 _MAX_REFRESHES = 50
+# Origins remembered as delayed because the store knew them.
+_MAX_DELAYED = 100_000
 
 
 class OriginManager:
@@ -63,6 +65,8 @@ class OriginManager:
         self._known = RulesCache(policy.max_origins, policy.max_memory)
         self._flights: dict[Origin, SingleFlight[OriginRules]] = {}
         self._ahead = 0  # flights without waiters
+        # Origins delayed because the store knew them, and not asked since: one whose fetch is cancelled is not delayed again.
+        self._delayed: dict[Origin, None] = {}
         self._reading = asyncio.Semaphore(1)
         self._closed = False
 
@@ -263,6 +267,7 @@ class OriginManager:
         return known
 
     def _put(self, origin: Origin, known: OriginRules) -> OriginRules:
+        self._delayed.pop(origin, None)
         return self._known.put(origin, known, self._clock.monotonic())
 
     async def _save(self, origin: Origin, snapshot: Snapshot) -> None:
@@ -281,8 +286,12 @@ class OriginManager:
         if stored is None:
             return None
         known = await self._rules_of(origin, stored.restored(self._clock.wall()))
-        pause = self._turns.pause(origin, known.pace)
-        self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
+        if origin not in self._delayed:
+            if len(self._delayed) >= _MAX_DELAYED:
+                del self._delayed[next(iter(self._delayed))]
+            self._delayed[origin] = None
+            pause = self._turns.pause(origin, known.pace)
+            self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
         return known
 
     async def _apply_saved_back_off(self, origin: Origin, store: RobotsStore) -> None:

@@ -15,6 +15,7 @@ from polite.events import Event, OriginPostponed
 from polite.frontier.frontier import Frontier
 from polite.origin import Target
 from polite.robots.fetching.exchange import Reply
+from polite.stores.memory import MemoryStore
 from polite.testing import LoopClock, ScriptedTransport
 from tests.frontier.durable.slow_commits import OverlappingLoop
 from tests.support import scripted_gate
@@ -52,11 +53,16 @@ class Crawl:
         self.events: list[Event] = []
         self._path, self._status, self._options = path, status, options
         self._pacing = polite.PacingPolicy(min_delay=1.0, max_retry_after=DAY)
+        self._store: MemoryStore | None = None
 
     async def __aenter__(self) -> Self:
         self.began = self.clock.monotonic()
         self._gate = scripted_gate(
-            self.transport, clock=self.clock, pacing=self._pacing, listener=self.events.append
+            self.transport,
+            clock=self.clock,
+            pacing=self._pacing,
+            store=self._store,
+            listener=self.events.append,
         )
         gate = self.gate = await self._gate.__aenter__()
         if self._path is None:
@@ -326,6 +332,28 @@ def test_a_redirected_robots_fetch_comes_to_its_end_however_long_its_hops_wait(
             assert len(crawl.when("slow")) == 3
             asked = Counter(crawl.transport.asked)
             assert all(asked[f"https://slow{slow}.test/robots.txt"] == 1 for slow in range(3))
+
+    run(go())
+
+
+def test_expired_rules_in_a_store_delay_their_origin_once() -> None:
+    async def go() -> None:
+        store = MemoryStore()
+        urls = [f"https://slow{slow}.test/" for slow in range(3)]
+        first = Crawl(None, UNCACHED)
+        first._store = store
+        async with first:
+            await asyncio.gather(*(first.gate.check(url) for url in urls))
+        await asyncio.sleep(DAY)
+
+        # An origin leaves the only fetch slot while its delay runs, and reads the store again when it takes the slot again.
+        crawl = Crawl(None, RULES, max_robots_fetches=1)
+        crawl._store, crawl._pacing = store, polite.PacingPolicy(min_delay=600.0)
+        async with crawl:
+            await crawl.frontier.put_many(urls)
+            await asyncio.wait_for(crawl.frontier.join(), DAY)
+
+            assert len(crawl.when("slow")) == 3
 
     run(go())
 
