@@ -4,6 +4,7 @@ The judge stands where the servers stand. It knows what they answered and when, 
 Its bounds are the least that must hold: where a server cannot know which of two answers was in force, the milder one counts.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -108,6 +109,7 @@ class Judge:
         self.pages = 0
         self.fetches = 0
         self.wall_was_set = False
+        self._forgot_all = False  # perhaps: after a restart, with a store that fails
 
     def repaced(self, policy: PacingPolicy) -> None:
         """From now another policy. Turns that were granted before stay.
@@ -207,6 +209,11 @@ class Judge:
             place.free_at = min(place.free_at, place.last + delay)
         if not kept:
             self._versions.clear()
+        elif "store" in self._plan.saboteurs:
+            # A store that fails at times gives back the newest answer, an older one, or nothing.
+            self._forgot_all = True
+            for version in itertools.chain(*self._versions.values()):
+                version.at = math.inf
 
     # Pages.
 
@@ -394,7 +401,7 @@ class Judge:
         fetching = self._fetching.get(origin)
         failed = fetching is not None and fetching.failures > 0 and not self._robots.keep_stale
         unknown = fetching is None or not fetching.asked
-        return failed or unknown or self._robots.max_origins < len(self._plan.sites)
+        return failed or unknown or self._forgot_all or self._robots.max_origins < len(self._plan.sites)
 
     def _scopes(self, origin: str) -> tuple[str, ...]:
         return (origin,) if self._crawl_limit is None else (origin, CRAWL)

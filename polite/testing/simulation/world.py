@@ -230,9 +230,7 @@ class World:
             name, _, rest = file.name.partition(f"-{number}.sqlite")
             shutil.copyfile(file, self.folder / f"{name}-{number + 1}.sqlite{rest}")
         self._parts.sites.ended = True
-        # A store that fails at times may give nothing back.
-        kept = self.plan.store != "none" and "store" not in self.plan.saboteurs
-        self.judge.restarted(kept=kept, rest=self._remembered())
+        self.judge.restarted(kept=self.plan.store != "none", rest=self._remembered())
         for ledger in self._parts.ledgers:
             ledger.killed(since)
         down = self._chance.choice([0.0, 1.0, 100.0])
