@@ -86,15 +86,37 @@ class InvalidURL(PoliteError, ValueError):
 
 
 class InvalidUserAgent(PoliteError, ValueError):
-    """A user agent cannot be sent (RFC 9110, 10.1.5), or has no product token to match in robots.txt."""
+    """A user agent cannot be sent (RFC 9110, 10.1.5), or has no product token to match in robots.txt.
+
+    Example:
+        try:
+            agent = polite.UserAgent(name)
+        except polite.InvalidUserAgent as error:
+            sys.exit(f"configuration: {error}")
+    """
 
 
 class InvalidOption(PoliteError, ValueError):
-    """An option has the wrong type or value. The message names the option, its limits and the value."""
+    """An option has the wrong type or value. The message names the option, its limits and the value.
+
+    Example:
+        try:
+            pacing = polite.PacingPolicy(min_delay=seconds)
+        except polite.InvalidOption as error:
+            sys.exit(f"configuration: {error}")
+    """
 
 
 class GateClosed(PoliteError):
-    """The gate was closed before the call, or while the request waited for its turn."""
+    """The gate was closed before the call, or while the request waited for its turn.
+
+    Example:
+        try:
+            async with gate.permit(url) as permit:
+                ...
+        except polite.GateClosed:
+            return  # the crawl ends
+    """
 
 
 class PermitMisused(PoliteError, RuntimeError):
@@ -102,8 +124,24 @@ class PermitMisused(PoliteError, RuntimeError):
 
 
 class Overloaded(PoliteError):
-    """A limit was reached (waiting requests, origins in back-off). The message names its option."""
+    """A limit was reached (waiting requests, origins in back-off). The message names its option.
+
+    Example:
+        try:
+            async with gate.permit(url) as permit:
+                ...
+        except polite.Overloaded:
+            await asyncio.sleep(1.0)  # let other requests finish first
+    """
 
 
 class StoreFailed(PoliteError):
-    """A store's file could not be read or written. The message names the file, what is wrong, and what to change."""
+    """A store's file could not be read or written. The message names the file, what is wrong, and what to change.
+
+    Example:
+        try:
+            async with polite.open_gate(agent, store="robots.sqlite") as gate:
+                ...
+        except polite.StoreFailed as error:
+            sys.exit(str(error))
+    """
