@@ -35,7 +35,7 @@ class Put:
     not_before: float | None
     payload: str | None
     again: bool
-    later: float | None
+    ready_at: float | None
 
 
 @dataclass(slots=True)
@@ -52,29 +52,29 @@ class Batch:
     """What is to be written in one transaction, in this order, and then read. `now`: Unix time that never goes back."""
 
     now: float = 0.0
-    backs: list[tuple[int, int, float | None]] = field(default_factory=list)  # number, tries, later
+    requeued: list[tuple[int, int, float | None]] = field(default_factory=list)  # number, tries, ready_at
     marks: dict[int, TaskState] = field(default_factory=dict)  # by number; READY or IN_FLIGHT
     crawl_delays: list[tuple[float | None, int]] = field(default_factory=list)  # and the origin's number
     ended: list[tuple[int, str]] = field(default_factory=list)  # number, path
     counts: dict[str, int] = field(default_factory=dict)  # of those ended
     puts: list[Put] = field(default_factory=list)
-    leaves: list[Deactivation] = field(default_factory=list)
+    deactivated: list[Deactivation] = field(default_factory=list)
     met: list[tuple[str, str, bool]] = field(default_factory=list)  # origin, path, again
     loads: list[tuple[int, int]] = field(default_factory=list)  # origin's number, how many tasks
-    pick: int = 0  # origins that may come into memory
-    look: bool = False  # some task's or origin's time has come
+    activate: int = 0  # origins that may come into memory
+    check_times: bool = False  # some task's or origin's time has come
 
     def __bool__(self) -> bool:
         return bool(
-            self.backs
+            self.requeued
             or self.marks
             or self.ended
             or self.puts
-            or self.leaves
+            or self.deactivated
             or self.met
             or self.loads
-            or self.pick
-            or self.look
+            or self.activate
+            or self.check_times
         )
 
 
@@ -93,18 +93,18 @@ class Activation:
 class BatchResult:
     """What came of a Batch, in its order. `puts`: each task's number, None for a URL met before.
 
-    `in_line`: whether origins that may come into memory are left in the file. `next_at`: when the next origin or task may
+    `origins_waiting`: whether origins that may come into memory are left in the file. `next_at`: when the next origin or task may
     come (Unix time). `due`: origins in memory with tasks whose time has come. `aside`: tasks whose rows were found damaged.
     """
 
     puts: list[int | None]
     met: list[bool]
     loads: list[list[Row]]
-    picked: list[Activation]
-    in_line: bool
+    activated: list[Activation]
+    origins_waiting: bool
     next_at: float | None
-    due: list[int]
-    aside: list[int] = field(default_factory=list)
+    became_ready: list[int]
+    damaged: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class StoreSummary:
     """What a file holds when it is opened.
 
     `last_origin`: the greatest number of an origin. `last_time`: of the last batch that changed something, or 0. `given_up`: the
-    URLs that were out too often, and how often. `aside`: rows that are damaged; `newly_aside`: those of them found just now.
+    URLs that were out too often, and how often. `aside`: rows that are damaged; `newly_damaged`: those of them found just now.
     """
 
     last_origin: int
@@ -122,5 +122,5 @@ class StoreSummary:
     refused: int
     dropped: int
     given_up: list[tuple[str, int]]
-    aside: int
-    newly_aside: list[int]
+    damaged: int
+    newly_damaged: list[int]

@@ -9,7 +9,7 @@ from polite.events import Dropped, SetAside
 from polite.frontier.durable.active_origins import ActiveOrigins
 from polite.frontier.durable.backend import Backend
 from polite.frontier.durable.batch import Batch, BatchResult, Put, TaskState
-from polite.frontier.durable.file_clock import FileClock
+from polite.frontier.durable.store_clock import StoreClock
 from polite.frontier.durable.task_row import as_json, row_of, task_of
 from polite.frontier.durable.writer import BatchWriter, PendingReplies
 from polite.frontier.parts import Parts
@@ -37,8 +37,8 @@ class DurableTaskStore:
         self._clock = parts.services.clock
         self.backend = backend
         self._key = ORDERS[order]
-        self._time = FileClock(self._clock)
-        self._batches = BatchWriter(backend, self._time, self)
+        self._store_clock = StoreClock(self._clock)
+        self._batches = BatchWriter(backend, self._store_clock, self)
         self._started: dict[int, asyncio.Future[None]] = {}
         self._timer: Timer | None = None
 
@@ -46,16 +46,16 @@ class DurableTaskStore:
         """Open the file, and begin to give its tasks to the Dispatcher. Raises StoreFailed."""
         limits, progress = self._parts.limits, self._progress
         found = await self.backend.open(limits.max_tries)
-        self._time.resume(found.last_time)
+        self._store_clock.resume(found.last_time)
         self._active = ActiveOrigins(
-            self._parts, self._batches, self._key, self._time, last_origin=found.last_origin
+            self._parts, self._batches, self._key, self._store_clock, last_origin=found.last_origin
         )
         self._parts.keep_in(self)
         progress.waiting.taken = found.waiting
         counts = progress.counts
         counts.done, counts.refused, counts.dropped = found.done, found.refused, found.dropped
-        counts.damaged = found.aside
-        for number in found.newly_aside:
+        counts.damaged = found.damaged
+        for number in found.newly_damaged:
             self._warn(number)
             progress.tell(SetAside(self.backend.name, number))
         for url, tries in found.given_up:
@@ -64,7 +64,7 @@ class DurableTaskStore:
             progress.nothing_left.clear()
         if not self._active.begun:
             begins_at = self._active.opened_at + self._parts.services.turns.longest_delay_s
-            self._timer = self._clock.call_at(begins_at, self._look)
+            self._timer = self._clock.call_at(begins_at, self._check_times)
 
     async def close(self) -> None:
         """Write what is not written yet, and give the file back. May be called twice."""
@@ -77,7 +77,7 @@ class DurableTaskStore:
         met: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._batches.batch.met.append((target.origin.text, target.path, again))
         self._batches.pending.met.append(met)
-        self._batches.stir()
+        self._batches.schedule_flush()
         return met
 
     def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Awaitable[Admission]:
@@ -90,9 +90,9 @@ class DurableTaskStore:
             raise
         self._progress.nothing_left.clear()
         not_before = draft.not_before
-        later = None
+        ready_at = None
         if not_before is not None and not_before > self._clock.wall():
-            later = self._time.at(not_before)
+            ready_at = self._store_clock.at(not_before)
         answer: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
         self._batches.pending.puts.append((answer, target, draft))
         self._batches.batch.puts.append(
@@ -105,10 +105,10 @@ class DurableTaskStore:
                 not_before,
                 payload,
                 again,
-                later,
+                ready_at,
             )
         )
-        self._batches.stir()
+        self._batches.schedule_flush()
         return answer
 
     # What becomes of tasks: see TaskStore.
@@ -121,7 +121,7 @@ class DurableTaskStore:
             self._batches.batch.crawl_delays.append((crawl_delay, active.origin_id))
         started = self._started[task.number] = asyncio.get_running_loop().create_future()
         self._batches.pending.started.append(started)
-        self._batches.stir()
+        self._batches.schedule_flush()
 
     def started(self, task: Task) -> Awaitable[object] | None:
         return self._started.pop(task.number, None)
@@ -130,23 +130,23 @@ class DurableTaskStore:
         if after is None:
             self._started.pop(task.number, None)
             self._batches.batch.marks[task.number] = TaskState.READY
-            self._active.give_back(task)
+            self._active.requeue(task)
             return
-        later = self._time.now() + after if after else None
-        self._batches.batch.backs.append((task.number, task.tries, later))
-        if later is None:
-            self._active.give_back(task)
+        ready_at = self._store_clock.now() + after if after else None
+        self._batches.batch.requeued.append((task.number, task.tries, ready_at))
+        if ready_at is None:
+            self._active.requeue(task)
         else:
             self._batches.gone.add(task.number)
-            self._batches.stir()
+            self._batches.schedule_flush()
 
     def finish(self, task: Task, end: End) -> None:
-        self._active.left(task)
+        self._active.remove(task)
         self._batches.gone.add(task.number)
         self._batches.batch.ended.append((task.number, task.target.path))
         counts = self._batches.batch.counts
         counts[end.value] = counts.get(end.value, 0) + 1
-        self._batches.stir()
+        self._batches.schedule_flush()
 
     @property
     def crowded(self) -> bool:
@@ -166,28 +166,28 @@ class DurableTaskStore:
         self._cancel_timer()
         self._active.stop()
 
-    # What becomes of batches: see polite.frontier.durable.writer.Customer.
+    # What becomes of batches: see polite.frontier.durable.writer.BatchOwner.
 
     def fill(self) -> None:
-        """See Customer."""
+        """See BatchOwner."""
         self._active.fill()
 
     @property
-    def wants(self) -> bool:
-        """See Customer."""
-        return self._active.wants
+    def has_work(self) -> bool:
+        """See BatchOwner."""
+        return self._active.has_work
 
     def fail(self, failure: Exception) -> None:
-        """See Customer."""
+        """See BatchOwner."""
         self._dispatcher.fail(failure)
 
-    def deliver(self, batch: Batch, pending: PendingReplies, answers: BatchResult) -> None:
-        """See Customer."""
-        self._acknowledge(batch, pending, answers)
-        self._active.deliver(batch, pending, answers)
-        for number in answers.aside:
+    def deliver(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
+        """See BatchOwner."""
+        self._acknowledge(batch, pending, result)
+        self._active.deliver(batch, pending, result)
+        for number in result.damaged:
             self._lost(number)
-        self._look_at(answers.next_at)
+        self._set_timer(result.next_at)
 
     def _lost(self, number: int) -> None:
         """The file has set a task's row aside."""
@@ -210,14 +210,14 @@ class DurableTaskStore:
             number,
         )
 
-    def _acknowledge(self, batch: Batch, pending: PendingReplies, answers: BatchResult) -> None:
+    def _acknowledge(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
         for started in pending.started:
             if not started.done():
                 started.set_result(None)
-        for met, answer in zip(pending.met, answers.met, strict=True):
+        for met, answer in zip(pending.met, result.met, strict=True):
             if not met.done():
                 met.set_result(answer)
-        for (future, target, draft), put, number in zip(pending.puts, batch.puts, answers.puts, strict=True):
+        for (future, target, draft), put, number in zip(pending.puts, batch.puts, result.puts, strict=True):
             admission = self._admitted(target, draft, put, number)
             if not future.done():
                 future.set_result(admission)
@@ -227,27 +227,27 @@ class DurableTaskStore:
             self._progress.waiting.leave()
             self._progress.end_if_over()
             return Admission.DUPLICATE
-        if put.later is not None:
+        if put.ready_at is not None:
             return Admission.WAITING
         return self._active.admit(task_of(target.origin, row_of(number, draft, put), self._clock.monotonic()))
 
     # Times that come.
 
-    def _look(self) -> None:
+    def _check_times(self) -> None:
         """Some time has come."""
         self._timer = None
         self._active.begin()
-        self._batches.batch.look = True
-        self._batches.stir()
+        self._batches.batch.check_times = True
+        self._batches.schedule_flush()
 
-    def _look_at(self, next_at: float | None) -> None:
+    def _set_timer(self, next_at: float | None) -> None:
         """One timer for the first time that will come."""
         if self._batches.closed or not self._active.begun:
             return
         self._cancel_timer()
         if next_at is not None and not self._progress.stopped:
-            after = min(max(0.0, next_at - self._time.now()), _LONGEST_S)
-            self._timer = self._clock.call_at(self._clock.monotonic() + after, self._look)
+            after = min(max(0.0, next_at - self._store_clock.now()), _LONGEST_S)
+            self._timer = self._clock.call_at(self._clock.monotonic() + after, self._check_times)
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from polite.frontier.durable.active_origin import ActiveOrigin
 from polite.frontier.durable.backend import Backend
 from polite.frontier.durable.batch import Batch, BatchResult
-from polite.frontier.durable.file_clock import FileClock
+from polite.frontier.durable.store_clock import StoreClock
 from polite.frontier.task_store import TaskDraft
 from polite.origin import Target
 from polite.task import Admission, Task
@@ -28,7 +28,7 @@ class PendingReplies:
     started: list["asyncio.Future[None]"] = field(default_factory=list)
     met: list["asyncio.Future[bool]"] = field(default_factory=list)
     loads: list[ActiveOrigin] = field(default_factory=list)
-    came_back: list[Task] = field(default_factory=list)  # and were not brought into memory
+    requeued: list[Task] = field(default_factory=list)  # and were not brought into memory
 
     def fail(self, error: Exception) -> None:
         """Everyone gets the error."""
@@ -40,19 +40,19 @@ class PendingReplies:
                 future.exception()
 
 
-class Customer(Protocol):
+class BatchOwner(Protocol):
     """For whom batches are written."""
 
     def fill(self) -> None:
         """A batch is about to be written: add what else can be pending for with it."""
         ...
 
-    def deliver(self, batch: Batch, pending: PendingReplies, answers: BatchResult) -> None:
+    def deliver(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
         """It was written."""
         ...
 
     @property
-    def wants(self) -> bool:
+    def has_work(self) -> bool:
         """Whether there is something to fill a batch with."""
         ...
 
@@ -62,17 +62,17 @@ class Customer(Protocol):
 
 
 class BatchWriter:
-    """What is to be written goes into `batch`, and who waits for it into `pending`; then `stir` must be called."""
+    """What is to be written goes into `batch`, and who waits for it into `pending`; then `schedule_flush` must be called."""
 
-    def __init__(self, backend: Backend, clock: FileClock, customer: Customer) -> None:
+    def __init__(self, backend: Backend, clock: StoreClock, owner: BatchOwner) -> None:
         self._backend = backend
         self._clock = clock
-        self._customer = customer
+        self._owner = owner
         self.batch, self.pending = Batch(), PendingReplies()
         self.gone: set[int] = set()  # numbers that a batch which is under way may find where they are no more
         self.closed = False
         self._busy: asyncio.Future[BatchResult] | None = None
-        self._stirred = False
+        self._scheduled = False
         self._failed = False  # the file: nothing more can be written
         self._over = False  # the file is being given back, or is
         self._given_back: asyncio.Future[None] | None = None
@@ -112,17 +112,17 @@ class BatchWriter:
         else:
             given_back.set_exception(error)
 
-    def stir(self) -> None:
+    def schedule_flush(self) -> None:
         """There is something to write or to ask: at the end of this step, or when the batch that is under way is written."""
-        if not self._stirred and self._busy is None and not self.closed:
-            self._stirred = True
+        if not self._scheduled and self._busy is None and not self.closed:
+            self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
-        self._stirred = False
+        self._scheduled = False
         if self._busy is not None or self._failed or self._over:
             return
-        self._customer.fill()
+        self._owner.fill()
         batch, pending = self.batch, self.pending
         if not batch:
             return
@@ -137,21 +137,21 @@ class BatchWriter:
         self._deliver(batch, pending, written)
         if self._given_back is not None:
             self._end(self._given_back)
-        elif self.batch or self._customer.wants:
-            self.stir()
+        elif self.batch or self._owner.has_work:
+            self.schedule_flush()
 
     def _deliver(self, batch: Batch, pending: PendingReplies, written: "asyncio.Future[BatchResult]") -> None:
         error = written.exception()
         if error is not None:
             self._failed = True
             failure = error if isinstance(error, Exception) else RuntimeError(repr(error))
-            self._customer.fail(failure)
+            self._owner.fail(failure)
             pending.fail(failure)
             self.pending.fail(failure)
             return
         try:
-            self._customer.deliver(batch, pending, written.result())
+            self._owner.deliver(batch, pending, written.result())
         except Exception as defect:
             log.exception("the frontier failed")
-            self._customer.fail(defect)
+            self._owner.fail(defect)
             pending.fail(defect)

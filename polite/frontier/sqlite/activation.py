@@ -17,7 +17,7 @@ _OUTLOOK = """
            (SELECT since FROM origins WHERE since > :now ORDER BY since LIMIT 1),
            (SELECT later FROM tasks WHERE place = 2 ORDER BY later LIMIT 1)
 """
-_LEAVE = "UPDATE origins SET active = 0, since = ?, best = ? WHERE id = ?"
+_DEACTIVATE = "UPDATE origins SET active = 0, since = ?, best = ? WHERE id = ?"
 
 # Each is answered by an index, and the first nearly always.
 _LEFT = (
@@ -29,11 +29,11 @@ _LEFT = (
 
 
 class Activations:
-    """Every method may raise sqlite3.Error and Damaged. `window`: tasks of an origin that come into memory with it."""
+    """Every method may raise sqlite3.Error and Damaged. `tasks_per_origin`: tasks of an origin that come into memory with it."""
 
-    def __init__(self, order: Order, window: int) -> None:
+    def __init__(self, order: Order, tasks_per_origin: int) -> None:
         self._order = order
-        self._window = window
+        self._tasks_per_origin = tasks_per_origin
         key = order.key or "0"
         # The words in these are ours.
         self._heads = (
@@ -42,7 +42,7 @@ class Activations:
         head = f"SELECT {key} FROM tasks WHERE origin = origins.id AND place = 0 ORDER BY {order.by} LIMIT 1"  # noqa: S608
         self._head = f"SELECT failures, ({head}) FROM origins WHERE id = ?"  # noqa: S608
         best = "NULL" if order.key is None else f"({head})"
-        self.all_leave = f"UPDATE origins SET active = 0, since = 0, best = {best} WHERE active = 1"  # noqa: S608
+        self.deactivate_all = f"UPDATE origins SET active = 0, since = 0, best = {best} WHERE active = 1"  # noqa: S608
 
     def load(self, connection: sqlite3.Connection, origin: int, count: int) -> list[Row]:
         """The first tasks of an origin that may go."""
@@ -51,21 +51,21 @@ class Activations:
     def _load(self, connection: sqlite3.Connection, origin: int, text: str, count: int) -> list[Row]:
         return sound_tasks(text, connection.execute(self._heads, (origin, count)).fetchall())
 
-    def leave(self, connection: sqlite3.Connection, leave: Deactivation, now: float) -> None:
+    def deactivate(self, connection: sqlite3.Connection, change: Deactivation, now: float) -> None:
         """The origin stands in line again, if it has something to do."""
-        found = connection.execute(self._head, (leave.origin_id,)).fetchone()
+        found = connection.execute(self._head, (change.origin_id,)).fetchone()
         if found is None:
-            raise Damaged(f"row {leave.origin_id} of origins is gone, and was in memory")
+            raise Damaged(f"row {change.origin_id} of origins is gone, and was in memory")
         failures, best = found
         since = None if best is None else now
-        if leave.until is not None and since is not None:
-            since, best = leave.until, None
-        connection.execute(_LEAVE, (since, best, leave.origin_id))
+        if change.until is not None and since is not None:
+            since, best = change.until, None
+        connection.execute(_DEACTIVATE, (since, best, change.origin_id))
         # Failures that were damaged, and are right by chance, are noticed when the origin comes in again.
-        if failures != leave.failures:
-            change_origin(connection, leave.origin_id, failures=leave.failures)
+        if failures != change.failures:
+            change_origin(connection, change.origin_id, failures=change.failures)
 
-    def pick(self, connection: sqlite3.Connection, count: int, now: float) -> list[Activation]:
+    def activate(self, connection: sqlite3.Connection, count: int, now: float) -> list[Activation]:
         """Those that waited longest; where the order looks at more, half of the places are for those with the best tasks."""
         if not count:
             return []
@@ -77,27 +77,27 @@ class Activations:
                 if len(chosen) >= count:
                     break
                 chosen.setdefault(found[0], found[1:])
-        picked = []
+        activated = []
         for origin, found in chosen.items():
             text, failures, crawl_delay = sound_origin(origin, found)
-            rows = self._load(connection, origin, text, self._window)
+            rows = self._load(connection, origin, text, self._tasks_per_origin)
             active = 1 if rows else 0
             connection.execute(
                 "UPDATE origins SET since = NULL, best = NULL, active = ? WHERE id = ?", (active, origin)
             )
             if rows:
-                picked.append(Activation(origin, text, failures, crawl_delay, rows))
+                activated.append(Activation(origin, text, failures, crawl_delay, rows))
         if chosen and self._next(connection, now) in chosen:
             # An index that holds an entry which its table has not would be asked for ever.
             raise Damaged("an index of origins does not match its table")
-        return picked
+        return activated
 
     def outlook(self, connection: sqlite3.Connection, now: float) -> tuple[bool, float | None]:
         """Whether `pick` would find an origin, and when the next origin or task may come (Unix time)."""
         waited, best, since, later = connection.execute(_OUTLOOK, {"now": now}).fetchone()
-        in_line = waited is not None or (best is not None and self._order.key is not None)
+        origins_waiting = waited is not None or (best is not None and self._order.key is not None)
         times = [float(time) for time in (since, later) if time is not None]
-        return in_line, min(times, default=None)
+        return origins_waiting, min(times, default=None)
 
     def none_left(self, connection: sqlite3.Connection) -> bool:
         """Whether no origin has anything to do, and no task is out or waits for its time."""

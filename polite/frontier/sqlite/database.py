@@ -65,7 +65,7 @@ class QueueFile:
     def __init__(self, path: Path, *, order: FileOrder, tasks_per_origin: int, max_done: int) -> None:
         self.path = path
         self._order = SQL_ORDERS[order]
-        self._places = Activations(self._order, tasks_per_origin)
+        self._activations = Activations(self._order, tasks_per_origin)
         self._key_of = ORDERS[order]
         self._max_done = max_done
         self._ids: dict[str, tuple[int, int]] = {}  # by text: the row's number, and the checksum of the text
@@ -122,9 +122,9 @@ class QueueFile:
         """Write it all, then read."""
         known = len(self._aside)
         with self._database.connected() as connection:
-            answers = self._transact(connection, lambda: self._written(connection, batch))
-        answers.aside = list(self._aside)[known:]
-        return answers
+            result = self._transact(connection, lambda: self._written(connection, batch))
+        result.damaged = list(self._aside)[known:]
+        return result
 
     def _transact(self, connection: sqlite3.Connection, work: Callable[[], _T]) -> _T:
         """Do the work in one transaction. If a task's row is found damaged, set it aside and begin again."""
@@ -163,11 +163,11 @@ class QueueFile:
 
     def _written(self, connection: sqlite3.Connection, batch: Batch) -> BatchResult:
         before, changes = self._state.copy(), connection.total_changes
-        answers = self._applied(connection, batch)
+        result = self._applied(connection, batch)
         if connection.total_changes != changes or self._state != before:
             self._state.time = float(batch.now)
             self._state.write(connection)
-        return answers
+        return result
 
     def close(self) -> None:
         """Give the file back. Raises StoreFailed if it was removed or replaced since the last batch."""
@@ -222,42 +222,42 @@ class QueueFile:
             else:
                 for origin, _ in self._bring_back(connection, number, tries, None):
                     connection.execute("UPDATE origins SET since = ifnull(since, 0) WHERE id = ?", (origin,))
-        connection.execute(self._places.all_leave)
+        connection.execute(self._activations.deactivate_all)
         self._state.write(connection)
         return given_up
 
     def _applied(self, connection: sqlite3.Connection, batch: Batch) -> BatchResult:
-        totals, line = self._state, WaitingOrigins()
-        for number, tries, later in batch.backs:
+        totals, waiting = self._state, WaitingOrigins()
+        for number, tries, later in batch.requeued:
             rows = self._bring_back(connection, number, tries, later)
             if later is None:
-                line.join(rows)
+                waiting.join(rows)
         connection.executemany(
             _GIVE, [(number,) for number, state in batch.marks.items() if state is TaskState.IN_FLIGHT]
         )
         for number, state in batch.marks.items():
             if state is TaskState.READY:
-                line.join(connection.execute(self._unused, (number,)))
+                waiting.join(connection.execute(self._unused, (number,)))
         for crawl_delay, origin in batch.crawl_delays:
             change_origin(connection, origin, crawl_delay=crawl_delay)
         self._end(connection, batch.ended)
         totals.count(batch.counts)
         self._forget(connection)
-        puts = self._put_all(connection, batch.puts, line)
-        due = self._call(connection, batch.now, line)
-        line.write(connection, batch.now)
-        for leave in batch.leaves:
-            self._places.leave(connection, leave, batch.now)
-        picked = self._places.pick(connection, batch.pick, batch.now)
-        in_line, next_at = self._places.outlook(connection, batch.now)
-        if totals.waiting and not (picked or in_line) and self._places.none_left(connection):
+        puts = self._put_all(connection, batch.puts, waiting)
+        due = self._call(connection, batch.now, waiting)
+        waiting.write(connection, batch.now)
+        for change in batch.deactivated:
+            self._activations.deactivate(connection, change, batch.now)
+        activated = self._activations.activate(connection, batch.activate, batch.now)
+        origins_waiting, next_at = self._activations.outlook(connection, batch.now)
+        if totals.waiting and not (activated or origins_waiting) and self._activations.none_left(connection):
             raise Damaged(f"{totals.waiting} tasks should wait, and none is found")
         return BatchResult(
             puts,
             [self._met(connection, asked) for asked in batch.met],
-            [self._places.load(connection, *load) for load in batch.loads],
-            picked,
-            in_line,
+            [self._activations.load(connection, *load) for load in batch.loads],
+            activated,
+            origins_waiting,
             next_at,
             due,
         )
@@ -282,16 +282,20 @@ class QueueFile:
         return connection.execute(self._back, (place, later, tries, summed, number)).fetchall()
 
     def _put_all(
-        self, connection: sqlite3.Connection, puts: list[Put], line: WaitingOrigins
+        self, connection: sqlite3.Connection, puts: list[Put], waiting: WaitingOrigins
     ) -> list[int | None]:
         """The number of each, or None for a URL met before."""
         plain: list[tuple[object, ...]] = []
-        numbers = [self._put(connection, put, line, plain) for put in puts]
+        numbers = [self._put(connection, put, waiting, plain) for put in puts]
         connection.executemany(_PUT_PLAIN, plain)
         return numbers
 
     def _put(
-        self, connection: sqlite3.Connection, put: Put, line: WaitingOrigins, plain: list[tuple[object, ...]]
+        self,
+        connection: sqlite3.Connection,
+        put: Put,
+        waiting: WaitingOrigins,
+        plain: list[tuple[object, ...]],
     ) -> int | None:
         """A task without times and payload goes to `plain`, to be written with the others."""
         state = self._state
@@ -307,13 +311,13 @@ class QueueFile:
         row = new_row(state.number, put)
         number, path, priority, depth, deadline, not_before, tries, payload = row
         summed = checksum(row, text_sum)
-        if put.later is None and deadline is None and not_before is None and payload is None:
+        if put.ready_at is None and deadline is None and not_before is None and payload is None:
             plain.append((origin, number, path, priority, depth, tries, summed))
         else:
-            place = _READY if put.later is None else _DELAYED
-            connection.execute(_PUT, (origin, place, put.later, *row, summed))
-        if put.later is None:
-            line.add(origin, self._key_of(put))
+            place = _READY if put.ready_at is None else _DELAYED
+            connection.execute(_PUT, (origin, place, put.ready_at, *row, summed))
+        if put.ready_at is None:
+            waiting.add(origin, self._key_of(put))
         return number
 
     def _id(self, connection: sqlite3.Connection, text: str) -> tuple[int, int]:
@@ -350,12 +354,12 @@ class QueueFile:
                     (state.sequence, origin, _digest(path)),
                 )
 
-    def _call(self, connection: sqlite3.Connection, now: float, line: WaitingOrigins) -> list[int]:
+    def _call(self, connection: sqlite3.Connection, now: float, waiting: WaitingOrigins) -> list[int]:
         """Tasks whose time has come may go; the origins they are of that are in memory."""
         due = connection.execute(self._due, (now, _DUE_AT_ONCE)).fetchall()
         for number, origin, key in due:
             connection.execute("UPDATE tasks SET place = 0 WHERE number = ?", (number,))
-            line.add(origin, key)
+            waiting.add(origin, key)
         left = connection.execute(self._due, (now, 1)).fetchall() if due else []
         if any(number == left[0][0] for number, *_ in due if left):
             # As in Places.pick: they would be due for ever.

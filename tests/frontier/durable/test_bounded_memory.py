@@ -9,8 +9,8 @@ import pytest
 import polite
 from polite import schedulers
 from polite.events import Dropped, Event, OriginPostponed, Refused
-from polite.frontier.durable import store as reserve
-from polite.frontier.durable.active_origin import MOST
+from polite.frontier.durable import store as durable_store
+from polite.frontier.durable.active_origin import MAX_IN_MEMORY
 from polite.robots.fetching.exchange import Reply
 from polite.task import Admission
 from polite.testing import LoopClock
@@ -32,12 +32,12 @@ async def test_only_the_first_tasks_of_an_origin_are_in_memory(path: Path) -> No
         await frontier.put_many(f"{B}/{n}" for n in range(5))
         frontier.pause()
         await asyncio.sleep(10)
-        held = len(in_memory(frontier)[polite.Origin.of(A)].here)
+        held = len(in_memory(frontier)[polite.Origin.of(A)].in_memory)
         frontier.resume()
         frontier.close()
         fetched = await urls_of(frontier)
 
-    assert held <= MOST
+    assert held <= MAX_IN_MEMORY
     assert [url for url in fetched if url.startswith(A)] == [f"{A}/{n}" for n in range(600)]
     assert len(fetched) == 605
 
@@ -48,11 +48,11 @@ async def test_a_flood_of_better_tasks_leaves_memory_bounded_and_loses_nothing(p
         await asyncio.sleep(5)
         for number in range(600):
             await frontier.put(f"{A}/{number}", priority=number)
-        held = len(in_memory(frontier)[polite.Origin.of(A)].here)
+        held = len(in_memory(frontier)[polite.Origin.of(A)].in_memory)
         frontier.close()
         fetched = await urls_of(frontier)
 
-    assert held == MOST
+    assert held == MAX_IN_MEMORY
     assert sorted(fetched) == sorted([f"{A}/first", *(f"{A}/{n}" for n in range(600))])
 
 
@@ -155,10 +155,10 @@ async def test_many_tasks_whose_time_comes_at_once_all_come(path: Path) -> None:
 async def test_a_time_beyond_the_longest_timer_comes(path: Path) -> None:
     clock = LoopClock()
     async with opened(path, clock=clock) as frontier:
-        await frontier.put(A, not_before=clock.wall() + 3 * reserve._LONGEST_S)
+        await frontier.put(A, not_before=clock.wall() + 3 * durable_store._LONGEST_S)
         await anext(frontier)
 
-    assert now() == pytest.approx(3 * reserve._LONGEST_S + 1.0, abs=0.01)
+    assert now() == pytest.approx(3 * durable_store._LONGEST_S + 1.0, abs=0.01)
 
 
 async def test_every_delay_is_kept_with_few_origins_in_memory(path: Path) -> None:

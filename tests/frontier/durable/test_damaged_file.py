@@ -224,7 +224,7 @@ async def test_a_number_of_any_kind_matches_its_checksum_when_it_is_read_again(
     [
         (Batch(marks={2: TaskState.IN_FLIGHT}), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
         (Batch(marks={2: TaskState.READY}), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
-        (Batch(backs=[(2, 1, None)]), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
+        (Batch(requeued=[(2, 1, None)]), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
         (Batch(ended=[(2, "/2")]), [(1, 0), (3, 0)]),
     ],
 )
@@ -240,7 +240,7 @@ def test_what_a_batch_says_of_a_row_that_is_set_aside_changes_no_count(
     with file._database.connected() as connection:
         connection.execute("UPDATE tasks SET tries = 9 WHERE number = 2")
 
-    aside = file.apply(Batch(loads=[(1, 10)])).aside
+    aside = file.apply(Batch(loads=[(1, 10)])).damaged
     file.apply(then)
 
     with file._database.connected() as connection:

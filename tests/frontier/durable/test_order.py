@@ -83,7 +83,7 @@ async def test_the_file_has_an_index_for_the_order_of_this_run(path: Path) -> No
             plan = await in_its_thread(
                 frontier,
                 lambda file=file: file._database._connection.execute(
-                    f"EXPLAIN QUERY PLAN {file._places._heads}", (1, 1)
+                    f"EXPLAIN QUERY PLAN {file._activations._heads}", (1, 1)
                 ).fetchall(),
             )
 

@@ -3,7 +3,7 @@
 from polite.ports import Clock
 
 
-class FileClock:
+class StoreClock:
     """Unix time when the file was opened, and monotonic time from then on. It never goes back, over restarts either.
 
     If a file's times followed the wall clock, an origin that waits "since now" would wait for a day after the wall clock was set
