@@ -1,28 +1,38 @@
-"""A active: the part of an origin's tasks in a frontier's file that waits in memory, in the order that the scheduler names."""
+"""One origin of a durable frontier that has tasks in memory."""
 
 import math
 from dataclasses import dataclass, field
 
 from polite.origin import Origin
 
-# Tasks of an origin that come into memory at one time, and how few are left when more are asked for.
+# How many tasks of an origin are loaded at one time, and how few are left in memory when more are loaded.
 TASKS_PER_ORIGIN, RELOAD_AT = 32, 8
-# What is put ready_at and goes first joins them, up to so many.
+# A task that is put later and belongs before those in memory joins them, up to this number.
 MAX_IN_MEMORY = 256
 
-# Where a task stands among those of its origin: the scheduler's key, then the task's number.
+# The position of a task in its origin's queue: the scheduler's key, then the task's number.
 QueuePosition = tuple[float, int]
 
 
 @dataclass(slots=True, eq=False)
 class ActiveOrigin:
-    """It is there as long as its origin has a place in memory; what it does is done to it by Windows."""
+    """The state of an active origin. Only ActiveOrigins changes it, but for `crawl_delay`.
+
+    Attributes:
+        origin_id: The origin's number in the store.
+        crawl_delay: What its robots.txt asked for, as the store has it (seconds).
+        in_memory: The numbers of its tasks that wait in memory.
+        more_stored: Whether the store may have other ready tasks.
+        last_loaded: The position of the last task that was loaded.
+        loading: Whether a batch loads tasks of it.
+        drop_reason: Why all its tasks are dropped.
+    """
 
     origin: Origin
     origin_id: int
     crawl_delay: float | None
-    in_memory: set[int] = field(default_factory=set)  # numbers
-    more_stored: bool = False  # there may be others in the file
-    last_loaded: QueuePosition = (math.inf, 0)  # the last of those that came with the last load
+    in_memory: set[int] = field(default_factory=set)
+    more_stored: bool = False
+    last_loaded: QueuePosition = (math.inf, 0)
     loading: bool = False
-    drop_reason: str | None = None  # why all are to be dropped
+    drop_reason: str | None = None

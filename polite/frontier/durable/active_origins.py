@@ -1,15 +1,15 @@
-"""The active of a frontier in a file: which origins come into memory, a few tasks of each, and when they leave.
+"""Active origins: those of a durable frontier that have tasks in memory.
 
-An origin that is in memory has a active: its first tasks in the order that the scheduler names. The rest stays in the file until
-the active is nearly empty; when other origins stand in line by then, the origin goes to the line's end instead. While others stand
-in line, an origin that can give no turn for long goes back to the file until then.
+An active origin has its first tasks in memory, in the order that the scheduler names. The others stay in the store until few are
+left in memory. If other origins wait to become active by then, the origin is deactivated and queues behind them. While others
+wait, an origin that can get no turn for long is deactivated until it can.
 """
 
 from collections.abc import Callable
 
 from polite.frontier.durable.active_origin import (
-    RELOAD_AT,
     MAX_IN_MEMORY,
+    RELOAD_AT,
     TASKS_PER_ORIGIN,
     ActiveOrigin,
     QueuePosition,
@@ -24,16 +24,21 @@ from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.task import Admission, Task
 
-# So many are dropped at one time when an origin is given up.
+# Tasks that are loaded, and dropped, at one time when an origin is given up.
 _DROPPED_AT_ONCE = 500
-# Origins that come in with one batch.
+# Origins that become active with one batch.
 _ACTIVATED_AT_ONCE = 50
-# So many origins that are to have a page before they leave again are remembered; others keep their places.
+# Of how many origins `_robots_only` remembers; beyond, origins stay active.
 _MAX_ROBOTS_ONLY = 100_000
 
 
 class ActiveOrigins:
-    """The active that are open, at most `max_active_origins`. `last_origin`: the last of those in the file."""
+    """At most `max_active_origins` origins with tasks in memory.
+
+    Args:
+        key: The order of an origin's tasks.
+        last_origin: The greatest number of an origin when the store was opened.
+    """
 
     def __init__(
         self,
@@ -58,25 +63,25 @@ class ActiveOrigins:
         self._by_id: dict[int, ActiveOrigin] = {}
         self._to_load: list[ActiveOrigin] = []
         self.opened_at = self._clock.monotonic()
-        # The last run may have sent a request just before it ended: no origin comes in before the longest delay has passed.
+        # The last run may have sent a request just before it ended: no origin becomes active before the longest delay has passed.
         self.begun = not last_origin
-        # Whether origins wait in the file for a place in memory. Only the file knows: each batch result it, and nothing else
-        # writes it, so that no change can be overwritten by the answer to an older question.
+        # Whether origins in the store wait to become active. Only the store knows. Each batch returns it, and nothing else
+        # writes it: the result of an older batch would overwrite the change.
         self._origins_waiting = False
-        # Origins that were set aside after their robots.txt was asked for, before a task of theirs was given out.
+        # Origins that were deactivated after their robots.txt was fetched, and before a task of theirs was given out.
         self._robots_only: set[int] = set()
         self._sweep: Sweep[Origin] = Sweep(
             self._clock, self._by_origin.keys, self._dispatcher.deactivate, needed=lambda: self.crowded
         )
 
     def begin(self) -> None:
-        """Let origins come into memory from now on."""
+        """Let origins become active from now on."""
         self.begun = True
 
     # With a batch.
 
     def fill(self) -> None:
-        """Tasks for active that are nearly empty, and origins for places that are free."""
+        """Ask for tasks of origins that have few in memory, and for origins to become active."""
         if self._progress.stopped:
             return
         to_load, self._to_load = self._to_load, []
@@ -86,12 +91,12 @@ class ActiveOrigins:
                 self._batches.batch.loads.append((active.origin_id, size + len(active.in_memory)))
                 self._batches.pending.loads.append(active)
         if self.begun and not self._batches.closed:
-            # Asked for with every batch, whether or not an origin is known to wait: it costs less than a batch of its own.
+            # With every batch, whether or not an origin is known to wait: it costs less than a batch of its own.
             self._batches.batch.activate = min(_ACTIVATED_AT_ONCE, self._free)
 
     @property
     def has_work(self) -> bool:
-        """Whether there is something to fill a batch with."""
+        """Whether `fill` would ask for something."""
         if self._to_load:
             return True
         return self.begun and self._origins_waiting and self._free > 0 and not self._progress.stopped
@@ -102,15 +107,15 @@ class ActiveOrigins:
 
     @property
     def crowded(self) -> bool:
-        """Whether origins wait in the file for a place in memory, and none is free."""
+        """Whether origins wait to become active, and `max_active_origins` is reached."""
         return self._origins_waiting and self.begun and not self._free and not self._progress.stopped
 
     def stop(self) -> None:
-        """Look for nothing any more."""
+        """Deactivate no more origins for others that wait."""
         self._sweep.stop()
 
     def deliver(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
-        """What was read with a batch comes into memory."""
+        """Take what a batch has read into memory."""
         self._origins_waiting = result.origins_waiting
         for active, (_, wanted), rows in zip(pending.loads, batch.loads, result.loads, strict=True):
             if self._by_origin.get(active.origin) is active:
@@ -128,13 +133,13 @@ class ActiveOrigins:
             self._sweep.stir()
 
     def has(self, number: int) -> bool:
-        """Whether the task of this number is in memory, and waits."""
+        """Return whether the task waits in memory."""
         return any(number in active.in_memory for active in self._by_origin.values())
 
-    # Tasks come into memory, and leave it.
+    # Tasks in memory.
 
     def admit(self, task: Task) -> Admission:
-        """A task that was put, and may go now."""
+        """Take in a ready task that was just put."""
         active = self._by_origin.get(task.origin)
         if active is not None and active.drop_reason is not None:
             self._keep_if_reachable(active)
@@ -147,7 +152,7 @@ class ActiveOrigins:
         return Admission.WAITING
 
     def _fits(self, active: ActiveOrigin, task: Task) -> bool:
-        """Whether a task that was put just now comes before some of those in memory, and there is room for it."""
+        """Whether a new task belongs before some of those in memory, and fewer than MAX_IN_MEMORY are."""
         if len(active.in_memory) >= MAX_IN_MEMORY or active.drop_reason is not None:
             return False
         return not active.more_stored or self._position(task) < active.last_loaded
@@ -159,13 +164,13 @@ class ActiveOrigins:
         origin = Origin.of(activated.text)
         active = ActiveOrigin(origin, activated.origin_id, activated.crawl_delay)
         self._by_origin[origin] = self._by_id[activated.origin_id] = active
-        self._delay(active)
+        self._keep_last_delay(active)
         self._loaded(active, activated.rows, TASKS_PER_ORIGIN)
         if activated.failures:
             self._dispatcher.restore_failures(origin, activated.failures)
 
-    def _delay(self, active: ActiveOrigin) -> None:
-        """An origin that the last run may have asked at its end rests from the beginning of this one."""
+    def _keep_last_delay(self, active: ActiveOrigin) -> None:
+        """Delay an origin to which the last run may have sent a request just before it ended."""
         if active.origin_id > self._last_origin:
             return
         pace = None if active.crawl_delay is None else RequestedPace(active.crawl_delay)
@@ -176,14 +181,14 @@ class ActiveOrigins:
             self._turns.hold(Target(active.origin, "/"), left, because)
 
     def _loaded(self, active: ActiveOrigin, rows: list[Row], wanted: int) -> None:
-        # The active stays `loading` until its last row is in: a row that is refused at once may leave it empty, and an empty
-        # active would be forgotten while the rows behind are still to come.
+        # The origin stays `loading` until its last row is in: a row that is refused at once may leave it without tasks, and it
+        # would be deactivated while rows are still to come.
         active.loading = True
         self._keep_if_reachable(active)
         active.more_stored = len(rows) >= wanted
         for row in rows:
             if self._by_origin.get(active.origin) is not active:
-                # Put off meanwhile: the rest waits in the file.
+                # It was postponed meanwhile. The other rows stay in the store.
                 return
             number = row[0]
             if (
@@ -202,7 +207,7 @@ class ActiveOrigins:
         self._replenish(active)
 
     def _keep_if_reachable(self, active: ActiveOrigin) -> None:
-        """An origin that was given up, and result by now, is given up no more. May forget its active."""
+        """Do not drop the tasks of an origin that answers by now. May deactivate it."""
         if active.drop_reason is not None and self._dispatcher.answers(active.origin):
             active.drop_reason = None
             self._replenish(active)
@@ -212,7 +217,7 @@ class ActiveOrigins:
         return self._dispatcher.enqueue(task)
 
     def requeue(self, task: Task) -> None:
-        """A task that was out waits again: in memory, if its origin is there; else the batch puts its origin in line."""
+        """Requeue a task that was in flight: in memory if its origin is active, otherwise only in the store."""
         active = self._by_origin.get(task.origin)
         if active is not None and active.drop_reason is None:
             self._enqueue(active, task)
@@ -221,7 +226,7 @@ class ActiveOrigins:
         self._batches.schedule_flush()
 
     def _load_missed(self, task: Task) -> None:
-        """Load a task that was written while its origin had no active, if the origin came in with a batch before that one."""
+        """Load a task that was written while its origin was not active, if an earlier batch has activated it."""
         active = self._by_origin.get(task.origin)
         if active is None or task.number in active.in_memory or task.number in self._progress.in_flight:
             return
@@ -229,7 +234,7 @@ class ActiveOrigins:
             self._load(active)
 
     def remove(self, task: Task) -> ActiveOrigin | None:
-        """The task waits no longer, if it did."""
+        """Remove a task that ended from memory; return its origin if that is active."""
         active = self._by_origin.get(task.origin)
         if active is not None and task.number in active.in_memory:
             active.in_memory.discard(task.number)
@@ -237,17 +242,17 @@ class ActiveOrigins:
         return active
 
     def started(self, task: Task) -> ActiveOrigin | None:
-        """The task is given to a worker."""
+        """Remove a task that was given to a worker; return its origin if that is active."""
         active = self.remove(task)
         if active is not None and self._robots_only:
             self._robots_only.discard(active.origin_id)
         return active
 
     def postpone(self, origin: Origin, seconds: float, failures: int, *, fetched: bool | None) -> bool:
-        """Let an origin that gives no turn for long leave its place to another, until its time (see TaskStore.postpone_origin).
+        """Deactivate an origin that gets no turn for long, until its time (see TaskStore.postpone_origin).
 
-        But not twice with robots.txt fetched and no task given out. Where origins wait in the file for longer than rules last, it
-        would be asked for robots.txt each time, and for no page.
+        Not twice with robots.txt fetched and no task given out: if origins wait to become active for longer than rules last,
+        its robots.txt would be fetched each time, and never a page.
         """
         active = self._by_origin.get(origin)
         if active is None or (fetched is not None and active.drop_reason is not None):
@@ -264,14 +269,14 @@ class ActiveOrigins:
         return True
 
     def drop(self, origin: Origin, because: str) -> None:
-        """All tasks of the origin are to be dropped."""
+        """Drop all tasks of the origin, those in the store too."""
         active = self._by_origin.get(origin)
         if active is not None:
             active.drop_reason = because
             active.more_stored = True
 
     def _replenish(self, active: ActiveOrigin) -> None:
-        """A active that is nearly empty gets more of the file; or, empty, gives its place to those in line."""
+        """Load more tasks if few are in memory, or deactivate the origin if none is left or others wait."""
         if (
             active.loading
             or len(active.in_memory) > RELOAD_AT

@@ -1,4 +1,4 @@
-"""A batch for a frontier's file: what is written in one transaction, what is read with it, and what came of it."""
+"""A batch for the backend of a durable frontier: what one transaction writes, what it reads, and its result."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -25,7 +25,12 @@ class TaskState(IntEnum):
 
 @dataclass(slots=True)
 class Put:
-    """A task to be written, if its URL is met for the first time (or was done before, and is to be tried `again`)."""
+    """A task to write, if its URL is new, or is done and put `again`.
+
+    Attributes:
+        not_before: As the user gave it, by the wall clock (Unix time).
+        ready_at: The same by the store's clock; None if the task is ready.
+    """
 
     origin: str
     path: str
@@ -40,7 +45,12 @@ class Put:
 
 @dataclass(slots=True)
 class Deactivation:
-    """An origin gives its place in memory up; `until`: it shall not come again before (Unix time)."""
+    """An origin whose tasks leave memory.
+
+    Attributes:
+        failures: How often in a row its rules could not be fetched.
+        until: It does not become active before (Unix time).
+    """
 
     origin_id: int
     failures: int = 0
@@ -49,20 +59,33 @@ class Deactivation:
 
 @dataclass(slots=True)
 class Batch:
-    """What is to be written in one transaction, in this order, and then read. `now`: Unix time that never goes back."""
+    """What one transaction writes, in this order, and then reads.
+
+    Attributes:
+        now: The store's clock (Unix time that never goes back).
+        requeued: Number, tries, and when each becomes ready (Unix time; None: now).
+        marks: New states by number, READY or IN_FLIGHT; tries do not change.
+        crawl_delays: Each with its origin's number.
+        ended: Number and path of each task that ended.
+        counts: How many of them are done, refused and dropped.
+        met: Lookups of seen URLs: origin, path, and whether a URL that is done is put `again`.
+        loads: An origin's number, and how many of its tasks to load.
+        activate: How many origins may become active.
+        check_times: Whether the time of a task or an origin has come.
+    """
 
     now: float = 0.0
-    requeued: list[tuple[int, int, float | None]] = field(default_factory=list)  # number, tries, ready_at
-    marks: dict[int, TaskState] = field(default_factory=dict)  # by number; READY or IN_FLIGHT
-    crawl_delays: list[tuple[float | None, int]] = field(default_factory=list)  # and the origin's number
-    ended: list[tuple[int, str]] = field(default_factory=list)  # number, path
-    counts: dict[str, int] = field(default_factory=dict)  # of those ended
+    requeued: list[tuple[int, int, float | None]] = field(default_factory=list)
+    marks: dict[int, TaskState] = field(default_factory=dict)
+    crawl_delays: list[tuple[float | None, int]] = field(default_factory=list)
+    ended: list[tuple[int, str]] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
     puts: list[Put] = field(default_factory=list)
     deactivated: list[Deactivation] = field(default_factory=list)
-    met: list[tuple[str, str, bool]] = field(default_factory=list)  # origin, path, again
-    loads: list[tuple[int, int]] = field(default_factory=list)  # origin's number, how many tasks
-    activate: int = 0  # origins that may come into memory
-    check_times: bool = False  # some task's or origin's time has come
+    met: list[tuple[str, str, bool]] = field(default_factory=list)
+    loads: list[tuple[int, int]] = field(default_factory=list)
+    activate: int = 0
+    check_times: bool = False
 
     def __bool__(self) -> bool:
         return bool(
@@ -80,7 +103,7 @@ class Batch:
 
 @dataclass(slots=True)
 class Activation:
-    """An origin that comes into memory, with its first tasks."""
+    """An origin that becomes active, with its first tasks."""
 
     origin_id: int
     text: str
@@ -91,10 +114,15 @@ class Activation:
 
 @dataclass(slots=True)
 class BatchResult:
-    """What came of a Batch, in its order. `puts`: each task's number, None for a URL met before.
+    """The result of a Batch, in its order.
 
-    `origins_waiting`: whether origins that may come into memory are left in the file. `next_at`: when the next origin or task may
-    come (Unix time). `due`: origins in memory with tasks whose time has come. `aside`: tasks whose rows were found damaged.
+    Attributes:
+        puts: The number of each task; None for a URL that was seen before.
+        met: Whether each URL was seen before.
+        origins_waiting: Whether origins that may become active are left in the store.
+        next_at: When the next origin or task becomes ready (Unix time).
+        became_ready: The numbers of active origins with tasks that became ready.
+        damaged: The numbers of tasks that were found damaged and set aside.
     """
 
     puts: list[int | None]
@@ -109,10 +137,14 @@ class BatchResult:
 
 @dataclass(frozen=True, slots=True)
 class StoreSummary:
-    """What a file holds when it is opened.
+    """What a store holds when it is opened.
 
-    `last_origin`: the greatest number of an origin. `last_time`: of the last batch that changed something, or 0. `given_up`: the
-    URLs that were out too often, and how often. `aside`: rows that are damaged; `newly_damaged`: those of them found just now.
+    Attributes:
+        last_origin: The greatest number of an origin.
+        last_time: The time of the last batch that changed something, or 0.
+        given_up: URLs that were in flight too often, and how often.
+        damaged: How many tasks are set aside.
+        newly_damaged: Those of them that were found just now.
     """
 
     last_origin: int

@@ -1,4 +1,4 @@
-"""The tasks of a frontier that wait in its file; a few are in memory (polite.frontier.durable.active_origins)."""
+"""The task store of a durable frontier: tasks wait in a backend, and a few of each active origin in memory."""
 
 import asyncio
 import logging
@@ -21,12 +21,12 @@ from polite.task import Admission, Task
 
 log = logging.getLogger("polite")
 
-# A timer is set for so long at most (seconds): event loops differ in the longest one they take.
+# The longest timer (seconds): event loops differ in the longest one they take.
 _LONGEST_S = 600.0
 
 
 class DurableTaskStore:
-    """A TaskStore (polite.frontier.task_store) in a Backend. `begin` must be called first, `close` last."""
+    """A TaskStore in a Backend. `begin` must be called first, `close` last."""
 
     lasting = True
 
@@ -43,7 +43,7 @@ class DurableTaskStore:
         self._timer: Timer | None = None
 
     async def begin(self) -> None:
-        """Open the file, and begin to give its tasks to the Dispatcher. Raises StoreFailed."""
+        """Open the backend, and begin to give its tasks to the Dispatcher. Raises StoreFailed."""
         limits, progress = self._parts.limits, self._progress
         found = await self.backend.open(limits.max_tries)
         self._store_clock.resume(found.last_time)
@@ -67,11 +67,11 @@ class DurableTaskStore:
             self._timer = self._clock.call_at(begins_at, self._check_times)
 
     async def close(self) -> None:
-        """Write what is not written yet, and give the file back. May be called twice."""
+        """Write the last batch, and close the backend. May be called twice."""
         self._cancel_timer()
         await self._batches.close()
 
-    # What the frontier asks: see TaskStore.
+    # TaskStore: puts.
 
     def met(self, target: Target, *, again: bool) -> Awaitable[bool]:
         met: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -81,7 +81,6 @@ class DurableTaskStore:
         return met
 
     def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Awaitable[Admission]:
-        """See TaskStore. The answer comes when it is written."""
         try:
             payload = as_json(draft.payload, target)
         except InvalidOption:
@@ -111,7 +110,7 @@ class DurableTaskStore:
         self._batches.schedule_flush()
         return answer
 
-    # What becomes of tasks: see TaskStore.
+    # TaskStore: tasks that are given out, and end.
 
     def start(self, task: Task, crawl_delay: float | None) -> None:
         active = self._active.started(task)
@@ -166,23 +165,19 @@ class DurableTaskStore:
         self._cancel_timer()
         self._active.stop()
 
-    # What becomes of batches: see polite.frontier.durable.writer.BatchOwner.
+    # BatchOwner.
 
     def fill(self) -> None:
-        """See BatchOwner."""
         self._active.fill()
 
     @property
     def has_work(self) -> bool:
-        """See BatchOwner."""
         return self._active.has_work
 
     def fail(self, failure: Exception) -> None:
-        """See BatchOwner."""
         self._dispatcher.fail(failure)
 
     def deliver(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
-        """See BatchOwner."""
         self._acknowledge(batch, pending, result)
         self._active.deliver(batch, pending, result)
         for number in result.damaged:
@@ -190,10 +185,10 @@ class DurableTaskStore:
         self._set_timer(result.next_at)
 
     def _lost(self, number: int) -> None:
-        """The file has set a task's row aside."""
+        """A task is damaged, and the backend has set it aside."""
         self._warn(number)
         if number in self._progress.in_flight or self._active.has(number):
-            # What becomes of it could not be kept, and it would come again.
+            # How it ends could not be stored, and the next run would fetch it again.
             self.fail(
                 StoreFailed(f"{self.backend.name}: row {number} of tasks was damaged while it was in use")
             )
@@ -231,17 +226,17 @@ class DurableTaskStore:
             return Admission.WAITING
         return self._active.admit(task_of(target.origin, row_of(number, draft, put), self._clock.monotonic()))
 
-    # Times that come.
+    # Delayed tasks and postponed origins.
 
     def _check_times(self) -> None:
-        """Some time has come."""
+        """Let a batch find what has become ready."""
         self._timer = None
         self._active.begin()
         self._batches.batch.check_times = True
         self._batches.schedule_flush()
 
     def _set_timer(self, next_at: float | None) -> None:
-        """One timer for the first time that will come."""
+        """Set the one timer, for what becomes ready first."""
         if self._batches.closed or not self._active.begun:
             return
         self._cancel_timer()

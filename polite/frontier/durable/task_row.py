@@ -1,4 +1,4 @@
-"""A task as a row of a frontier's file: its payload is JSON there, and must come back as it was."""
+"""A task as a row of a durable store. Its payload is JSON there, and must be loaded as it was put."""
 
 import json
 
@@ -9,12 +9,13 @@ from polite.origin import Origin, Target
 from polite.task import Task
 
 # A payload as JSON: octets, and lists and dicts within one another. SQLite refuses a row of 1,000,000,000 octets, and with it a
-# whole batch; and what is nested as deep as one Python can write, another cannot read, or the same one further down its stack.
+# whole batch; and JSON that one Python can write may be nested too deep for another to
+# read, or for the same one further down its stack.
 PAYLOAD_LIMIT, DEEPEST = 16 * 1024 * 1024, 100
 
 
 def as_json(payload: object, target: Target) -> str | None:
-    """A payload as JSON. Raises InvalidOption for what would not come back as it is."""
+    """Return a payload as JSON. Raises InvalidOption if it would be loaded as another value."""
     if payload is None:
         return None
     try:
@@ -26,7 +27,7 @@ def as_json(payload: object, target: Target) -> str | None:
         elif json.loads(text) == payload:
             return text
         else:
-            why = "it would come back as another value"
+            why = "it would be loaded as another value"
     except (TypeError, ValueError, RecursionError) as error:
         why = str(error)
     raise InvalidOption(
@@ -37,7 +38,7 @@ def as_json(payload: object, target: Target) -> str | None:
 
 
 def _deeper(text: str, payload: object) -> bool:
-    """Whether the payload is nested deeper than DEEPEST; `text` is its JSON, by which most are known not to be."""
+    """Whether the payload is nested deeper than DEEPEST. Its JSON, `text`, rules that out for most."""
     if text.count("[") + text.count("{") <= DEEPEST:
         return False
     level = [payload]
@@ -52,7 +53,7 @@ def _deeper(text: str, payload: object) -> bool:
 
 
 def row_of(number: int, draft: TaskDraft, put: Put) -> Row:
-    """The row that came of a Put."""
+    """Return the row that a Put has become."""
     return (
         number,
         put.path,
@@ -66,7 +67,7 @@ def row_of(number: int, draft: TaskDraft, put: Put) -> Row:
 
 
 def task_of(origin: Origin, row: Row, queued_at: float) -> Task:
-    """The task of a row; `queued_at` is monotonic seconds."""
+    """Return the task of a row; `queued_at` is monotonic seconds."""
     number, path, priority, depth, deadline, not_before, tries, payload = row
     return Task(
         target=Target(origin, path),

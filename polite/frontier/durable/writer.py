@@ -1,6 +1,6 @@
-"""The batches of a frontier's file: one is written by a thread of its own, while what comes meanwhile makes the next.
+"""Group commit for a durable frontier: while the backend applies one batch, changes collect in the next.
 
-So many puts cost one transaction. Only what was written is acknowledged.
+Many puts cost one transaction. Only what was written is acknowledged.
 """
 
 import asyncio
@@ -22,105 +22,117 @@ log = logging.getLogger("polite")
 
 @dataclass(slots=True)
 class PendingReplies:
-    """Who waits for which answer of a batch, in the batch's order."""
+    """The futures that the result of a batch resolves, in the batch's order.
+
+    Attributes:
+        loads: Active origins that get tasks.
+        requeued: Tasks whose origin was not active.
+    """
 
     puts: list[tuple["asyncio.Future[Admission]", Target, TaskDraft]] = field(default_factory=list)
     started: list["asyncio.Future[None]"] = field(default_factory=list)
     met: list["asyncio.Future[bool]"] = field(default_factory=list)
     loads: list[ActiveOrigin] = field(default_factory=list)
-    requeued: list[Task] = field(default_factory=list)  # and were not brought into memory
+    requeued: list[Task] = field(default_factory=list)
 
     def fail(self, error: Exception) -> None:
-        """Everyone gets the error."""
+        """Set the error on every future."""
         futures: list[asyncio.Future[Any]] = [*(future for future, *_ in self.puts), *self.started, *self.met]
         for future in futures:
             if not future.done():
                 future.set_exception(error)
-                # Nobody may ask any more: that is no fault of theirs.
+                # A future that nothing awaits any more must not log its error.
                 future.exception()
 
 
 class BatchOwner(Protocol):
-    """For whom batches are written."""
+    """What BatchWriter calls."""
 
     def fill(self) -> None:
-        """A batch is about to be written: add what else can be pending for with it."""
+        """Add to the batch, which is about to be written, what can be read with it."""
         ...
 
     def deliver(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:
-        """It was written."""
+        """Use the result of a batch that was written."""
         ...
 
     @property
     def has_work(self) -> bool:
-        """Whether there is something to fill a batch with."""
+        """Whether `fill` would add something."""
         ...
 
     def fail(self, failure: Exception) -> None:
-        """It was not written, or what came of it could not be delivered."""
+        """Stop: a batch was not written, or `deliver` raised."""
         ...
 
 
 class BatchWriter:
-    """What is to be written goes into `batch`, and who waits for it into `pending`; then `schedule_flush` must be called."""
+    """Writes batches, one at a time.
+
+    Callers add changes to `batch` and futures to `pending`, then call `schedule_flush`.
+
+    Attributes:
+        gone: Numbers of tasks that are no longer where a batch under way may find them.
+        closed: Whether `close` was called.
+    """
 
     def __init__(self, backend: Backend, clock: StoreClock, owner: BatchOwner) -> None:
         self._backend = backend
         self._clock = clock
         self._owner = owner
         self.batch, self.pending = Batch(), PendingReplies()
-        self.gone: set[int] = set()  # numbers that a batch which is under way may find where they are no more
+        self.gone: set[int] = set()
         self.closed = False
         self._busy: asyncio.Future[BatchResult] | None = None
         self._scheduled = False
-        self._failed = False  # the file: nothing more can be written
-        self._over = False  # the file is being given back, or is
-        self._given_back: asyncio.Future[None] | None = None
+        self._failed = False  # a batch failed: nothing more can be written
+        self._released = False  # the backend is being closed, or is
+        self._closing: asyncio.Future[None] | None = None
 
     async def close(self) -> None:
-        """Write what is not written yet, and give the file back. May be called twice.
+        """Write the last batch, and close the backend. May be called twice.
 
-        A cancellation is raised when that is done, not before: the file's lock, its thread and the last batch would be left.
+        A cancellation is raised when that is done, not before: the lock and the last batch would be lost.
         """
         self.closed = True
-        if self._given_back is None:
-            self._given_back = asyncio.get_running_loop().create_future()
-            self._end(self._given_back)
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_future()
+            self._end(self._closing)
         cancelled: asyncio.CancelledError | None = None
-        while not self._given_back.done():
+        while not self._closing.done():
             try:
                 # No task does the work, because a loop that ends cancels every task, and `wait` cancels no future.
-                await asyncio.wait([self._given_back])
+                await asyncio.wait([self._closing])
             except asyncio.CancelledError as error:
                 cancelled = error
         if cancelled is not None:
             raise cancelled
-        self._given_back.result()
+        self._closing.result()
 
-    def _end(self, given_back: "asyncio.Future[None]") -> None:
-        """The next step of `close`: write, or, when nothing is left to write, give the file back."""
+    def _end(self, closing: "asyncio.Future[None]") -> None:
+        """Take the next step of `close`: write, or close the backend if nothing is left to write."""
         if self._busy is None and self.batch and not self._failed:
             self._flush()
         if self._busy is None:
-            self._over = True
-            self._backend.close().add_done_callback(partial(self._ended, given_back))
+            self._released = True
+            self._backend.close().add_done_callback(partial(self._ended, closing))
 
-    def _ended(self, given_back: "asyncio.Future[None]", closing: "asyncio.Future[None]") -> None:
-        error = closing.exception()
+    def _ended(self, closing: "asyncio.Future[None]", closed: "asyncio.Future[None]") -> None:
+        error = closed.exception()
         if error is None:
-            given_back.set_result(None)
+            closing.set_result(None)
         else:
-            given_back.set_exception(error)
+            closing.set_exception(error)
 
     def schedule_flush(self) -> None:
-        """There is something to write or to ask: at the end of this step, or when the batch that is under way is written."""
+        """Write the batch at the end of this step of the loop, or when the one under way is written."""
         if not self._scheduled and self._busy is None and not self.closed:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
         self._scheduled = False
-        if self._busy is not None or self._failed or self._over:
+        if self._busy is not None or self._failed or self._released:
             return
         self._owner.fill()
         batch, pending = self.batch, self.pending
@@ -135,8 +147,8 @@ class BatchWriter:
     def _written(self, batch: Batch, pending: PendingReplies, written: "asyncio.Future[BatchResult]") -> None:
         self._busy = None
         self._deliver(batch, pending, written)
-        if self._given_back is not None:
-            self._end(self._given_back)
+        if self._closing is not None:
+            self._end(self._closing)
         elif self.batch or self._owner.has_work:
             self.schedule_flush()
 

@@ -35,7 +35,7 @@ def fill_the_disk(frontier: Frontier) -> None:
 def test_a_batch_that_fails_leaves_the_counts_as_they_were(path: Path) -> None:
     file = QueueFile(path, order="fifo", tasks_per_origin=4, max_done=10)
     file.open(3)
-    put = Put(A, "/1", 0, 0, None, None, None, again=False, later=None)
+    put = Put(A, "/1", 0, 0, None, None, None, again=False, ready_at=None)
 
     with pytest.raises(TypeError):
         file.apply(Batch(now=1.0, puts=[put], met=[None]))  # type: ignore[list-item]
