@@ -5,10 +5,10 @@ from collections import OrderedDict
 
 
 class CapacityLimiter:
-    """A limit on the number of slots in use. Waiters get slots in the order of their arrival.
+    """Limits how many slots are taken. Waiters are served in the order in which they came.
 
-    Args:
-        limit: The number of slots.
+    Attributes:
+        taken: How many slots are taken; `add` may go beyond the limit.
     """
 
     def __init__(self, limit: int) -> None:
@@ -18,11 +18,11 @@ class CapacityLimiter:
 
     @property
     def full(self) -> bool:
-        """Whether `enter` would wait."""
+        """Whether `acquire` would wait."""
         return self.taken >= self._limit or bool(self._waiters)
 
-    async def enter(self) -> None:
-        """Take a slot; wait if none is free. Raises the error that `shut` is given."""
+    async def acquire(self) -> None:
+        """Take a slot; wait until one is free. Raises what `fail_waiters` was given."""
         if not self.full:
             self.taken += 1
             return
@@ -33,15 +33,15 @@ class CapacityLimiter:
         except BaseException:
             self._waiters.pop(waiter, None)
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self.leave()
+                self.release()
             raise
 
-    def press_in(self) -> None:
-        """Take a slot without waiting, even beyond the limit: for an item that had one before."""
+    def add(self) -> None:
+        """Take a slot at once, even beyond the limit: for a task that is requeued."""
         self.taken += 1
 
-    def leave(self) -> None:
-        """Give a slot back. The first waiter gets it."""
+    def release(self) -> None:
+        """Free a slot, or give it to the first waiter."""
         while self.taken <= self._limit and self._waiters:
             waiter, _ = self._waiters.popitem(last=False)
             if not waiter.done():
@@ -49,7 +49,7 @@ class CapacityLimiter:
                 return
         self.taken -= 1
 
-    def shut(self, error: Exception) -> None:
+    def fail_waiters(self, error: Exception) -> None:
         """Raise the error in all waiters."""
         while self._waiters:
             waiter, _ = self._waiters.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Holds a scheduler to its word: each task once, of an origin that is ready, or a clear error; nothing is lost by it."""
+"""Checks what a scheduler returns: each task once, and of a ready origin. A faulty scheduler loses no task."""
 
 from asyncio import CancelledError
 
@@ -7,19 +7,19 @@ from polite.origin import Origin
 from polite.ports import Scheduler
 from polite.task import Task
 
-# A plain method cannot be cancelled: a CancelledError is the scheduler's own, and a failure as any other.
+# A plain method cannot be cancelled: a CancelledError is the scheduler's own, and a failure like any other.
 _RAISED = (Exception, CancelledError)
 
 
 class SchedulerFailed(PoliteError, RuntimeError):
-    """A scheduler raised, or answered what it must not (see ports.Scheduler); the message names the scheduler and the answer.
+    """A scheduler raised, or returned what it must not (see ports.Scheduler).
 
-    The frontier gives out nothing more. `Frontier.drain` gives back all that waits.
+    The message names the scheduler and the value. The frontier gives out nothing more; `Frontier.drain` returns what waits.
     """
 
 
 class CheckedScheduler:
-    """A scheduler whose answers can be relied on: keeps its own book of what was added and who is ready. Raises SchedulerFailed."""
+    """A Scheduler that raises SchedulerFailed if the one inside is faulty. It keeps its own record of tasks and ready origins."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -27,17 +27,16 @@ class CheckedScheduler:
         self._ready: set[Origin] = set()
 
     def __len__(self) -> int:
-        """How many origins are ready."""
+        """Return how many origins are ready."""
         return len(self._ready)
 
     @property
     def tasks(self) -> list[Task]:
-        """All that was added and not chosen."""
+        """All tasks that were added and not chosen."""
         return list(self._added.values())
 
     def add(self, task: Task) -> None:
-        """The task waits."""
-        # In the book first: whatever the scheduler does, the task is not lost.
+        # Recorded first: whatever the scheduler does, the task is not lost.
         self._added[task.number] = task
         try:
             self._scheduler.add(task)
@@ -45,7 +44,6 @@ class CheckedScheduler:
             raise self._failed(f"add raised {error!r}", task) from error
 
     def ready(self, origin: Origin) -> None:
-        """The origin's turn has come."""
         self._ready.add(origin)
         try:
             self._scheduler.ready(origin)
@@ -53,7 +51,6 @@ class CheckedScheduler:
             raise self._failed(f"ready({origin}) raised {error!r}") from error
 
     def next(self) -> Task:
-        """The scheduler's choice."""
         try:
             task = self._scheduler.next()
         except _RAISED as error:
@@ -71,10 +68,10 @@ class CheckedScheduler:
         return task
 
     def take_back(self, origin: Origin, count: int) -> None:
-        """Take the origin's tasks, which are so many, from the scheduler.
+        """Take all `count` tasks of the origin from the scheduler.
 
-        No origin may be ready. The scheduler is told that this one is, so that each choice must be one of its tasks: a protocol
-        with a method for this would ask more of users' schedulers.
+        No origin may be ready. The scheduler is told that this one is, and each choice must then be one of its tasks. A method
+        for this in the protocol would demand more of users' schedulers.
         """
         for _ in range(count):
             self.ready(origin)

@@ -321,7 +321,7 @@ class Frontier:
         target = Target.of(url)
         self._require_open(target)
         if not self._progress.waiting.full:
-            self._progress.waiting.press_in()
+            self._progress.waiting.add()
         elif not await self._wait_for_capacity(target, again=again, wait=wait):
             self._require_open(target)
             return Admission.DUPLICATE
@@ -341,11 +341,11 @@ class Frontier:
                     f"Frontier: max_waiting={self._parts.limits.max_waiting} tasks wait already, so {target.url} is not put",
                     url=target.url,
                 )
-            await waiting.enter()
+            await waiting.acquire()
         finally:
             self._progress.end_if_over()
         if self._closed():
-            waiting.leave()
+            waiting.release()
             self._progress.end_if_over()
             return False
         return True

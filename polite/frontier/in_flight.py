@@ -61,7 +61,7 @@ class InFlight:
 
     def _retry(self, task: Task, again_in: float) -> None:
         # Counted among those that wait first: the listener sees it there, and may close the frontier.
-        self._progress.waiting.press_in()
+        self._progress.waiting.add()
         self._progress.returned(task)
         self._progress.tell(Retried(task.url, task.tries + 1, again_in))
         retried = replace(task, tries=task.tries + 1, queued_at=self._services.clock.monotonic())
@@ -69,7 +69,7 @@ class InFlight:
 
     def unused(self, task: Task, turn: Turn) -> None:
         """Requeue a task whose permit was never entered, or not granted again. It keeps its tries."""
-        self._progress.waiting.press_in()
+        self._progress.waiting.add()
         self._progress.returned(task)
         # Otherwise the turn was given back before.
         if self._services.held_turns.pop(turn, None) is not None:
@@ -93,14 +93,14 @@ class InFlight:
         self._progress.counts.refused += 1
         self._services.counters.refused += 1
         self._progress.tell(event)
-        self._progress.waiting.leave()
+        self._progress.waiting.release()
         self._finish(task, End.REFUSED)
 
     def drop(self, task: Task, because: str) -> None:
         """Give a waiting task up."""
         self._progress.counts.dropped += 1
         self._progress.tell(Dropped(task.url, because, task.tries))
-        self._progress.waiting.leave()
+        self._progress.waiting.release()
         self._finish(task, End.DROPPED)
 
     def _finish(self, task: Task, end: End) -> None:

@@ -72,7 +72,7 @@ class Progress:
         """Count a task that is given to a worker."""
         self.in_flight[task.number] = task
         self.nothing_in_flight.clear()
-        self.waiting.leave()
+        self.waiting.release()
 
     def returned(self, task: Task) -> None:
         """Count a task that is in flight no longer."""
@@ -90,13 +90,13 @@ class Progress:
     def close(self, no_more: Exception) -> None:
         """Take no more tasks. Whoever waits for capacity gets the error."""
         self.closed = True
-        self.waiting.shut(no_more)
+        self.waiting.fail_waiters(no_more)
         self.end_if_over()
 
     def stop(self, no_more: Exception) -> None:
         """Give out no more permits. What waits for capacity gets the error."""
         self.closed = self.stopped = True
-        self.waiting.shut(no_more)
+        self.waiting.fail_waiters(no_more)
         self._workers.dismiss()
         self.nothing_left.set()
 

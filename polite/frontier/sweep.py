@@ -1,4 +1,4 @@
-"""A look at all that hold what is scarce, some at a time and again after a while, for those that can leave it to others."""
+"""A periodic check of all holders of a scarce resource, a few per step of the loop, for those that can release it."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -8,20 +8,20 @@ from polite.ports import Clock, Timer
 
 T = TypeVar("T")
 
-# Looked at in one step of the loop.
+# Holders that are checked in one step of the loop.
 _AT_A_TIME = 50
-# From the end of one round to the next (seconds).
+# The time from the end of one round to the next (seconds).
 _EVERY_S = 30.0
 
 
 class Sweep(Generic[T]):
-    """Most are noticed as they begin to wait for long. But others can make them wait, and what they hold may be needed only later.
+    """Finds holders that began to wait unnoticed: another made them wait, or what they hold was not needed at that time.
 
     Args:
-        clock: tells the time of the next round.
-        holders: those that hold a place.
-        leave: have one leave its place, if it can.
-        needed: whether a place is needed, and none is free.
+        clock: The clock of the rounds.
+        holders: Returns the present holders.
+        leave: Makes a holder release what it holds, if it can.
+        needed: Whether something waits for the resource, and none is free.
     """
 
     def __init__(
@@ -36,16 +36,16 @@ class Sweep(Generic[T]):
         self._holders = holders
         self._leave = leave
         self._needed = needed
-        self._round: list[T] = []  # those left of it
+        self._round: list[T] = []  # not checked yet
         self._next: Timer | asyncio.Handle | None = None
 
     def stir(self) -> None:
-        """A place is needed: go on with the round, or begin the next when its time has come. Costs nothing while that waits."""
+        """Continue the round, or begin the next if its time has come. Costs nothing until then."""
         if self._next is None:
             self._next = asyncio.get_running_loop().call_soon(self._go_on)
 
     def stop(self) -> None:
-        """Look no more. `stir` must not follow."""
+        """End the checks. `stir` must not be called after it."""
         self._round.clear()
         if self._next is not None:
             self._next.cancel()

@@ -142,7 +142,7 @@ class MemoryTaskStore:
 
     def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Admission:
         if not self._seen.hold(target.url, again=again):
-            self._progress.waiting.leave()
+            self._progress.waiting.release()
             self._progress.end_if_over()
             return Admission.DUPLICATE
         self._number += 1

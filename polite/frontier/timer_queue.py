@@ -1,18 +1,18 @@
-"""What is to be done later: one heap, one timer."""
+"""Callbacks at monotonic times: one heap, one timer of the clock."""
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
 from polite.ports import Clock, Timer
 
-# Calls in one step of the loop.
+# Callbacks in one step of the loop.
 _AT_A_TIME = 500
-# Cancelled calls stay in the heap until there are so many, and half of the heap is such.
+# Cancelled callbacks are removed when there are so many, and they are half of the heap.
 _CANCELLED = 100
 
 
 class Entry:
-    """One call that is to come, and may be cancelled."""
+    """A callback that may be cancelled."""
 
     __slots__ = ("_cancelled", "_work")
 
@@ -22,11 +22,11 @@ class Entry:
 
     @property
     def over(self) -> bool:
-        """Whether it was called or cancelled."""
+        """Whether the callback was called or cancelled."""
         return self._work is None
 
     def cancel(self) -> None:
-        """The call does not come. May be called at any time."""
+        """Do not call back. May be called at any time."""
         if self._work is not None:
             self._work = None
             self._cancelled()
@@ -38,7 +38,7 @@ class Entry:
 
 
 class TimerQueue:
-    """Calls back when the time has come, never before, in order."""
+    """Calls back in order of time, never early."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -55,13 +55,13 @@ class TimerQueue:
         self._arm()
 
     def entry(self, when: float, callback: Callable[[], None]) -> Entry:
-        """The same, for a call that may be cancelled."""
+        """Call back once at `when`; the returned entry can be cancelled."""
         entry = Entry(callback, self._cancel)
         self.at(when, entry)
         return entry
 
     def clear(self) -> None:
-        """Nothing of all that is to be done any more."""
+        """Drop all callbacks."""
         self._entries.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -85,11 +85,11 @@ class TimerQueue:
         self._timer = self._clock.call_at(self._timer_at, self._call)
 
     def _call(self) -> None:
-        """A timer that fires a little early finds nothing due, and is set again."""
+        """Call what is due. A timer that fires a little early finds nothing, and is set again."""
         self._timer = None
         called = 0
         try:
-            # Of many that are due at one time, the rest is called in the next step: `_arm` sets a timer that is due.
+            # If more are due, the others are called in the next step: `_arm` sets a timer that is due.
             while called < _AT_A_TIME and self._entries and self._entries[0][0] <= self._clock.monotonic():
                 called += 1
                 heappop(self._entries)[2]()

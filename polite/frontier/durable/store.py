@@ -84,7 +84,7 @@ class DurableTaskStore:
         try:
             payload = as_json(draft.payload, target)
         except InvalidOption:
-            self._progress.waiting.leave()
+            self._progress.waiting.release()
             self._progress.end_if_over()
             raise
         self._progress.nothing_left.clear()
@@ -195,7 +195,7 @@ class DurableTaskStore:
         else:
             self._progress.counts.damaged += 1
             self._progress.tell(SetAside(self.backend.name, number))
-            self._progress.waiting.leave()
+            self._progress.waiting.release()
             self._progress.end_if_over()
 
     def _warn(self, number: int) -> None:
@@ -219,7 +219,7 @@ class DurableTaskStore:
 
     def _admitted(self, target: Target, draft: TaskDraft, put: Put, number: int | None) -> Admission:
         if number is None:
-            self._progress.waiting.leave()
+            self._progress.waiting.release()
             self._progress.end_if_over()
             return Admission.DUPLICATE
         if put.ready_at is not None:

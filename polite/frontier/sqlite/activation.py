@@ -1,4 +1,4 @@
-"""Places in memory for the origins of a frontier's file: who comes in, with which tasks, and who leaves."""
+"""Which origins of a queue file become active, with which tasks, and which are deactivated."""
 
 import sqlite3
 
@@ -29,7 +29,7 @@ _LEFT = (
 
 
 class Activations:
-    """Every method may raise sqlite3.Error and Damaged. `tasks_per_origin`: tasks of an origin that come into memory with it."""
+    """Every method may raise sqlite3.Error and Damaged. `tasks_per_origin`: how many tasks an origin becomes active with."""
 
     def __init__(self, order: Order, tasks_per_origin: int) -> None:
         self._order = order
@@ -45,14 +45,14 @@ class Activations:
         self.deactivate_all = f"UPDATE origins SET active = 0, since = 0, best = {best} WHERE active = 1"  # noqa: S608
 
     def load(self, connection: sqlite3.Connection, origin: int, count: int) -> list[Row]:
-        """The first tasks of an origin that may go."""
+        """Return the first ready tasks of an origin."""
         return self._load(connection, origin, origin_text(connection, origin), count)
 
     def _load(self, connection: sqlite3.Connection, origin: int, text: str, count: int) -> list[Row]:
         return sound_tasks(text, connection.execute(self._heads, (origin, count)).fetchall())
 
     def deactivate(self, connection: sqlite3.Connection, change: Deactivation, now: float) -> None:
-        """The origin stands in line again, if it has something to do."""
+        """Let the origin wait to become active again, if it has ready tasks."""
         found = connection.execute(self._head, (change.origin_id,)).fetchone()
         if found is None:
             raise Damaged(f"row {change.origin_id} of origins is gone, and was in memory")
@@ -66,7 +66,7 @@ class Activations:
             change_origin(connection, change.origin_id, failures=change.failures)
 
     def activate(self, connection: sqlite3.Connection, count: int, now: float) -> list[Activation]:
-        """Those that waited longest; where the order looks at more, half of the places are for those with the best tasks."""
+        """Activate those that waited longest; if tasks have keys, half of them are those with the least keys."""
         if not count:
             return []
         longest = count if self._order.key is None else (count + 1) // 2
@@ -88,19 +88,19 @@ class Activations:
             if rows:
                 activated.append(Activation(origin, text, failures, crawl_delay, rows))
         if chosen and self._next(connection, now) in chosen:
-            # An index that holds an entry which its table has not would be asked for ever.
+            # An index with an entry that its table does not have would return it for ever.
             raise Damaged("an index of origins does not match its table")
         return activated
 
     def outlook(self, connection: sqlite3.Connection, now: float) -> tuple[bool, float | None]:
-        """Whether `pick` would find an origin, and when the next origin or task may come (Unix time)."""
+        """Return whether `activate` would find an origin, and when the next origin or task becomes ready (Unix time)."""
         waited, best, since, later = connection.execute(_OUTLOOK, {"now": now}).fetchone()
         origins_waiting = waited is not None or (best is not None and self._order.key is not None)
         times = [float(time) for time in (since, later) if time is not None]
         return origins_waiting, min(times, default=None)
 
     def none_left(self, connection: sqlite3.Connection) -> bool:
-        """Whether no origin has anything to do, and no task is out or waits for its time."""
+        """Return whether no origin has ready tasks, and no task is in flight or delayed."""
         return all(connection.execute(query).fetchone() is None for query in _LEFT)
 
     def _next(self, connection: sqlite3.Connection, now: float) -> int | None:

@@ -1,4 +1,4 @@
-"""The file of a frontier: what waits, what is out, and the URLs that were met; one connection of one thread."""
+"""The queue file: tasks that wait or are in flight, and URLs that were seen; one connection, used by one thread."""
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -33,24 +33,24 @@ _WAITING_BY_ORIGIN = """
 """
 # As plain integers: SQLite is slower with an enum.
 _READY, _DELAYED, _DAMAGED = TaskState.READY.value, TaskState.DELAYED.value, TaskState.DAMAGED.value
-# The part of the file that is kept in memory (KiB), and what goes from the log into the file at one time (pages).
+# SQLite's cache (KiB), and how many pages go from the log into the file at one time.
 _CACHE_KIB = 64 * 1024
 _LOG_PAGES = 10_000
-# Who has the file has it for long: there is not much to wait for (seconds).
+# A frontier locks its file for long: waiting for it helps little (seconds).
 BUSY_TIMEOUT_S = 1.0
 _LOCKED = "another frontier, of this process or another, has it open; each needs a file of its own"
-# Tasks whose time has come that are looked at in one batch; those beyond come with the next.
+# Delayed tasks that become ready with one batch; the others become ready with the next.
 _DUE_AT_ONCE = 2_000
-# Rows that are set aside from `open` to `close`. Of a file with more it is not known what is sound.
+# Rows that are set aside from `open` to `close`. A file with more damage cannot be trusted.
 _MOST_ASIDE = 1_000
-# Origins whose row's number is remembered: each is some 100 octets.
+# Origins whose numbers are remembered, each in some 100 octets.
 _KNOWN_ORIGINS = 100_000
 
 _T = TypeVar("_T")
 
 
 class QueueFile:
-    """To be used by one thread. Every method raises StoreFailed; then nothing of the batch was written.
+    """A queue file, used by one thread. If a method raises StoreFailed, nothing of the batch was written.
 
     A task's row that does not match its checksum is set aside: it stays in the file, and is not given out.
 
@@ -104,7 +104,7 @@ class QueueFile:
             return []
 
     def open(self, max_tries: int) -> StoreSummary:
-        """Take the file. What was out when it was last used comes back, and that try counts."""
+        """Lock the file. Requeue what was in flight at its last use, with one more try. See Backend.open."""
         self._take()
         with self._words():
             self._database.set_foreign_log_aside(self._lock.noted())
@@ -119,7 +119,7 @@ class QueueFile:
         return StoreSummary(int(last), state.time, *counts, given_up, int(aside), list(self._aside))
 
     def apply(self, batch: Batch) -> BatchResult:
-        """Write it all, then read."""
+        """Write the batch, then read. See Backend.apply."""
         known = len(self._aside)
         with self._database.connected() as connection:
             result = self._transact(connection, lambda: self._written(connection, batch))
@@ -136,7 +136,7 @@ class QueueFile:
                 self._database.require_in_place()
                 connection.execute("COMMIT")
             except BaseException as error:
-                # What was undone in the file is undone here.
+                # The file was rolled back, and so is what is remembered of it.
                 self._state = before
                 self._ids.clear()
                 if not isinstance(error, DamagedRows):
@@ -147,7 +147,7 @@ class QueueFile:
                 return result
 
     def _set_aside(self, connection: sqlite3.Connection, damage: DamagedRows) -> None:
-        """In a transaction of its own: the rows are counted no more among those that wait."""
+        """Mark the rows as damaged, in a transaction of its own. They no longer count as waiting."""
         if len(self._aside) + len(damage.numbers) > _MOST_ASIDE:
             raise Damaged(f"more than {_MOST_ASIDE} rows do not match their checksums")
         connection.execute("BEGIN IMMEDIATE")
@@ -170,7 +170,7 @@ class QueueFile:
         return result
 
     def close(self) -> None:
-        """Give the file back. Raises StoreFailed if it was removed or replaced since the last batch."""
+        """Close and unlock the file. Raises StoreFailed if it was removed or replaced since the last batch."""
         try:
             self._database.require_in_place()
         finally:
@@ -178,7 +178,7 @@ class QueueFile:
             self._lock.release()
 
     def _take(self) -> None:
-        """SQLite's own lock is not enough: a process that opens and closes the file by hand drops it."""
+        """Take the lock. SQLite's own is not enough: a process that opens and closes the file drops it."""
         try:
             if self._lock.acquire(BUSY_TIMEOUT_S):
                 return
@@ -190,7 +190,7 @@ class QueueFile:
 
     @contextmanager
     def _words(self) -> Iterator[None]:
-        """What the system says about the files beside it, as StoreFailed."""
+        """Raise StoreFailed for an OSError of the files beside it."""
         try:
             yield
         except OSError as error:
@@ -205,13 +205,13 @@ class QueueFile:
         make(connection, self._order)
 
     def _recovered(self, connection: sqlite3.Connection, max_tries: int) -> list[tuple[str, int]]:
-        """After whatever end the last use had: what was out comes back or is given up, and nobody is in memory."""
+        """Recover from the last use, however it ended: requeue or drop what was in flight, deactivate all origins."""
         self._state = State.read(connection)
         given_up = []
         lost = connection.execute(f"{_TASK} place = 1").fetchmany(self._state.waiting + 1)
         if len(lost) > self._state.waiting:
-            # An index that leads back into itself has no end.
-            raise Damaged("more tasks are out than wait")
+            # A damaged index may form a loop, which has no end.
+            raise Damaged("more tasks are in flight than wait")
         for found in lost:
             text, row = found[0], sound_task(found[0], found[1:])
             number, path, tries = row[0], row[1], row[6] + 1
@@ -231,13 +231,13 @@ class QueueFile:
         for number, tries, later in batch.requeued:
             rows = self._bring_back(connection, number, tries, later)
             if later is None:
-                waiting.join(rows)
+                waiting.add_all(rows)
         connection.executemany(
             _GIVE, [(number,) for number, state in batch.marks.items() if state is TaskState.IN_FLIGHT]
         )
         for number, state in batch.marks.items():
             if state is TaskState.READY:
-                waiting.join(connection.execute(self._unused, (number,)))
+                waiting.add_all(connection.execute(self._unused, (number,)))
         for crawl_delay, origin in batch.crawl_delays:
             change_origin(connection, origin, crawl_delay=crawl_delay)
         self._end(connection, batch.ended)
@@ -265,7 +265,7 @@ class QueueFile:
     def _bring_back(
         self, connection: sqlite3.Connection, number: int, tries: int, later: float | None
     ) -> list[tuple[int, float]]:
-        """A task that was given out waits again; its origin and key."""
+        """Requeue a task that was given out; return its origin and key."""
         if number in self._aside:
             return []
         found = connection.execute(f"{_TASK} number = ?", (number,)).fetchone()
@@ -275,7 +275,7 @@ class QueueFile:
         try:
             row = sound_task(text, found[1:])
         except DamagedRows as error:
-            # Its task is in memory: what becomes of it could not be kept.
+            # Its task is in memory: how it ends could not be stored.
             raise Damaged(str(error)) from error
         place = _READY if later is None else _DELAYED
         summed = row_sum(text, (*row[:6], tries, *row[7:]))
@@ -284,7 +284,7 @@ class QueueFile:
     def _put_all(
         self, connection: sqlite3.Connection, puts: list[Put], waiting: WaitingOrigins
     ) -> list[int | None]:
-        """The number of each, or None for a URL met before."""
+        """Return the number of each, or None for a URL that was seen before."""
         plain: list[tuple[object, ...]] = []
         numbers = [self._put(connection, put, waiting, plain) for put in puts]
         connection.executemany(_PUT_PLAIN, plain)
@@ -297,7 +297,7 @@ class QueueFile:
         waiting: WaitingOrigins,
         plain: list[tuple[object, ...]],
     ) -> int | None:
-        """A task without times and payload goes to `plain`, to be written with the others."""
+        """Write the task, or append it to `plain` if it has neither times nor a payload."""
         state = self._state
         origin, text_sum = self._ids.get(put.origin) or self._id(connection, put.origin)
         key = (origin, _digest(put.path))
@@ -355,19 +355,19 @@ class QueueFile:
                 )
 
     def _call(self, connection: sqlite3.Connection, now: float, waiting: WaitingOrigins) -> list[int]:
-        """Tasks whose time has come may go; the origins they are of that are in memory."""
+        """Make delayed tasks ready whose time has come; return their origins."""
         due = connection.execute(self._due, (now, _DUE_AT_ONCE)).fetchall()
         for number, origin, key in due:
             connection.execute("UPDATE tasks SET place = 0 WHERE number = ?", (number,))
             waiting.add(origin, key)
         left = connection.execute(self._due, (now, 1)).fetchall() if due else []
         if any(number == left[0][0] for number, *_ in due if left):
-            # As in Places.pick: they would be due for ever.
+            # As in Activations.activate: they would be due for ever.
             raise Damaged("the index of tasks with a time does not match its table")
         return list(dict.fromkeys(origin for _, origin, _ in due))
 
     def _forget(self, connection: sqlite3.Connection) -> None:
-        """Of the URLs that are done, those done longest ago, where there are too many."""
+        """Forget the URLs that were done longest ago, beyond `max_done`."""
         surplus = self._state.remembered - self._max_done
         if surplus > 0:
             oldest = "SELECT origin, digest FROM seen WHERE done IS NOT NULL ORDER BY done LIMIT ?"

@@ -1,4 +1,4 @@
-"""Rows of a frontier's file with their checksums: a row that was damaged is noticed before anything of it is used."""
+"""Rows of a queue file and their checksums: damage is found before a row is used."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -35,12 +35,12 @@ def row_sum(origin: object, row: tuple[object, ...]) -> int:
 
 
 def task_sum(origin: object, *row: object) -> int:
-    """The same, of columns given one by one."""
+    """Return the checksum of a Row whose columns are given one by one."""
     return row_sum(origin, row)
 
 
 def origin_sum(text: object, failures: object, crawl_delay: object) -> int:
-    """Return the checksum of an origin's row. Its place in line is not covered: damage there costs time only."""
+    """Return the checksum of an origin's row. When it becomes active is not covered: damage there costs time only."""
     return checksum((text, failures, crawl_delay))
 
 
@@ -53,7 +53,7 @@ def sound_task(origin: str, found: tuple[Any, ...]) -> Row:
 
 
 def sound_tasks(origin: str, found: Sequence[tuple[Any, ...]]) -> list[Row]:
-    """The same, of several tasks of an origin."""
+    """Return the Rows of several tasks of an origin. Raises DamagedRows."""
     start = checksum(origin)
     rows = [each[:-1] for each in found]
     damaged = [each[0] for row, each in zip(rows, found, strict=True) if checksum(row, start) != each[-1]]

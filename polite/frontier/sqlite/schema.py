@@ -1,4 +1,4 @@
-"""The tables of a frontier's file, and in which order it finds an origin's tasks."""
+"""The tables of a queue file, and its scheduler orders in SQL."""
 
 import sqlite3
 from dataclasses import dataclass
@@ -8,15 +8,16 @@ from polite.frontier.sqlite.totals import State
 from polite.schedulers import FileOrder
 from polite.stores.database import WrongFile
 
-# "polq": by it a file is known as a frontier's, whatever it is called.
+# "polq". It marks a queue file, whatever the file's name is.
 APPLICATION_ID = 0x706F6C71
 _ROBOTS_ID = 0x706F6C69
 VERSION = 2
 
 # `tasks.place`: the TaskState. `tasks.later`: when a delayed task becomes ready (Unix time).
-# `origins.since`: from when (Unix time) the origin stands in line for a place in memory; NULL when it has one (`active`), or
-# nothing to do. `best`: the key of its first task, while it stands in line and may come at once.
-# `seen.digest`: 16 octets of the path, so that two URLs are never taken for one. `done`: which was done first; NULL while held.
+# `origins.since`: from when (Unix time) the origin waits to become active; NULL if it is active, or has no ready tasks.
+# `origins.best`: the key of its first task, while it waits and may become active at once.
+# `seen.digest`: 16 octets of the path, so that no two URLs collide.
+# `seen.done`: the order in which URLs were done; NULL while a task has the URL.
 # `frontier.time`: of the last batch that changed something. Each `sum` is a checksum: see polite.frontier.sqlite.rows and totals.
 _TABLES = """
     CREATE TABLE origins (
@@ -60,19 +61,19 @@ _MARKS = """
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The order of an origin's tasks in the file: the least `key` first, equal ones as they were put."""
+    """An order of schedulers.ORDERS in SQL: the least `key` first, equal keys as they were put."""
 
     name: FileOrder
-    key: str | None  # an SQL expression; None: only as they were put
+    key: str | None  # None: as they were put
 
     @property
     def by(self) -> str:
-        """For ORDER BY."""
+        """The ORDER BY clause."""
         return "number" if self.key is None else f"{self.key}, number"
 
     @property
     def indexed(self) -> str:
-        """The columns of the index that answers it."""
+        """The columns of its index."""
         return "origin" if self.key is None else f"origin, {self.key}"
 
 
@@ -89,7 +90,10 @@ SQL_ORDERS = {
 
 
 def check(connection: sqlite3.Connection) -> int:
-    """Return the version of the file's tables; 0 for an empty file. Raises WrongFile for what is not ours to write to."""
+    """Return the version of the file's tables; 0 for an empty file.
+
+    Raises WrongFile if it is not a queue file that this version can write.
+    """
     version, application, tables = connection.execute(_MARKS).fetchone()
     if application == _ROBOTS_ID:
         raise WrongFile(
@@ -107,7 +111,7 @@ def check(connection: sqlite3.Connection) -> int:
 
 
 def make(connection: sqlite3.Connection, order: Order) -> None:
-    """Make what is missing: the tables, their checksums, and the index of this order. All or nothing.
+    """Create what is missing, in one transaction: the tables, their checksums, and the index of this order.
 
     Raises WrongFile, Damaged, sqlite3.Error.
     """

@@ -1,4 +1,4 @@
-"""The state of a frontier's file: the last numbers that were given, and how many tasks came to which end."""
+"""The totals of a queue file: the last numbers that were given, and how many tasks wait and ended."""
 
 import sqlite3
 from dataclasses import dataclass, fields
@@ -10,7 +10,14 @@ from polite.stores.database import Damaged
 
 @dataclass(slots=True)
 class State:
-    """The counts of a file. `time`: of the last batch that changed something (Unix time that never goes back)."""
+    """The one row of totals.
+
+    Attributes:
+        number: The last task's number.
+        sequence: How many URLs were done.
+        remembered: How many of them are remembered.
+        time: The time of the last batch that changed something (Unix time that never goes back).
+    """
 
     number: int = 0
     sequence: int = 0
@@ -23,7 +30,7 @@ class State:
 
     @classmethod
     def read(cls, connection: sqlite3.Connection) -> "State":
-        """Raises Damaged."""
+        """Read the totals. Raises Damaged."""
         rows = connection.execute(f"SELECT {_COLUMNS}, sum FROM frontier").fetchall()  # noqa: S608 - the words are ours
         if len(rows) != 1 or checksum(rows[0][:-1]) != rows[0][-1]:
             raise Damaged("the counts do not match their checksum")
@@ -31,7 +38,7 @@ class State:
 
     @classmethod
     def unsummed(cls, connection: sqlite3.Connection) -> "State":
-        """Those of a file that had no checksums."""
+        """Read the totals of a file of version 1, which has no checksums."""
         return cls(*connection.execute(f"SELECT {_COLUMNS} FROM frontier").fetchone())  # noqa: S608 - the words are ours
 
     def write(self, connection: sqlite3.Connection) -> None:

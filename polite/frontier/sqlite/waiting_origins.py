@@ -1,4 +1,4 @@
-"""The line of a frontier's file: origins with something to do that wait for a place in memory."""
+"""Origins of a queue file that wait to become active."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class WaitingOrigins:
-    """Origins that got something to do: those that are not in memory stand in line now, each with its best task's key."""
+    """Collects the origins that a batch gives ready tasks, each with the least key of these."""
 
     def __init__(self) -> None:
         self._best: dict[int, float] = {}
@@ -16,12 +16,12 @@ class WaitingOrigins:
         if best is None or key < best:
             self._best[origin] = key
 
-    def join(self, rows: Iterable[Sequence[Any]]) -> None:
+    def add_all(self, rows: Iterable[Sequence[Any]]) -> None:
         for origin, key in list(rows):
             self.add(origin, key)
 
     def write(self, connection: sqlite3.Connection, now: float) -> None:
-        """Who was put off stays so; who stands in line keeps the place."""
+        """Let those wait that are not active. A postponed origin stays postponed; one that waits already keeps its position."""
         connection.executemany(
             """
             UPDATE origins SET since = ifnull(since, ?),
