@@ -5,9 +5,9 @@ from hashlib import blake2b
 
 
 class SeenUrls:
-    """Remembers 16 octets of each URL, so that two URLs are taken for one never in practice, and long ones cost no more.
+    """Remembers a digest of 16 octets per URL. No two URLs collide in practice, and long ones cost no more.
 
-    Those held are never forgotten; of those done, at most `limit`, and the one done longest ago goes first.
+    URLs that are held are never forgotten. Of those that are done, the newest `limit` are remembered.
     """
 
     def __init__(self, limit: int) -> None:
@@ -19,12 +19,12 @@ class SeenUrls:
         return len(self._held) + len(self._done)
 
     def met(self, url: str, *, again: bool = False) -> bool:
-        """Whether `hold` would say no."""
+        """Whether `hold` would return False."""
         key = _digest(url)
         return key in self._held or (key in self._done and not again)
 
     def hold(self, url: str, *, again: bool = False) -> bool:
-        """Hold it from now. False when it is held already, or was done before (with `again`, that does not matter)."""
+        """Hold the URL. Return False if it is held already, or is done and `again` is not set."""
         key = _digest(url)
         if key in self._held or (key in self._done and not again):
             return False
@@ -33,7 +33,7 @@ class SeenUrls:
         return True
 
     def finish(self, url: str) -> None:
-        """It is done, whatever came of it."""
+        """Mark the URL as done, however its task ended."""
         key = _digest(url)
         self._held.discard(key)
         self._done[key] = None

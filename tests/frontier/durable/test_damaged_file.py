@@ -186,7 +186,7 @@ async def test_a_row_that_does_not_match_its_checksum_is_named_and_the_file_left
     await written(path)
     change_file(path, change)
 
-    with pytest.raises(polite.StoreFailed, match=r"is corrupt .*match.* checksum.*: it was left as it is"):
+    with pytest.raises(polite.StoreFailed, match=r"is corrupt .*match.* checksum.*: it was left where it is"):
         await crawled(path)
     assert path.exists()
 

@@ -86,7 +86,7 @@ async def test_a_file_of_a_newer_polite_is_left_alone(path: Path) -> None:
 async def test_a_corrupt_file_is_named_and_stays_where_it_is(path: Path) -> None:
     path.write_bytes(b"nonsense " * 1_000)
 
-    with pytest.raises(polite.StoreFailed, match="is corrupt .*: it was left as it is"):
+    with pytest.raises(polite.StoreFailed, match="is corrupt .*: it was left where it is"):
         async with opened(path):
             pass
 
@@ -131,7 +131,7 @@ async def test_a_worker_whose_permit_could_not_be_written_down_gets_none(
         await frontier.put(f"{A}/1")
         await asyncio.sleep(5)
         monkeypatch.setattr(task_store(frontier).backend.file, "_applied", broken)
-        with pytest.raises(polite.StoreFailed, match="is corrupt .malformed.: it was left as it is"):
+        with pytest.raises(polite.StoreFailed, match="is corrupt .malformed.: it was left where it is"):
             await anext(frontier)
 
         assert frontier.in_flight == 0
