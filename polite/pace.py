@@ -1,9 +1,11 @@
-"""The pace a site requests, as values: Crawl-delay, Request-rate and Visit-time."""
+"""The pace a site requests, as values: Crawl-delay, Request-rate and Visit-time; and the formula of exponential back-off."""
 
 from dataclasses import dataclass
 
 _DAY_MIN = 24 * 60
 _DAY_S = 86_400.0
+# 2.0 ** 60 already exceeds every limit that an option accepts.
+_MOST_DOUBLINGS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +103,12 @@ class RequestedPace:
 
 def _clock(minute: int) -> str:
     return f"{minute // 60:02}:{minute % 60:02}"
+
+
+def exponential(first_s: float, times: int, most_s: float) -> float:
+    """Return an exponential back-off: `first_s` doubled `times` times, at most `most_s`.
+
+    >>> [exponential(5.0, times, 60.0) for times in (0, 1, 2, 10)]
+    [5.0, 10.0, 20.0, 60.0]
+    """
+    return min(first_s * 2.0 ** min(times, _MOST_DOUBLINGS), most_s)

@@ -1,31 +1,39 @@
 """Brings origin queues to their turns, and assigns turns to tasks and workers. It alone writes the state of a queue.
 
-Each row is one transition. "seek" is `_seek`: it requests what the queue needs next.
+Each row is one transition. "seek" is `_seek`, which requests what the queue needs next and sets the state by the first five rows.
 
-| State          | Event                                      | Next           | Action                                          |
-|----------------|--------------------------------------------|----------------|-------------------------------------------------|
-| (none)         | the first task of an origin is put         | by seek        | seek                                            |
-| any            | seek: rules needed, no fetch slot is free  | NEW            | wait for a slot                                 |
-| any            | seek: rules needed, a slot is free         | FETCHING_RULES | start a seeker: rules, then a turn              |
-| any            | seek: rules needed, origin busy for long   | POSTPONED      | seek again shortly before its time              |
-| any            | seek: rules known                          | WAITING_TURN   | request one turn; with a chosen task: ASSIGNED  |
-| NEW            | a fetch slot is free                       | by seek        | seek                                            |
-| FETCHING_RULES | the rules are there                        | WAITING_TURN   | free the slot; decide about tasks; request      |
-| FETCHING_RULES | origin busy for long, others need the slot | by seek        | cancel the seeker; seek                         |
-| FETCHING_RULES | no rules can be had                        | POSTPONED      | after the last try: DROPPING                    |
-| WAITING_TURN   | the turn comes, a worker is idle           | READY          | hold the turn for this step; dispatch           |
-| WAITING_TURN   | the turn comes, no worker is idle          | READY          | give the turn back; POSTPONED while a delay runs|
-| WAITING_TURN   | the rules expired meanwhile                | by seek        | give the turn back; seek                        |
-| READY          | chosen, and a turn is held or free         | by seek        | give task and turn to a worker; seek            |
-| READY          | chosen, and no turn is free                | ASSIGNED       | request a turn for this task                    |
-| READY          | chosen, and robots.txt disallows it by now | READY          | refuse the task; the next one                   |
-| ASSIGNED       | the turn comes in this step                | by seek        | give task and turn to a worker; seek            |
-| ASSIGNED       | the step ends                              | WAITING_TURN   | the task goes back to the scheduler             |
-| POSTPONED      | its time comes                             | READY, by seek | READY if only a delay ran; seek otherwise       |
-| DROPPING       | all tasks are dropped                      | REMOVED        | forget it                                       |
-| DROPPING       | rules are known by now                     | READY, by seek | drop no more                                    |
-| busy for long  | other origins wait for its place in memory | REMOVED        | its tasks go back to the store (`deactivate`)   |
-| any            | no task is left                            | REMOVED        | forget it                                       |
+| State          | Event                                         | Next           | Action                                       |
+|----------------|-----------------------------------------------|----------------|----------------------------------------------|
+| any            | seek: rules are needed, no fetch slot is free | NEW            | wait for a slot                              |
+| any            | seek: rules are needed, a slot is free        | FETCHING_RULES | start a seeker: rules, then a turn           |
+| any            | seek: robots.txt must wait for long           | POSTPONED      | seek again shortly before its time           |
+| any            | seek: rules are known                         | WAITING_TURN   | request one turn; decide about tasks first   |
+| any            | seek: rules are known, a task is chosen       | ASSIGNED       | request a turn for this task                 |
+| (none)         | the first task of an origin is put            | seek           | add the queue                                |
+| NEW            | a fetch slot is free                          | seek           |                                              |
+| FETCHING_RULES | the fetch ended, with rules or without        | WAITING_TURN   | free the slot; decide about tasks; request   |
+| FETCHING_RULES | robots.txt must wait for long, slots are short| seek           | cancel the seeker, free the slot             |
+| WAITING_TURN   | no rules could be had                         | POSTPONED      | a durable store takes the tasks: REMOVED     |
+| WAITING_TURN   | no rules could be had, after the last try     | DROPPING       | drop the tasks, some per step                |
+| WAITING_TURN   | rules expired before the turn came            | WAITING_TURN   | give the turn back, once; renew the rules    |
+| WAITING_TURN   | the turn comes, a worker is idle              | READY          | hold the turn for this step; dispatch        |
+| WAITING_TURN   | the turn comes, no worker is idle             | READY          | give it back; POSTPONED while a delay runs   |
+| WAITING_TURN   | the seeker failed or was cancelled            | POSTPONED      | a failure counts as one without rules        |
+| READY          | a task is chosen, a turn is held or free      | seek           | give task and turn to a worker               |
+| READY          | a task is chosen, no turn is free             | ASSIGNED       | request a turn for this task                 |
+| READY          | a task is chosen, robots.txt disallows it     | READY          | refuse the task; choose the next             |
+| READY          | a task is chosen, its rules must be learned   | seek           | the task is undecided again                  |
+| READY          | the worker was cancelled in this step         | READY          | give the turn back; POSTPONED while a delay  |
+| ASSIGNED       | the turn comes in this step                   | seek           | give task and turn to a worker               |
+| ASSIGNED       | the step ends, or its rules expired           | WAITING_TURN   | the task goes back to the scheduler          |
+| POSTPONED      | its time comes                                | seek           | READY if only a delay ran                    |
+| DROPPING       | all tasks are dropped                         | REMOVED        | seek, if tasks were put since                |
+| DROPPING       | the rules are known by now                    | READY          | drop no more                                 |
+| waits for long | other origins wait to become active           | REMOVED        | its tasks go back to the store: `deactivate` |
+| any            | no task is left                               | REMOVED        |                                              |
+
+"Waits for long": FETCHING_RULES, WAITING_TURN or POSTPONED, and no turn within LONG_S. A seeker that must renew rules while its
+queue is in WAITING_TURN takes no fetch slot: its origin was fetched before, and single flight makes one request of many.
 """
 
 import asyncio
@@ -34,7 +42,6 @@ import math
 from collections.abc import Callable
 from functools import partial
 
-from polite.back_off import exponential
 from polite.errors import GateClosed, Overloaded
 from polite.events import OriginPostponed
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
@@ -51,6 +58,7 @@ from polite.frontier.workers import Workers
 from polite.gate.background import start_later
 from polite.gate.services import Services
 from polite.origin import Origin, Target
+from polite.pace import exponential
 from polite.pacing.turn import Turn
 from polite.task import Task
 

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from polite.back_off import exponential
+from polite.pace import exponential
 from polite.pacing.outcome import Outcome
 
 # Seconds after which failures are forgotten, if their circuit is not open.

@@ -3,8 +3,8 @@
 import random
 from collections.abc import Callable
 
-from polite.back_off import exponential
 from polite.options import number
+from polite.pace import exponential
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 
 # Statuses by which a server says that it gets too many requests (T4).

@@ -9,7 +9,7 @@ import pytest
 import polite.pacing
 
 NAMES = [
-    "polite.back_off",
+    "polite.pace",
     "polite.errors",
     "polite.events",
     "polite.options",

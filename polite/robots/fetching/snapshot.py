@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from polite.back_off import exponential
+from polite.pace import exponential
 from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable, length
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
