@@ -15,7 +15,7 @@ Each row is one transition. "seek" is `_seek`, which requests what the queue nee
 | FETCHING_RULES | robots.txt must wait for long, slots are short| seek           | cancel the seeker, free the slot             |
 | WAITING_TURN   | no rules could be had                         | POSTPONED      | a durable store takes the tasks: REMOVED     |
 | WAITING_TURN   | no rules could be had, after the last try     | DROPPING       | drop the tasks, some per step                |
-| WAITING_TURN   | rules expired before the turn came            | WAITING_TURN   | give the turn back, once; renew the rules    |
+| WAITING_TURN   | rules expired before the turn came            | seek           | give the turn back, once; renew the rules    |
 | WAITING_TURN   | the turn comes, a worker is idle              | READY          | hold the turn for this step; dispatch        |
 | WAITING_TURN   | the turn comes, no worker is idle             | READY          | give it back; POSTPONED while a delay runs   |
 | WAITING_TURN   | the seeker failed or was cancelled            | POSTPONED      | a failure counts as one without rules        |
@@ -32,8 +32,8 @@ Each row is one transition. "seek" is `_seek`, which requests what the queue nee
 | waits for long | other origins wait to become active           | REMOVED        | its tasks go back to the store: `deactivate` |
 | any            | no task is left                               | REMOVED        |                                              |
 
-"Waits for long": FETCHING_RULES, WAITING_TURN or POSTPONED, and no turn within LONG_S. A seeker that must renew rules while its
-queue is in WAITING_TURN takes no fetch slot: its origin was fetched before, and single flight makes one request of many.
+"Waits for long": FETCHING_RULES, WAITING_TURN or POSTPONED, and no turn within LONG_S. Rules that are replaced while a
+thread decides about tasks are learned again without a fetch slot.
 """
 
 import asyncio
@@ -127,6 +127,10 @@ class Dispatcher:
         except SchedulerFailed as error:
             self.fail(error)
             return True
+        except BaseException as error:
+            # The queue may stand without a seeker: tasks put later would wait for ever.
+            self.fail(error if isinstance(error, Exception) else _ended_by(error))
+            raise
 
     def _due(self, task: Task) -> None:
         del self._later[task.number]
@@ -218,10 +222,11 @@ class Dispatcher:
                 self._turns.give_back(found)
         elif isinstance(found, Turn):
             self._grant(queue, found)
-        elif found is None:
-            self._remove(queue)
-        else:
+        elif isinstance(found, RulesMissed):
             self._miss(queue, found)
+        else:
+            # No task is left, or the rules expired before the turn came.
+            self._go_on(queue)
 
     def _brought(self, queue: OriginQueue, task: "asyncio.Task[None]") -> None:
         """A seeker ended. What it raised must not leave its queue without one."""
@@ -244,8 +249,11 @@ class Dispatcher:
             case Exception():
                 # A store that fails, a scope that cannot be worked out: disallowed for now, as whatever cannot be interpreted.
                 log.error("no turn could be requested at %s", queue.origin, exc_info=error)
-                seconds = exponential(_FIRST_S, queue.failures, _LONGEST_S)
-                self._miss(queue, RulesMissed(seconds, type(error).__name__, lasting=False))
+                # A durable store keeps `failures` while the queue is forgotten.
+                seconds = exponential(_FIRST_S, max(queue.failures, queue.turn_failures), _LONGEST_S)
+                queue.turn_failures += 1
+                lasting = queue.turn_failures >= self._max_robots_tries
+                self._miss(queue, RulesMissed(seconds, type(error).__name__, lasting=lasting))
             case _:
                 self.fail(_ended_by(error))
 
@@ -293,6 +301,7 @@ class Dispatcher:
     def _grant(self, queue: OriginQueue, turn: Turn) -> None:
         """The queue has its turn. Raises SchedulerFailed; the turn is given back then."""
         queue.turn = turn
+        queue.turn_failures = 0
         try:
             if self._workers.idle and not self._progress.stopped:
                 self._holding.append(queue)
@@ -416,11 +425,10 @@ class Dispatcher:
         if queue.grounds is None or turn is None:
             return False
         # A listener that is told of the permit may stop the frontier, which gives back the turns of queues.
-        queue.turn = None
+        queue.turn = queue.chosen = None
         if not self._in_flight.give(task, turn, queue.grounds):
-            queue.turn = turn
+            queue.turn, queue.chosen = turn, task
             return False
-        queue.chosen = None
         queue.fetched = False
         queue.remove(task)
         self._go_on(queue)

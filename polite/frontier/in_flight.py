@@ -92,16 +92,20 @@ class InFlight:
         """End a waiting task that robots.txt disallows."""
         self._progress.counts.refused += 1
         self._services.counters.refused += 1
-        self._progress.tell(event)
         self._progress.waiting.release()
-        self._finish(task, End.REFUSED)
+        try:
+            self._progress.tell(event)
+        finally:
+            self._finish(task, End.REFUSED)
 
     def drop(self, task: Task, because: str) -> None:
         """Give a waiting task up."""
         self._progress.counts.dropped += 1
-        self._progress.tell(Dropped(task.url, because, task.tries))
         self._progress.waiting.release()
-        self._finish(task, End.DROPPED)
+        try:
+            self._progress.tell(Dropped(task.url, because, task.tries))
+        finally:
+            self._finish(task, End.DROPPED)
 
     def _finish(self, task: Task, end: End) -> None:
         self.store.finish(task, end)

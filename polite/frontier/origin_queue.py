@@ -51,6 +51,7 @@ class OriginQueue:
         wakes_at: The end of POSTPONED (monotonic seconds).
         fetched: Its robots.txt was fetched, and no task was given out since.
         failures: How often in a row its rules could not be had.
+        turn_failures: How often in a row no turn could be requested.
         drop_reason: Why its tasks are dropped (DROPPING).
         to_drop: How many of the first tasks in `unchecked` are dropped.
     """
@@ -74,6 +75,7 @@ class OriginQueue:
         "state",
         "to_drop",
         "turn",
+        "turn_failures",
         "unchecked",
         "wakes_at",
     )
@@ -97,6 +99,7 @@ class OriginQueue:
         self.wakes_at = -math.inf
         self.fetched = False
         self.failures = 0
+        self.turn_failures = 0
         self.drop_reason: str | None = None
         self.to_drop = 0
 
@@ -153,7 +156,7 @@ class OriginQueue:
     def begin_anew(self) -> None:
         """Forget that the origin was given up: the tasks that wait now were put later."""
         self.drop_reason = self.grounds = None
-        self.failures = 0
+        self.failures = self.turn_failures = 0
 
     @property
     def waiting(self) -> int:

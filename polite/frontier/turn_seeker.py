@@ -109,19 +109,20 @@ class TurnSeeker:
     # The whole way.
 
     async def seek(self, queue: OriginQueue) -> Turn | RulesMissed | None:
-        """Learn the rules, decide about the tasks, and wait for the turn. None if no task is left.
+        """Learn the rules, decide about the tasks, and wait for the turn.
 
+        None if no task is left, or if the rules expired before the turn came: then they are to be learned anew, in a fetch slot.
         Raises what OriginManager.learn and Turns.take raise.
         """
-        while not isinstance(grounds := await self._decided(queue), RulesMissed):
-            if not queue.scheduled:
-                return None
-            queue.requested = queue.sample if queue.chosen is None else queue.chosen.target
-            self._waiting(queue)
-            turn = await self._turns.take(queue.requested, pace=grounds.pace, first=queue.renewed)
-            if self._usable(queue, grounds, turn):
-                return turn
-        return grounds
+        grounds = await self._decided(queue)
+        if isinstance(grounds, RulesMissed):
+            return grounds
+        if not queue.scheduled:
+            return None
+        queue.requested = queue.sample if queue.chosen is None else queue.chosen.target
+        self._waiting(queue)
+        turn = await self._turns.take(queue.requested, pace=grounds.pace, first=queue.renewed)
+        return turn if self._usable(queue, grounds, turn) else None
 
     async def _decided(self, queue: OriginQueue) -> Grounds | RulesMissed:
         """Decide about the tasks that are undecided, and return by which rules.

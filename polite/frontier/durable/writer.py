@@ -167,3 +167,9 @@ class BatchWriter:
             log.exception("the frontier failed")
             self._owner.fail(defect)
             pending.fail(defect)
+        except BaseException as error:
+            ended = RuntimeError(f"the frontier was ended by {error!r}")
+            ended.__cause__ = error
+            self._owner.fail(ended)
+            pending.fail(ended)
+            raise
