@@ -77,6 +77,8 @@ class Ledger:
         entry = self.entries[url]
         if admission == "waiting":
             entry.certain = True
+            # A put that waited for room was no task before.
+            entry.put_at = self._now()
             if not entry.given:
                 entry.due_at, entry.due_wall = due
         elif admission == "duplicate" and entry.ended is None:

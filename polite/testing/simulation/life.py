@@ -401,6 +401,7 @@ class Life:
 
     async def _set_wall(self, step: Step) -> None:
         self._clock.step_wall(step.option("by"))
+        self._parts.progress.wall_was_set(step.option("by"))
         self._parts.judge.wall_was_set = True
         for ledger in self._parts.ledgers:
             ledger.wall_was_set = True

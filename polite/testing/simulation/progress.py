@@ -124,6 +124,12 @@ class Progress:
         """Something was broken on purpose: nothing is expected for so long."""
         self._excused_until = max(self._excused_until, self._now() + seconds)
 
+    def wall_was_set(self, by: float) -> None:
+        """The crawler's wall clock was set. Long back-offs in a file are dates: a clock that is set back lengthens them."""
+        if self._plan.store == "file":
+            for place in self._places.values():
+                place.rests_until += max(0.0, -by)
+
     def restarted(self, seconds: float) -> None:
         """The process was killed, and begins anew; a kept frontier rests first."""
         for place in self._places.values():
