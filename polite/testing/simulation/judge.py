@@ -284,6 +284,15 @@ class Judge:
             place = self._places.get(name)
             if place is not None and request in place.open:
                 place.open.remove(request)
+                if not request.fetched:
+                    self._count_anew(place, request.url)
+
+    def _count_anew(self, place: _Place, url: str) -> None:
+        """Of two permits for one URL, the one that was left may be the one whose page was fetched."""
+        for other in place.open:
+            if other.url == url and other.fetched:
+                other.fetched = False
+                return
 
     def knows(self, origin: str) -> bool:
         """Whether the origin has answered for its robots.txt."""

@@ -15,7 +15,8 @@ class Entry:
     """One URL. `certain`: its put was acknowledged. `reasons`: how often it may be given out. Times are world seconds.
 
     `ended`: "done", "refused" or "dropped", or None while it is still to come. `ended_at`: when that was. `before`: how it had
-    ended before it was put again. `orphan`: it was out when the process was killed.
+    ended before it was put again. `orphan`: it was out when the process was killed. `round`: how often
+    it was put again after an end.
     """
 
     url: str
@@ -30,13 +31,15 @@ class Entry:
     ended_at: float = 0.0
     before: str | None = None
     orphan: bool = False
+    round: int = 0
 
 
 class Due(NamedTuple):
-    """When a task may go: world seconds, and Unix time where a date was given."""
+    """When a task may go: world seconds, and Unix time where a date was given. `round`: of its entry, when the put began."""
 
     at: float
     wall: float | None
+    round: int
 
 
 class Ledger:
@@ -60,27 +63,28 @@ class Ledger:
         due_at, due_wall = now + (later or 0.0), None if later is None else self._wall() + later
         if entry is None:
             self.entries[url] = Entry(url, now, due_at, due_wall, reasons=1 + again)
-            return Due(due_at, due_wall)
+            return Due(due_at, due_wall, 0)
         # It may come to its end before this put is looked at.
         entry.reasons += again
         if again and entry.ended is not None:
             entry.before, entry.ended, entry.certain = entry.ended, None, False
             entry.put_at, entry.due_at, entry.due_wall = now, due_at, due_wall
+            entry.round += 1
         elif not entry.certain:
             # Of two that are on their way at one time, either may be the first.
             entry.due_at = min(entry.due_at, due_at)
             entry.due_wall = None if due_wall is None else entry.due_wall
-        return Due(due_at, due_wall)
+        return Due(due_at, due_wall, entry.round)
 
     def put(self, url: str, admission: str, due: Due) -> None:
         """It was acknowledged. By then it may have come to an end already."""
         entry = self.entries[url]
-        if admission == "waiting":
+        if admission == "waiting" and due.round == entry.round:
             entry.certain = True
             # A put that waited for room was no task before.
             entry.put_at = self._now()
             if not entry.given:
-                entry.due_at, entry.due_wall = due
+                entry.due_at, entry.due_wall = due.at, due.wall
         elif admission == "duplicate" and entry.ended is None:
             entry.certain = entry.before is None
             entry.ended = entry.before

@@ -120,8 +120,15 @@ class Visitor:
         self, permit: Permit, ledger: Ledger | None, chance: Random, given_at: float, span: float
     ) -> None:
         handed = chance.random() < 0.1
-        await (_elsewhere(permit.__aenter__) if handed else permit.__aenter__())
         origin = origin_of(permit.url)
+        try:
+            await (_elsewhere(permit.__aenter__) if handed else permit.__aenter__())
+        except asyncio.CancelledError:
+            # It waits there for another turn where the first was too old; cancelled, it was not used.
+            if ledger is not None and not self._sites.ended:
+                ledger.back(permit.url, unused=True)
+                self._progress.left(origin)
+            raise
         observed: Observed | None = None
         request: Request | None = None
         error: BaseException | None = None
