@@ -343,15 +343,7 @@ class Dispatcher:
     def _dispatch(self) -> None:
         cut_short = False
         try:
-            cut_short = self._match()
-        except SchedulerFailed as error:
-            self.fail(error)
-        except Exception as error:
-            log.exception("the frontier failed")
-            self.fail(error)
-        except BaseException as error:
-            self.fail(_ended_by(error))
-            raise
+            cut_short = self._guarded(self._match)
         finally:
             if not cut_short:
                 self._release_held()
@@ -644,10 +636,13 @@ class Dispatcher:
             self._progress.failed(error)
             self.stop(error)
 
-    def _guarded(self, step: Callable[..., None], *args: object) -> None:
-        """Run a step that the event loop called. What it raises stops the frontier: no queue may stand still for it."""
+    def _guarded(self, step: Callable[..., bool | None], *args: object) -> bool:
+        """Run a step that the event loop called, and return its result; False if it failed.
+
+        What it raises stops the frontier: no queue may stand still for it.
+        """
         try:
-            step(*args)
+            return bool(step(*args))
         except SchedulerFailed as error:
             self.fail(error)
         except Exception as error:
@@ -656,6 +651,7 @@ class Dispatcher:
         except BaseException as error:
             self.fail(_ended_by(error))
             raise
+        return False
 
 
 def _ended_by(error: BaseException) -> Exception:

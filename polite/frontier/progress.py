@@ -88,7 +88,7 @@ class Progress:
                 self._workers.dismiss()
 
     def close(self, no_more: Exception) -> None:
-        """Take no more tasks. Whoever waits for capacity gets the error."""
+        """Take no more tasks. Each `put` that waits for capacity raises the error."""
         self.closed = True
         self.waiting.fail_waiters(no_more)
         self.end_if_over()
