@@ -1,0 +1,12 @@
+"""One polite crawl of many processes on one Redis or Valkey server, Sentinel or cluster.
+
+Theory of operation. A process owns a *home* (a host, or a registrable domain) while it has work there, and paces it in memory as
+any gate does. The server knows the owners, and the queues of tasks. Each process has one *session* per partition of the crawl. A
+session is a lease: every batch that the process sends renews it, and all homes are held as long as it lasts. An owner sends no
+request after its own deadline, which lies before the server's. If an owner ends without a word, the next one first waits for a
+full delay, counted from the end of the lease.
+
+`step.lua` is the one operation: it applies a batch atomically. `step.py` is its request and its reply. `partition.py` sends one
+batch after the other and keeps the deadline; `session.py` knows the homes (`home.py`). `link.py` is the connection, `address.py`
+reads its URL, `server.py` checks the server when it is opened, and `robots.py` keeps robots.txt results for all processes.
+"""
