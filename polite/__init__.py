@@ -10,6 +10,7 @@ from polite.errors import (
     Overloaded,
     PermitMisused,
     PoliteError,
+    StoreEmptied,
     StoreFailed,
     redact_url,
 )
@@ -86,6 +87,7 @@ __all__ = [
     "Sensitivity",
     "SignalSet",
     "Signals",
+    "StoreEmptied",
     "StoreFailed",
     "Target",
     "Task",

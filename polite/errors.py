@@ -136,7 +136,7 @@ class Overloaded(PoliteError):
 
 
 class StoreFailed(PoliteError):
-    """A store's file could not be read or written. The message names the file, what is wrong, and what to change.
+    """A store could not be read or written. The message names its file or server, what is wrong, and what to change.
 
     Example:
         try:
@@ -144,4 +144,16 @@ class StoreFailed(PoliteError):
                 ...
         except polite.StoreFailed as error:
             sys.exit(str(error))
+    """
+
+
+class StoreEmptied(StoreFailed):
+    """A shared crawl's data is gone from its server, so its tasks are lost: the server was flushed, or it restarted without them.
+
+    Example:
+        try:
+            async with polite.open_frontier(gate, store="redis://example.com/0", crawl="news") as frontier:
+                ...
+        except polite.StoreEmptied:
+            ...  # put the seeds again, in a new crawl
     """

@@ -213,6 +213,32 @@ class SetAside:
     row: int
 
 
+@dataclass(frozen=True, slots=True)
+class StoreAway:
+    """A shared store does not respond. Until it does, no new turns are granted once the session's lease is over.
+
+    Attributes:
+        store: Its address, without credentials.
+        because: The last error.
+    """
+
+    store: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBack:
+    """A shared store responds again.
+
+    Attributes:
+        store: Its address, without credentials.
+        away_s: How long it did not.
+    """
+
+    store: str
+    away_s: float
+
+
 Event = (
     RobotsFetched
     | Refused
@@ -227,4 +253,6 @@ Event = (
     | Retried
     | Dropped
     | SetAside
+    | StoreAway
+    | StoreBack
 )
