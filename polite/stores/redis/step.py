@@ -1,6 +1,7 @@
 """One batch for step.lua, and its reply: what a process tells and asks one partition of a crawl."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
@@ -278,32 +279,25 @@ class StepReply:
     def decode(cls, text: str) -> "StepReply":
         """Read the script's JSON. Lua writes an empty list as `{}`, 0 for a duplicate, and -1 for an age that is unknown."""
         given: dict[str, Any] = json.loads(text)
-        read = {name: _READERS.get(name, _same)(value) for name, value in given.items()}
-        return cls(**read)
+        for name in _READERS.keys() & given.keys():
+            given[name] = _READERS[name](given[name])
+        return cls(**given)
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-def _list(value: Any) -> list[Any]:
+def _list(value: list[Any]) -> list[Any]:
     return value or []
 
 
-def _rows(value: Any) -> list[TaskRow]:
-    return [
-        TaskRow(digest, int(number), int(tries), text) for digest, number, tries, text in _list(value)
-    ]
+def _rows(value: list[Any]) -> list[TaskRow]:
+    return [TaskRow(digest, int(number), int(tries), text) for digest, number, tries, text in _list(value)]
 
 
 def _taken(value: list[Any]) -> Taken:
     home, fence, age, clean, free, state = value
-    return Taken(
-        home, int(fence), None if age < 0 else int(age), bool(clean), int(free), state or None
-    )
+    return Taken(home, int(fence), None if age < 0 else int(age), bool(clean), int(free), state or None)
 
 
-_READERS: dict[str, Any] = {
+_READERS: dict[str, Callable[[Any], Any]] = {
     "puts": lambda value: [int(number) or None for number in _list(value)],
     "met": lambda value: [bool(each) for each in _list(value)],
     "gone": _list,

@@ -1,0 +1,49 @@
+"""Fixtures that start real servers. `valkey` is shared by a run's tests and emptied for each; the others are a test's own."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.many.servers import ValkeyCluster, ValkeyServer
+
+
+@pytest.fixture(scope="session")
+def _shared_valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+    server = ValkeyServer(tmp_path_factory.mktemp("valkey"))
+    try:
+        yield server.start()
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def valkey(_shared_valkey: ValkeyServer) -> ValkeyServer:
+    """An empty server. Do not stop it, nor change its configuration: take `start_valkey` for that."""
+    _shared_valkey.client.flushall()
+    return _shared_valkey
+
+
+@pytest.fixture
+def start_valkey(tmp_path: Path) -> Iterator[Callable[..., ValkeyServer]]:
+    """Start servers of the test's own; it takes the arguments of ValkeyServer without the folder."""
+    servers: list[ValkeyServer] = []
+
+    def start(*options: str, append_only: bool = False) -> ValkeyServer:
+        server = ValkeyServer(tmp_path / f"valkey-{len(servers)}", *options, append_only=append_only)
+        servers.append(server)
+        return server.start()
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def valkey_cluster(tmp_path: Path) -> Iterator[ValkeyCluster]:
+    """A cluster of two masters."""
+    cluster = ValkeyCluster(tmp_path / "cluster")
+    try:
+        yield cluster.start()
+    finally:
+        cluster.close()
