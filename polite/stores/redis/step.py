@@ -115,7 +115,7 @@ class Load(NamedTuple):
     home: str
     fence: int
     origin: str
-    count: int
+    limit: int
 
 
 @dataclass(slots=True)
