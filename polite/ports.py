@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from polite.events import Event
 from polite.origin import Origin
@@ -18,11 +18,15 @@ __all__ = [
     "BackOffStore",
     "CallbackPacer",
     "Clock",
+    "Home",
+    "Homes",
     "Listener",
     "Pacer",
     "RobotsStore",
     "SavedBackOff",
     "Scheduler",
+    "TakenHome",
+    "Tenant",
     "Throttle",
     "Timer",
     "Transport",
@@ -39,7 +43,9 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """Two clocks that are never mixed: monotonic seconds for spacing, wall seconds (Unix time) for stored expiry.
+    """Clocks that are never mixed: monotonic seconds for spacing, wall seconds (Unix time) for stored expiry.
+
+    A third one, `lasting`, tells when a lease that another machine keeps for this process is over.
 
     >>> from polite.clock import SystemClock
     >>> clock: Clock = SystemClock()
@@ -51,6 +57,10 @@ class Clock(Protocol):
 
     def wall(self) -> float:
         """Return Unix time."""
+        ...
+
+    def lasting(self) -> float:
+        """Return seconds since any fixed moment, including those for which the machine was suspended. They never decrease."""
         ...
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
@@ -266,6 +276,114 @@ class CallbackPacer(Pacer, Protocol):
 
         If the pacer closes meanwhile, `back` gets a GateClosed beside the turn. Raises GateClosed, Overloaded.
         """
+        ...
+
+
+class Home(Protocol):
+    """A home (a host, or whatever else one process paces alone) that this process holds, or held.
+
+    Attributes:
+        open: How many turns are open there.
+    """
+
+    open: int
+
+    @property
+    def name(self) -> str:
+        """The home's name, such as a host."""
+        ...
+
+    @property
+    def fence(self) -> int:
+        """A number that grows with every taking of a home."""
+        ...
+
+    @property
+    def closing(self) -> bool:
+        """Whether it gives no new turn: it leaves when no turn is open."""
+        ...
+
+    @property
+    def good(self) -> bool:
+        """Whether this process still holds it, and its lease runs. Hot path: asked for each permit."""
+        ...
+
+
+class TakenHome(NamedTuple):
+    """What is known of a home that this process has just taken.
+
+    Attributes:
+        name: The home's name.
+        free_s: Seconds for which it must not be requested yet.
+        age_s: Seconds since it was left, or since its last owner's lease ended; None if no process ever held it.
+        clean: Whether it was left: then `free_s` is all. Otherwise a request may have been sent until `age_s` ago.
+        state: What its last owner gave to `hand_over`.
+    """
+
+    name: str
+    free_s: float
+    age_s: float | None
+    clean: bool
+    state: str | None
+
+
+class Tenant(Protocol):
+    """What homes are given to: a pacer that is shared between processes."""
+
+    def take_over(self, taken: TakenHome) -> None:
+        """Delay the home's scopes, and restore their state. Called before any turn is granted there."""
+        ...
+
+    def hand_over(self, home: str) -> tuple[float, str | None]:
+        """Return what is left of the home's delay (seconds), and its state: JSON of at most 1,000 octets.
+
+        Called only while no turn is open there.
+        """
+        ...
+
+    def waits(self, home: str) -> bool:
+        """Return whether a request waits here for a turn of the home. If not, the home may be given to another process."""
+        ...
+
+
+class Homes(Protocol):
+    """The homes of this process in a crawl of many processes.
+
+    Attributes:
+        tenant: What is told of homes that come and go. It is set before the first home is taken.
+    """
+
+    tenant: Tenant
+
+    @property
+    def live(self) -> int:
+        """How many processes share the crawl, this one included."""
+        ...
+
+    def held(self, name: str) -> Home | None:
+        """Return the home if it may give a turn now: it is good, and not closing."""
+        ...
+
+    async def take(self, name: str) -> Home:
+        """Wait until the home is held. A wait that is cancelled leaves nothing behind.
+
+        Raises:
+            StoreFailed: The store has been away for too long. The message says since when, and the last error.
+            StoreEmptied: The store lost the crawl.
+            GateClosed: The gate was closed.
+        """
+        ...
+
+    def entered(self, home: Home) -> None:
+        """Count a turn that was granted there."""
+        ...
+
+    def left(self, home: Home) -> None:
+        """Count a turn that was released, or given back. If it was the last of a closing home, the home leaves."""
+        ...
+
+    def rests(self, home: Home, seconds: float) -> None:
+        """Write a long delay of the home through, so that it outlives this process."""
         ...
 
 

@@ -1,6 +1,7 @@
 """The machine's clocks and the running loop's timers."""
 
 import asyncio
+import sys
 import time
 
 import pytest
@@ -13,6 +14,14 @@ def test_it_tells_the_machines_two_times() -> None:
 
     assert clock.monotonic() <= time.monotonic() <= clock.monotonic()
     assert clock.wall() <= time.time() <= clock.wall()
+
+
+def test_the_lasting_clock_is_the_one_that_counts_suspension() -> None:
+    lasting = SystemClock().lasting
+
+    if sys.platform == "linux":
+        assert time.clock_gettime(time.CLOCK_BOOTTIME) <= lasting() <= time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert lasting() <= lasting()
 
 
 class SomeLoop(asyncio.SelectorEventLoop):

@@ -20,12 +20,13 @@ class _Timer:
 class ManualClock:
     """A clock that stands still until `advance`.
 
-    Monotonic and wall time move together. `set_wall` steps the wall clock alone.
+    All times move together. `set_wall` steps the wall clock alone, `suspend` the lasting time and the wall clock.
     """
 
     def __init__(self, *, monotonic: float = 1_000.0, wall: float = 1_700_000_000.0) -> None:
         self._monotonic = monotonic
         self._wall = wall
+        self._suspended = 0.0
         self._timers: list[tuple[float, int, _Timer]] = []
         self._made = 0
 
@@ -36,6 +37,15 @@ class ManualClock:
     def wall(self) -> float:
         """Return Unix time in seconds."""
         return self._wall
+
+    def lasting(self) -> float:
+        """Return monotonic seconds, and those of `suspend`."""
+        return self._monotonic + self._suspended
+
+    def suspend(self, seconds: float) -> None:
+        """Let time pass as while a machine sleeps: the monotonic clock and its timers stand still."""
+        self._suspended += seconds
+        self._wall += seconds
 
     def call_at(self, when: float, callback: Callable[[], None]) -> _Timer:
         """Call back when `advance` passes the monotonic time `when`."""
@@ -101,6 +111,7 @@ class LoopClock:
 
     def __init__(self, *, epoch: float = 1_700_000_000.0) -> None:
         self._epoch = epoch
+        self._suspended = 0.0
 
     def monotonic(self) -> float:
         """Return the loop's time in seconds."""
@@ -113,6 +124,15 @@ class LoopClock:
     def set_wall(self, wall: float) -> None:
         """Set the wall clock. The loop's time does not change."""
         self._epoch = wall - self.monotonic()
+
+    def lasting(self) -> float:
+        """Return the loop's time, and the seconds of `suspend`."""
+        return self.monotonic() + self._suspended
+
+    def suspend(self, seconds: float) -> None:
+        """Let time pass as while a machine sleeps: the loop's clock and its timers stand still."""
+        self._suspended += seconds
+        self._epoch += seconds
 
     def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Call back at the loop's time `when`."""

@@ -96,6 +96,28 @@ async def test_tasks_run_between_the_timers() -> None:
     assert clock.monotonic() == 7.0
 
 
+def test_a_suspended_machine_has_a_lasting_clock_that_goes_on() -> None:
+    clock = ManualClock(monotonic=10.0, wall=1_000.0)
+    called: list[float] = []
+    clock.call_at(15.0, lambda: called.append(clock.lasting()))
+
+    clock.suspend(60.0)
+    assert (clock.monotonic(), clock.wall(), clock.lasting(), called) == (10.0, 1_060.0, 70.0, [])
+    clock.advance(5.0)
+
+    assert (clock.lasting(), called) == (75.0, [75.0])
+
+
+@pytest.mark.virtual_time
+async def test_the_loop_clock_can_be_suspended_too() -> None:
+    clock = LoopClock(epoch=1_000.0)
+
+    clock.suspend(60.0)
+    await asyncio.sleep(1.0)
+
+    assert (clock.monotonic(), clock.wall(), clock.lasting()) == (1.0, 1_061.0, 61.0)
+
+
 def test_an_hour_of_virtual_time_takes_no_time() -> None:
     async def nap() -> tuple[float, float]:
         clock = LoopClock(epoch=1_000.0)

@@ -272,6 +272,9 @@ class OwnClock:
     def wall(self) -> float:
         return 0.0
 
+    def lasting(self) -> float:
+        return 0.0
+
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
         return asyncio.get_running_loop().call_at(when, callback)
 

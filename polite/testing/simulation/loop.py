@@ -138,6 +138,10 @@ class SimulatedClock:
         """Unix time in seconds."""
         return self._loop.time() + self._wall
 
+    def lasting(self) -> float:
+        """Seconds since `-zero`: no simulated machine is suspended."""
+        return self.monotonic()
+
     def step_wall(self, seconds: float) -> float:
         """Set the wall clock forward, or back. Returns what it is off by now, at the loop's time 0."""
         self._wall += seconds
