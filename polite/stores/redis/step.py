@@ -3,7 +3,31 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
+
+
+class Unreached(Exception):
+    """The server was not reached, or its reply was lost: whether the batch was applied is not known. Trying again may help."""
+
+
+class Link(Protocol):
+    """The connection to a server that runs step.lua.
+
+    Attributes:
+        name: The server's address without credentials.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    async def step(self, prefix: str, request: str) -> str:
+        """Run one batch atomically, and return the reply. It ends within 2.5 s.
+
+        Raises:
+            Unreached: See there.
+            StoreFailed: Trying again does not help. The message says what to change.
+        """
+        ...
 
 
 class Ended(NamedTuple):
