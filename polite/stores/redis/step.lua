@@ -1,0 +1,624 @@
+-- One batch of one process for one partition of a crawl, applied atomically. step.py has the request (ARGV[1]) and the reply.
+--
+-- KEYS[1] is the prefix `polite:{<crawl>:<partition>}:` of all keys. The other keys are not declared: their names depend on what
+-- is stored. All have the prefix's hash tag, so they are in the slot of KEYS[1], which is what a cluster checks at each access.
+-- Runs on Redis 7.0 and Valkey 7.2 or later.
+--
+-- Times are microseconds of this server's clock. Only durations leave it: cjson writes 14 digits, a time has 16.
+--
+--   m              hash    born, run, epoch, quiet, grace, last, starve, fence, num, nputs, waiting, done, refused, dropped, met
+--   s, seq         hash    session -> when it ends; its last batch
+--   closed, alone  set     sessions that put no more; sessions of gates without a frontier
+--   h              hash    home -> owner:fence:since:free_at:clean:state
+--   l              zset    homes that wait for an owner; score: from when they may be taken
+--   held:<session> set     its homes
+--   n:<session>    set     news: `home \n origin`, or `home \n \n origin`: the origins of the home that come after this one
+--   w:<session>    set     its homes that others want
+--   x:<home>       zset    all its origins that have tasks in `q`; score: from when. Missing: only `https://<home>` may have some
+--   q:<origin>     zset    tasks that may be given out. By number: digest. By key: number, 14 digits, and digest
+--   t:<origin>     hash    digest -> number:tries:key:json
+--   o:<home>       hash    digest -> fence:origin, of tasks that a worker has
+--   d:<origin>     set     digests of tasks that have ended
+--   idle           zset    origins without tasks; score: since when
+--   later          zset    `t \n home \n origin \n digest`, `o \n home \n origin`; score: when they are ready
+--   forget         zset    homes without tasks; score: when nobody needs to know them any more
+local P, a = KEYS[1], cjson.decode(ARGV[1])
+local call, floor, max, min = redis.call, math.floor, math.max, math.min
+
+local function clock()
+  local time = call('TIME')
+  return time[1] * 1000000 + time[2], string.match(call('INFO', 'server'), 'run_id:(%x+)')
+end
+local now, run = clock()
+
+-- What one call does at most, beside what it was given.
+local HOMES_ENDED, OUTS_ENDED, NEWS, PICKS, RECALLS, DUE = 200, 400, 100, 50, 200, 100
+local ROWS_OF_ORIGIN, ORIGINS_AT_ONCE, ROWS = 32, 8, 1600
+local SOON, DAY = 1000000, 86400000000
+
+local function exact(number) return string.format('%.0f', number) end
+local function given(value) return value ~= nil and value ~= cjson.null end
+local function each(list) return ipairs(list or {}) end
+
+-- ---- The partition's own record: read once, written once.
+
+local NUMBERS = { 'epoch', 'quiet', 'grace', 'last', 'starve', 'nputs', 'waiting', 'done', 'refused', 'dropped', 'met' }
+local m, stored = {}, {}
+local read = call('HMGET', P .. 'm', 'born', 'run', unpack(NUMBERS))
+local born, last_run = read[1], read[2]
+for i, name in ipairs(NUMBERS) do
+  m[name] = tonumber(read[i + 2] or '0')
+  stored[name] = m[name]
+end
+
+local function write_numbers()
+  local changed = {}
+  for _, name in ipairs(NUMBERS) do
+    if m[name] ~= stored[name] then
+      changed[#changed + 1] = name
+      changed[#changed + 1] = exact(m[name])
+    end
+  end
+  if #changed > 0 then call('HSET', P .. 'm', unpack(changed)) end
+end
+
+-- Reserve so many numbers; return the one before the first.
+local function reserve(name, count) return call('HINCRBY', P .. 'm', name, count) - count end
+
+-- ---- 1. Is it the crawl that the caller knows?
+
+if not born then
+  if given(a.born) and not a.gate_alone then return cjson.encode({ err = 'emptied' }) end
+  born = a.newborn
+  call('HSET', P .. 'm', 'born', born, 'run', run)
+  last_run = run
+end
+if given(a.born) and a.born ~= born then
+  if not a.gate_alone then return cjson.encode({ err = 'other crawl' }) end
+  -- The store was emptied, and what gates hold is known to them alone: nothing is given until all have said `mine`. An epoch that
+  -- none of them can have seen makes them say it.
+  m.quiet = max(m.quiet, now + a.lease)
+  if m.epoch < 1e9 then m.epoch = floor(now / 1000000) end
+end
+
+-- ---- 2. Another server, or the same one restarted: its last writes may be missing, so numbers given before may be unknown here.
+
+if last_run ~= run then
+  m.epoch, m.quiet = m.epoch + 1, now + a.lease
+  call('HINCRBY', P .. 'm', 'fence', 1000000)
+  call('HINCRBY', P .. 'm', 'num', 1000000)
+  call('HSET', P .. 'm', 'run', run)
+end
+
+-- ---- 3. A batch that its sender gave up and that comes late. And: has the store been away?
+
+if a.seq <= tonumber(call('HGET', P .. 'seq', a.session) or '0') then
+  write_numbers()
+  return cjson.encode({ err = 'old' })
+end
+call('HSET', P .. 'seq', a.session, a.seq)
+-- Nobody came for a while: the store was away, not they. No session is ended before all had the time to renew theirs.
+if m.last > 0 and now - m.last > 2.5 * a.beat then m.grace = now + a.lease end
+m.last = now
+
+local is_quiet = m.quiet > now
+local reply = {
+  born = born, epoch = m.epoch, quiet = max(0, m.quiet - now),
+  puts = {}, met = {}, gone = {}, taken = {}, recalls = {}, picked = {}, loads = {}, news = {}, given_up = {},
+}
+
+-- ---- Homes
+
+local function parse_home(value)
+  local owner, fence, since, free_at, clean, state = string.match(value, '^([^:]*):([^:]*):([^:]*):([^:]*):([^:]*):(.*)$')
+  return {
+    owner = owner ~= '' and owner or nil, fence = tonumber(fence), since = tonumber(since), free_at = tonumber(free_at),
+    clean = clean == '1', state = state,
+  }
+end
+
+local function home_row(home)
+  local value = call('HGET', P .. 'h', home)
+  if value then return parse_home(value) end
+  return { fence = 0, since = 0, free_at = 0, clean = true, state = '' }
+end
+
+local function write_home(home, row)
+  call('HSET', P .. 'h', home, table.concat({
+    row.owner or '', exact(row.fence), exact(row.since), exact(row.free_at), row.clean and '1' or '0', row.state,
+  }, ':'))
+end
+
+-- The caller's home, if it holds it under this fence.
+local function own(home, fence)
+  local row = home_row(home)
+  if row.owner == a.session and row.fence == fence then return row end
+end
+
+-- From when the home has something to do by its origins; nil: it has no tasks.
+local function ready_from(home)
+  local first = call('ZRANGE', P .. 'x:' .. home, 0, 0, 'WITHSCORES')
+  if first[2] then return tonumber(first[2]) end
+  if call('EXISTS', P .. 'q:https://' .. home) == 1 then return 0 end
+end
+
+-- A home without an owner waits in line if it has tasks; else it is forgotten when nobody needs to know it any more.
+local function line_up(home, row)
+  local from = ready_from(home)
+  if from then
+    call('ZADD', P .. 'l', 'LT', exact(max(now, row.free_at, from)), home)
+  elseif row.fence > 0 then
+    local known_until = row.free_at
+    if not row.clean or row.state ~= '' then known_until = max(known_until, row.since + DAY) end
+    call('ZADD', P .. 'forget', exact(known_until), home)
+  end
+end
+
+local function give(home, row, fence)
+  if row.owner and row.owner ~= a.session then call('SREM', P .. 'held:' .. row.owner, home) end
+  row.owner, row.fence = a.session, fence
+  write_home(home, row)
+  call('SADD', P .. 'held:' .. a.session, home)
+  call('ZREM', P .. 'l', home)
+end
+
+-- What the new owner has to know. Until quiet is over, an owner that is not known here may have sent requests.
+local function taken(home, row)
+  local since, clean = row.since, row.clean
+  if m.quiet > since then since, clean = m.quiet, false end
+  local age = since > 0 and max(0, now - since) or -1
+  return { home, row.fence, min(age, 1e13), clean, min(max(0, row.free_at - now), 1e13), row.state }
+end
+
+-- ---- Tasks
+
+local function parse_task(value)
+  local number, tries, key, text = string.match(value, '^([^:]*):([^:]*):([^:]*):(.*)$')
+  return { number = tonumber(number), tries = tonumber(tries), key = key, text = text }
+end
+
+local function write_task(origin, digest, task)
+  call('HSET', P .. 't:' .. origin, digest, exact(task.number) .. ':' .. task.tries .. ':' .. task.key .. ':' .. task.text)
+end
+
+local function member(digest, task)
+  return a.keyed and string.format('%014.0f', task.number) .. digest or digest
+end
+
+local function due_member(home, origin, digest) return 't\n' .. home .. '\n' .. origin .. '\n' .. digest end
+
+-- Tell the owner, or put the home in line. The caller knows what it puts itself, but for what it put in a batch without an answer:
+-- after such a one it sends `mine`.
+local function announce(home, origin, by_caller)
+  local row = home_row(home)
+  if not row.owner then
+    line_up(home, row)
+  elseif row.owner ~= a.session or not by_caller or a.mine then
+    call('SADD', P .. 'n:' .. row.owner, home .. '\n' .. origin)
+  end
+end
+
+local function enqueue(home, origin, digest, task)
+  local x, first = P .. 'x:' .. home, 'https://' .. home
+  if origin ~= first and call('EXISTS', x) == 0 and call('EXISTS', P .. 'q:' .. first) == 1 then
+    call('ZADD', x, 0, first)
+  end
+  call('ZADD', P .. 'q:' .. origin, a.keyed and task.key or exact(task.number), member(digest, task))
+  if origin ~= first or call('EXISTS', x) == 1 then call('ZADD', x, 'NX', 0, origin) end
+end
+
+-- Take a task out of the queue or out of `later`.
+local function dequeue(home, origin, digest, task)
+  if call('ZREM', P .. 'q:' .. origin, member(digest, task)) == 0 then
+    call('ZREM', P .. 'later', due_member(home, origin, digest))
+  elseif call('EXISTS', P .. 'q:' .. origin) == 0 then
+    call('ZREM', P .. 'x:' .. home, origin)
+    if not ready_from(home) then call('ZREM', P .. 'l', home) end
+  end
+end
+
+-- A finished URL is remembered. Beyond the limit the origin without tasks for longest is forgotten; without one, a URL of this.
+local function remember(origin, digest)
+  m.met = m.met + call('SADD', P .. 'd:' .. origin, digest)
+  if m.met <= a.max_done then return end
+  local oldest = call('ZPOPMIN', P .. 'idle')[1]
+  if oldest then
+    m.met = m.met - call('SCARD', P .. 'd:' .. oldest)
+    call('UNLINK', P .. 'd:' .. oldest)
+  elseif call('SPOP', P .. 'd:' .. origin) then
+    m.met = m.met - 1
+  end
+end
+
+local function finish(home, origin, digest, task, how)
+  dequeue(home, origin, digest, task)
+  call('HDEL', P .. 't:' .. origin, digest)
+  call('HDEL', P .. 'o:' .. home, digest)
+  if call('EXISTS', P .. 't:' .. origin) == 0 then call('ZADD', P .. 'idle', exact(now), origin) end
+  m.waiting, m[how] = m.waiting - 1, m[how] + 1
+end
+
+local function is_duplicate(origin, digest, again)
+  return call('HEXISTS', P .. 't:' .. origin, digest) == 1
+    or (not again and call('SISMEMBER', P .. 'd:' .. origin, digest) == 1)
+end
+
+-- ---- 4. Tasks that ended. No fence: they were fetched, whoever owns their homes by now.
+
+for _, e in each(a.ended) do
+  local home, origin, digest, how = unpack(e)
+  local value = call('HGET', P .. 't:' .. origin, digest)
+  if value then
+    finish(home, origin, digest, parse_task(value), how)
+  elseif call('EXISTS', P .. 't:' .. origin) == 0 then
+    call('ZADD', P .. 'idle', 'NX', exact(now), origin)
+  end
+  remember(origin, digest)
+end
+
+-- ---- 5. Puts, questions whether a URL was met, and tasks that wait again.
+
+local function wait_until_ready(home, origin, digest, task, ready_in)
+  if given(ready_in) and ready_in > 0 then
+    call('ZADD', P .. 'later', exact(now + ready_in), due_member(home, origin, digest))
+  else
+    enqueue(home, origin, digest, task)
+    announce(home, origin, true)
+  end
+end
+
+local number = a.puts and reserve('num', #a.puts) or 0
+for i, e in each(a.puts) do
+  local home, origin, digest, text, key, again, ready_in = unpack(e, 1, 7)
+  if is_duplicate(origin, digest, again) then
+    reply.puts[i] = 0
+    if a.mine then announce(home, origin, true) end
+  else
+    local task = { number = number + i, tries = 0, key = given(key) and string.format('%.17g', key) or '', text = text }
+    write_task(origin, digest, task)
+    if call('HLEN', P .. 't:' .. origin) == 1 then call('ZREM', P .. 'idle', origin) end
+    wait_until_ready(home, origin, digest, task, ready_in)
+    m.waiting, reply.puts[i] = m.waiting + 1, number + i
+  end
+end
+m.nputs = m.nputs + #(a.puts or {})
+
+for i, e in each(a.met) do reply.met[i] = is_duplicate(e[2], e[3], e[4]) end
+
+local requeued = {}
+for _, e in each(a.requeued) do
+  local home, origin, digest, tries, ready_in = unpack(e, 1, 5)
+  requeued[digest] = true
+  local value = call('HGET', P .. 't:' .. origin, digest)
+  if value then
+    local task = parse_task(value)
+    task.tries = max(task.tries, tries)
+    write_task(origin, digest, task)
+    call('HDEL', P .. 'o:' .. home, digest)
+    -- One that waits in the queue, and is ready, keeps its place.
+    if given(ready_in) or not call('ZSCORE', P .. 'q:' .. origin, member(digest, task)) then
+      dequeue(home, origin, digest, task)
+      wait_until_ready(home, origin, digest, task, ready_in)
+    end
+  end
+end
+
+-- ---- 6. The session. One whose end has passed, but which nobody has ended, is renewed: nobody took anything of it.
+
+local function answer()
+  reply.waiting, reply.done, reply.refused, reply.dropped, reply.nputs = m.waiting, m.done, m.refused, m.dropped, m.nputs
+  write_numbers()
+  return cjson.encode(reply)
+end
+
+if not a.first and not is_quiet and call('HEXISTS', P .. 's', a.session) == 0 then
+  reply.lost = true
+  call('HDEL', P .. 'seq', a.session)
+  return answer()
+end
+-- A process that says goodbye is not renewed: what it does not leave is free when its lease is over.
+if not a.bye or a.first then call('HSET', P .. 's', a.session, exact(now + a.lease)) end
+if a.closed or a.bye then call('SADD', P .. 'closed', a.session) end
+call(a.gate_alone and 'SADD' or 'SREM', P .. 'alone', a.session)
+
+-- ---- 7. Sessions that ended without a word. Their homes wait in line; what their workers had was tried.
+
+local function forget_session(session)
+  call('HDEL', P .. 's', session)
+  call('HDEL', P .. 'seq', session)
+  call('SREM', P .. 'closed', session)
+  call('SREM', P .. 'alone', session)
+  call('UNLINK', P .. 'n:' .. session, P .. 'w:' .. session, P .. 'held:' .. session)
+end
+
+local function count_try(home, origin, digest)
+  local value = call('HGET', P .. 't:' .. origin, digest)
+  if not value then return end
+  local task = parse_task(value)
+  task.tries = task.tries + 1
+  if task.tries < a.max_tries then return write_task(origin, digest, task) end
+  finish(home, origin, digest, task, 'dropped')
+  remember(origin, digest)
+  -- A row that cannot be read must not stop the partition.
+  local readable, row = pcall(cjson.decode, task.text)
+  table.insert(reply.given_up, { origin .. (readable and row[1] or ''), task.tries })
+end
+
+-- Count the tries of a home whose owner is gone; return how many tasks were out.
+local function count_tries(home, fence)
+  local outs = call('HGETALL', P .. 'o:' .. home)
+  for i = 1, #outs, 2 do
+    local out_fence, origin = string.match(outs[i + 1], '^([^:]*):(.*)$')
+    if tonumber(out_fence) == fence then count_try(home, origin, outs[i]) end
+  end
+  call('DEL', P .. 'o:' .. home)
+  return #outs / 2
+end
+
+local homes_left, outs_left = HOMES_ENDED, OUTS_ENDED
+-- End one session; return whether all its homes are free. If it has more than one call may do, the next one goes on.
+local function end_session(session, ended_at)
+  while homes_left > 0 and outs_left > 0 do
+    local home = call('SPOP', P .. 'held:' .. session)
+    if not home then
+      forget_session(session)
+      return true
+    end
+    homes_left = homes_left - 1
+    local row = home_row(home)
+    if row.owner == session then
+      outs_left = outs_left - count_tries(home, row.fence)
+      row.owner, row.since, row.clean = nil, max(row.since, ended_at), false
+      write_home(home, row)
+      line_up(home, row)
+    end
+  end
+  return false
+end
+
+local live = {}
+local sessions = call('HGETALL', P .. 's')
+for i = 1, #sessions, 2 do
+  local session, ends = sessions[i], tonumber(sessions[i + 1])
+  if session == a.session or ends > now or is_quiet or m.grace > now then
+    live[#live + 1] = session
+  else
+    end_session(session, ends)
+  end
+end
+
+-- ---- 8. Homes that the caller leaves. A greater fence than the stored one: the write that gave it the home was lost.
+
+for _, e in each(a.leaves) do
+  local home, fence, rest, state = unpack(e, 1, 4)
+  local row = home_row(home)
+  if row.fence < fence or (row.fence == fence and row.owner == a.session) then
+    if row.owner then call('SREM', P .. 'held:' .. row.owner, home) end
+    call('SREM', P .. 'w:' .. a.session, home)
+    call('DEL', P .. 'o:' .. home)
+    row = {
+      fence = fence, since = now, free_at = max(row.free_at, now + rest), clean = true, state = given(state) and state or '',
+    }
+    write_home(home, row)
+    line_up(home, row)
+  end
+end
+
+-- ---- 9. What the caller believes to hold. What it holds here and does not name, it does not know that it has: nothing was sent.
+
+local function release_unnamed(named)
+  for _, home in ipairs(call('SMEMBERS', P .. 'held:' .. a.session)) do
+    if not named[home] then
+      call('SREM', P .. 'held:' .. a.session, home)
+      local row = home_row(home)
+      if row.owner == a.session then
+        row.owner = nil
+        -- Until quiet is over, an owner that is not known here may send requests.
+        if m.quiet > row.since then row.since, row.clean = m.quiet, false end
+        write_home(home, row)
+        line_up(home, row)
+      end
+    end
+  end
+end
+
+if a.mine then
+  local named = {}
+  for _, e in ipairs(a.mine) do
+    local home, fence = e[1], e[2]
+    local row = home_row(home)
+    if row.fence == fence and row.owner == a.session then
+      named[home] = true
+    elseif row.fence < fence then
+      give(home, row, fence)
+      named[home] = true
+    else
+      table.insert(reply.gone, home)
+    end
+  end
+  release_unnamed(named)
+end
+
+-- ---- 10. What happened in homes of the caller.
+
+for _, e in each(a.outs) do
+  local home, fence, origin, digest = unpack(e)
+  -- A batch has no order between its lists: what waits again is not out.
+  if not requeued[digest] and own(home, fence) and call('HEXISTS', P .. 't:' .. origin, digest) == 1 then
+    call('HSET', P .. 'o:' .. home, digest, exact(fence) .. ':' .. origin)
+  end
+end
+for _, e in each(a.backs) do
+  if own(e[1], e[2]) then call('HDEL', P .. 'o:' .. e[1], e[4]) end
+end
+for _, e in each(a.holds) do
+  local home, fence, rest, state = unpack(e, 1, 4)
+  local row = own(home, fence)
+  if row then
+    row.free_at = max(row.free_at, now + rest)
+    if given(state) then row.state = state end
+    write_home(home, row)
+  end
+end
+for _, e in each(a.postpones) do
+  local home, fence, origin, ready_in = unpack(e)
+  if own(home, fence) and call('EXISTS', P .. 'q:' .. origin) == 1 then
+    local first = 'https://' .. home
+    if origin ~= first and call('EXISTS', P .. 'q:' .. first) == 1 then call('ZADD', P .. 'x:' .. home, 'NX', 0, first) end
+    call('ZADD', P .. 'x:' .. home, exact(now + ready_in), origin)
+    call('ZADD', P .. 'later', exact(now + ready_in), 'o\n' .. home .. '\n' .. origin)
+  end
+end
+
+-- ---- 11. Homes that are wanted for single permits: the caller's now, or their owners are asked to leave them.
+
+for _, home in each(a.takes) do
+  local row = home_row(home)
+  if row.owner == a.session then
+    table.insert(reply.taken, taken(home, row))
+  elseif row.owner then
+    call('SADD', P .. 'w:' .. row.owner, home)
+  elseif not is_quiet then
+    give(home, row, reserve('fence', 1) + 1)
+    table.insert(reply.taken, taken(home, row))
+  end
+end
+for _, home in ipairs(call('SPOP', P .. 'w:' .. a.session, RECALLS)) do
+  if home_row(home).owner == a.session then table.insert(reply.recalls, home) end
+end
+
+-- ---- 12. What became ready by time; then rows for the caller's homes.
+
+local function forget_home(home)
+  local row = home_row(home)
+  if not row.owner and row.free_at <= now and not ready_from(home) then call('HDEL', P .. 'h', home) end
+end
+
+local function move_due(entry)
+  local kind, home, origin, digest = string.match(entry, '^(%a)\n([^\n]*)\n([^\n]*)\n?(.*)$')
+  if kind == 't' then
+    local value = call('HGET', P .. 't:' .. origin, digest)
+    if not value then return end
+    enqueue(home, origin, digest, parse_task(value))
+  else
+    call('ZADD', P .. 'x:' .. home, 'XX', 0, origin)
+    if call('EXISTS', P .. 'q:' .. origin) == 0 then return end
+  end
+  announce(home, origin, false)
+end
+
+-- Take the entries of a set whose time has come, and do what is due for each.
+local function each_due(name, act)
+  for _, entry in ipairs(call('ZRANGE', P .. name, '-inf', exact(now), 'BYSCORE', 'LIMIT', 0, DUE)) do
+    call('ZREM', P .. name, entry)
+    act(entry)
+  end
+end
+each_due('later', move_due)
+each_due('forget', forget_home)
+
+local rows_left = ROWS
+local function first_rows(origin, limit)
+  local members = call('ZRANGE', P .. 'q:' .. origin, 0, max(1, min(limit, rows_left)) - 1)
+  if #members == 0 then return {} end
+  if a.keyed then
+    for i, name in ipairs(members) do members[i] = string.sub(name, 15) end
+  end
+  local rows = {}
+  for i, value in ipairs(call('HMGET', P .. 't:' .. origin, unpack(members))) do
+    local task = parse_task(value)
+    rows[i] = { members[i], task.number, task.tries, task.text }
+  end
+  rows_left = rows_left - #rows
+  return rows
+end
+
+-- Read the next origins of a home that are ready, those after `after`; the ones beyond come with the next news.
+local function next_origins(home, after)
+  local x, found = P .. 'x:' .. home, {}
+  local start = after and call('ZRANK', x, after)
+  start = start and start + 1 or 0
+  local origins = call('ZRANGE', x, start, start + ORIGINS_AT_ONCE, 'WITHSCORES')
+  if #origins == 0 and not after then origins = { 'https://' .. home, 0 } end
+  for i = 1, min(#origins, 2 * ORIGINS_AT_ONCE), 2 do
+    if tonumber(origins[i + 1]) > now then return found end
+    local rows = first_rows(origins[i], ROWS_OF_ORIGIN)
+    if #rows > 0 then found[#found + 1] = { origins[i], rows } end
+  end
+  if #origins > 2 * ORIGINS_AT_ONCE then
+    call('SADD', P .. 'n:' .. a.session, home .. '\n\n' .. origins[2 * ORIGINS_AT_ONCE - 1])
+  end
+  return found
+end
+
+for i, e in each(a.loads) do
+  reply.loads[i] = own(e[1], e[2]) and first_rows(e[3], e[4]) or {}
+end
+
+for _ = 1, NEWS do
+  local entry = rows_left > 0 and call('SPOP', P .. 'n:' .. a.session)
+  if not entry then break end
+  local home, origin, after = string.match(entry, '^([^\n]*)\n([^\n]*)\n?(.*)$')
+  if home_row(home).owner == a.session then
+    local found = origin ~= '' and { { origin, first_rows(origin, ROWS_OF_ORIGIN) } } or next_origins(home, after)
+    for _, each_origin in ipairs(found) do
+      if #each_origin[2] > 0 then table.insert(reply.news, { home, each_origin[1], each_origin[2] }) end
+    end
+  end
+end
+
+-- ---- 13. Homes from the line: the caller's fair share of them.
+
+local closed, alone = {}, {}
+for _, session in ipairs(call('SMEMBERS', P .. 'closed')) do closed[session] = true end
+for _, session in ipairs(call('SMEMBERS', P .. 'alone')) do alone[session] = true end
+
+-- A gate without a frontier takes nothing from the line and puts nothing: it has no share, and the end does not wait for it.
+local all_held, sharers, all_closed = 0, 0, true
+for _, session in ipairs(live) do
+  if not alone[session] then
+    sharers, all_held = sharers + 1, all_held + call('SCARD', P .. 'held:' .. session)
+    all_closed = all_closed and closed[session] or false
+  end
+end
+local held = call('SCARD', P .. 'held:' .. a.session)
+local inline = call('ZCOUNT', P .. 'l', '-inf', exact(now + SOON))
+local share = (inline + all_held) / max(1, sharers)
+reply.fair, reply.live, reply.all_closed = math.ceil(share), #live, all_closed
+
+local function pick(count)
+  local fence = reserve('fence', count)
+  for _, home in ipairs(call('ZRANGE', P .. 'l', '-inf', exact(now + SOON), 'BYSCORE', 'LIMIT', 0, count)) do
+    local row, from = home_row(home), ready_from(home)
+    if from and from <= now and rows_left > 0 then
+      fence, held, inline = fence + 1, held + 1, inline - 1
+      give(home, row, fence)
+      local entry = taken(home, row)
+      entry[7] = next_origins(home, nil)
+      table.insert(reply.picked, entry)
+    end
+  end
+end
+
+local picks = min(a.room, reply.fair - held, inline, PICKS)
+if picks > 0 and not is_quiet and not a.bye then pick(picks) end
+if a.room > #reply.picked and not is_quiet and inline == 0 and held < floor(share) then m.starve = now end
+reply.inline, reply.starving = inline, now - m.starve < 1500000
+
+-- ---- 14. What comes next by time alone; and the session's end.
+
+local function next_in()
+  if call('EXISTS', P .. 'n:' .. a.session) == 1 or homes_left <= 0 or outs_left <= 0 then return 0 end
+  local at = {}
+  local due = call('ZRANGE', P .. 'later', 0, 0, 'WITHSCORES')
+  if due[2] then at[#at + 1] = tonumber(due[2]) end
+  local waiting = call('ZRANGE', P .. 'l', exact(now + SOON), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+  if waiting[2] then at[#at + 1] = tonumber(waiting[2]) - SOON end
+  if is_quiet then at[#at + 1] = m.quiet end
+  if #at == 0 then return -1 end
+  return min(max(0, min(unpack(at)) - now), 1e13)
+end
+reply.next_in = next_in()
+
+if a.bye and held == 0 then forget_session(a.session) end
+return answer()
