@@ -12,6 +12,7 @@ from polite.errors import (
     PoliteError,
     StoreEmptied,
     StoreFailed,
+    TurnLost,
     redact_url,
 )
 from polite.frontier.checked_scheduler import SchedulerFailed
@@ -92,6 +93,7 @@ __all__ = [
     "Target",
     "Task",
     "TaskPermit",
+    "TurnLost",
     "UserAgent",
     "__version__",
     "dialect",

@@ -123,6 +123,20 @@ class PermitMisused(PoliteError, RuntimeError):
     """A permit was entered twice, reported twice or outside its block, or would wait for a turn that its own task holds."""
 
 
+class TurnLost(PoliteError):
+    """A permit's turn does not hold any more: it was held for too long, or another process may send requests there by now.
+
+    Example:
+        async with gate.permit(url) as permit:
+            connection = await pool.connect(permit.url)  # may take long
+            try:
+                permit.require()
+            except polite.TurnLost:
+                return  # send nothing: try again with a new permit
+            response = await connection.send(permit.url)
+    """
+
+
 class Overloaded(PoliteError):
     """A limit was reached (waiting requests, origins in back-off). The message names its option.
 

@@ -190,6 +190,13 @@ class Pacer(Protocol):
         """
         ...
 
+    def holds(self, turn: Turn) -> bool:
+        """Return whether a granted turn still holds. If several processes share the pacer's scopes, an open turn can be lost.
+
+        Ask again after each wait between the grant and the request. A turn that does not hold is given back.
+        """
+        ...
+
     def settle(
         self,
         turn: Turn,
@@ -271,10 +278,11 @@ class CallbackPacer(Pacer, Protocol):
         *,
         urgent: bool = False,
         provisional_s: Provisional | None = None,
-    ) -> TurnRequest:
+    ) -> TurnRequest | None:
         """Request a turn as `acquire` does, and call `back` with it in another step of the event loop.
 
-        If the pacer closes meanwhile, `back` gets a GateClosed beside the turn. Raises GateClosed, Overloaded.
+        If the pacer closes meanwhile, `back` gets a GateClosed beside the turn; if the turn was lost meanwhile, a TurnLost, and the
+        turn was given back. None if only `acquire` can do it. Raises GateClosed, Overloaded.
         """
         ...
 

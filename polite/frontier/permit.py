@@ -41,7 +41,8 @@ class TaskPermit(Permit):
     A block left by an exception (a cancellation too) sends its task back, as `retry` does. A permit that is dropped without being
     entered gives turn and task back. One that is entered late, when its rules were replaced or are old, or its turn was taken back
     (`PacingPolicy.max_hold`), waits for a turn anew. Entering raises Disallowed then if the rules say so by now, and the task is
-    refused; whatever else it raises (Unreachable, GateClosed, Overloaded), the task waits again.
+    refused; whatever else it raises (Unreachable, GateClosed, Overloaded), the task waits again. If another process may send
+    requests to the origin by now, entering raises TurnLost, and the task goes back untried.
     """
 
     __slots__ = ("_again_in", "_granted", "_loop", "_owner", "_task")
@@ -96,6 +97,10 @@ class TaskPermit(Permit):
         self._asker = asyncio.current_task(self._loop)
         if self._grounds is not None and self._services.in_force(turn, self._grounds):
             self._hold(turn, self._grounds)
+        elif turn in self._services.held_turns and not self._services.turns.holds(turn):
+            error = self._services.turn_lost(turn, self._target)
+            self._owner.unused(self._task, turn)
+            raise error
         else:
             await self._enter_late(turn)
         return self

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from polite.errors import TurnLost
 from polite.frontier.long_waits import LongWaits
 from polite.frontier.origin_queue import OriginQueue
 from polite.frontier.task_rules import TaskRules
@@ -103,7 +104,11 @@ class TurnSeeker:
         turn: Turn,
         error: Exception | None,
     ) -> None:
-        usable = error is None and self._usable(queue, grounds, turn)
+        if isinstance(error, TurnLost):
+            # The queue seeks again, as the first.
+            queue.renewed, error, usable = True, None, False
+        else:
+            usable = error is None and self._usable(queue, grounds, turn)
         back(queue, turn if usable else None, error)
 
     # The whole way.

@@ -6,11 +6,12 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeGuard
 
 from polite.errors import GateClosed
 from polite.events import RobotsFetched
 from polite.gate.origin_rules import CLOCK_TOLERANCE_S, Grounds, OriginRules
-from polite.gate.robots_fetcher import RobotsFetcher
+from polite.gate.robots_fetcher import FetchSpared, RobotsFetcher
 from polite.gate.rules_cache import RulesCache
 from polite.gate.single_flight import FlightLost, SingleFlight
 from polite.gate.turns import Turns
@@ -205,11 +206,9 @@ class OriginManager:
     async def _ask(self, origin: Origin) -> OriginRules:
         """Look into the store, then fetch; but do not fetch from a failed server before its back-off is over."""
         known = self._known.get(origin)
-        before = await (self._recalled(origin) if known is None else self._compared(origin, known))
-        if before is not None and before is not known:
-            fresh = before.fresh(self._clock.wall()) if known is None else self._needs_no_refresh(before)
-            if fresh:
-                return self._put(origin, before)
+        before = await self._looked_up(origin, known)
+        if self._decides(before, known):
+            return self._put(origin, before)
         if before is not None and before.back_off_left_s(self._clock.monotonic()) > CLOCK_TOLERANCE_S:
             # A refresh ahead of time failed, or the clock was set: the failure decides, in dates of the clock as it is now.
             known = before.dated(self._skew())
@@ -219,6 +218,16 @@ class OriginManager:
             await self._save(origin, known.snapshot)
             return self._put(origin, known)
         return await self._fetch(origin, before)
+
+    async def _looked_up(self, origin: Origin, known: OriginRules | None) -> OriginRules | None:
+        """Return what the store and this gate know together."""
+        return await (self._recalled(origin) if known is None else self._compared(origin, known))
+
+    def _decides(self, found: OriginRules | None, known: OriginRules | None) -> TypeGuard[OriginRules]:
+        """Whether what was found in the store decides, so that no fetch is needed."""
+        if found is None or found is known:
+            return False
+        return found.fresh(self._clock.wall()) if known is None else self._needs_no_refresh(found)
 
     async def _compared(self, origin: Origin, before: OriginRules) -> OriginRules:
         """Return `before`, or what other gates that share the store have learned since: no second fetch is needed (K4).
@@ -242,7 +251,25 @@ class OriginManager:
     async def _fetch(self, origin: Origin, before: OriginRules | None) -> OriginRules:
         pace = self._known.pace(origin) if before is None else before.pace
         had_file = before is not None and isinstance(before.snapshot.good, Found)
-        access = await self._fetcher.fetch(origin, pace=pace, had_file=had_file, pace_of=self._known.pace)
+        found = before
+
+        async def meanwhile() -> bool:
+            nonlocal found
+            found = await self._looked_up(origin, before)
+            return self._decides(found, before)
+
+        try:
+            access = await self._fetcher.fetch(
+                origin,
+                pace=pace,
+                had_file=had_file,
+                pace_of=self._known.pace,
+                meanwhile=meanwhile if self._turns.shared and self._store is not None else None,
+            )
+        except FetchSpared:
+            if found is None:
+                raise
+            return self._put(origin, found)
         now = self._clock.wall()
         still_good = before is not None and before.fresh(now)
         before = None if before is None else before.dated(self._skew())
@@ -278,7 +305,10 @@ class OriginManager:
         return self._clock.monotonic() - self._clock.wall()
 
     async def _recalled(self, origin: Origin) -> OriginRules | None:
-        """Return what the store knows. Another process may just have sent a request: delay and back-off run first."""
+        """Return what the store knows. Another process may just have sent a request: delay and back-off run first.
+
+        If turns are shared between processes, the pacer knows exactly how long the origin's delay still runs.
+        """
         if self._store is None:
             return None
         stored = await self._store.load(origin)
@@ -286,7 +316,7 @@ class OriginManager:
         if stored is None:
             return None
         known = await self._rules_of(origin, stored.restored(self._clock.wall()))
-        if origin not in self._delayed:
+        if origin not in self._delayed and not self._turns.shared:
             if len(self._delayed) >= _MAX_DELAYED:
                 del self._delayed[next(iter(self._delayed))]
             self._delayed[origin] = None

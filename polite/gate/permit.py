@@ -28,6 +28,8 @@ class Permit:
             async with session.get(permit.url) as response:
                 permit.report(status=response.status, headers=response.headers)
                 body = await response.read()
+
+    If connecting takes long, call `permit.require()` just before sending.
     """
 
     __slots__ = ("_asker", "_entered", "_grounds", "_lost", "_outcome", "_services", "_target", "_turn")
@@ -51,6 +53,27 @@ class Permit:
     def url(self) -> str:
         """The URL to send: canonical, without credentials and fragment."""
         return self._target.url
+
+    @property
+    def valid(self) -> bool:
+        """Whether the turn still holds. It can be lost inside the block, after `PacingPolicy.max_hold` or to another process.
+
+        Without a valid permit no request must be sent. Look as late as possible, when a connection is there.
+        """
+        turn = self._turn
+        return turn is not None and not self._lost and self._services.turns.holds(turn)
+
+    def require(self) -> None:
+        """Raise TurnLost if the permit is not `valid`: nothing may be sent.
+
+        Raises:
+            TurnLost: The turn was lost. A new permit is needed.
+            PermitMisused: Outside the block.
+        """
+        if self._turn is None:
+            raise PermitMisused(f"required outside the permit's block: {self.url}", url=self.url)
+        if not self.valid:
+            raise self._services.turn_lost(self._turn, self._target)
 
     def report(self, *, status: int, headers: Headers | None = None) -> None:
         """Report the response as soon as its headers are there: the origin's delay starts now (T4: Retry-After, 429, 503).

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -29,6 +29,10 @@ log = logging.getLogger("polite")
 
 # Octets of a random name that no site has.
 _NAME_OCTETS = 16
+
+
+class FetchSpared(Exception):
+    """Another process has fetched the robots.txt while this one waited for its turn."""
 
 
 class RobotsFetcher:
@@ -70,18 +74,29 @@ class RobotsFetcher:
         pace: RequestedPace | None = None,
         had_file: bool = False,
         pace_of: Callable[[Origin], RequestedPace | None] = lambda _: None,
+        meanwhile: Callable[[], Awaitable[bool]] | None = None,
     ) -> FetchResult:
-        """Return the result of the fetch. Raises only GateClosed, while it waits for a turn, and cancellation.
+        """Return the result of the fetch. Raises only what a wait for a turn raises, cancellation, and for `meanwhile`.
 
         Args:
             pace: What the origin's last known file asks about pace.
             had_file: A file of the origin is known: then its absence is not inferred (H7).
             pace_of: Returns the pace of an origin to which a redirect leads. A hop is a request like any other there.
+            meanwhile: Awaited if the fetch had to wait for its first turn. If it returns True, another process has fetched the
+                file, and nothing is sent.
+
+        Raises:
+            FetchSpared: `meanwhile` returned True.
         """
         schemes = frozenset(self._transports)
         exchange = Exchange.begin(origin, self._robots, self._policy, schemes=schemes)
         try:
-            access, spent = await self._to_the_end(exchange, origin, pace, pace_of)
+            turn = None
+            if meanwhile is not None and isinstance(exchange, Exchange):
+                turn = await self._turn_of(origin, exchange.ask.target, lambda: pace)
+                if turn.waited and await self._found(meanwhile, turn):
+                    raise FetchSpared
+            access, spent = await self._to_the_end(exchange, origin, pace, pace_of, turn=turn)
             if not had_file:
                 probe = MissingProbe.begin(origin, access, self._robots, missing=self._missing())
                 access, spent = await self._to_the_end(probe, origin, pace, pace_of, spent)
@@ -109,47 +124,96 @@ class RobotsFetcher:
         pace: RequestedPace | None,
         pace_of: Callable[[Origin], RequestedPace | None],
         spent: float = 0.0,
+        *,
+        turn: Turn | None = None,
     ) -> tuple[FetchResult, float]:
-        """Make one hop after another; return the result and the seconds spent on the network so far."""
+        """Make one hop after another; return the result and the seconds spent on the network so far.
+
+        Args:
+            turn: The turn of the first hop, if that was granted already.
+        """
         while isinstance(step, Exchange | MissingProbe):
             there = step.ask.target.origin
             read_pace = (lambda: pace) if there == origin else partial(pace_of, there)
-            answer, elapsed = await self._hop(origin, step.ask, self._policy.timeout - spent, read_pace)
+            answer, elapsed = await self._hop(origin, step.ask, self._policy.timeout - spent, read_pace, turn)
+            turn = None
             spent += elapsed
             step = step.next(answer, retry_after_s=self._retry_after(answer))
         return step, spent
 
     async def _hop(
-        self, origin: Origin, ask: Ask, left_s: float, read_pace: Callable[[], RequestedPace | None]
+        self,
+        origin: Origin,
+        ask: Ask,
+        left_s: float,
+        read_pace: Callable[[], RequestedPace | None],
+        turn: Turn | None,
     ) -> tuple[Reply | Failed, float]:
         """Send one request in its turn, for the origin's robots.txt.
 
         The time it waits for the turn and for a connection is not the server's. `read_pace` is called again afterwards: the
         origin's own file may have been read meanwhile.
         """
-        # First, since its scopes are known then.
-        await self._turns.meet(ask.target)
-        with self.awaited.waiting(origin, ask.target):
-            turn = await self._turn(ask.target, read_pace, foreign=ask.target.origin != origin)
-        self._begun.add(origin)
-        outcome = Outcome()
+        sent = None
+        while sent is None:
+            # Without a result, the turn was lost during the wait for a connection.
+            turn = turn or await self._turn_of(origin, ask.target, read_pace)
+            self._begun.add(origin)
+            sent = await self._send(turn, ask, left_s, read_pace)
+            turn = None
+        return sent
+
+    async def _send(
+        self, turn: Turn, ask: Ask, left_s: float, read_pace: Callable[[], RequestedPace | None]
+    ) -> tuple[Reply | Failed, float] | None:
+        """Send one request, and end its turn. If the turn is lost before a connection is free, send nothing and return None."""
+        outcome: Outcome | None = Outcome()
         started = self._clock.monotonic()
         try:
             async with self._connection(ask.target, read_pace):
+                if not self._turns.holds(turn):
+                    outcome = None
+                    return None
                 started = self._clock.monotonic()
                 answer = await self._ask(ask, left_s)
             elapsed = self._clock.monotonic() - started
             outcome = self._outcome(answer, elapsed)
         finally:
-            # When cancelled half way, too: the server may have seen the request, so its delay runs.
-            # After a 503, robots.txt is fetched again fairly soon (H5): neither a back-off nor a circuit that robots.txt itself
-            # has opened may last longer than that.
-            most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
-            try:
-                self._turns.settle(turn, ask.target, outcome, read_pace(), most_s=most_s)
-            finally:
-                self._turns.release(turn)
+            if outcome is None:
+                self._turns.give_back(turn)
+            else:
+                self._end(turn, ask.target, outcome, read_pace())
         return answer, elapsed
+
+    def _end(self, turn: Turn, target: Target, outcome: Outcome, pace: RequestedPace | None) -> None:
+        """Settle and release a turn. When cancelled half way, too: the server may have seen the request, so its delay runs."""
+        # After a 503, robots.txt is fetched again fairly soon (H5): neither a back-off nor a circuit that robots.txt itself has
+        # opened may last longer than that.
+        most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
+        try:
+            self._turns.settle(turn, target, outcome, pace, most_s=most_s)
+        finally:
+            self._turns.release(turn)
+
+    async def _found(self, meanwhile: Callable[[], Awaitable[bool]], turn: Turn) -> bool:
+        """Whether the file was fetched meanwhile: then the turn is given back."""
+        found = True
+        try:
+            found = await meanwhile()
+        finally:
+            # If the look fails or is cancelled, too.
+            if found:
+                self._turns.spare(turn)
+        return found
+
+    async def _turn_of(
+        self, origin: Origin, target: Target, read_pace: Callable[[], RequestedPace | None]
+    ) -> Turn:
+        """Wait for the turn of a hop, for the origin's robots.txt."""
+        # First, since its scopes are known then.
+        await self._turns.meet(target)
+        with self.awaited.waiting(origin, target):
+            return await self._turn(target, read_pace, foreign=target.origin != origin)
 
     async def _turn(
         self, target: Target, read_pace: Callable[[], RequestedPace | None], *, foreign: bool

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from polite.errors import GateClosed, PermitMisused
+from polite.errors import GateClosed, PermitMisused, TurnLost
 from polite.events import Reclaimed, Refused
 from polite.gate.counters import Counters
 from polite.gate.decider import Decider
@@ -138,11 +138,23 @@ class Services:
         return RobotsUnreachable(decision, url=target.url, retry_after_s=retry_after)
 
     def in_force(self, turn: Turn, grounds: Grounds) -> bool:
-        """Whether a granted turn was not taken back, and the rules that allowed it still decide."""
-        if turn not in self.held_turns or grounds.replaced():
+        """Whether a granted turn holds, was not taken back, and the rules that allowed it still decide."""
+        if turn not in self.held_turns or grounds.replaced() or not self.turns.holds(turn):
             return False
         granted_at = turn.granted_at or 0.0
         return self.clock.monotonic() - granted_at < _PROMPT_S or self.origins.still_valid(grounds)
+
+    def turn_lost(self, turn: Turn, target: Target) -> TurnLost:
+        """The error for a turn that does not hold any more."""
+        held_s = self.clock.monotonic() - (turn.granted_at or 0.0)
+        if turn in self.held_turns:
+            because = "another process may send requests there by now"
+        else:
+            because = f"PacingPolicy.max_hold is {self.turns.pacing.max_hold:g} s"
+        return TurnLost(
+            f"the turn for {target.url}, granted {held_s:.1f} s ago, is lost: {because}. Send nothing: request a new permit",
+            url=target.url,
+        )
 
     def _reclaim(self, turn: Turn, holder: EnteredPermit | Target) -> None:
         """Take back a turn that was held for too long.

@@ -33,6 +33,8 @@ class Turns:
     Attributes:
         scopes_of: Returns the scopes of a URL, narrowest first.
         counters: What the gate counts.
+        shared: Whether other processes grant turns at the same scopes, one at a time (see `share`).
+        holds: Returns whether a granted turn still holds (see ports.Pacer.holds).
 
     Args:
         keep_back_off: Called with each long back-off (origin, seconds, because) as it begins, so that it may outlive the process.
@@ -49,10 +51,8 @@ class Turns:
         keep_back_off: Callable[[Origin, float, str], None] | None = None,
         find: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
-        self._pacer = pacer
-        callback_pacer = pacer if isinstance(pacer, CallbackPacer) else None
-        self._acquire_later = None if callback_pacer is None else callback_pacer.acquire_later
-        self._acquire_now = None if callback_pacer is None else callback_pacer.acquire_now
+        self.shared = False
+        self._use(pacer)
         self._policies = policies
         self._clock = clock
         self._listener = listener
@@ -62,6 +62,18 @@ class Turns:
         self._failing = policies.circuits.rows
         self.counters = Counters()
         self._adopt()
+
+    def share(self, pacer: Pacer) -> None:
+        """Have another pacer, which is shared between processes, grant the turns. To be called before the first turn."""
+        self.shared = True
+        self._use(pacer)
+
+    def _use(self, pacer: Pacer) -> None:
+        self._pacer = pacer
+        self.holds = pacer.holds
+        callback_pacer = pacer if isinstance(pacer, CallbackPacer) else None
+        self._acquire_later = None if callback_pacer is None else callback_pacer.acquire_later
+        self._acquire_now = None if callback_pacer is None else callback_pacer.acquire_now
 
     @property
     def pacing(self) -> PacingPolicy:
@@ -202,6 +214,11 @@ class Turns:
         """Return a turn for which no request was sent: no delay follows."""
         self._pacer.give_back(turn)
 
+    def spare(self, turn: Turn) -> None:
+        """Return a turn of a robots.txt that need not be fetched any more."""
+        self._pacer.give_back(turn)
+        self.counters.robots -= 1
+
     def skip(self, turn: Turn, target: Target, because: str) -> None:
         """Return a turn that was granted to a URL and not used, with an event."""
         self._pacer.give_back(turn)
@@ -264,8 +281,9 @@ class Turns:
                 self.scopes_of(target), urgent=first, provisional_s=provisional_s
             )
             turn.waited = turn.waited or waited
-            if turn.waited and moves < _MOST_MOVES and await self._moved(turn, target):
-                moves += 1
+            moved = turn.waited and moves < _MOST_MOVES and await self._moved(turn, target)
+            if moved or not self.holds(turn):
+                moves += moved
                 waited = first = True
                 self._pacer.give_back(turn)
                 continue

@@ -136,6 +136,10 @@ class LocalPacer:
             call.set_result(None)
         return call
 
+    def holds(self, turn: Turn) -> bool:
+        """Return True: no other process grants turns."""
+        return True
+
     def settle(
         self,
         turn: Turn,
