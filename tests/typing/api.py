@@ -161,7 +161,9 @@ async def the_gate(url: str, headers: Mapping[str, str]) -> None:
         async with gate.permit(url) as permit:
             assert_type(permit, polite.Permit)
             assert_type(permit.url, str)
-            permit.report(status=200, headers=headers)
+            permit.require()
+            sent: bool = permit.valid
+            permit.report(status=200 if sent else 0, headers=headers)
         async with gate.permit(url) as permit:
             permit.report(status=200)
         explanation = await gate.explain(url)
