@@ -1,0 +1,267 @@
+"""Link: the connection to a Redis or Valkey server, Sentinel or cluster. It needs the package `redis`.
+
+redis-py never sends a command again by itself: a batch that ran although its answer was lost must be followed by one that says so.
+"""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from redis.asyncio import Redis, RedisCluster, Sentinel
+from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.client import NEVER_DECODE
+from redis.exceptions import (
+    AskError,
+    AuthenticationError,
+    AuthorizationError,
+    ClusterError,
+    ConnectionError,  # noqa: A004 - redis-py's; ours is an OSError
+    InvalidResponse,
+    NoPermissionError,
+    NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisClusterException,
+    RedisError,
+    ResponseError,
+    TimeoutError,  # noqa: A004 - as above
+    TryAgainError,
+)
+
+from polite.errors import StoreFailed
+from polite.stores.redis.address import Address, Kind
+
+# Seconds for one call, and of these for a connection.
+CALL_S, CONNECT_S = 2.5, 1.0
+# Calls at one time beside steps: a crawl that begins loads many robots.txt, and must not open a connection for each.
+_MAX_CALLS = 16
+
+# Errors that pass by themselves: the server is not there, is not the master, is busy, or moves slots.
+_PASSING = (
+    ConnectionError,
+    TimeoutError,
+    OSError,
+    ReadOnlyError,
+    ClusterError,
+    RedisClusterException,
+    AskError,
+    TryAgainError,
+)
+_PASSING_CODES = frozenset(
+    {
+        "BUSY",
+        "LOADING",
+        "MASTERDOWN",
+        "CLUSTERDOWN",
+        "TRYAGAIN",
+        "READONLY",
+        "NOREPLICAS",
+        "MISCONF",
+        "MOVED",
+        "ASK",
+    }
+)
+# A script met a slot that is being moved.
+_MOVING = "non local key"
+_COMMAND = re.compile(r"'([A-Za-z0-9|_-]+)' command|run the '([A-Za-z0-9|_-]+)'")
+
+
+class Unreached(Exception):
+    """The server was not reached, or its answer was lost: whether the call was done is unknown. Trying again is right."""
+
+
+class Script:
+    """A Lua script, called by its SHA-1 sum.
+
+    Args:
+        name: The file beside this one, without `.lua`.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.text = Path(__file__).with_name(f"{name}.lua").read_text(encoding="utf-8")
+        self.sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+
+
+class Link:
+    """A connection, used by all that talks to one server.
+
+    Args:
+        client: A client of redis.asyncio.
+        name: The address without credentials.
+        own: Whether `close` closes the client.
+
+    Attributes:
+        name: The address without credentials.
+    """
+
+    def __init__(self, client: "Redis | RedisCluster", name: str, *, own: bool) -> None:
+        self.name = name
+        self._client = client
+        self._own = own
+        self._calls = asyncio.Semaphore(_MAX_CALLS)
+        self._step = Script("step")
+        client.set_retry(_no_retry())
+
+    @classmethod
+    def to(cls, address: Address) -> "Link":
+        """Return a link to an address; nothing is connected yet."""
+        return cls(_client(address), address.name, own=True)
+
+    def __repr__(self) -> str:
+        return f"<Link to {self.name}>"
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether a cluster is addressed as one."""
+        return isinstance(self._client, RedisCluster)
+
+    async def step(self, prefix: str, request: str) -> str:
+        """Run step.lua once, and return its reply.
+
+        Raises:
+            Unreached: The server was not reached, or the answer was lost.
+            StoreFailed: No waiting helps.
+        """
+        # Two keys, of which the first never exists: while the slot is being moved key by key, the server then answers TRYAGAIN
+        # before the script begins, instead of running it on the half that is there.
+        keys = (prefix, f"{prefix}m")
+        return _text(await self._timed(self._run(self._step, keys, (request,))))
+
+    async def run(self, script: Script, keys: Sequence[str], *arguments: str | bytes | int) -> Any:  # noqa: ANN401 - as the script says
+        """Run another script, whose keys have one slot. Errors are as for `step`."""
+        async with self._calls:
+            return await self._timed(self._run(script, keys, arguments))
+
+    async def call(self, *command: str | bytes | int, node: ClusterNode | None = None) -> Any:  # noqa: ANN401 - as the command says
+        """Run a command, on a cluster at its key's node or at `node`. Errors are as for `step`."""
+        where = {} if node is None else {"target_nodes": node}
+        async with self._calls:
+            return await self._timed(self._client.execute_command(*command, **where))
+
+    async def masters(self) -> Sequence[ClusterNode | None]:
+        """Return the masters of a cluster as `call` takes them; elsewhere [None]. Errors are as for `step`."""
+        if not isinstance(self._client, RedisCluster):
+            return [None]
+        await self._timed(self._client.initialize())
+        return list(self._client.get_primaries())
+
+    async def close(self) -> None:
+        """Close the client, if it is ours. May be called twice."""
+        if self._own:
+            await self._client.aclose()
+
+    async def _run(self, script: Script, keys: Sequence[str], arguments: Sequence[str | bytes | int]) -> Any:  # noqa: ANN401
+        as_it_is: dict[str, Any] = {NEVER_DECODE: True}
+        try:
+            return await self._client.execute_command(
+                "EVALSHA", script.sha, len(keys), *keys, *arguments, **as_it_is
+            )
+        except NoScriptError:
+            # The cache of scripts survives neither a restart nor a failover.
+            return await self._client.execute_command(
+                "EVAL", script.text, len(keys), *keys, *arguments, **as_it_is
+            )
+
+    async def _timed(self, calling: Any) -> Any:  # noqa: ANN401 - an awaitable of redis-py, and what it returns
+        try:
+            async with asyncio.timeout(CALL_S):
+                return await calling
+        except (RedisError, RedisClusterException, OSError) as error:
+            raise translated(error, self.name) from error
+
+
+def translated(error: Exception, name: str) -> Unreached | StoreFailed:
+    """Return what an error of redis-py means for a crawl; the message says what to change."""
+    text = " ".join(str(error).split())[:300]
+    match error:
+        case AuthenticationError() | AuthorizationError():
+            wrong = (
+                f"the server refuses the user or the password ({text}): write them into the address as "
+                "redis://user:password@host, or set POLITE_STORE_PASSWORD for the command line"
+            )
+        case NoPermissionError():
+            wrong = _no_permission(text)
+        case OutOfMemoryError():
+            wrong = f"the server's memory is full ({text}): raise its maxmemory, or purge what is no longer needed"
+        case NoScriptError():
+            wrong = "the server forgets scripts at once (NOSCRIPT twice): no proxy may stand between"
+        case InvalidResponse():
+            wrong = f"it does not speak the protocol of Redis ({text}): is this the right host and port?"
+        case _ if isinstance(error, _PASSING) or _passes(text):
+            return Unreached(_because(error, text))
+        case ResponseError() if text.startswith("OOM"):
+            return translated(OutOfMemoryError(text), name)
+        case ResponseError() if text.startswith("NOPERM") or "ACL failure" in text:
+            wrong = _no_permission(text)
+        case ResponseError() if text.startswith("WRONGTYPE"):
+            wrong = (
+                "a key that begins with polite: has another type, so another program uses this name (WRONGTYPE): "
+                "choose another crawl, or another database"
+            )
+        case _:
+            wrong = f"the server refuses a command: {text}"
+    return StoreFailed(f"{name}: {wrong}")
+
+
+def _passes(text: str) -> bool:
+    return text.partition(" ")[0] in _PASSING_CODES or _MOVING in text
+
+
+def _because(error: Exception, text: str) -> str:
+    if isinstance(error, asyncio.TimeoutError | TimeoutError):
+        return f"no answer within {CALL_S:g} s"
+    return text or type(error).__name__
+
+
+def _no_permission(text: str) -> str:
+    found = _COMMAND.search(text)
+    rule = "~polite:*" if found is None else f"+{(found[1] or found[2]).lower()}"
+    return f"the server's ACL forbids it ({text}): ACL SETUSER <user> {rule} permits it"
+
+
+def _no_retry() -> Retry:
+    return Retry(NoBackoff(), 0)
+
+
+def _client(address: Address) -> "Redis | RedisCluster":
+    user, password = address.login
+    options: dict[str, Any] = {
+        "username": user,
+        "password": password,
+        "socket_timeout": CALL_S,
+        "socket_connect_timeout": CONNECT_S,
+        "retry": _no_retry(),
+        "protocol": 2,
+        # Otherwise each connection sends CLIENT SETINFO, which an ACL may forbid.
+        "driver_info": None,
+    }
+    if address.secure:
+        options |= {"ssl": True, **address.options}
+    if address.kind is Kind.CLUSTER:
+        nodes = [ClusterNode(host, port) for host, port in address.nodes]
+        return RedisCluster(startup_nodes=nodes, **options)
+    options["db"] = address.database
+    if address.kind is Kind.SENTINEL:
+        return _of_sentinels(address, options)
+    if address.path is not None:
+        return Redis(unix_socket_path=address.path, **options)
+    ((host, port),) = address.nodes
+    return Redis(host=host, port=port, **options)
+
+
+def _of_sentinels(address: Address, options: dict[str, Any]) -> Redis:
+    """Return a client that asks the Sentinels for the master at each new connection, so also after a failover."""
+    user, password = address.sentinel_login
+    theirs = {**options, "username": user, "password": password, "db": 0}
+    sentinels = Sentinel(address.nodes, sentinel_kwargs=theirs)  # type: ignore[no-untyped-call]
+    master: Redis = sentinels.master_for(address.service, **options)
+    return master
+
+
+def _text(reply: bytes | str) -> str:
+    return reply if isinstance(reply, str) else reply.decode()
