@@ -1,11 +1,13 @@
 """What every RobotsStore does; a new one joins with a line."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from polite.clock import SystemClock
 from polite.errors import InvalidOption
 from polite.origin import Origin
 from polite.ports import RobotsStore
@@ -14,6 +16,9 @@ from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
 from polite.stores.memory import MemoryStore
+from polite.stores.redis.address import Address
+from polite.stores.redis.link import RedisLink
+from polite.stores.redis.robots import RedisStore
 from polite.stores.sqlite import SqliteStore
 
 SITE, OTHER = Origin.of("https://site.test/"), Origin.of("http://site.test/")
@@ -22,8 +27,23 @@ FIRST = renewed(None, Found(b"User-agent: *", 200, SITE.robots_url), POLICY, 1.0
 SECOND = renewed(FIRST, Unreachable(Reason.TIMEOUT, SITE.robots_url), POLICY, 2.0)
 
 
-@pytest.fixture(params=["memory", "sqlite", "sqlite, with memory to fall back on"])
+class EarlyClock(SystemClock):
+    """A host whose wall clock is decades behind the server's, at 120 s when a test begins."""
+
+    def __init__(self) -> None:
+        self._began = int(time.time())
+
+    def wall(self) -> float:  # type: ignore[override]
+        return time.time() - self._began + 120.0
+
+
+@pytest.fixture(params=["memory", "sqlite", "sqlite, with memory to fall back on", "redis"])
 async def store(request: pytest.FixtureRequest, tmp_path) -> AsyncIterator[RobotsStore]:
+    if request.param == "redis":
+        link = RedisLink.to(Address.of(request.getfixturevalue("valkey").url))
+        yield RedisStore(link, EarlyClock())
+        await link.close()
+        return
     stores = {
         "memory": MemoryStore,
         "sqlite": lambda: SqliteStore(tmp_path / "crawl.sqlite", wall=lambda: 120.0),

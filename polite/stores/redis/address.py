@@ -93,6 +93,11 @@ def is_address(text: object) -> bool:
     return bool(separator) and (scheme.lower() in _SCHEMES or scheme.lower() == _UNIX)
 
 
+def is_shared(store: object) -> bool:
+    """Return whether the option `store` of a gate or a frontier is a shared store: a URL, or a client of the package redis."""
+    return is_address(store) or type(store).__module__.partition(".")[0] == "redis"
+
+
 class _Reader:
     """Reads one URL. Its errors show values only if nothing in the URL can be credentials."""
 

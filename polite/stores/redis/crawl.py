@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from polite.errors import InvalidOption, StoreFailed
-from polite.stores.redis.link import Link, Script, Unreached
+from polite.stores.redis.link import RedisLink, Script
+from polite.stores.redis.step import Unreached
 
 SCHEMA = 1
 DEFAULT_CRAWL = "default"
@@ -52,7 +53,7 @@ class Terms:
     order: str | None = None
 
 
-async def joined(link: Link, crawl: str, terms: Terms) -> Terms:
+async def joined(link: RedisLink, crawl: str, terms: Terms) -> Terms:
     """Begin a crawl with these terms, or join one that has the same; return the crawl's own.
 
     Only `partitions` may differ: the crawl's count holds, since a cluster may have grown since.
@@ -95,7 +96,7 @@ def _fields(terms: Terms) -> Iterator[tuple[str, str]]:
         yield "order", terms.order
 
 
-def _partitions(link: Link, crawl: str, text: str) -> int:
+def _partitions(link: RedisLink, crawl: str, text: str) -> int:
     number = int(text) if re.fullmatch(r"[0-9]{1,6}", text) else 0
     if not 1 <= number <= _MAX_PARTITIONS:
         raise StoreFailed(

@@ -1,4 +1,4 @@
-"""Link: the connection to a Redis or Valkey server, Sentinel or cluster. It needs the package `redis`.
+"""RedisLink: the connection to a Redis or Valkey server, Sentinel or cluster. It needs the package `redis`.
 
 redis-py never sends a command again by itself: a batch that ran although its answer was lost must be followed by one that says so.
 """
@@ -7,12 +7,14 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from redis.asyncio import Redis, RedisCluster, Sentinel
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import SentinelConnectionPool
 from redis.backoff import NoBackoff
 from redis.client import NEVER_DECODE
 from redis.exceptions import (
@@ -33,8 +35,9 @@ from redis.exceptions import (
     TryAgainError,
 )
 
-from polite.errors import StoreFailed
+from polite.errors import InvalidOption, StoreFailed
 from polite.stores.redis.address import Address, Kind
+from polite.stores.redis.step import Unreached
 
 # Seconds for one call, and of these for a connection.
 CALL_S, CONNECT_S = 2.5, 1.0
@@ -71,10 +74,6 @@ _MOVING = "non local key"
 _COMMAND = re.compile(r"'([A-Za-z0-9|_-]+)' command|run the '([A-Za-z0-9|_-]+)'")
 
 
-class Unreached(Exception):
-    """The server was not reached, or its answer was lost: whether the call was done is unknown. Trying again is right."""
-
-
 class Script:
     """A Lua script, called by its SHA-1 sum.
 
@@ -87,7 +86,7 @@ class Script:
         self.sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
 
-class Link:
+class RedisLink:
     """A connection, used by all that talks to one server.
 
     Args:
@@ -104,16 +103,25 @@ class Link:
         self._client = client
         self._own = own
         self._calls = asyncio.Semaphore(_MAX_CALLS)
-        self._step = Script("step")
         client.set_retry(_no_retry())
 
     @classmethod
-    def to(cls, address: Address) -> "Link":
+    def to(cls, address: Address) -> "RedisLink":
         """Return a link to an address; nothing is connected yet."""
         return cls(_client(address), address.name, own=True)
 
+    @classmethod
+    def of(cls, client: object) -> "RedisLink":
+        """Return a link that uses a client of redis.asyncio, and leaves it open. Raises InvalidOption for another object."""
+        if not isinstance(client, Redis | RedisCluster):
+            kind = f"{type(client).__module__}.{type(client).__qualname__}"
+            raise InvalidOption(
+                f"store must be a URL, or a Redis or RedisCluster of redis.asyncio, got a {kind}"
+            )
+        return cls(client, _name_of(client), own=False)
+
     def __repr__(self) -> str:
-        return f"<Link to {self.name}>"
+        return f"<RedisLink to {self.name}>"
 
     @property
     def is_cluster(self) -> bool:
@@ -130,7 +138,7 @@ class Link:
         # Two keys, of which the first never exists: while the slot is being moved key by key, the server then answers TRYAGAIN
         # before the script begins, instead of running it on the half that is there.
         keys = (prefix, f"{prefix}m")
-        return _text(await self._timed(self._run(self._step, keys, (request,))))
+        return _text(await self._timed(self._run(_step(), keys, (request,))))
 
     async def run(self, script: Script, keys: Sequence[str], *arguments: str | bytes | int) -> Any:  # noqa: ANN401 - as the script says
         """Run another script, whose keys have one slot. Errors are as for `step`."""
@@ -152,8 +160,14 @@ class Link:
 
     async def close(self) -> None:
         """Close the client, if it is ours. May be called twice."""
-        if self._own:
-            await self._client.aclose()
+        if not self._own:
+            return
+        await self._client.aclose()
+        pool = None if isinstance(self._client, RedisCluster) else self._client.connection_pool
+        if isinstance(pool, SentinelConnectionPool):
+            # The pool's own connections lead to the master alone.
+            for sentinel in pool.sentinel_manager.sentinels:
+                await sentinel.aclose()
 
     async def _run(self, script: Script, keys: Sequence[str], arguments: Sequence[str | bytes | int]) -> Any:  # noqa: ANN401
         as_it_is: dict[str, Any] = {NEVER_DECODE: True}
@@ -173,6 +187,11 @@ class Link:
                 return await calling
         except (RedisError, RedisClusterException, OSError) as error:
             raise translated(error, self.name) from error
+
+
+@cache
+def _step() -> Script:
+    return Script("step")
 
 
 def translated(error: Exception, name: str) -> Unreached | StoreFailed:
@@ -213,7 +232,7 @@ def _passes(text: str) -> bool:
 
 
 def _because(error: Exception, text: str) -> str:
-    if isinstance(error, asyncio.TimeoutError | TimeoutError):
+    if isinstance(error, asyncio.TimeoutError):
         return f"no answer within {CALL_S:g} s"
     return text or type(error).__name__
 
@@ -261,6 +280,18 @@ def _of_sentinels(address: Address, options: dict[str, Any]) -> Redis:
     sentinels = Sentinel(address.nodes, sentinel_kwargs=theirs)  # type: ignore[no-untyped-call]
     master: Redis = sentinels.master_for(address.service, **options)
     return master
+
+
+def _name_of(client: "Redis | RedisCluster") -> str:
+    """Return where a client goes, without credentials."""
+    if isinstance(client, RedisCluster):
+        return f"redis+cluster://{','.join(f'{node.host}:{node.port}' for node in client.startup_nodes)}"
+    pool = client.connection_pool
+    if isinstance(pool, SentinelConnectionPool):
+        return f"redis+sentinel://.../{pool.service_name}"
+    options = pool.connection_kwargs
+    where = options.get("path") or f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
+    return f"{'unix' if 'path' in options else 'redis'}://{where}/{options.get('db') or 0}"
 
 
 def _text(reply: bytes | str) -> str:

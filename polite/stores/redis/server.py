@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from polite.errors import StoreFailed
-from polite.stores.redis.link import Link, Unreached
+from polite.stores.redis.link import RedisLink
+from polite.stores.redis.step import Unreached
 
 log = logging.getLogger("polite")
 
@@ -31,7 +32,7 @@ class Server:
     version: str
 
 
-async def checked(link: Link) -> Server:
+async def checked(link: RedisLink) -> Server:
     """Check the server behind a link, in a cluster each master.
 
     Raises:
@@ -47,7 +48,7 @@ async def checked(link: Link) -> Server:
     return Server(len(masters), link.is_cluster, versions[0])
 
 
-async def _check_node(link: Link, node: Any) -> str:  # noqa: ANN401 - of redis-py
+async def _check_node(link: RedisLink, node: Any) -> str:  # noqa: ANN401 - of redis-py
     info: dict[str, Any] = {}
     for section in ("server", "memory", "replication", "persistence", "cluster"):
         told = await link.call("INFO", section, node=node)
@@ -73,7 +74,7 @@ async def _check_node(link: Link, node: Any) -> str:  # noqa: ANN401 - of redis-
     return version
 
 
-def _version(link: Link, info: dict[str, Any]) -> str:
+def _version(link: RedisLink, info: dict[str, Any]) -> str:
     for key, name in _OTHERS.items():
         if key in info:
             raise StoreFailed(
@@ -89,7 +90,7 @@ def _version(link: Link, info: dict[str, Any]) -> str:
     return f"{name} {number}"
 
 
-async def _check_eviction(link: Link, node: Any, info: dict[str, Any]) -> None:  # noqa: ANN401 - of redis-py
+async def _check_eviction(link: RedisLink, node: Any, info: dict[str, Any]) -> None:  # noqa: ANN401 - of redis-py
     """A server that evicts keys would evict queues and owners. Managed services often refuse CONFIG, hence INFO."""
     policy = info.get("maxmemory_policy") or await _configured_policy(link, node)
     if policy is None:
@@ -104,7 +105,7 @@ async def _check_eviction(link: Link, node: Any, info: dict[str, Any]) -> None: 
         )
 
 
-async def _configured_policy(link: Link, node: Any) -> str | None:  # noqa: ANN401 - of redis-py
+async def _configured_policy(link: RedisLink, node: Any) -> str | None:  # noqa: ANN401 - of redis-py
     try:
         told = await link.call("CONFIG", "GET", "maxmemory-policy", node=node)
     except StoreFailed:
@@ -114,12 +115,14 @@ async def _configured_policy(link: Link, node: Any) -> str | None:  # noqa: ANN4
     return words[1] if len(words) > 1 else None
 
 
-def _hint(link: Link, because: str) -> str:
+def _hint(link: RedisLink, because: str) -> str:
+    """Return what most often is wrong when TLS meets none."""
+    scheme = link.name.partition("://")[0]
+    family, plus, kind = scheme.partition("+")
     if "CERTIFICATE_VERIFY_FAILED" in because:
         return " (a private authority goes into the address as ?ssl_ca_certs=ca.pem)"
-    if "SSL" in because or "wrong version number" in because.lower():
-        scheme = link.name.partition("://")[0].replace("rediss", "redis").replace("valkeys", "valkey")
-        return f" (a server without TLS has an address with {scheme}://)"
-    if "closed by server" in because and "s://" not in link.name and "s+" not in link.name:
-        return " (a server with TLS has an address with rediss://)"
+    if family in ("rediss", "valkeys") and ("SSL" in because or "imeout" in because):
+        return f" (a server without TLS has an address with {family[:-1]}{plus}{kind}://)"
+    if family in ("redis", "valkey") and "closed by server" in because:
+        return f" (a server with TLS has an address with {family}s{plus}{kind}://)"
     return ""

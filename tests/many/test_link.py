@@ -1,0 +1,340 @@
+"""The connection on real servers: what is tried again, what is an error, and what Sentinels, clusters and ACLs do to it."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import redis.asyncio
+
+from polite.clock import SystemClock
+from polite.errors import StoreFailed
+from polite.stores.redis import link as link_module
+from polite.stores.redis.address import Address
+from polite.stores.redis.crawl import partition_prefix
+from polite.stores.redis.link import RedisLink, Script, translated
+from polite.stores.redis.opening import open_shared
+from polite.stores.redis.step import Unreached
+from tests.many.servers import ValkeyCluster, ValkeyServer, eventually, free_port
+
+PREFIX = partition_prefix("news", 0)
+
+
+class Counting(Script):
+    """As step.lua: it writes keys that it computes, and replies with text."""
+
+    def __init__(self) -> None:
+        self.text = "return tostring(redis.call('HINCRBY', KEYS[1] .. 'm', 'n', ARGV[1]))"
+        self.sha = "0" * 40
+
+
+@pytest.fixture(autouse=True)
+def _counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_module, "_step", Counting)
+
+
+@asynccontextmanager
+async def linked(url: str) -> AsyncIterator[RedisLink]:
+    link = RedisLink.to(Address.of(url))
+    try:
+        yield link
+    finally:
+        await link.close()
+
+
+async def eventually_steps(link: RedisLink) -> str:
+    """What a session does: it tries again until the step is done."""
+    until = time.monotonic() + 15.0
+    while True:
+        try:
+            return await link.step(PREFIX, "1")
+        except Unreached:
+            assert time.monotonic() < until
+            await asyncio.sleep(0.05)
+
+
+async def test_a_script_that_the_server_does_not_know_is_sent_once(valkey: ValkeyServer) -> None:
+    script = Script("robots")
+    valkey.client.script_flush()
+    valkey.client.config_resetstat()
+
+    async with linked(valkey.url) as link:
+        for _ in range(3):
+            await link.run(script, ["polite:{r:a}", "polite:{r:a}:b"], "load", "", "", "")
+
+    calls = valkey.client.info("commandstats")
+    assert (calls["cmdstat_evalsha"]["calls"], calls["cmdstat_eval"]["calls"]) == (3, 1)
+
+
+async def test_a_step_is_one_call_and_its_reply_is_text(valkey: ValkeyServer) -> None:
+    async with linked(valkey.url) as link:
+        assert await link.step(PREFIX, "2") == "2"
+        assert await link.step(PREFIX, "3") == "5"
+
+
+async def test_a_server_that_stops_answering_is_unreached_and_the_step_is_sent_once(
+    start_valkey: Callable[..., ValkeyServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_module, "CALL_S", 0.2)
+    valkey = start_valkey()
+    async with linked(valkey.url) as link:
+        await link.step(PREFIX, "1")
+        valkey.pause()
+        try:
+            with pytest.raises(Unreached, match=r"no answer within 0.2 s"):
+                await link.step(PREFIX, "1")
+        finally:
+            valkey.resume()
+        # The one whose answer was lost may run too, or late, but once: redis-py sends nothing again.
+        assert await link.step(PREFIX, "1") in ("2", "3")
+        assert await link.step(PREFIX, "0") in ("2", "3")
+
+
+async def test_a_server_that_is_gone_is_unreached_and_used_again_when_it_is_back(
+    start_valkey: Callable[..., ValkeyServer],
+) -> None:
+    server = start_valkey(append_only=True)
+    async with linked(server.url) as link:
+        await link.step(PREFIX, "1")
+        server.kill()
+        with pytest.raises(Unreached):
+            await link.step(PREFIX, "1")
+        server.start()
+        assert await link.step(PREFIX, "1") in ("1", "2")
+
+
+async def test_a_cancelled_call_leaves_no_reply_for_the_next_one(
+    start_valkey: Callable[..., ValkeyServer],
+) -> None:
+    valkey = start_valkey()
+    async with linked(valkey.url) as link:
+        await link.step(PREFIX, "1")
+        valkey.pause()
+        calling = asyncio.ensure_future(link.step(PREFIX, "10"))
+        await asyncio.sleep(0.05)
+        calling.cancel()
+        await asyncio.wait([calling])
+        valkey.resume()
+
+        # "11" would be the reply of the cancelled one.
+        assert await link.step(PREFIX, "1") in ("2", "12")
+
+
+async def test_a_busy_server_is_unreached(start_valkey: Callable[..., ValkeyServer]) -> None:
+    server = start_valkey("--busy-reply-threshold", "50")
+    busy = threading.Thread(target=lambda: _forever(server))
+    async with linked(server.url) as link:
+        await link.step(PREFIX, "1")
+        busy.start()
+        await asyncio.sleep(0.3)
+        try:
+            with pytest.raises(Unreached, match="busy|BUSY"):
+                await link.step(PREFIX, "1")
+        finally:
+            server.client.script_kill()
+            busy.join()
+
+
+def _forever(server: ValkeyServer) -> None:
+    client = redis.Redis(port=server.port)
+    with pytest.raises(redis.ResponseError):
+        client.eval("while true do end", 0)
+    client.close()
+
+
+async def test_a_master_that_became_a_replica_is_unreached(start_valkey: Callable[..., ValkeyServer]) -> None:
+    server, other = start_valkey(), start_valkey()
+    async with linked(server.url) as link:
+        await link.step(PREFIX, "1")
+        server.replica_of(other)
+        with pytest.raises(Unreached, match="read only replica"):
+            await link.step(PREFIX, "1")
+
+
+async def test_a_key_of_another_program_is_named(valkey: ValkeyServer) -> None:
+    valkey.client.set(f"{PREFIX}m", "x")
+    async with linked(valkey.url) as link:
+        with pytest.raises(StoreFailed, match=r"another program uses this name \(WRONGTYPE\)"):
+            await link.step(PREFIX, "1")
+
+
+async def test_a_full_server_is_named(start_valkey: Callable[..., ValkeyServer]) -> None:
+    server = start_valkey()
+    async with linked(server.url) as link:
+        await link.step(PREFIX, "1")
+        server.client.config_set("maxmemory", "1")
+        with pytest.raises(StoreFailed, match="memory is full .*: raise its maxmemory"):
+            await link.step(PREFIX, "1")
+
+
+async def test_too_few_replicas_are_waited_for(start_valkey: Callable[..., ValkeyServer]) -> None:
+    server = start_valkey("--min-replicas-to-write", "1")
+    async with linked(server.url) as link:
+        with pytest.raises(Unreached, match="NOREPLICAS"):
+            await link.step(PREFIX, "1")
+
+
+# ACL
+
+# As docs/how-to/many-machines.md has it.
+RULES = Path(__file__).parents[2] / "docs/how-to/many-machines.md"
+
+
+def acl_rules() -> list[str]:
+    (line,) = [
+        line
+        for line in RULES.read_text(encoding="utf-8").splitlines()
+        if line.startswith("ACL SETUSER polite ")
+    ]
+    return line.removeprefix("ACL SETUSER polite ").replace("<password>", "hunter2").split()
+
+
+async def test_the_documented_acl_is_enough(valkey: ValkeyServer, caplog: pytest.LogCaptureFixture) -> None:
+    valkey.client.acl_deluser("polite")
+    valkey.client.execute_command("ACL", "SETUSER", "polite", *acl_rules())
+    shared = await open_shared(f"redis://polite:hunter2@127.0.0.1:{valkey.port}", SystemClock())
+    try:
+        await shared.join("news")
+        assert await shared.link.step(PREFIX, "1") == "1"
+        valkey.client.script_flush()
+        assert await shared.link.step(PREFIX, "1") == "2"
+    finally:
+        await shared.close()
+        valkey.client.acl_deluser("polite")
+    assert "maxmemory-policy" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("taken_away", "named"),
+    [
+        ("-evalsha", r"\+evalsha permits it"),
+        ("-hincrby", r"\+hincrby permits it"),
+        ("resetkeys", "~polite:\\* permits it"),
+    ],
+)
+async def test_what_an_acl_lacks_is_named(valkey: ValkeyServer, taken_away: str, named: str) -> None:
+    valkey.client.acl_deluser("polite")
+    valkey.client.execute_command("ACL", "SETUSER", "polite", *acl_rules(), taken_away)
+    try:
+        async with linked(f"redis://polite:hunter2@127.0.0.1:{valkey.port}") as link:
+            with pytest.raises(StoreFailed, match=named):
+                await link.step(PREFIX, "1")
+    finally:
+        valkey.client.acl_deluser("polite")
+
+
+# Cluster
+
+
+async def test_a_step_goes_to_the_node_of_its_slot(valkey_cluster: ValkeyCluster) -> None:
+    async with linked(valkey_cluster.url) as link:
+        for partition in range(8):
+            prefix = partition_prefix("news", partition)
+            assert await link.step(prefix, "1") == "1"
+            assert valkey_cluster.of(prefix).client.hget(f"{prefix}m", "n") == "1"
+
+
+async def test_a_slot_may_move_while_steps_run_and_none_runs_on_half_of_it(
+    valkey_cluster: ValkeyCluster,
+) -> None:
+    source = valkey_cluster.of(PREFIX)
+    (target,) = (node for node in valkey_cluster.nodes if node is not source)
+    slot = valkey_cluster.slot(PREFIX)
+    source_id, target_id = (node.client.execute_command("CLUSTER", "MYID") for node in (source, target))
+    async with linked(valkey_cluster.url) as link:
+        assert await link.step(PREFIX, "1") == "1"
+        target.client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", source_id)
+        source.client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", target_id)
+        # Its key is on the source still.
+        with pytest.raises(Unreached):
+            await link.step(PREFIX, "1")
+        source.client.execute_command("MIGRATE", "127.0.0.1", target.port, f"{PREFIX}m", 0, 5000)
+        # Its key is on the target, where others may be missing.
+        with pytest.raises(Unreached):
+            await link.step(PREFIX, "1")
+        for node in (target, source):
+            node.client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", target_id)
+
+        assert await eventually_steps(link) == "2"
+
+
+async def test_many_steps_during_a_move_are_each_done_once(valkey_cluster: ValkeyCluster) -> None:
+    source = valkey_cluster.of(PREFIX)
+    (target,) = (node for node in valkey_cluster.nodes if node is not source)
+    async with linked(valkey_cluster.url) as link:
+        await link.step(PREFIX, "1")
+        moving = asyncio.ensure_future(asyncio.to_thread(valkey_cluster.move, PREFIX, target))
+        for _ in range(20):
+            await eventually_steps(link)
+        await moving
+        assert await eventually_steps(link) == "22"
+
+
+# Sentinel
+
+
+async def test_after_a_failover_the_sentinels_name_the_new_master(
+    start_valkey: Callable[..., ValkeyServer],
+) -> None:
+    master, replica = start_valkey(), start_valkey()
+    replica.replica_of(master)
+    sentinels = FakeSentinel(master.port)
+    async with (
+        await sentinels.start(),
+        linked(f"redis+sentinel://127.0.0.1:{free_port()},127.0.0.1:{sentinels.port}/news") as link,
+    ):
+        assert link.name.endswith("/news/0")
+        await link.step(PREFIX, "1")
+        assert master.client.hget(f"{PREFIX}m", "n") == "1"
+        eventually(lambda: replica.client.hget(f"{PREFIX}m", "n") == "1", "the replica has it")
+
+        replica.replica_of(None)
+        sentinels.master = replica.port
+        # As Sentinels do with the old one when it is back.
+        master.client.replicaof("127.0.0.1", str(replica.port))
+
+        assert await eventually_steps(link) == "2"
+        assert replica.client.hget(f"{PREFIX}m", "n") == "2"
+
+
+class FakeSentinel:
+    """Answers SENTINEL MASTERS, as redis-py asks for the master."""
+
+    def __init__(self, master: int) -> None:
+        self.master = master
+        self.port = 0
+
+    async def start(self) -> asyncio.Server:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        return server
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while not reader.at_eof():
+            try:
+                await reader.readuntil(b"MASTERS\r\n")
+            except asyncio.IncompleteReadError:
+                break
+            fields = {
+                "name": "news",
+                "ip": "127.0.0.1",
+                "port": str(self.master),
+                "flags": "master",
+                "num-other-sentinels": "1",
+                "quorum": "1",
+                "num-slaves": "1",
+            }
+            words = [word for pair in fields.items() for word in pair]
+            row = "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
+            writer.write(f"*1\r\n*{len(words)}\r\n{row}".encode())
+        writer.close()
+
+
+def test_what_redis_says_is_never_shown_at_length() -> None:
+    error = translated(redis.ResponseError("ERR " + "x" * 10_000), "redis://a:6379/0")
+
+    assert isinstance(error, StoreFailed)
+    assert len(str(error)) < 500

@@ -1,0 +1,351 @@
+"""A shared store is opened, or refused with what to change: each refusal on a real server, or on what is none."""
+
+import asyncio
+import ssl
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis.asyncio
+import trustme
+
+from polite.clock import SystemClock
+from polite.errors import InvalidOption, PoliteError, StoreFailed
+from polite.stores.redis.opening import SharedStore, open_shared
+from tests.many.servers import ValkeyCluster, ValkeyServer, free_port
+
+SECRET = "hunter2"
+
+
+@asynccontextmanager
+async def opened(store: object) -> AsyncIterator[SharedStore]:
+    shared = await open_shared(store, SystemClock())
+    try:
+        yield shared
+    finally:
+        await shared.close()
+
+
+async def refusal(store: object, kind: type[PoliteError] = StoreFailed) -> str:
+    with pytest.raises(kind) as caught:
+        await open_shared(store, SystemClock())
+    assert SECRET not in str(caught.value)
+    return str(caught.value)
+
+
+async def test_a_server_is_opened_and_says_what_it_is(valkey: ValkeyServer) -> None:
+    async with opened(valkey.url) as shared:
+        assert (shared.server.masters, shared.server.is_cluster) == (1, False)
+        assert shared.server.version.startswith("Valkey 9.")
+        assert repr(shared.link) == f"<RedisLink to {valkey.url}>"
+
+
+async def test_a_client_object_is_taken_and_left_open(valkey: ValkeyServer) -> None:
+    client = redis.asyncio.Redis(port=valkey.port, password=None, decode_responses=True)
+
+    async with opened(client) as shared:
+        assert shared.link.name == f"redis://localhost:{valkey.port}/0"
+        await shared.join("news")
+
+    assert await client.ping()
+    await client.aclose()
+
+
+@pytest.mark.parametrize("store", [redis.Redis(), 3, b"redis://a"])
+async def test_other_objects_are_refused(store: object) -> None:
+    assert "Redis or RedisCluster of redis.asyncio, got a " in await refusal(store, InvalidOption)
+
+
+async def test_a_server_that_is_down_is_named_with_the_reason() -> None:
+    port = free_port()
+
+    message = await refusal(f"redis://u:{SECRET}@127.0.0.1:{port}/0")
+
+    assert message.startswith(f"redis://127.0.0.1:{port}/0: the server is not reached: ")
+    assert "Connect" in message
+
+
+async def answering(reply: bytes | None) -> asyncio.Server:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(10)
+        if reply is not None:
+            writer.write(reply)
+        await reader.read()
+        writer.close()
+
+    return await asyncio.start_server(answer, "127.0.0.1", 0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "does not speak the protocol of Redis"),
+        (b"-ERR unknown command\r\n", "the server refuses a command: unknown command"),
+        (b"+OK\r\n" * 9, "INFO names no version: this is neither Redis nor Valkey"),
+        (
+            b"$26\r\nredis_version:6.2.7\r\nx:1\r\n\r\n" * 9,
+            "this is Redis 6.2.7, and a shared crawl needs 7.0 or later",
+        ),
+        (b"$42\r\nredis_version:7.4.0\r\ndragonfly_version:1\r\n\r\n" * 9, "this is Dragonfly"),
+    ],
+)
+async def test_what_is_no_server_of_the_right_kind_is_named(reply: bytes, message: str) -> None:
+    server = await answering(reply)
+
+    async with server:
+        assert message in await refusal(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+
+
+async def test_what_never_answers_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polite.stores.redis.link.CALL_S", 0.1)
+    server = await answering(None)
+
+    async with server:
+        message = await refusal(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+
+    assert message.endswith("the server is not reached: no answer within 0.1 s")
+
+
+async def test_a_password_that_is_missing_or_wrong_is_no_secret_told(
+    start_valkey: Callable[..., ValkeyServer],
+) -> None:
+    server = start_valkey_with_password(start_valkey)
+    host = f"127.0.0.1:{server.port}"
+
+    missing = await refusal(f"redis://{host}")
+    wrong = await refusal(f"redis://:x{SECRET}@{host}")
+    async with opened(f"redis://:{SECRET}@{host}") as shared:
+        assert SECRET not in repr(shared) + str(shared)
+
+    assert missing.startswith(
+        f"redis://{host}/0: the server refuses the user or the password (Authentication required.)"
+    )
+    assert "WRONGPASS" in wrong or "invalid username-password pair" in wrong
+    assert "POLITE_STORE_PASSWORD" in wrong
+
+
+def start_valkey_with_password(start_valkey: Callable[..., ValkeyServer]) -> ValkeyServer:
+    server = start_valkey()
+    server.client.config_set("requirepass", SECRET)
+    server.client.connection_pool.connection_kwargs["password"] = SECRET
+    return server
+
+
+async def test_a_server_that_evicts_is_refused_with_the_command(
+    start_valkey: Callable[..., ValkeyServer],
+) -> None:
+    server = start_valkey("--maxmemory-policy", "allkeys-lru")
+
+    message = await refusal(server.url)
+    server.client.config_set("maxmemory-policy", "noeviction")
+    async with opened(server.url):
+        pass
+
+    assert "its maxmemory-policy is allkeys-lru" in message
+    assert "run CONFIG SET maxmemory-policy noeviction" in message
+
+
+async def test_a_server_without_append_only_file_is_warned_of(
+    start_valkey: Callable[..., ValkeyServer], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(start_valkey().url):
+        warned = caplog.text
+        caplog.clear()
+    async with opened(start_valkey(append_only=True).url):
+        assert not caplog.records
+
+    assert "appendonly is no" in warned
+    assert "CONFIG SET appendonly yes" in warned
+
+
+async def test_a_replica_is_refused_with_its_masters_address(
+    start_valkey: Callable[..., ValkeyServer],
+) -> None:
+    master, replica = start_valkey(), start_valkey()
+    replica.replica_of(master)
+
+    message = await refusal(replica.url)
+
+    assert "read-only replica" in message
+    assert f"(127.0.0.1:{master.port})" in message
+
+
+async def test_a_database_that_is_not_there_is_named(valkey: ValkeyServer) -> None:
+    assert "DB index is out of range" in await refusal(f"redis://127.0.0.1:{valkey.port}/99")
+
+
+async def test_a_cluster_is_opened_as_one_and_its_node_alone_is_refused(
+    valkey_cluster: ValkeyCluster,
+) -> None:
+    node = valkey_cluster.nodes[0]
+
+    message = await refusal(node.url)
+    async with opened(valkey_cluster.url) as shared:
+        terms = await shared.join("news")
+
+    assert f"use redis+cluster://127.0.0.1:{node.port} as its address" in message
+    assert terms.partitions == 8
+
+
+async def test_a_server_alone_is_no_cluster(valkey: ValkeyServer) -> None:
+    message = await refusal(f"redis+cluster://127.0.0.1:{valkey.port}")
+
+    assert "Cluster" in message or "cluster" in message
+
+
+# TLS
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Path:
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    cert = authority.issue_cert("localhost", "127.0.0.1")
+    cert.private_key_pem.write_to_path(str(tmp_path / "key.pem"))
+    cert.cert_chain_pems[0].write_to_path(str(tmp_path / "cert.pem"))
+    return tmp_path
+
+
+@asynccontextmanager
+async def tls_before(valkey: ValkeyServer, files: Path) -> AsyncIterator[int]:
+    """A TLS listener before the server, as stunnel or a managed service is: the wheel's server has no TLS of its own."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(files / "cert.pem", files / "key.pem")
+
+    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while octets := await reader.read(65_536):
+                writer.write(octets)
+        except OSError:
+            pass
+        finally:
+            writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", valkey.port)
+        await asyncio.gather(pipe(reader, inner_writer), pipe(inner_reader, writer))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def test_tls_is_spoken_and_the_certificate_is_checked(valkey: ValkeyServer, authority: Path) -> None:
+    async with tls_before(valkey, authority) as port:
+        unknown = await refusal(f"rediss://127.0.0.1:{port}")
+        async with opened(f"rediss://127.0.0.1:{port}?ssl_ca_certs={authority / 'ca.pem'}") as shared:
+            await shared.join("news")
+        without = await refusal(f"redis://127.0.0.1:{port}")
+
+    assert "CERTIFICATE_VERIFY_FAILED" in unknown
+    assert "?ssl_ca_certs=ca.pem" in unknown
+    assert "rediss://" in without
+
+
+async def test_a_server_without_tls_is_named(valkey: ValkeyServer) -> None:
+    message = await refusal(f"valkeys://127.0.0.1:{valkey.port}")
+
+    assert "(a server without TLS has an address with valkey://)" in message
+
+
+# A crawl's terms
+
+
+async def test_the_first_process_begins_a_crawl_and_others_join_it(valkey: ValkeyServer) -> None:
+    async with opened(valkey.url) as one, opened(valkey.url) as other:
+        alone = await one.join("news")
+        with_order = await other.join("news", order="priority")
+        again = await one.join("news")
+
+    assert (alone.partitions, alone.order) == (1, None)
+    assert with_order == again
+    assert valkey.client.hgetall("polite:{news}:crawl") == {
+        "schema": "1",
+        "partitions": "1",
+        "home": "host",
+        "lease": "15",
+        "order": "priority",
+    }
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ({"home": "domain"}, "was begun with home 'host', and this process has 'domain'"),
+        ({"lease_s": 6.0}, "was begun with lease '15', and this process has '6'"),
+        ({"order": "depth"}, "was begun with scheduler's order 'fifo', and this process has 'depth'"),
+    ],
+)
+async def test_a_process_with_other_terms_is_refused_and_changes_nothing(
+    valkey: ValkeyServer, terms: dict[str, Any], message: str
+) -> None:
+    async with opened(valkey.url) as shared:
+        await shared.join("news", order="fifo")
+        before = valkey.client.hgetall("polite:{news}:crawl")
+        with pytest.raises(InvalidOption, match=message):
+            await shared.join("news", **terms)
+
+    assert valkey.client.hgetall("polite:{news}:crawl") == before
+
+
+async def test_a_crawl_keeps_the_number_of_partitions_that_it_began_with(valkey: ValkeyServer) -> None:
+    async with opened(valkey.url) as shared:
+        await shared.join("news")
+        valkey.client.hset("polite:{news}:crawl", "partitions", "8")
+        assert (await shared.join("news")).partitions == 8
+
+        valkey.client.hset("polite:{news}:crawl", "partitions", "many")
+        with pytest.raises(StoreFailed, match="damaged: 'many'"):
+            await shared.join("news")
+
+
+async def test_a_crawl_of_another_schema_or_program_is_refused(valkey: ValkeyServer) -> None:
+    valkey.client.hset("polite:{newer}:crawl", mapping={"schema": "2", "home": "planet"})
+    valkey.client.hset("polite:{foreign}:crawl", "x", "y")
+    valkey.client.set("polite:{text}:crawl", "x")
+
+    async with opened(valkey.url) as shared:
+        with pytest.raises(StoreFailed, match="version of polite with schema 2, and this version has 1"):
+            await shared.join("newer")
+        with pytest.raises(StoreFailed, match="was not written by polite"):
+            await shared.join("foreign")
+        with pytest.raises(StoreFailed, match=r"another program uses this name \(WRONGTYPE\)"):
+            await shared.join("text")
+
+    assert valkey.client.hgetall("polite:{newer}:crawl") == {"schema": "2", "home": "planet"}
+    assert valkey.client.hgetall("polite:{foreign}:crawl") == {"x": "y"}
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a:b", "{a}", "é", "x" * 101, None, 3])
+async def test_a_crawl_needs_a_name_that_keys_can_hold(valkey: ValkeyServer, name: Any) -> None:
+    async with opened(valkey.url) as shared:
+        with pytest.raises(InvalidOption, match="crawl must be a name of 1 to 100 letters"):
+            await shared.join(name)
+
+
+@pytest.mark.parametrize("lease", [0.5, 301, "15"])
+async def test_a_lease_has_limits(valkey: ValkeyServer, lease: Any) -> None:
+    async with opened(valkey.url) as shared:
+        with pytest.raises(InvalidOption, match="lease must be a number from 1 to 300"):
+            await shared.join("news", lease_s=lease)
+
+
+def test_without_the_package_the_extra_is_named_and_importing_polite_loads_none() -> None:
+    code = """
+import sys
+import polite
+assert not any(name == "redis" or name.startswith("redis.") for name in sys.modules)
+sys.modules["redis"] = None
+for _ in range(2):
+    try:
+        import polite.stores.redis.opening
+    except polite.InvalidOption as error:
+        assert "pip install 'polite-crawl[redis]'" in str(error), error
+    else:
+        raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
