@@ -14,7 +14,7 @@ import polite
 from polite.pacing.outcome import Pause
 from polite.testing import Simulation, SimulationFailed
 from polite.testing.simulation.loop import SimulatedClock, SimulationLoop
-from polite.testing.simulation.plan import draw
+from polite.testing.simulation.drawing import draw
 from tests.simulation.__main__ import main
 from tests.simulation.runs import run_some
 
