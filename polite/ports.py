@@ -15,11 +15,14 @@ from polite.task import Task
 
 __all__ = [
     "AddressSource",
+    "Ask",
     "BackOffStore",
     "CallbackPacer",
     "Clock",
+    "Failed",
     "Listener",
     "Pacer",
+    "Reply",
     "RobotsStore",
     "SavedBackOff",
     "Scheduler",
@@ -59,7 +62,10 @@ class Clock(Protocol):
 
 
 class Transport(Protocol):
-    """Fetches robots.txt by one URL scheme: `open_gate(transports={"gopher": GopherTransport()})` (L9)."""
+    """Fetches robots.txt by one URL scheme: `open_gate(transports={"gopher": GopherTransport()})` (L9).
+
+    `Ask`, `Reply` and `Failed` are importable from here, too.
+    """
 
     async def get(self, ask: Ask) -> Reply | Failed:
         """Send one unconditional request without following redirects.

@@ -74,7 +74,7 @@ class RobotsFetcher:
         """Return the result of the fetch. Raises only GateClosed, while it waits for a turn, and cancellation.
 
         Args:
-            pace: What the origin's last known file asks about pace.
+            pace: The pace that the origin's last known file requests.
             had_file: A file of the origin is known: then its absence is not inferred (H7).
             pace_of: Returns the pace of an origin to which a redirect leads. A hop is a request like any other there.
         """
@@ -114,9 +114,9 @@ class RobotsFetcher:
         while isinstance(step, Exchange | MissingProbe):
             there = step.ask.target.origin
             read_pace = (lambda: pace) if there == origin else partial(pace_of, there)
-            answer, elapsed = await self._hop(origin, step.ask, self._policy.timeout - spent, read_pace)
+            response, elapsed = await self._hop(origin, step.ask, self._policy.timeout - spent, read_pace)
             spent += elapsed
-            step = step.next(answer, retry_after_s=self._retry_after(answer))
+            step = step.next(response, retry_after_s=self._retry_after(response))
         return step, spent
 
     async def _hop(
@@ -137,9 +137,9 @@ class RobotsFetcher:
         try:
             async with self._connection(ask.target, read_pace):
                 started = self._clock.monotonic()
-                answer = await self._ask(ask, left_s)
+                response = await self._ask(ask, left_s)
             elapsed = self._clock.monotonic() - started
-            outcome = self._outcome(answer, elapsed)
+            outcome = self._outcome(response, elapsed)
         finally:
             # When cancelled half way, too: the server may have seen the request, so its delay runs.
             # After a 503, robots.txt is fetched again fairly soon (H5): neither a back-off nor a circuit that robots.txt itself
@@ -149,7 +149,7 @@ class RobotsFetcher:
                 self._turns.settle(turn, ask.target, outcome, read_pace(), most_s=most_s)
             finally:
                 self._turns.release(turn)
-        return answer, elapsed
+        return response, elapsed
 
     async def _turn(
         self, target: Target, read_pace: Callable[[], RequestedPace | None], *, foreign: bool
@@ -188,7 +188,7 @@ class RobotsFetcher:
                 return await self._transports[ask.target.origin.scheme].get(ask)
         except TimeoutError:
             return Failed(
-                Reason.TIMEOUT, f"no whole answer within FetchPolicy.timeout={self._policy.timeout:g} s"
+                Reason.TIMEOUT, f"no whole response within FetchPolicy.timeout={self._policy.timeout:g} s"
             )
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -199,15 +199,15 @@ class RobotsFetcher:
         except Exception as error:  # noqa: BLE001 - RFC 9309, 2.3.1.4: any failure is "unreachable"
             return _internal_error(ask, error)
 
-    def _retry_after(self, answer: Reply | Failed) -> float | None:
-        if isinstance(answer, Failed) or answer.retry_after is None:
+    def _retry_after(self, response: Reply | Failed) -> float | None:
+        if isinstance(response, Failed) or response.retry_after is None:
             return None
-        return retry_after_s(answer.retry_after, self._clock.wall())
+        return retry_after_s(response.retry_after, self._clock.wall())
 
-    def _outcome(self, answer: Reply | Failed, elapsed: float) -> Outcome:
-        if isinstance(answer, Failed):
+    def _outcome(self, response: Reply | Failed, elapsed: float) -> Outcome:
+        if isinstance(response, Failed):
             return Outcome(elapsed_s=elapsed, failed=True)
-        return Outcome.of_answer(answer.status, self._retry_after(answer), elapsed)
+        return Outcome.of_answer(response.status, self._retry_after(response), elapsed)
 
 
 def _internal_error(ask: Ask, error: BaseException) -> Failed:

@@ -57,7 +57,7 @@ class Wrong(schedulers.Fifo):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ("nothing", "answered None, which is no task"),
+        ("nothing", "returned None, which is no task"),
         ("the same twice", "a task that does not wait"),
         ("a foreign origin", "a task that does not wait"),
         ("an exception", "next raised ZeroDivisionError"),

@@ -135,8 +135,8 @@ async def test_a_refresh_that_fails_keeps_the_copy_and_is_tried_again_as_any_fai
     gaps = [later - earlier for earlier, later in zip(transport.times[1:], transport.times[2:], strict=False)]
     assert all(low <= gap <= 1.25 * low + 4 for low, gap in zip([5, 10, 20, 40, 80], gaps, strict=False))
     assert 4 <= len(gaps) <= 6
-    assert "asked ahead of time, failed" in explained
-    assert "the server answered 5xx" in explained
+    assert "refreshed ahead of time, failed" in explained
+    assert "the server returned 5xx" in explained
     assert [e.outcome for e in events if isinstance(e, RobotsFetched)][:2] == ["found", "unreachable"]
     assert not denied.allowed
 

@@ -194,7 +194,7 @@ def test_the_guard_refuses_before_any_socket_exists(monkeypatch: pytest.MonkeyPa
 def test_a_refusal_names_the_option_that_would_permit_the_address() -> None:
     with pytest.raises(
         AddressRefused,
-        match=r"10\.0\.0\.1 is not public and blocked; use FetchPolicy\.allow_private or",
+        match=r"10\.0\.0\.1 is not public, so it is blocked; use FetchPolicy\.allow_private or",
     ):
         AddressGuard(FetchPolicy())(info("10.0.0.1"))
     with pytest.raises(AddressRefused, match="is blocked; only FetchPolicy.allowed_networks can permit it"):

@@ -31,14 +31,16 @@ def test_a_page_at_a_private_address_is_not_retried(site, monkeypatch):
 
     record = site.records["/a"]
     assert (record["outcome"], record["tries"]) == ("failed", 1)
-    assert "127.0.0.1 is not public and blocked; use --allow-private to permit it" in record["reason"]
+    assert "127.0.0.1 is not public, so it is blocked; use --allow-private to permit it" in record["reason"]
 
 
 def test_no_option_permits_a_metadata_service(site, caplog):
     assert site.run("http://169.254.169.254/") == 3
 
     assert site.records["http://169.254.169.254/"]["reason"] == "ADDRESS_REFUSED"
-    assert "169.254.169.254 is blocked; no option permits it" in command_line_text(caplog.text)
+    assert "169.254.169.254 is blocked and never fetched: no option permits it" in command_line_text(
+        caplog.text
+    )
 
 
 async def test_a_name_that_resolves_to_a_private_address_after_its_robots_txt_is_blocked():
@@ -49,5 +51,5 @@ async def test_a_name_that_resolves_to_a_private_address_after_its_robots_txt_is
         ) as gate,
         gate.permit("http://127.0.0.1:9/") as permit,
     ):
-        with pytest.raises(AddressBlocked, match="127.0.0.1 is not public and blocked"):
+        with pytest.raises(AddressBlocked, match="127.0.0.1 is not public, so it is blocked"):
             await pages.get(permit)
