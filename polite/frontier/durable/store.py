@@ -209,9 +209,9 @@ class DurableTaskStore:
         for started in pending.started:
             if not started.done():
                 started.set_result(None)
-        for future, seen in zip(pending.seen, result.seen, strict=True):
-            if not future.done():
-                future.set_result(seen)
+        for lookup, seen in zip(pending.seen, result.seen, strict=True):
+            if not lookup.done():
+                lookup.set_result(seen)
         for (future, target, draft), put, number in zip(pending.puts, batch.puts, result.puts, strict=True):
             admission = self._admitted(target, draft, put, number)
             if not future.done():
