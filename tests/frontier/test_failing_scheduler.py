@@ -65,7 +65,7 @@ class Wrong(schedulers.Fifo):
         ("raises in ready", r"ready\(https://a.test\) raised KeyError"),
     ],
 )
-async def test_a_scheduler_that_answers_wrongly_is_named_and_nothing_is_lost(
+async def test_a_faulty_scheduler_is_named_and_no_task_is_lost(
     opened: Opened, drained: Drained, wrong: str, message: str
 ) -> None:
     urls = [f"{A}/{n}" for n in range(6)]

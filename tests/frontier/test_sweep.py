@@ -24,7 +24,7 @@ async def test_each_holder_is_looked_at_once_a_round() -> None:
     assert sorted(seen) == sorted(2 * list(range(120)))
 
 
-async def test_it_ends_when_no_place_is_needed_and_goes_on_where_it_was() -> None:
+async def test_it_stops_when_nothing_waits_and_continues_where_it_was() -> None:
     seen: list[int] = []
     sweep: Sweep[int] = Sweep(LoopClock(), lambda: range(120), seen.append, needed=lambda: len(seen) != 50)
 

@@ -79,7 +79,7 @@ def test_a_composition_takes_the_longest_and_every_strike() -> None:
     assert refused == Pause(7.0, "Crawl-delay 7 s", strike=True)
 
 
-def test_a_composition_in_which_nobody_has_a_say_rests_nobody() -> None:
+def test_a_composition_whose_parts_all_return_none_sets_no_delay() -> None:
     assert Longest(CrawlDelay(60.0)).rest(Outcome(200), NOTHING) == Pause(0.0, "no part sets a delay")
 
 
