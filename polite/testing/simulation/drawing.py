@@ -33,7 +33,7 @@ _AGES = (
     "max-age=99999999",
 )
 _WEIGHTS = {
-    "put": 12, "permit": 6, "check": 2, "explain": 1, "pump": 1, "repace": 3, "wall": 1, "pause": 1, "cancel": 1, "worker": 1,
+    "put": 12, "permit": 6, "check": 2, "explain": 1, "hold": 1, "pacing": 3, "wall": 1, "pause": 1, "cancel": 1, "worker": 1,
 }  # fmt: skip
 
 
@@ -181,7 +181,7 @@ def _steps(
     for number in range(_some(chance, 60) + (2 if frontiers else 0)):
         at = 0.0 if early and chance.random() < 0.5 else chance.uniform(0, span)
         kind = chance.choice(kinds)
-        many = _some(chance, 60) if kind in {"put", "pump"} else 1
+        many = _some(chance, 60) if kind in {"put", "hold"} else 1
         focus = chance.randrange(len(sites))
         targets = tuple(focus if chance.random() < 0.3 else chance.randrange(len(sites)) for _ in range(many))
         steps.append(
@@ -208,7 +208,7 @@ def _options(chance: Random, kind: str, span: float) -> tuple[tuple[str, float],
                 options["later"] = chance.choice([0.5, 5.0, span / 3])
             if chance.random() < 0.1:
                 options["again"] = 1
-        case "repace":
+        case "pacing":
             options["min_delay"] = chance.choice([0.0, 0.5, 5.0])
             options["concurrency"] = chance.choice([1, 5])
             options["times"] = chance.choice([1, 1, 5, 20])

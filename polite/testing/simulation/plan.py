@@ -102,7 +102,7 @@ class Step:
 
     Attributes:
         at: when it begins (world seconds).
-        kind: "put", "permit", "check", "explain", "pump", "repace", "wall", "pause", "cancel" or "worker".
+        kind: "put", "permit", "check", "explain", "hold", "pacing", "wall", "pause", "cancel" or "worker".
         sites: indices into `Plan.sites`, one per URL.
         frontier: an index into `Plan.frontiers`.
         number: the position among the plan's steps. The step's random values depend on it.
@@ -165,8 +165,8 @@ def has_concurrency(plan: Plan) -> bool:
     """Return whether a scope may have more than one request in flight at some time."""
     crawl = plan.pacing.scopes.crawl if isinstance(plan.pacing.scopes, Scopes) else None
     crawl_limit = 1 if crawl is None else crawl.concurrency
-    repaced = max((step.option("concurrency") for step in plan.steps), default=1)
-    return max(plan.pacing.concurrency, crawl_limit, repaced) > 1
+    changed = max((step.option("concurrency") for step in plan.steps), default=1)
+    return max(plan.pacing.concurrency, crawl_limit, changed) > 1
 
 
 def origin_of(url: str) -> str:

@@ -218,7 +218,7 @@ class World:
 
     def _delayed_origins(self) -> set[str]:
         """Return the origins whose delay the next life keeps: those in the files of frontiers, if only frontiers use them."""
-        if any(step.kind in {"permit", "check", "explain", "pump"} for step in self.plan.steps):
+        if any(step.kind in {"permit", "check", "explain", "hold"} for step in self.plan.steps):
             return set()
         if not all(each.kept for each in self.plan.frontiers):
             return set()
