@@ -39,10 +39,10 @@ HEADER = "ExampleBot/1.0 (+https://example.com/bot)"
 
 
 class Case(NamedTuple):
-    """One file, and the agents and paths (with queries) to decide."""
+    """One file, and the agents and paths to decide."""
 
     body: bytes
-    questions: list[tuple[UserAgent, str]]
+    decisions: list[tuple[UserAgent, str]]
 
 
 def corpus() -> tuple[str, list[Case]]:
@@ -62,10 +62,10 @@ def _real() -> list[Case]:
         members = {member.name.removesuffix(".txt"): archive.extractfile(member) for member in archive}
         bodies = {name: member.read() for name, member in members.items() if member is not None}
     with gzip.open(_REAL / "google_verdicts.jsonl.gz", "rt") as rows:
-        asked = [json.loads(row) for row in rows]
+        verdicts = [json.loads(row) for row in rows]
     return [
-        Case(bodies[name], [(UserAgent(agent, tokens=(agent,)), path) for agent, path, *_ in questions])
-        for name, questions in asked
+        Case(bodies[name], [(UserAgent(agent, tokens=(agent,)), path) for agent, path, *_ in decisions])
+        for name, decisions in verdicts
     ]
 
 
@@ -78,13 +78,14 @@ def made(files: int = 1_000, seed: int = 9309) -> list[Case]:
 def _made(rng: random.Random) -> Case:
     if rng.random() < 0.1:
         return Case(
-            b"<!DOCTYPE html>\n" + b'<p class="x">text: more</p>\n' * rng.randrange(50, 2_000), _asked(rng)
+            b"<!DOCTYPE html>\n" + b'<p class="x">text: more</p>\n' * rng.randrange(50, 2_000),
+            _decisions(rng),
         )
     rows = []
     for agent in [*rng.sample(_AGENTS, rng.randrange(4)), "*"]:
         rows += ["", f"User-agent: {agent}"]
         rows += [_rule(rng) for _ in range(min(600, int(rng.lognormvariate(2.3, 1.2))))]
-    return Case("\n".join([*rows, "Sitemap: https://example.com/sitemap.xml", ""]).encode(), _asked(rng))
+    return Case("\n".join([*rows, "Sitemap: https://example.com/sitemap.xml", ""]).encode(), _decisions(rng))
 
 
 def _rule(rng: random.Random) -> str:
@@ -92,7 +93,7 @@ def _rule(rng: random.Random) -> str:
     return f"{'Allow' if rng.random() < 0.06 else 'Disallow'}: {path}"
 
 
-def _asked(rng: random.Random) -> list[tuple[UserAgent, str]]:
+def _decisions(rng: random.Random) -> list[tuple[UserAgent, str]]:
     agent = UserAgent(HEADER)
     tails = ("", "index.html", "list?sort=price", "a/b/c.pdf", "view.php?id=7")
     return [(agent, f"/{rng.choice(_FOLDERS)}{rng.randrange(60)}/{rng.choice(tails)}") for _ in range(12)]

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from benchmarks.corpus import HEADER, Case, corpus, large
-from benchmarks.peers import GOOGLE, Peer, peers, questions
+from benchmarks.peers import GOOGLE, Peer, decisions, peers
 from benchmarks.stopwatch import race, row
 from polite.robots.parse import parse
 from polite.robots.rules import RuleSet
@@ -32,8 +32,8 @@ def main() -> None:
 
 
 def _compare(cases: list[Case], beside: list[Peer], targets: dict[str, float]) -> None:
-    count = sum(len(case.questions) for case in cases)
-    runners = _ours(cases) | {peer.name: _asking(peer, cases) for peer in beside}
+    count = sum(len(case.decisions) for case in cases)
+    runners = _ours(cases) | {peer.name: _deciding(peer, cases) for peer in beside}
     taken = race(runners, _ROUNDS)
     for name, seconds in taken.items():
         print(f"  {name:32} {seconds / count * 1e6:8.3f} us")
@@ -42,9 +42,9 @@ def _compare(cases: list[Case], beside: list[Peer], targets: dict[str, float]) -
 
 
 def _ours(cases: list[Case]) -> dict[str, Callable[[], None]]:
-    files = [(parse(case.body), case.questions) for case in cases]
-    bound = [(file.rules_for(agent), path) for file, asked in files for agent, path in asked]
-    urls = [(file, agent, f"https://example.com{path}") for file, asked in files for agent, path in asked]
+    files = [(parse(case.body), case.decisions) for case in cases]
+    bound = [(file.rules_for(agent), path) for file, pairs in files for agent, path in pairs]
+    urls = [(file, agent, f"https://example.com{path}") for file, pairs in files for agent, path in pairs]
 
     def allows() -> None:
         for rules, path in bound:
@@ -54,7 +54,7 @@ def _ours(cases: list[Case]) -> dict[str, Callable[[], None]]:
         for rules, path in bound:
             rule = rules.decide(path).rule
             if rule is not None:
-                rule.line  # noqa: B018 - what is read is what is measured
+                rule.line  # noqa: B018 - the read is measured
 
     def decide_url() -> None:
         for file, agent, url in urls:
@@ -63,21 +63,21 @@ def _ours(cases: list[Case]) -> dict[str, Callable[[], None]]:
     return {"allows": allows, "decide with rule and line": decide, "robots.decide(agent, url)": decide_url}
 
 
-def _asking(peer: Peer, cases: list[Case]) -> Callable[[], None]:
-    files = [(peer.read(case.body.decode("utf-8", "replace")), questions(case)) for case in cases]
+def _deciding(peer: Peer, cases: list[Case]) -> Callable[[], None]:
+    files = [(peer.read(case.body.decode("utf-8", "replace")), decisions(case)) for case in cases]
 
-    def ask() -> None:
-        for file, asked in files:
-            peer.asks(file, asked)
+    def decide() -> None:
+        for file, pairs in files:
+            peer.decide(file, pairs)
 
-    return ask
+    return decide
 
 
 def _growth() -> None:
     sizes = (100, 1_000, 10_000)
     cases = {size: large(size, wild=0.0) for size in sizes}
     taken = race({str(size): _ours([case])["allows"] for size, case in cases.items()}, 31)
-    each = {size: taken[str(size)] / len(cases[size].questions) * 1e6 for size in sizes}
+    each = {size: taken[str(size)] / len(cases[size].decisions) * 1e6 for size in sizes}
     print("\nGrowth of allows, literal rules: " + ", ".join(f"{n:,}: {us:.3f} us" for n, us in each.items()))
     growth = each[10_000] / each[100]
     print(
@@ -99,10 +99,10 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _FIGURES = "0123456789"
 
 
-def _letters(number: int, places: int = 2) -> str:
+def _letters(number: int, digits: int = 2) -> str:
     """Return a number written in letters."""
     text = ""
-    for _ in range(places):
+    for _ in range(digits):
         number, digit = divmod(number, len(_LETTERS))
         text += _LETTERS[digit]
     return text
@@ -183,7 +183,7 @@ def _measured(body: bytes, protego: Peer, google: Peer | None) -> _Worst:
     text = body.decode()
     ready = min(_ms(lambda: parse(body).rules_for(HEADER).prepare()) for _ in range(3))
     rules = parse(body).rules_for(HEADER).prepare()
-    short, long = (max(_asked_ms(rules, path) for path in worst_paths(length)) for length in (100, 2_000))
+    short, long = (max(_decision_ms(rules, path) for path in worst_paths(length)) for length in (100, 2_000))
     read = _ms(lambda: protego.read(text))
     theirs = _longest_ms(protego, text, 2_000), _longest_ms(google, text, 100) if google else math.inf
     return _Worst(ready, short, long, read, *theirs)
@@ -191,13 +191,13 @@ def _measured(body: bytes, protego: Peer, google: Peer | None) -> _Worst:
 
 def _longest_ms(peer: Peer, text: str, length: int) -> float:
     file = peer.read(text)
-    asked = [[("examplebot", f"https://example.com{path}")] for path in worst_paths(length)]
-    return max(_ms(partial(peer.asks, file, each)) for each in asked)
+    pairs = [[("examplebot", f"https://example.com{path}")] for path in worst_paths(length)]
+    return max(_ms(partial(peer.decide, file, each)) for each in pairs)
 
 
-def _asked_ms(rules: RuleSet, path: str) -> float:
+def _decision_ms(rules: RuleSet, path: str) -> float:
     # `decide` as well: for a file without Disallow, `allows` examines no rule.
-    return max(min(_ms(partial(ask, path)) for _ in range(3)) for ask in (rules.allows, rules.decide))
+    return max(min(_ms(partial(work, path)) for _ in range(3)) for work in (rules.allows, rules.decide))
 
 
 def _ms(work: Callable[[], object]) -> float:

@@ -77,7 +77,7 @@ def judge(log: list[list], hosts: int, pages: int, delay: float) -> dict[str, fl
         "missing": hosts * pages - len({(hit[1], hit[2]) for hit in fetched}),
         "short": sum(gap < delay - TOLERANCE_S for gap in gaps),
         "shortest": min(gaps, default=float("nan")),
-        "rude": sum(hit[2].startswith("/private") for hit in log),
+        "disallowed": sum(hit[2].startswith("/private") for hit in log),
         "robots": max(robots, default=0),
     }
 
@@ -97,7 +97,7 @@ def main() -> None:
             target = f"  (at least {least}, no short gap)" if crawler == "polite" else ""
             print(
                 f"{f'{hosts} x {pages}, {delay:g} s':22} {crawler:8} {seen['eta']:6.3f} {seen['short']:10} "
-                f"{seen['shortest'] * 1e3:6.0f} ms {seen['rude']:10} {seen['robots']:6} {seen['missing']:7} "
+                f"{seen['shortest'] * 1e3:6.0f} ms {seen['disallowed']:10} {seen['robots']:6} {seen['missing']:7} "
                 f"{cpu / max(1, len(log)) * 1e3:10.2f}{target}",
                 flush=True,
             )

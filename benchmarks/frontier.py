@@ -64,9 +64,9 @@ async def through_the_frontier(origins: int, workers: int) -> tuple[float, float
                     permit.report(status=200)
 
         await asyncio.gather(*(worker() for _ in range(workers)))
-        rest = time.process_time() - start - put
+        others = time.process_time() - start - put
         assert frontier.done == TASKS
-    return put / TASKS * 1e6, rest / TASKS * 1e6
+    return put / TASKS * 1e6, others / TASKS * 1e6
 
 
 async def through_the_gate(origins: int) -> float:
@@ -102,7 +102,7 @@ async def memory(origins: int, each: int) -> float:
 
 def main() -> None:
     """Print the table: microseconds of CPU and bytes per task."""
-    print(f"{TASKS:,} tasks, Priority; us of CPU per task (put + the rest), bytes per waiting task")
+    print(f"{TASKS:,} tasks, Priority; us of CPU per task (put + everything else), bytes per waiting task")
     print(
         f"{'origins':>8}  {f'{MANY} workers':>14}  {f'{FEW} workers':>14}  {'bare permits':>12}  {'1 each':>8}  {'10 each':>8}"
     )

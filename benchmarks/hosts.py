@@ -43,11 +43,11 @@ class Host(asyncio.Protocol):
         while b"\r\n\r\n" in self.buffer:
             head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
             path = head.split(b" ", 2)[1].decode("latin-1")
-            status, body, delay = self.answer(path)
+            status, body, delay = self.response(path)
             self.log.append((arrived, self.number, path, status))
             asyncio.get_running_loop().call_later(delay, self.send, status, body)
 
-    def answer(self, path: str) -> tuple[int, bytes, float]:
+    def response(self, path: str) -> tuple[int, bytes, float]:
         options = self.options
         if path == "/robots.txt":
             delays = [each for each in options.crawl_delay.split(",") if each]

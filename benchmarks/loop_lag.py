@@ -73,8 +73,8 @@ def main() -> None:
 async def _arrive(body: bytes | None) -> tuple[list[float], float]:
     """Return the sorted stalls in ms, and the seconds that it took."""
     origins = [f"https://host{number}.example" for number in range(_FILES)]
-    answer = Reply(404) if body is None else Reply(200, body)
-    transport = ScriptedTransport({f"{origin}/robots.txt": answer for origin in origins})
+    response = Reply(404) if body is None else Reply(200, body)
+    transport = ScriptedTransport({f"{origin}/robots.txt": response for origin in origins})
     stalls: list[float] = []
     ticking = asyncio.create_task(_tick(stalls))
     started = time.perf_counter()
@@ -120,9 +120,9 @@ async def _measured(change: Callable[[list[float]], Awaitable[float]], stalls: l
     return took
 
 
-async def _give_up(stalls: list[float], answer: Reply | Failed) -> float:
+async def _give_up(stalls: list[float], response: Reply | Failed) -> float:
     """Return the seconds from the response for robots.txt until no task is left."""
-    transport = ScriptedTransport({f"{_KNOWN}/robots.txt": answer})
+    transport = ScriptedTransport({f"{_KNOWN}/robots.txt": response})
     transport.hold()
     async with (
         polite.open_gate(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from benchmarks.corpus import Case, corpus
-from benchmarks.peers import Peer, peers, questions
+from benchmarks.peers import Peer, decisions, peers
 from benchmarks.stopwatch import row
 from polite.robots.parse import parse
 
@@ -19,18 +19,18 @@ def main() -> None:
     what, cases = corpus()
     kept = {
         "the rules that bind one crawler": _size(cases, _rules),
-        "the same, all questions asked": _size(cases, _rules_asked),
-        "the whole file with its octets, all questions asked": _size(cases, _file_asked),
+        "the same, after all decisions": _size(cases, _rules_decided),
+        "the whole file with its octets, after all decisions": _size(cases, _file_decided),
     }
     for peer in [each for each in beside if not each.anew]:
         kept[peer.name] = _size(cases, partial(_read, peer))
-        kept[f"{peer.name}, all questions asked"] = _size(cases, partial(_asked, peer))
+        kept[f"{peer.name}, after all decisions"] = _size(cases, partial(_decided, peer))
     print(
         f"\n{what}: octets kept per file on average ({sum(len(c.body) for c in cases) // len(cases):,} octets long)"
     )
     for name, size in kept.items():
         print(f"  {name:56}{size:10,.0f}")
-    protego = kept[f"{beside[0].name}, all questions asked"]
+    protego = kept[f"{beside[0].name}, after all decisions"]
     for name in list(kept)[:3]:
         against = kept[beside[0].name] if name == "the rules that bind one crawler" else protego
         print("  " + row(name, against / kept[name], _TARGET))
@@ -48,20 +48,20 @@ def _size(cases: list[Case], make: Callable[[Case], object]) -> float:
 
 
 def _rules(case: Case) -> object:
-    return parse(_copy(case)).rules_for(case.questions[0][0])
+    return parse(_copy(case)).rules_for(case.decisions[0][0])
 
 
-def _rules_asked(case: Case) -> object:
-    agent = case.questions[0][0]
+def _rules_decided(case: Case) -> object:
+    agent = case.decisions[0][0]
     rules = parse(_copy(case)).rules_for(agent)
-    for _, path in case.questions:
+    for _, path in case.decisions:
         rules.allows(path)
     return rules
 
 
-def _file_asked(case: Case) -> object:
+def _file_decided(case: Case) -> object:
     file = parse(_copy(case))
-    for agent, path in case.questions:
+    for agent, path in case.decisions:
         file.rules_for(agent).allows(path)
     return file
 
@@ -70,9 +70,9 @@ def _read(peer: Peer, case: Case) -> object:
     return peer.read(_text(case))
 
 
-def _asked(peer: Peer, case: Case) -> object:
+def _decided(peer: Peer, case: Case) -> object:
     file = peer.read(_text(case))
-    peer.asks(file, questions(case))
+    peer.decide(file, decisions(case))
     return file
 
 

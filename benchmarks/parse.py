@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from benchmarks.corpus import Case, corpus
-from benchmarks.peers import Peer, peers, questions
+from benchmarks.peers import Peer, decisions, peers
 from benchmarks.stopwatch import race, row
 from polite.robots.agent import UserAgent
 from polite.robots.parse import parse
@@ -23,18 +23,16 @@ def main() -> None:
     for peer in beside:
         if not peer.anew:
             runners[peer.name] = partial(_read, peer, texts)
-        runners[f"{peer.name}, and one question"] = partial(_ask_once, peer, texts, cases)
+        runners[f"{peer.name}, and one decision"] = partial(_decide_once, peer, texts, cases)
     taken = race(runners, _ROUNDS)
-    print(
-        f"\n{what}, {octets / 1e6:.1f} MB: medians of {_ROUNDS} interleaved rounds; peers are given decoded text"
-    )
+    print(f"\n{what}, {octets / 1e6:.1f} MB: medians of {_ROUNDS} interleaved rounds; peers get decoded text")
     for name, seconds in taken.items():
         print(f"  {name:48}{octets / seconds / 1e6:8.1f} MB/s {seconds / len(cases) * 1e6:8.1f} us per file")
     ours, first = list(runners)[:2]
     protego = beside[0].name
     print("  " + row(f"{ours}, against {protego}", taken[protego] / taken[ours], _TARGET))
-    question = f"{protego}, and one question"
-    print(f"  {'with one decision each:':56} {taken[question] / taken[first]:8.2f}x  (no target)")
+    decision = f"{protego}, and one decision"
+    print(f"  {'with one decision each:':56} {taken[decision] / taken[first]:8.2f}x  (no target)")
 
 
 def _read(peer: Peer, texts: list[str]) -> None:
@@ -42,23 +40,23 @@ def _read(peer: Peer, texts: list[str]) -> None:
         peer.read(text)
 
 
-def _ask_once(peer: Peer, texts: list[str], cases: list[Case]) -> None:
+def _decide_once(peer: Peer, texts: list[str], cases: list[Case]) -> None:
     for text, case in zip(texts, cases, strict=True):
-        peer.asks(peer.read(text), questions(case)[:1])
+        peer.decide(peer.read(text), decisions(case)[:1])
 
 
 def _ours(cases: list[Case]) -> dict[str, Callable[[], object]]:
-    asked = [(case.body, *case.questions[0]) for case in cases]
+    firsts = [(case.body, *case.decisions[0]) for case in cases]
     return {
-        "parse and bind": lambda: [parse(body).rules_for(agent) for body, agent, _ in asked],
-        "parse and bind, and one question": lambda: [
-            parse(body).rules_for(agent).allows(path) for body, agent, path in asked
+        "parse and bind": lambda: [parse(body).rules_for(agent) for body, agent, _ in firsts],
+        "parse and bind, and one decision": lambda: [
+            parse(body).rules_for(agent).allows(path) for body, agent, path in firsts
         ],
-        "parse and bind, index made": lambda: [
-            parse(body).rules_for(agent).prepare() for body, agent, _ in asked
+        "parse and bind, index built": lambda: [
+            parse(body).rules_for(agent).prepare() for body, agent, _ in firsts
         ],
         "parse and bind, sitemaps and all groups too": lambda: [
-            _whole(body, agent) for body, agent, _ in asked
+            _whole(body, agent) for body, agent, _ in firsts
         ],
     }
 

@@ -17,19 +17,22 @@ class Peer(NamedTuple):
 
     Attributes:
         read: parses text.
-        asks: returns a function that decides all prepared (agent, URL) pairs.
+        decide: decides all (agent, URL) pairs for what `read` returned.
         anew: whether the engine parses the file for each decision.
     """
 
     name: str
     read: Callable[[str], object]
-    asks: Callable[[object, list[tuple[str, str]]], None]
+    decide: Callable[[object, list[tuple[str, str]]], None]
     anew: bool = False
 
 
 def peers() -> list[Peer]:
     """Return the installed engines, Protego first, since targets refer to it. Print those that are missing."""
-    found = [Peer("Protego", Protego.parse, _ask_protego), Peer("robotparser", _robotparser, _ask_url_last)]
+    found = [
+        Peer("Protego", Protego.parse, _decide_protego),
+        Peer("robotparser", _robotparser, _decide_url_last),
+    ]
     for name, module, make in (
         ("robotspy", "robots", _robotspy),
         ("reppy", "reppy.robots", _reppy),
@@ -42,20 +45,20 @@ def peers() -> list[Peer]:
     return found
 
 
-def questions(case: Case) -> list[tuple[str, str]]:
-    return [(agent.tokens[0], f"https://example.com{path}") for agent, path in case.questions]
+def decisions(case: Case) -> list[tuple[str, str]]:
+    return [(agent.tokens[0], f"https://example.com{path}") for agent, path in case.decisions]
 
 
-def _ask_protego(file, questions) -> None:
-    ask = file.can_fetch
-    for agent, url in questions:
-        ask(url, agent)
+def _decide_protego(file, decisions) -> None:
+    can_fetch = file.can_fetch
+    for agent, url in decisions:
+        can_fetch(url, agent)
 
 
-def _ask_url_last(file, questions) -> None:
-    ask = file.can_fetch
-    for agent, url in questions:
-        ask(agent, url)
+def _decide_url_last(file, decisions) -> None:
+    can_fetch = file.can_fetch
+    for agent, url in decisions:
+        can_fetch(agent, url)
 
 
 def _robotparser(text: str) -> RobotFileParser:
@@ -66,22 +69,22 @@ def _robotparser(text: str) -> RobotFileParser:
 
 
 def _robotspy(module) -> Peer:
-    return Peer("robotspy", module.RobotsParser.from_string, _ask_url_last)
+    return Peer("robotspy", module.RobotsParser.from_string, _decide_url_last)
 
 
 def _reppy(module) -> Peer:
-    def ask(file, questions) -> None:
-        for agent, url in questions:
+    def decide(file, decisions) -> None:
+        for agent, url in decisions:
             file.allowed(url, agent)
 
-    return Peer("reppy", lambda text: module.Robots.parse("https://example.com/robots.txt", text), ask)
+    return Peer("reppy", lambda text: module.Robots.parse("https://example.com/robots.txt", text), decide)
 
 
 def _google(module) -> Peer:
-    ask_one = module.RobotsMatcher().OneAgentAllowedByRobots
+    allowed = module.RobotsMatcher().OneAgentAllowedByRobots
 
-    def ask(text, questions) -> None:
-        for agent, url in questions:
-            ask_one(text, agent, url)
+    def decide(text, decisions) -> None:
+        for agent, url in decisions:
+            allowed(text, agent, url)
 
-    return Peer(GOOGLE, lambda text: text, ask, anew=True)
+    return Peer(GOOGLE, lambda text: text, decide, anew=True)

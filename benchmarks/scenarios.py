@@ -42,8 +42,8 @@ class Scenario(NamedTuple):
     least_eta: float | None = None
 
     def delay_s(self, host: int) -> float:
-        asked = self.delays[host % len(self.delays)] if self.delays else 0.0
-        return max(self.least_s, asked)
+        requested = self.delays[host % len(self.delays)] if self.delays else 0.0
+        return max(self.least_s, requested)
 
     def gap_s(self, host: int, status: int) -> float:
         """Return the least time from a request with this response to the next one."""
@@ -64,8 +64,8 @@ class Scenario(NamedTuple):
     def urls(self, port: int) -> list[str]:
         pages = [(page, host) for host, size in enumerate(self.sizes) for page in range(size)]
         pages.sort(key=_by_host if self.grouped else _by_page)
-        asked = [f"http://{address(host)}:{port}/p/{page}" for page, host in pages]
-        return [*asked, *(f"http://{address(host)}:{port}/private/x" for host in range(len(self.sizes)))]
+        fetched = [f"http://{address(host)}:{port}/p/{page}" for page, host in pages]
+        return [*fetched, *(f"http://{address(host)}:{port}/private/x" for host in range(len(self.sizes)))]
 
 
 def _by_page(page: tuple[int, int]) -> tuple[int, int]:
@@ -138,15 +138,15 @@ def judge(scenario: Scenario, log: list[list]) -> tuple[float, int, int]:
         for host, hits in by_host.items()
         for before, after in pairwise(hits)
     )
-    asked = sorted((hit[1], hit[2]) for hit in log)
-    should = sorted(
+    requests = sorted((hit[1], hit[2]) for hit in log)
+    expected = sorted(
         (host, path)
         for host, size in enumerate(scenario.sizes)
         for path in ("/robots.txt", *(f"/p/{page}" for page in range(size)))
     )
     wrong = (
-        sum(1 for each in {*asked, *should} if asked.count(each) != should.count(each))
-        if asked != should
+        sum(1 for each in {*requests, *expected} if requests.count(each) != expected.count(each))
+        if requests != expected
         else 0
     )
     arrivals = [hit[0] for hit in log]

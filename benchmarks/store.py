@@ -129,9 +129,9 @@ async def hot_path(folder: str) -> tuple[list[float], list[float]]:
 
 
 def show(what: str, rates: dict[str, list[tuple[float, float]]], targets: tuple[float, float]) -> None:
-    for place, (verb, target) in enumerate(zip(("puts", "gets"), targets, strict=True)):
-        own = statistics.median(pair[place] for pair in rates["SqliteStore"])
-        peer = statistics.median(pair[place] for pair in rates["aiosqlite"])
+    for column, (verb, target) in enumerate(zip(("puts", "gets"), targets, strict=True)):
+        own = statistics.median(pair[column] for pair in rates["SqliteStore"])
+        peer = statistics.median(pair[column] for pair in rates["aiosqlite"])
         held = "held" if own >= target else "NOT HELD"
         print(f"{what:28} {verb} {own:10,.0f} {peer:10,.0f} {own / peer:7.1f}x   (target {target:,}: {held})")
 

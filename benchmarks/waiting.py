@@ -26,7 +26,7 @@ def gate() -> Any:
 
 
 async def wait(origins: int) -> None:
-    """Print memory per waiting task, whether turns were in order, and the time to cancel the rest."""
+    """Print memory per waiting task, whether turns were in order, and the time to cancel the others."""
     order: dict[int, list[int]] = {}
 
     async def visit(opened: polite.Gate, number: int) -> None:
@@ -53,7 +53,7 @@ async def wait(origins: int) -> None:
         elapsed = time.process_time() - start
     print(
         f"{TASKS:,} wait at {origins:>7,} origins: {used / TASKS:,.0f} octets each (4,096); {granted:,} granted, "
-        f"in order: {in_order}; the rest cancelled in {elapsed:.2f} s of CPU (2)",
+        f"in order: {in_order}; the others cancelled in {elapsed:.2f} s of CPU (2)",
         flush=True,
     )
 
@@ -61,14 +61,14 @@ async def wait(origins: int) -> None:
 class Wrong(Fifo):
     """A scheduler that is correct twice, and then returns a given value."""
 
-    def __init__(self, answer: Callable[["Wrong"], Any]) -> None:
+    def __init__(self, wrong: Callable[["Wrong"], Any]) -> None:
         super().__init__()
-        self._answer = answer
+        self._wrong = wrong
         self.chosen: list[polite.Task] = []
 
     def next(self) -> Any:
         if len(self.chosen) == 2:
-            return self._answer(self)
+            return self._wrong(self)
         self.chosen.append(super().next())
         return self.chosen[-1]
 
@@ -81,7 +81,7 @@ WRONG: dict[str, Callable[[Wrong], Any]] = {
 }
 
 
-async def answer_wrongly(what: str) -> None:
+async def run_wrong(what: str) -> None:
     """Print how the frontier ended."""
     times: list[float] = []
     async with gate() as opened:
@@ -94,7 +94,7 @@ async def answer_wrongly(what: str) -> None:
         except polite.SchedulerFailed as error:
             gap = min(later - earlier for earlier, later in pairwise(times))
             left = len(await frontier.drain())
-            print(f"{what}: {error}; shortest gap {gap:.1f} s, {left} tasks given back")
+            print(f"{what}: {error}; shortest gap {gap:.1f} s, {left} tasks returned by drain")
 
 
 def main() -> None:
@@ -103,7 +103,7 @@ def main() -> None:
         for origins in (1, ORIGINS, TASKS):
             runner.run(wait(origins))
         for what in WRONG:
-            runner.run(answer_wrongly(what))
+            runner.run(run_wrong(what))
 
 
 if __name__ == "__main__":

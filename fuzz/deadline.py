@@ -11,7 +11,7 @@ MOST_OCTETS = 4_096
 
 @contextmanager
 def in_time(data: bytes) -> Iterator[None]:
-    """Raise AssertionError if the block took too long."""
+    """Raise AssertionError if the block exceeds the limit."""
     started = process_time()
     yield
     took = process_time() - started

@@ -25,10 +25,10 @@ def one_input(data: bytes) -> None:
         alone, aged = max_age_s(control), max_age_s(control, age)
         forbidden = max_age_s(f"no-store, {control}", age)
         snapshot = renewed(None, Found(b"", 200, "https://a.test/robots.txt", max_age_s=aged), POLICY, NOW)
-    expect((alone is None) is (aged is None), "an Age is no max-age", alone, aged)
+    expect((alone is None) is (aged is None), "Age adds or removes a max-age", alone, aged)
     expect(
-        aged is None or 0.0 <= aged <= (alone or 0.0) < math.inf, "an Age never makes it fresher", alone, aged
+        aged is None or 0.0 <= aged <= (alone or 0.0) < math.inf, "Age lengthens the lifetime", alone, aged
     )
-    expect(forbidden == 0.0, "no-store is 0", forbidden)
+    expect(forbidden == 0.0, "no-store does not give 0", forbidden)
     ttl = snapshot.expires_at - NOW
-    expect(POLICY.min_ttl <= ttl <= POLICY.max_ttl, "a time to live beyond its limits", ttl)
+    expect(POLICY.min_ttl <= ttl <= POLICY.max_ttl, "the time to live exceeds its limits", ttl)

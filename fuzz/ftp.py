@@ -55,14 +55,14 @@ def one_input(data: bytes) -> None:
         target = Target.of("ftp://127.0.0.1/" + path.decode("latin-1"))
     except InvalidURL:
         return
-    said, ports = _Written(), []
+    written, ports = _Written(), []
     with in_time(data):
-        answer = _LOOP.run_until_complete(_got(Ask(target, limit), [replies, sent], said, ports))
-    _check(answer, said.commands, replies, sent, limit)
-    expect(all(0 < port < 65_536 for port in ports), "no port", ports)
+        result = _LOOP.run_until_complete(_fetch(Ask(target, limit), [replies, sent], written, ports))
+    _check(result, written.commands, replies, sent, limit)
+    expect(all(0 < port < 65_536 for port in ports), "the port is invalid", ports)
 
 
-async def _got(ask: Ask, streams: list[bytes], said: _Written, ports: list[int]) -> Reply | Failed:
+async def _fetch(ask: Ask, streams: list[bytes], written: _Written, ports: list[int]) -> Reply | Failed:
     """Fetch over connections that deliver these octets, and then end."""
 
     async def connect(guard: object, host: str, port: int) -> FtpConnection:
@@ -70,7 +70,7 @@ async def _got(ask: Ask, streams: list[bytes], said: _Written, ports: list[int])
         reader.feed_data(streams[min(len(ports), 1)])
         reader.feed_eof()
         ports.append(port)
-        writer: Any = said
+        writer: Any = written
         return FtpConnection(reader, writer, host)
 
     real, ftp.connect = ftp.connect, connect
@@ -80,21 +80,26 @@ async def _got(ask: Ask, streams: list[bytes], said: _Written, ports: list[int])
         ftp.connect = real
 
 
-def _check(answer: Reply | Failed, commands: list[bytes], replies: bytes, sent: bytes, limit: int) -> None:
-    expect(all(map(_COMMAND.fullmatch, commands)), "no command of ours", commands)
+def _check(result: Reply | Failed, commands: list[bytes], replies: bytes, sent: bytes, limit: int) -> None:
+    expect(all(map(_COMMAND.fullmatch, commands)), "the command is invalid", commands)
     order = [command[:4] for command in commands]
-    expect(order == [each for each in _ORDER if each in order], "commands out of order", commands)
-    if isinstance(answer, Failed):
+    expect(order == [each for each in _ORDER if each in order], "the commands are out of order", commands)
+    if isinstance(result, Failed):
         expect(
-            answer.detail.isprintable() and len(answer.detail) <= 500,
-            "a detail that no log should hold",
-            answer,
+            result.detail.isprintable() and len(result.detail) <= 500,
+            "the detail is not printable, or too long",
+            result,
         )
         return
-    expect(answer.status in (200, 404), "a status that FTP does not have", answer)
-    expect(len(answer.body) <= limit and sent.startswith(answer.body), "not what was sent", answer, sent)
-    if answer.status == 200 and answer.end is BodyEnd.COMPLETE:
-        expect(answer.body == sent, "whole, though it is not", answer, sent)
-        expect(b"226" in replies or b"250" in replies, "complete, without a reply that says so", replies)
-    if answer.status == 404:
-        expect(re.search(rb"55[013]", replies), "no file, without a reply that says so", replies)
+    expect(result.status in (200, 404), "FTP has no such status", result)
+    expect(
+        len(result.body) <= limit and sent.startswith(result.body),
+        "the body differs from what was sent",
+        result,
+        sent,
+    )
+    if result.status == 200 and result.end is BodyEnd.COMPLETE:
+        expect(result.body == sent, "a partial body counts as complete", result, sent)
+        expect(b"226" in replies or b"250" in replies, "complete without a 226 or 250 reply", replies)
+    if result.status == 404:
+        expect(re.search(rb"55[013]", replies), "404 without a 55x reply", replies)

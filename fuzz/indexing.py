@@ -21,23 +21,29 @@ _LIMITS = ("unavailable_after", "max_snippet", "max_image_preview", "max_video_p
 def one_input(data: bytes) -> None:
     """Input: one field per line up to a NUL, then the page."""
     head, _, page = data.partition(b"\0")
-    said = [("X-Robots-Tag", line) for line in head.decode("latin-1").split("\n")]
+    fields = [("X-Robots-Tag", line) for line in head.decode("latin-1").split("\n")]
     for agent in AGENTS:
         with in_time(data):
-            by_head, by_page = indexing(said, agent=agent), indexing((), page, agent=agent)
-            both = indexing(said, page, agent=agent)
-        expect(both == by_head | by_page, "head and page together are not both", both, by_head, by_page)
-        expect(both | both == both, "the same twice is more", both)
+            by_head, by_page = indexing(fields, agent=agent), indexing((), page, agent=agent)
+            both = indexing(fields, page, agent=agent)
+        expect(
+            both == by_head | by_page,
+            "fields and page together differ from both combined",
+            both,
+            by_head,
+            by_page,
+        )
+        expect(both | both == both, "the same directives twice change the result", both)
         for one in (by_head, by_page):
             _check_stricter(both, one)
-    _check_stricter(indexing(said, page, agent="a-bot"), indexing(said, page))
+    _check_stricter(indexing(fields, page, agent="a-bot"), indexing(fields, page))
 
 
 def _check_stricter(strict: Indexing, loose: Indexing) -> None:
     for name in _SWITCHES:
         expect(
             getattr(loose, name) or not getattr(strict, name),
-            f"{name} is permitted by saying more",
+            f"{name} is permitted by more directives",
             strict,
             loose,
         )
@@ -45,8 +51,8 @@ def _check_stricter(strict: Indexing, loose: Indexing) -> None:
         limit, other = getattr(strict, name), getattr(loose, name)
         expect(
             other is None or (limit is not None and limit <= other),
-            f"{name} is more by saying more",
+            f"{name} is raised by more directives",
             strict,
             loose,
         )
-    expect(strict.max_snippet is None or strict.max_snippet >= 0, "a snippet of less than nothing", strict)
+    expect(strict.max_snippet is None or strict.max_snippet >= 0, "max_snippet is negative", strict)

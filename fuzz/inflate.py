@@ -39,15 +39,15 @@ def one_input(data: bytes) -> None:
         expect(
             end is not BodyEnd.CAPPED or len(decoded) == limit, "capped below the limit", len(decoded), limit
         )
-        expect(end is not BodyEnd.COMPLETE or not cut_short, "whole, though it was cut short", end)
+        expect(end is not BodyEnd.COMPLETE or not cut_short, "a body cut short counts as complete", end)
     (decoded, end), (whole, whole_end) = seen
     # If invalid data follows right after the limit, zlib drops output depending on where a chunk ends.
     if {end, whole_end} != {BodyEnd.CAPPED, BodyEnd.CORRUPT}:
         # The part of a corrupt body before the error is not used.
         same = end is whole_end and (end not in (BodyEnd.COMPLETE, BodyEnd.CAPPED) or decoded == whole)
-        expect(same, "chunks make a difference", *seen)
+        expect(same, "the chunks change the result", *seen)
     if coding.strip().lower() in GZIP and end is BodyEnd.COMPLETE and body and not junk_allowed:
-        expect(decoded == gzip.decompress(body), "not what gzip makes of it", decoded)
+        expect(decoded == gzip.decompress(body), "the result differs from gzip's", decoded)
 
 
 def inflated(

@@ -39,12 +39,12 @@ def one_input(data: bytes) -> None:
             _check(step, fetching)
             step = step.next(Reply(301, location=location + ("" if hops == 0 else f"{hops}")))
             hops += 1
-    expect(isinstance(step, Unreachable | Unavailable), "redirects without end", step)
+    expect(isinstance(step, Unreachable | Unavailable), "endless redirects", step)
     expect(step.hops <= MOST_HOPS, "too many hops", step)
     if isinstance(step, Unreachable):
         expect(
             step.detail.isprintable() and len(step.detail) < 1_000,
-            "a detail that no log should hold",
+            "the detail is not printable, or too long",
             step.detail,
         )
     _check_alone(data[1:])
@@ -52,9 +52,9 @@ def one_input(data: bytes) -> None:
 
 def _check(step: Exchange, fetching: FetchPolicy) -> None:
     target = step.ask.target
-    expect(_SENDABLE.fullmatch(target.url) and "#" not in target.url, "no URL to be sent", target.url)
+    expect(_SENDABLE.fullmatch(target.url) and "#" not in target.url, "the URL cannot be sent", target.url)
     expect("@" not in target.url.split("/")[2], "credentials are sent", target.url)
-    expect(target.origin.scheme in DEFAULT_SCHEMES, "a scheme without a transport", target.url)
+    expect(target.origin.scheme in DEFAULT_SCHEMES, "the scheme has no transport", target.url)
     expect(Target.of(target.url) == target, "not canonical", target.url, Target.of(target.url))
     first = step.visited[0]
     secure = first.startswith("https:") and not fetching.allow_downgrade

@@ -21,15 +21,15 @@ def one_input(data: bytes) -> None:
         used, signalled = usage(text), signals(text)
         more_used, more_signalled = usage(f"{text}, zz=n"), signals(f"{text},zz=no")
         again = signals(f"{text},{text}")
-    for said in (used, signalled):
-        expect(all(type(each) is bool for each in said.values()), "neither yes nor no", said)
-        expect(strictest([said, said]) == said, "the same twice is more", said)
+    for values in (used, signalled):
+        expect(all(type(each) is bool for each in values.values()), "a value is neither yes nor no", values)
+        expect(strictest([values, values]) == values, "the same text twice changes the result", values)
     if used:
-        expect(more_used == {**used, "zz": False}, "one more member changes the others", used, more_used)
-    expect(again == signalled, "the same twice is more", signalled, again)
+        expect(more_used == {**used, "zz": False}, "another member changes the others", used, more_used)
+    expect(again == signalled, "the same text twice changes the result", signalled, again)
     expect(
         more_signalled == {**signalled, "zz": False},
-        "one more pair changes the others",
+        "another pair changes the others",
         signalled,
         more_signalled,
     )

@@ -35,17 +35,17 @@ def one_input(data: bytes) -> None:
     with in_time(data):
         wait_s = retry_after_s(value, now)
         later_s = retry_after_s(value, now + 1.0)
-        pause = THROTTLE.rest(Outcome(429, wait_s), ThrottleContext(None, data[0], now))
-    expect(wait_s is None or 0 <= wait_s < math.inf, "no number of seconds", wait_s)
-    expect(POLICY.min_delay <= pause.seconds <= MOST_S, "a pause beyond its limits", pause)
+        delay = THROTTLE.rest(Outcome(429, wait_s), ThrottleContext(None, data[0], now))
+    expect(wait_s is None or 0 <= wait_s < math.inf, "not a number of seconds", wait_s)
+    expect(POLICY.min_delay <= delay.seconds <= MOST_S, "the delay exceeds its limits", delay)
     if wait_s is None:
         return
     if value.strip(" \t").isdigit():
-        expect(wait_s == later_s == float(value), "seconds are seconds, whatever the time", wait_s, later_s)
+        expect(wait_s == later_s == float(value), "a number of seconds depends on the time", wait_s, later_s)
     else:
         expect(
             later_s is None or math.isclose(wait_s - later_s, 1.0, abs_tol=1e-3),
-            "a date moves",
+            "a date depends on the time",
             wait_s,
             later_s,
         )

@@ -53,7 +53,7 @@ def _check(robots: Robots, body: bytes, dialect: Dialect, path: str) -> None:
     lines = 1 + body.count(b"\n") + body.count(b"\r")
     for finding in lint(body, dialect):
         if not 1 <= finding.line <= lines:
-            raise AssertionError(f"{finding} is at no line of {lines}")
+            raise AssertionError(f"{finding} has no line from 1 to {lines}")
 
 
 def _same(what: str, one: object, other: object) -> None:

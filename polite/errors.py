@@ -120,7 +120,16 @@ class GateClosed(PoliteError):
 
 
 class PermitMisused(PoliteError, RuntimeError):
-    """A permit was entered twice, reported twice or outside its block, or would wait for a turn that its own task holds."""
+    """A permit was entered twice, reported twice or outside its block, or would wait for a turn that its own task holds.
+
+    Example:
+        async with gate.permit(url) as permit:
+            permit.report(status=200)
+        try:
+            permit.report(status=200)  # too late: the turn was released
+        except polite.PermitMisused as error:
+            print(error)
+    """
 
 
 class TurnLost(PoliteError):

@@ -15,13 +15,16 @@ from polite.task import Task
 
 __all__ = [
     "AddressSource",
+    "Ask",
     "BackOffStore",
     "CallbackPacer",
     "Clock",
+    "Failed",
     "Home",
     "Homes",
     "Listener",
     "Pacer",
+    "Reply",
     "RobotsStore",
     "SavedBackOff",
     "Scheduler",
@@ -69,7 +72,10 @@ class Clock(Protocol):
 
 
 class Transport(Protocol):
-    """Fetches robots.txt by one URL scheme: `open_gate(transports={"gopher": GopherTransport()})` (L9)."""
+    """Fetches robots.txt by one URL scheme: `open_gate(transports={"gopher": GopherTransport()})` (L9).
+
+    `Ask`, `Reply` and `Failed` are importable from here, too.
+    """
 
     async def get(self, ask: Ask) -> Reply | Failed:
         """Send one unconditional request without following redirects.

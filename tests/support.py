@@ -42,7 +42,7 @@ class Terminal(io.StringIO):
 
 
 class TimedTransport(ScriptedTransport):
-    """A scripted transport that notes in `times` when each request came, and takes `delay_s` for each response."""
+    """A scripted transport that records the times of requests, and responds after `delay_s`."""
 
     def __init__(self, script: Mapping[str, Any], *, delay_s: float = 0.0) -> None:
         super().__init__(script)

@@ -13,7 +13,7 @@ def invalid(url: str) -> polite.InvalidURL:
     return caught.value
 
 
-def test_an_invalid_url_pickles_with_its_reason_and_place() -> None:
+def test_an_invalid_url_pickles_with_its_reason_and_position() -> None:
     error = invalid("https://site.test:99999/")
 
     again = pickle.loads(pickle.dumps(error))  # noqa: S301

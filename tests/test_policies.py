@@ -80,7 +80,7 @@ def test_an_unknown_dialect_is_refused_with_the_known_ones() -> None:
         dialect("google-2020")
 
 
-def test_a_policy_may_differ_at_one_origin_and_follows_the_rest() -> None:
+def test_an_override_of_one_origin_follows_the_other_options() -> None:
     origin = Origin.of("https://example.com")
     policy = PacingPolicy().override("https://EXAMPLE.com:443/x", min_delay=5).override(origin, jitter=0.5)
 

@@ -9,11 +9,12 @@ from dataclasses import asdict
 from polite.cli import file, stdin
 from polite.cli.exit_codes import Exit
 from polite.cli.gate import open_gate_for
-from polite.cli.option_names import option_of
+from polite.cli.option_names import command_line_text, option_of
 from polite.cli.sarif import sarif
 from polite.errors import redact_url
-from polite.robots.fetching.result import Found
+from polite.robots.fetching.result import Found, Unavailable, Unreachable
 from polite.robots.lint.lint import lint as findings_of
+from polite.robots.reason import Reason
 
 
 def lint(options: argparse.Namespace) -> Exit:
@@ -49,14 +50,14 @@ async def _fetch(options: argparse.Namespace) -> bytes | None:
     if isinstance(access, Found):
         return access.body
     where = explanation.target.origin.robots_url
-    print(
-        f"polite: {where}: no robots.txt to check: {access.reason.value}{_way_out(access.reason.option)}",
-        file=sys.stderr,
-    )
+    print(f"polite: {where}: no robots.txt to check: {_why(access)}", file=sys.stderr)
     return None
 
 
-def _way_out(option: str) -> str:
-    """Name the command-line option that changes the outcome, if there is one."""
-    here = option_of(option)
-    return f"; {here} changes it" if here else ""
+def _why(access: Unavailable | Unreachable) -> str:
+    """Say why there is no file, and which command-line option changes that, if any does."""
+    if access.reason is Reason.ADDRESS_REFUSED and isinstance(access, Unreachable) and access.detail:
+        # It depends on the address whether an option permits it.
+        return command_line_text(access.detail)
+    option = option_of(access.reason.option)
+    return f"{access.reason.value}; {option} changes it" if option else access.reason.value

@@ -59,7 +59,7 @@ OPTION_NAMES = {
 _NO_OPTION = "no command-line option"
 # Longer texts first: a shorter one may be part of them.
 _PHRASES = {
-    "only FetchPolicy.allowed_networks can permit": "no option permits",
+    " blocked; only FetchPolicy.allowed_networks can permit": " blocked and never fetched: no option permits",
     "FetchPolicy.allow_private or allowed_networks": "--allow-private",
     "open_gate(transports=...)": _NO_OPTION,
     "SqliteStore(max_bytes=...)": "the size limit of the store",

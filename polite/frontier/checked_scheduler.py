@@ -14,7 +14,16 @@ _RAISED = (Exception, CancelledError)
 class SchedulerFailed(PoliteError, RuntimeError):
     """A scheduler raised, or returned what it must not (see ports.Scheduler).
 
-    The message names the scheduler and the value. The frontier gives out nothing more; `Frontier.drain` returns what waits.
+    The message names the scheduler and the value. The frontier gives out nothing more; `Frontier.drain` returns all waiting tasks.
+
+    Example:
+        try:
+            async for permit in frontier:
+                async with permit:
+                    ...  # fetch permit.url, and report the response
+        except polite.SchedulerFailed as error:
+            print(error)
+            waiting = await frontier.drain()
     """
 
 
@@ -56,13 +65,13 @@ class CheckedScheduler:
         except _RAISED as error:
             raise self._failed(f"next raised {error!r} while {len(self._ready)} origins are ready") from error
         if not isinstance(task, Task):
-            raise self._failed(f"next answered {redact_url(repr(task))}, which is no task")
+            raise self._failed(f"next returned {redact_url(repr(task))}, which is no task")
         if self._added.get(task.number) is not task:
             raise self._failed(
-                "next answered a task that does not wait: it was chosen before, or never added", task
+                "next returned a task that does not wait: it was chosen before, or never added", task
             )
         if task.origin not in self._ready:
-            raise self._failed(f"next answered a task of {task.origin}, whose turn has not come", task)
+            raise self._failed(f"next returned a task of {task.origin}, whose turn has not come", task)
         del self._added[task.number]
         self._ready.discard(task.origin)
         return task

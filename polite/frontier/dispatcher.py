@@ -108,7 +108,7 @@ class Dispatcher:
         self._queues: dict[Origin, OriginQueue] = {}
         self._requested: list[OriginQueue] = []  # ASSIGNED in the last step
         self._holding: list[OriginQueue] = []  # turns that came in this step
-        self._stirred = False
+        self._dispatch_scheduled = False
 
     # Tasks come.
 
@@ -175,7 +175,7 @@ class Dispatcher:
             return target
         return Target(queue.origin, target.path)
 
-    def answers(self, origin: Origin) -> bool:
+    def rules_known(self, origin: Origin) -> bool:
         """Whether the origin's rules are known by now, so that its tasks are not dropped."""
         known = self._rules.known(origin)
         if known is None or out_of_reach(known):
@@ -281,7 +281,7 @@ class Dispatcher:
         if wait_s <= LONG_S:
             return False
         self._postpone(queue, self._clock.monotonic() + wait_s - EARLY_S, self._seek)
-        self._offer_place(queue)
+        self._offer_slot(queue)
         return True
 
     def _evict(self, queue: OriginQueue) -> None:
@@ -296,7 +296,7 @@ class Dispatcher:
     def _begin_to_wait(self, queue: OriginQueue) -> None:
         if queue.chosen is None:
             queue.state = QueueState.WAITING_TURN
-        self._offer_place(queue)
+        self._offer_slot(queue)
 
     def _grant(self, queue: OriginQueue, turn: Turn) -> None:
         """The queue has its turn. Raises SchedulerFailed; the turn is given back then."""
@@ -308,7 +308,7 @@ class Dispatcher:
                 if queue.chosen is None:
                     self._make_ready(queue)
                 else:
-                    self.stir()
+                    self.schedule_dispatch()
                 return
             self._unchoose(queue)
         except BaseException:
@@ -330,14 +330,14 @@ class Dispatcher:
         if queue.drop_reason is None:
             queue.state = QueueState.READY
         self._scheduler.ready(queue.origin)
-        self.stir()
+        self.schedule_dispatch()
 
     # Turns meet workers: only here.
 
-    def stir(self) -> None:
+    def schedule_dispatch(self) -> None:
         """Assign turns to workers when all that happens in this step of the loop has happened."""
-        if not self._stirred and (self._scheduler or self._requested):
-            self._stirred = True
+        if not self._dispatch_scheduled and (self._scheduler or self._requested):
+            self._dispatch_scheduled = True
             asyncio.get_running_loop().call_soon(self._dispatch)
 
     def _dispatch(self) -> None:
@@ -347,10 +347,10 @@ class Dispatcher:
         finally:
             if not cut_short:
                 self._release_held()
-            self._stirred = False
+            self._dispatch_scheduled = False
         if self._requested or cut_short:
             # The seekers run before this is called again: a queue without a turn by then waits for one.
-            self.stir()
+            self.schedule_dispatch()
 
     def _match(self) -> bool:
         """Whether it was cut short, so that other tasks of the loop run. It goes on in the next step, with the turns it holds."""
@@ -498,10 +498,10 @@ class Dispatcher:
             self._remove(queue)
         else:
             self._postpone(queue, self._clock.monotonic() + seconds, self._seek)
-            self._offer_place(queue)
+            self._offer_slot(queue)
 
-    def _offer_place(self, queue: OriginQueue) -> None:
-        """Have the queue's place in memory freed, in a step of its own, if another origin needs it and the wait is long."""
+    def _offer_slot(self, queue: OriginQueue) -> None:
+        """Deactivate the queue, in a step of its own, if another origin needs its slot in memory and the wait is long."""
         if self.store.crowded:
             asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
 
@@ -511,7 +511,7 @@ class Dispatcher:
         if queue is None or not self._waits_only(queue):
             return False
         wait_s = self._wait_s(queue)
-        # A back-off of robots.txt that has not ended would be met once more.
+        # A back-off of robots.txt that has not ended would only fail again.
         away_s = wait_s if queue.failures else wait_s - EARLY_S
         if wait_s <= LONG_S or not self._put_back(queue, away_s, fetched=queue.fetched):
             return False
@@ -525,9 +525,9 @@ class Dispatcher:
         return True
 
     def _waits_only(self, queue: OriginQueue) -> bool:
-        """Whether the queue only waits for its time, and the scheduler can be asked for its tasks.
+        """Whether the queue only waits for its time, and the scheduler can give its tasks back.
 
-        While any origin is ready it cannot. But then no place needs to be freed either: workers are what is short.
+        While any origin is ready it cannot. But then no slot in memory needs to be freed either: workers are what is short.
         """
         waits = queue.state in (QueueState.FETCHING_RULES, QueueState.WAITING_TURN, QueueState.POSTPONED)
         return waits and queue.turn is None and not (queue.scheduled and self._scheduler)
@@ -543,7 +543,7 @@ class Dispatcher:
         A fetch that waits for the turn of a redirect is under way: cancelled each time, it would never end.
         """
         fetching = queue.state is QueueState.FETCHING_RULES
-        if self._services.origins.asking(queue.origin) or (fetching and self._seeker.requesting(queue)):
+        if self._services.origins.is_fetching(queue.origin) or (fetching and self._seeker.requesting(queue)):
             return 0.0
         return self._seeker.wait_s(queue, known=not fetching)
 
@@ -565,7 +565,7 @@ class Dispatcher:
     def _drop_some(self, queue: OriginQueue) -> None:
         """Drop what waited unchecked when the origin was given up. What was put since is not among it, and seeks rules anew.
 
-        Meanwhile the origin may have answered another request: then `drop_reason` is None, and the rest is decided as usual.
+        Meanwhile another request may have got the rules: then `drop_reason` is None, and the other tasks are decided as usual.
         """
         dropped = 0
         while queue.unchecked and queue.to_drop and queue.drop_reason is not None:

@@ -9,7 +9,7 @@ from polite.ports import Clock
 
 
 class FetchSlots:
-    """A slot belongs to a queue from `take` until `leave`. A queue that finds none free waits in the order of asking.
+    """A slot belongs to a queue from `take` until `leave`. If none is free, queues wait in the order of their calls.
 
     Args:
         evict: Called with a holder while others wait: it may leave its slot if its origin gives no turn for long.
@@ -29,11 +29,11 @@ class FetchSlots:
             self._holders.add(queue)
             return True
         self._waiting.append(queue)
-        self._sweep.stir()
+        self._sweep.resume()
         return False
 
     def leave(self, queue: OriginQueue) -> bool:
-        """Free the queue's slot. False if it had none. `next` says who may ask for it."""
+        """Free the queue's slot. False if it had none. Then call `next` for the queue that may take it."""
         if queue not in self._holders:
             return False
         self._holders.remove(queue)

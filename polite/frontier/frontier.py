@@ -31,7 +31,14 @@ _MOST_WHOLE = 2**63
 
 
 class FrontierClosed(PoliteError):
-    """A URL was put into a frontier that was closed or drained."""
+    """A URL was put into a frontier that was closed or drained.
+
+    Example:
+        try:
+            await frontier.put(url)
+        except polite.FrontierClosed:
+            return  # the crawl ends
+    """
 
 
 class FrontierOptions(TypedDict, total=False):
@@ -63,6 +70,7 @@ class Frontier:
     Example:
         frontier = polite.Frontier(gate)
         await frontier.put("https://example.com/")
+        frontier.close()  # no more URLs: the loop ends when all are done
         async for permit in frontier:
             async with permit:
                 async with session.get(permit.url) as response:
@@ -218,15 +226,15 @@ class Frontier:
                     offers.append(Admission.INVALID)
                 if len(offers) == _AT_A_TIME:
                     batch, offers = offers, []
-                    admissions += await _answered(batch)
+                    admissions += await _admissions(batch)
                     await asyncio.sleep(0)
                 elif self._services.decider.busy:
                     await asyncio.sleep(0)
         except Exception:
             # Whatever failed, perhaps `urls` itself: those before are put, and must be counted when this is raised.
-            await _answered(offers)
+            await _admissions(offers)
             raise
-        admissions += await _answered(offers)
+        admissions += await _admissions(offers)
         self._progress.raise_failure()
         return admissions
 
@@ -255,7 +263,7 @@ class Frontier:
 
     async def _next(self) -> TaskPermit | None:
         worker = self._parts.workers.enter()
-        self._dispatcher.stir()
+        self._dispatcher.schedule_dispatch()
         try:
             permit = await worker
             if permit is not None and (started := self._parts.store.started(permit.task)) is not None:
@@ -272,7 +280,7 @@ class Frontier:
     def resume(self) -> None:
         """Give out tasks again."""
         self._parts.workers.paused = False
-        self._dispatcher.stir()
+        self._dispatcher.schedule_dispatch()
 
     async def join(self) -> None:
         """Wait until all that was put is done, refused or dropped, or the frontier is drained.
@@ -330,11 +338,11 @@ class Frontier:
         return offered
 
     async def _wait_for_capacity(self, target: Target, *, again: bool, wait: bool) -> bool:
-        """Wait until one task more may wait. False if the URL was met before, or the frontier was closed meanwhile."""
+        """Wait until one task more may wait. False if the URL was seen before, or the frontier was closed meanwhile."""
         waiting = self._progress.waiting
         try:
-            met = self._parts.store.met(target, again=again)
-            if (met if isinstance(met, bool) else await met) or self._closed():
+            seen = self._parts.store.seen(target, again=again)
+            if (seen if isinstance(seen, bool) else await seen) or self._closed():
                 return False
             if not wait:
                 raise Overloaded(
@@ -364,7 +372,7 @@ def _no_more() -> FrontierClosed:
     return FrontierClosed("the frontier was closed: no more is put")
 
 
-async def _answered(offers: Sequence[Admission | Awaitable[Admission]]) -> list[Admission]:
+async def _admissions(offers: Sequence[Admission | Awaitable[Admission]]) -> list[Admission]:
     return [offer if isinstance(offer, Admission) else await offer for offer in offers]
 
 

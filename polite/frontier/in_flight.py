@@ -57,7 +57,7 @@ class InFlight:
                 self._progress.counts.dropped += 1
                 self._progress.tell(Dropped(task.url, f"max_tries={self._max_tries}", task.tries + 1))
                 self._finish(task, End.DROPPED)
-        self.store.answered(task.origin)
+        self.store.responded(task.origin)
 
     def _retry(self, task: Task, again_in: float) -> None:
         # Counted among those that wait first: the listener sees it there, and may close the frontier.
@@ -76,7 +76,7 @@ class InFlight:
             self._services.turns.skip(turn, task.target, "its permit was not entered")
         self.store.requeue(task, None)
 
-    def turned_away(self, task: Task) -> None:
+    def disallowed(self, task: Task) -> None:
         """End a task whose permit was entered late, when robots.txt disallows it by now."""
         self._progress.returned(task)
         self._progress.counts.refused += 1

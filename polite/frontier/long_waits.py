@@ -8,7 +8,7 @@ from polite.gate.turns import Turns
 from polite.origin import Target
 from polite.ports import Clock
 
-# A queue that waits longer leaves its place in memory, or its robots.txt fetch slot, to others (seconds).
+# A queue that waits longer leaves its slot in memory, or its robots.txt fetch slot, to others (seconds).
 LONG_S = 60.0
 # It is back so long before its time, so that a slow file or a full queue does not make it late (seconds).
 EARLY_S = 10.0

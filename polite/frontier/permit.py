@@ -26,7 +26,7 @@ class Owner(Protocol):
         """Note that no request was sent: the permit was never entered, or entering it failed."""
         ...
 
-    def turned_away(self, task: Task) -> None:
+    def disallowed(self, task: Task) -> None:
         """Note that the permit was entered late, and robots.txt now disallows the task."""
         ...
 
@@ -36,13 +36,25 @@ class Owner(Protocol):
 
 
 class TaskPermit(Permit):
-    """Given out by a Frontier: `async with permit:` fetch `permit.url` inside and report; `permit.task` is what was put.
+    """The right to fetch a frontier's task now: fetch `permit.url` inside `async with permit:`, and report.
+
+    Example:
+        async for permit in frontier:
+            async with permit:
+                async with session.get(permit.url) as response:
+                    permit.report(status=response.status, headers=response.headers)
+                if response.status >= 500:
+                    permit.retry(after=60.0)
 
     A block left by an exception (a cancellation too) sends its task back, as `retry` does. A permit that is dropped without being
     entered gives turn and task back. One that is entered late, when its rules were replaced or are old, or its turn was taken back
     (`PacingPolicy.max_hold`), waits for a turn anew. Entering raises Disallowed then if the rules say so by now, and the task is
+<<<<<<< HEAD
     refused; whatever else it raises (Unreachable, GateClosed, Overloaded), the task waits again. If another process may send
     requests to the origin by now, entering raises TurnLost, and the task goes back untried.
+=======
+    refused; if it raises anything else (RobotsUnreachable, GateClosed, Overloaded), the task waits again.
+>>>>>>> main
     """
 
     __slots__ = ("_again_in", "_granted", "_loop", "_owner", "_task")
@@ -94,7 +106,7 @@ class TaskPermit(Permit):
         if turn is None:
             raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
         # A `gate.permit` for the same origin inside this block would wait for itself: the gate knows by this.
-        self._asker = asyncio.current_task(self._loop)
+        self._holder = asyncio.current_task(self._loop)
         if self._grounds is not None and self._services.in_force(turn, self._grounds):
             self._hold(turn, self._grounds)
         elif turn in self._services.held_turns and not self._services.turns.holds(turn):
@@ -111,12 +123,12 @@ class TaskPermit(Permit):
             because = "its permit was entered late: the rules were replaced, or became too old"
             self._services.turns.skip(turn, self._target, because)
         try:
-            if self._asker is not None and self._asker in self._services.open_permits:
-                self._refuse_to_wait_for_itself(self._asker)
+            if self._holder is not None and self._holder in self._services.open_permits:
+                self._refuse_to_wait_for_itself(self._holder)
             await self._acquire(renewed=True)
         except BaseException as error:
             if isinstance(error, Disallowed) and not isinstance(error, RobotsUnreachable):
-                self._owner.turned_away(self._task)
+                self._owner.disallowed(self._task)
             else:
                 self._owner.unused(self._task, turn)
             raise
@@ -134,7 +146,7 @@ class TaskPermit(Permit):
             self._owner.settled(self._task, again_in=self._again_in)
 
     def unused(self) -> None:
-        """It will not be entered: turn and task go back, for the next who comes."""
+        """Give back turn and task of a permit that will not be entered."""
         turn, self._granted = self._granted, None
         if turn is not None:
             self._owner.unused(self._task, turn)

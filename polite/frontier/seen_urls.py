@@ -18,7 +18,7 @@ class SeenUrls:
     def __len__(self) -> int:
         return len(self._held) + len(self._done)
 
-    def met(self, url: str, *, again: bool = False) -> bool:
+    def seen(self, url: str, *, again: bool = False) -> bool:
         """Whether `hold` would return False."""
         key = _digest(url)
         return key in self._held or (key in self._done and not again)

@@ -39,13 +39,13 @@ class Sweep(Generic[T]):
         self._round: list[T] = []  # not checked yet
         self._next: Timer | asyncio.Handle | None = None
 
-    def stir(self) -> None:
+    def resume(self) -> None:
         """Continue the round, or begin the next if its time has come. Costs nothing until then."""
         if self._next is None:
             self._next = asyncio.get_running_loop().call_soon(self._go_on)
 
     def stop(self) -> None:
-        """End the checks. `stir` must not be called after it."""
+        """End the checks. `resume` must not be called after it."""
         self._round.clear()
         if self._next is not None:
             self._next.cancel()
@@ -60,6 +60,6 @@ class Sweep(Generic[T]):
         for _ in range(min(_AT_A_TIME, len(self._round))):
             self._leave(self._round.pop())
         if self._round:
-            self.stir()
+            self.resume()
         else:
             self._next = self._clock.call_at(self._clock.monotonic() + _EVERY_S, self._go_on)

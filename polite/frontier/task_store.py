@@ -1,4 +1,4 @@
-"""Where the tasks of a frontier and the URLs it has met are kept: the port, and the store in memory."""
+"""Where the tasks of a frontier and the URLs it has seen are kept: the port, and the store in memory."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields, replace
@@ -50,7 +50,7 @@ class TaskDraft(NamedTuple):
 class TaskStore(Protocol):
     """Keeps the tasks of a frontier. It gives the Dispatcher those that may go, and is told what becomes of each.
 
-    A URL that `add` takes holds one place of `Progress.waiting` from before the call; the store frees it for a URL that was met
+    A URL that `add` takes holds one slot of `Progress.waiting` from before the call; the store frees it for a URL that was seen
     before. All methods are called on the event loop and return at once.
     """
 
@@ -61,23 +61,23 @@ class TaskStore(Protocol):
 
     @property
     def crowded(self) -> bool:
-        """Whether origins wait for a place in memory, and none is free."""
+        """Whether origins wait to be active in memory, and the limit is reached."""
         ...
 
-    def met(self, target: Target, *, again: bool) -> bool | Awaitable[bool]:
-        """Whether `add` would take the URL for a duplicate. Asked before waiting for capacity."""
+    def seen(self, target: Target, *, again: bool) -> bool | Awaitable[bool]:
+        """Whether `add` would find the URL a duplicate. Called before waiting for capacity."""
         ...
 
     def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Admission | Awaitable[Admission]:
-        """Take a URL, now or as soon as it is written. Raises InvalidOption: then nothing was taken, and its place is free."""
+        """Take a URL, now or as soon as it is written. Raises InvalidOption: then nothing was taken, and its slot is free."""
         ...
 
     def start(self, task: Task, crawl_delay: float | None) -> None:
-        """The task is given to a worker; its origin asks for a delay of `crawl_delay` seconds, if it does."""
+        """The task is given to a worker; `crawl_delay` is the delay of its robots.txt in seconds, if any."""
         ...
 
     def started(self, task: Task) -> Awaitable[object] | None:
-        """What a worker must wait for before it receives the task. Asked once, and awaited."""
+        """Return what a worker must await before it receives the task. Called once."""
         ...
 
     def requeue(self, task: Task, after: float | None) -> None:
@@ -101,7 +101,7 @@ class TaskStore(Protocol):
         """Rules could not be had for too long: all tasks of the origin are to be dropped."""
         ...
 
-    def answered(self, origin: Origin) -> None:
+    def responded(self, origin: Origin) -> None:
         """The block of one of the origin's tasks was left: by the response, the origin may give no turn for long."""
         ...
 
@@ -137,8 +137,8 @@ class MemoryTaskStore:
         self._seen = SeenUrls(max_done)
         self._number = 0
 
-    def met(self, target: Target, *, again: bool) -> bool:
-        return self._seen.met(target.url, again=again)
+    def seen(self, target: Target, *, again: bool) -> bool:
+        return self._seen.seen(target.url, again=again)
 
     def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Admission:
         if not self._seen.hold(target.url, again=again):
@@ -180,6 +180,6 @@ class MemoryTaskStore:
 
     def drop_origin(self, origin: Origin, because: str) -> None: ...
 
-    def answered(self, origin: Origin) -> None: ...
+    def responded(self, origin: Origin) -> None: ...
 
     def stop(self) -> None: ...

@@ -158,13 +158,13 @@ class TurnSeeker:
         return known
 
     def _missed(self, queue: OriginQueue, learned: OriginRules, *, known: bool) -> RulesMissed:
-        # The same response, met again a moment too early, is no second failure. Nor is one that a queue which was forgotten and
-        # is back has counted before.
+        # The same response, seen again a moment too early, is no second failure. Neither is one that was counted before the queue
+        # was deactivated.
         counted = queue.grounds is None and learned.snapshot.failures <= queue.failures
         queue.failures -= learned.grounds is queue.grounds or (known and counted)
         queue.grounds = learned.grounds
         reason = learned.snapshot.access.reason
-        # What an earlier run met may have been decided by other options: that is tried again.
+        # A failure of an earlier run may be due to other options, so it is tried again.
         lasting = not reason.may_pass and learned.snapshot.fetched_at >= self._began
         return RulesMissed(max(1.0, learned.fresh_until - self._clock.wall()), reason.name, lasting)
 

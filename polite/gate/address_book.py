@@ -1,4 +1,4 @@
-"""The addresses of hosts: resolved before a turn is taken, cached for the lifetime of the answer, bounded."""
+"""The addresses of hosts: resolved before a turn is taken, cached for the lifetime of the result, bounded."""
 
 import asyncio
 import logging
@@ -13,12 +13,12 @@ log = logging.getLogger("polite")
 
 # Bounds of a name's lifetime (seconds): names that change each second are resolved less often.
 _LEAST_S, _MOST_S = 60.0, 3_600.0
-# A name without an answer is resolved again after this (seconds).
+# A name without an address is resolved again after this (seconds).
 _FAILED_S = 60.0
 _MOST_HOSTS = 100_000
 # Of a host with more, the first in order count: each is a scope of its turns.
 _MOST_ADDRESSES = 8
-# Hosts without an answer share one scope. That is slower, and cannot exceed the limit of an address that is not known.
+# Hosts without an address share one scope. That is slower, and cannot exceed the limit of an address that is not known.
 UNKNOWN = ("unknown",)
 
 
@@ -39,7 +39,7 @@ class AddressBook:
         self._asking: dict[str, asyncio.Task[None]] = {}
 
     def known(self, host: str) -> tuple[str, ...]:
-        """Return the last answer, fresh or not: empty before the first `find`, `UNKNOWN` if that found none."""
+        """Return the last result, fresh or not: empty before the first `find`, `UNKNOWN` if that found none."""
         if is_address(host):
             return (_canonical(host.strip("[]")),)
         entry = self._entries.get(host)

@@ -13,7 +13,7 @@ from polite.robots.reason import Reason
 
 # For a wait of so many seconds, the time of its end is shown.
 _LONG_S = 600.0
-# A hold that began less than this ago (seconds) is not shown.
+# A delay that began less than this ago (seconds) is not shown.
 _SHORT_S = 0.1
 
 
@@ -29,7 +29,7 @@ class Explanation:
         outlook: The scope that delays the URL now, if any.
         wait_s: Seconds until its turn could come, if no other request is ahead.
         now: Wall seconds of the explanation.
-        request_rate: The file's slowest Request-rate, if it asks for a longer delay than Crawl-delay.
+        request_rate: The file's slowest Request-rate, if it is a longer delay than Crawl-delay.
         attempt: A refresh ahead of time that failed.
         held_s: Seconds for which that scope has delayed the URL already.
 
@@ -68,11 +68,11 @@ class Explanation:
         status = "" if access.status is None else f", status {access.status}"
         hops = f", {access.hops} redirects" if access.hops else ""
         if not isinstance(access, Found) and access.probes:
-            hops += f", and {access.probes} other pages asked for"
+            hops += f", and {access.probes} other pages requested"
         age = self.now - self.snapshot.fetched_at
         left = self.snapshot.expires_at - self.now
         inferred = f"; {access.reason.option} inferred it" if access.reason is Reason.INFERRED_MISSING else ""
-        return f"robots.txt: {access.reason.value}{status}{hops}{inferred}; asked {age:.0f} s ago, good for {left:.0f} s more"
+        return f"robots.txt: {access.reason.value}{status}{hops}{inferred}; requested {age:.0f} s ago, good for {left:.0f} s more"
 
     def _failures(self) -> str:
         since = self.snapshot.unreachable_since
@@ -90,7 +90,8 @@ class Explanation:
 
     def _attempt(self, attempt: Snapshot) -> str:
         left = max(0.0, attempt.expires_at - self.now)
-        return f"asked ahead of time, failed {_times(attempt.failures)}: {attempt.access.reason.value}; not again for {left:.0f} s"
+        failed = f"failed {_times(attempt.failures)}: {attempt.access.reason.value}"
+        return f"refreshed ahead of time, {failed}; not again for {left:.0f} s"
 
     def _what_failed(self) -> str:
         access = self.snapshot.access

@@ -15,7 +15,7 @@ from polite.robots.decision import Decision
 
 
 class Gate:
-    """Answers two questions about a URL: may it be fetched by robots.txt (`check`), and when is its turn (`permit`).
+    """Decides two things about a URL: whether robots.txt allows it (`check`), and when its turn is (`permit`).
 
     Made by `polite.open_gate`. All tasks of one event loop may share a gate.
 
@@ -34,7 +34,7 @@ class Gate:
     async def check(self, url: str) -> Decision:
         """Return whether robots.txt allows the URL. Fetches robots.txt if necessary; takes no turn for the URL.
 
-        Inside a permit's block, rules of the permit's own origin that expired meanwhile still answer.
+        Inside a permit's block, rules of the permit's own origin that expired meanwhile still decide.
 
         Raises:
             InvalidURL: The URL cannot be fetched.

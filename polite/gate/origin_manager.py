@@ -66,7 +66,7 @@ class OriginManager:
         self._known = RulesCache(policy.max_origins, policy.max_memory)
         self._flights: dict[Origin, SingleFlight[OriginRules]] = {}
         self._ahead = 0  # flights without waiters
-        # Origins delayed because the store knew them, and not asked since: one whose fetch is cancelled is not delayed again.
+        # Origins delayed because the store knew them, and not fetched since: one whose fetch is cancelled is not delayed again.
         self._delayed: dict[Origin, None] = {}
         self._reading = asyncio.Semaphore(1)
         self._closed = False
@@ -104,7 +104,7 @@ class OriginManager:
         """
         while (known := self.current(origin)) is None:
             if self._closed:
-                raise GateClosed(f"the gate is closed: {origin} was not asked", url=str(origin))
+                raise GateClosed(f"the gate is closed: no robots.txt of {origin}", url=str(origin))
             flight = self._flights.get(origin)
             if flight is None:
                 self._known.admit(origin, self._clock.monotonic())
@@ -118,7 +118,7 @@ class OriginManager:
                 return await (flight.join() if unless is None else self._joined(flight, origin, unless))
         return known
 
-    def asking(self, origin: Origin) -> bool:
+    def is_fetching(self, origin: Origin) -> bool:
         """Whether robots.txt is being fetched, and more than waited for: cancelled now, the fetch would have to begin anew."""
         return origin in self._flights and not self._fetcher.only_waits(origin)
 
@@ -133,7 +133,7 @@ class OriginManager:
         flights = list(self._flights.items())
         # End all of them before waiting for one: the wait may be cancelled.
         for origin, flight in flights:
-            flight.end(GateClosed(f"the gate was closed while {origin} was asked", url=str(origin)))
+            flight.end(GateClosed(f"the gate was closed during the fetch of {origin}", url=str(origin)))
         try:
             for _, flight in flights:
                 await flight.ended()
@@ -332,7 +332,7 @@ class OriginManager:
             self._turns.hold(Target.of(origin.robots_url), left_s, hold.because)
 
     def _delay_as_asked(self, origin: Origin, pace: RequestedPace | None) -> None:
-        """Delay the origin as its file asks: this was not known while it was fetched, and the fetch was a request, too."""
+        """Delay the origin as its file says: this was not known while it was fetched, and the fetch was a request, too."""
         if pace is not None:
             pause = self._turns.pause(origin, pace)
             self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)

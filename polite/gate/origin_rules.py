@@ -18,7 +18,7 @@ _OCTETS = 1_200
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class Lineage:
-    """The newest meaning of an origin's robots.txt, the pace that it asks for, and its lifetime (wall seconds).
+    """The newest meaning of an origin's robots.txt, the pace that it requests, and its lifetime (wall seconds).
 
     All rules of an origin share one, so that a request that waits notices newer rules after the origin was evicted.
     """
@@ -53,7 +53,7 @@ class OriginRules:
 
     Attributes:
         snapshot: The result that they come from.
-        pace: What the file asks about pace; None if nothing.
+        pace: The pace that the file requests; None if none.
         fresh_from: The start of their validity (wall seconds).
         fresh_until: Its end (wall seconds).
         refresh_at: From then on (wall seconds), a request causes a refresh ahead of time.
@@ -105,8 +105,8 @@ class OriginRules:
     @property
     def octets(self) -> int:
         """About how much memory it takes, with its rules and the files that they come from."""
-        answers = [access for each in self._snapshots for access in (each.access, each.good)]
-        return _OCTETS + self.rules.memory + length(*answers)
+        results = [access for each in self._snapshots for access in (each.access, each.good)]
+        return _OCTETS + self.rules.memory + length(*results)
 
     @property
     def is_bare(self) -> bool:

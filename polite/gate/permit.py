@@ -32,7 +32,7 @@ class Permit:
     If connecting takes long, call `permit.require()` just before sending.
     """
 
-    __slots__ = ("_asker", "_entered", "_grounds", "_lost", "_outcome", "_services", "_target", "_turn")
+    __slots__ = ("_entered", "_grounds", "_holder", "_lost", "_outcome", "_services", "_target", "_turn")
 
     def __init__(self, services: Services, target: Target) -> None:
         self._services = services
@@ -42,7 +42,7 @@ class Permit:
         self._outcome: Outcome | None = None
         self._entered = False
         self._lost = False  # the turn was taken back, while the block goes on
-        self._asker: Task | None = None
+        self._holder: Task | None = None
 
     @property
     def scopes(self) -> tuple[Hashable, ...]:
@@ -106,7 +106,7 @@ class Permit:
         if self._entered:
             raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
         open_permits = self._services.open_permits
-        self._asker = task = open_permits.current_task()
+        self._holder = task = open_permits.current_task()
         if task is not None and task in open_permits:
             self._refuse_to_wait_for_itself(task)
         self._entered = True
@@ -118,7 +118,7 @@ class Permit:
         turn, self._turn = self._turn, None
         if turn is None:
             return
-        services, task = self._services, self._asker
+        services, task = self._services, self._holder
         turns = services.turns
         services.held_turns.pop(turn, None)
         if task is not None:
@@ -142,8 +142,8 @@ class Permit:
     def lose(self, turn: Turn) -> None:
         """The turn is taken back from the block, which may go on: its report still counts."""
         self._lost = True
-        if self._asker is not None:
-            self._services.open_permits.remove(self._asker, self)
+        if self._holder is not None:
+            self._services.open_permits.remove(self._holder, self)
         try:
             if not turn.settled:
                 self._settle(turn, self._outcome or Outcome())
@@ -162,7 +162,7 @@ class Permit:
         while True:
             if services.shutdown.begun:
                 raise services.closed_error(target)
-            if self._asker in services.open_permits:
+            if self._holder in services.open_permits:
                 await turns.meet(target)
                 self._refuse_once_met()
             known = origins.current(origin) or await services.learn(target, to_enter=True)
@@ -226,7 +226,7 @@ class Permit:
         """The block begins, with this turn."""
         self._turn = turn
         self._grounds = grounds
-        services, task = self._services, self._asker
+        services, task = self._services, self._holder
         held = services.held_turns
         held[turn] = self
         if held.needs_timer:
@@ -239,8 +239,8 @@ class Permit:
         """The block does not begin after all."""
         self._turn = None
         self._services.held_turns.pop(turn, None)
-        if self._asker is not None:
-            self._services.open_permits.remove(self._asker, self)
+        if self._holder is not None:
+            self._services.open_permits.remove(self._holder, self)
 
     def _refuse_to_wait_for_itself(self, task: Task) -> None:
         """Raise PermitMisused for a task whose own permits hold all turns of a scope: it would deadlock."""
@@ -251,7 +251,7 @@ class Permit:
 
     def _refuse_once_met(self) -> None:
         """The same, when all scopes can be named; unless another task waits on behalf of this one."""
-        task = self._asker
+        task = self._holder
         if task is None or task is not asyncio.current_task():
             return
         try:

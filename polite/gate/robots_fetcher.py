@@ -79,7 +79,7 @@ class RobotsFetcher:
         """Return the result of the fetch. Raises only what a wait for a turn raises, cancellation, and for `meanwhile`.
 
         Args:
-            pace: What the origin's last known file asks about pace.
+            pace: The pace that the origin's last known file requests.
             had_file: A file of the origin is known: then its absence is not inferred (H7).
             pace_of: Returns the pace of an origin to which a redirect leads. A hop is a request like any other there.
             meanwhile: Awaited if the fetch had to wait for its first turn. If it returns True, another process has fetched the
@@ -135,10 +135,14 @@ class RobotsFetcher:
         while isinstance(step, Exchange | MissingProbe):
             there = step.ask.target.origin
             read_pace = (lambda: pace) if there == origin else partial(pace_of, there)
+<<<<<<< HEAD
             answer, elapsed = await self._hop(origin, step.ask, self._policy.timeout - spent, read_pace, turn)
             turn = None
+=======
+            response, elapsed = await self._hop(origin, step.ask, self._policy.timeout - spent, read_pace)
+>>>>>>> main
             spent += elapsed
-            step = step.next(answer, retry_after_s=self._retry_after(answer))
+            step = step.next(response, retry_after_s=self._retry_after(response))
         return step, spent
 
     async def _hop(
@@ -175,15 +179,27 @@ class RobotsFetcher:
                     outcome = None
                     return None
                 started = self._clock.monotonic()
-                answer = await self._ask(ask, left_s)
+                response = await self._ask(ask, left_s)
             elapsed = self._clock.monotonic() - started
-            outcome = self._outcome(answer, elapsed)
+            outcome = self._outcome(response, elapsed)
         finally:
+<<<<<<< HEAD
             if outcome is None:
                 self._turns.give_back(turn)
             else:
                 self._end(turn, ask.target, outcome, read_pace())
         return answer, elapsed
+=======
+            # When cancelled half way, too: the server may have seen the request, so its delay runs.
+            # After a 503, robots.txt is fetched again fairly soon (H5): neither a back-off nor a circuit that robots.txt itself
+            # has opened may last longer than that.
+            most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
+            try:
+                self._turns.settle(turn, ask.target, outcome, read_pace(), most_s=most_s)
+            finally:
+                self._turns.release(turn)
+        return response, elapsed
+>>>>>>> main
 
     def _end(self, turn: Turn, target: Target, outcome: Outcome, pace: RequestedPace | None) -> None:
         """Settle and release a turn. When cancelled half way, too: the server may have seen the request, so its delay runs."""
@@ -252,7 +268,7 @@ class RobotsFetcher:
                 return await self._transports[ask.target.origin.scheme].get(ask)
         except TimeoutError:
             return Failed(
-                Reason.TIMEOUT, f"no whole answer within FetchPolicy.timeout={self._policy.timeout:g} s"
+                Reason.TIMEOUT, f"no whole response within FetchPolicy.timeout={self._policy.timeout:g} s"
             )
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
@@ -263,15 +279,15 @@ class RobotsFetcher:
         except Exception as error:  # noqa: BLE001 - RFC 9309, 2.3.1.4: any failure is "unreachable"
             return _internal_error(ask, error)
 
-    def _retry_after(self, answer: Reply | Failed) -> float | None:
-        if isinstance(answer, Failed) or answer.retry_after is None:
+    def _retry_after(self, response: Reply | Failed) -> float | None:
+        if isinstance(response, Failed) or response.retry_after is None:
             return None
-        return retry_after_s(answer.retry_after, self._clock.wall())
+        return retry_after_s(response.retry_after, self._clock.wall())
 
-    def _outcome(self, answer: Reply | Failed, elapsed: float) -> Outcome:
-        if isinstance(answer, Failed):
+    def _outcome(self, response: Reply | Failed, elapsed: float) -> Outcome:
+        if isinstance(response, Failed):
             return Outcome(elapsed_s=elapsed, failed=True)
-        return Outcome.of_answer(answer.status, self._retry_after(answer), elapsed)
+        return Outcome.of_answer(response.status, self._retry_after(response), elapsed)
 
 
 def _internal_error(ask: Ask, error: BaseException) -> Failed:

@@ -63,7 +63,7 @@ class RulesCache:
         return known
 
     def pace(self, origin: Origin) -> RequestedPace | None:
-        """What the origin's last file asked about pace. Of an evicted origin it is known while a request waits with its rules."""
+        """The pace that the origin's last file requested. Of an evicted origin it is known while a request waits with its rules."""
         known = self.get(origin)
         if known is not None:
             return known.pace
@@ -99,7 +99,7 @@ class RulesCache:
             self._sweep(now)
         if self._full:
             raise Overloaded(
-                f"{origin}: {len(self._backing_off)} other origins failed and may not be asked again yet; "
+                f"{origin}: {len(self._backing_off)} other origins failed and may not be requested again yet; "
                 f"RobotsPolicy.max_origins={self._limit} is the limit",
                 url=str(origin),
             )

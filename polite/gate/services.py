@@ -26,7 +26,7 @@ _PROMPT_S = 30.0
 
 
 class EnteredPermit(Protocol):
-    """What the gate asks of a permit that was entered (polite.gate.permit, which is above this file)."""
+    """What the gate calls on a permit that was entered (polite.gate.permit, which is above this file)."""
 
     @property
     def url(self) -> str: ...
@@ -78,14 +78,14 @@ class Services:
             raise self.closed_error(target)
 
     def closed_error(self, target: Target) -> GateClosed:
-        """The error for a URL that a closed gate does not answer."""
-        return GateClosed(f"the gate is closed: {target.url} is not answered", url=target.url)
+        """Return the error for a URL that was passed to a closed gate."""
+        return GateClosed(f"the gate is closed: no decision for {target.url}", url=target.url)
 
     async def learn(self, target: Target, *, to_enter: bool = False) -> OriginRules:
         """Return the rules of the URL's origin, and fetch them if necessary.
 
         Inside a permit, a robots.txt that needs this permit's turn cannot come before the block is left. If the permit is for the
-        same origin, `check` and `explain` are answered by the rules that allowed the permit, however old.
+        same origin, `check` and `explain` use the rules that allowed the permit, however old.
 
         Args:
             to_enter: For a permit, which never goes by such old rules.
@@ -182,7 +182,7 @@ class _TurnHeld(Exception):
 def waits_for_itself(permit: EnteredPermit, target: Target) -> PermitMisused:
     """The error of a task that requests, inside this permit, what needs the permit's own turn."""
     return PermitMisused(
-        f"{target.url} was asked for inside the permit for {permit.url}, which has its turn: leave that block first",
+        f"{target.url} was requested inside the permit for {permit.url}, which has its turn: leave that block first",
         url=target.url,
     )
 

@@ -9,7 +9,7 @@ from polite.gate.counters import Counters
 from polite.gate.renewed_delay import RenewedDelay
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
-from polite.pacing.circuit import is_answer, is_failure
+from polite.pacing.circuit import is_failure, is_response
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
@@ -82,7 +82,7 @@ class Turns:
 
     @property
     def longest_delay_s(self) -> float:
-        """The longest delay of any scope after an ordinary response, if the file asks for none (seconds)."""
+        """The longest delay of any scope after an ordinary response, if the file gives none (seconds)."""
         return self._policies.longest_delay_s(self._clock.wall())
 
     def repace(self, policy: PacingPolicy) -> None:
@@ -112,7 +112,7 @@ class Turns:
         """Wait for the turn of a URL.
 
         Args:
-            pace: What the origin's robots.txt asks about pace.
+            pace: The pace that the origin's robots.txt requests.
             urgent: robots.txt, for which pages wait. It goes while the site is closed, too (Visit-time): it says when it opens.
             first: A page that gave back its turn to have the rules renewed. It goes before other pages.
             overtake: Whether an urgent request goes before those that wait.
@@ -336,7 +336,7 @@ class Turns:
         circuits, scope = self._policies.circuits, turn.narrowest
         if turn.settled:
             return pause
-        if is_answer(outcome) and circuits.answered(scope, turn.granted_at):
+        if is_response(outcome) and circuits.responded(scope, turn.granted_at):
             self._pacer.relimit((scope,))
             self.counters.closed += 1
             self._listener(CircuitClosed(str(target.origin), outcome.status or 0))
@@ -350,7 +350,7 @@ class Turns:
         self._pacer.relimit((scope,))
         self.counters.opened += 1
         failures = circuits.failures(scope)
-        last = "no answer" if outcome.status is None else f"status {outcome.status}"
+        last = "no response" if outcome.status is None else f"status {outcome.status}"
         because = f"{failures} failures in a row, the last: {last}; circuit open for {rest_s:g} s, then one request alone"
         self._listener(CircuitOpened(str(target.origin), failures, rest_s, because))
         return pause if pause.seconds >= rest_s else Pause(rest_s, because, pause.strike)

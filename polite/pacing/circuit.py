@@ -20,7 +20,7 @@ def is_failure(outcome: Outcome) -> bool:
     return outcome.failed or (outcome.status is not None and outcome.status >= 500)
 
 
-def is_answer(outcome: Outcome) -> bool:
+def is_response(outcome: Outcome) -> bool:
     """Whether the outcome ends a series of failures: any status but 5xx and 429, which neither counts nor resets."""
     return outcome.status is not None and outcome.status < 500 and outcome.status != 429
 
@@ -100,7 +100,7 @@ class Circuits:
         spread = 1.0 + _SPREAD * self._random()
         return exponential(limits.first_s, row.openings - 1, limits.most_s) * spread
 
-    def answered(self, scope: Hashable, granted_at: float | None) -> bool:
+    def responded(self, scope: Hashable, granted_at: float | None) -> bool:
         """Forget the failures. Return whether that closes a circuit: only the probe's own response does."""
         row = self.rows.get(scope)
         if row is None:

@@ -82,7 +82,7 @@ class Longest:
                 if longest is None or pause.seconds > longest.seconds:
                     longest = pause
         if longest is None:
-            return Pause(0.0, "nothing asks for a delay")
+            return Pause(0.0, "no part sets a delay")
         return longest if longest.strike is strike else Pause(longest.seconds, longest.because, strike)
 
 

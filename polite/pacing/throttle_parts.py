@@ -115,7 +115,7 @@ class RetryAfter:
             return None
         seconds = min(wanted_s, self._most)
         limited = f", held to max_retry_after {seconds:g} s" if seconds < wanted_s else ""
-        status = "no answer" if outcome.status is None else f"status {outcome.status}"
+        status = "no response" if outcome.status is None else f"status {outcome.status}"
         because = f"{status}, Retry-After {wanted_s:.0f} s{limited}"
         return Pause(seconds, because, outcome.status in REFUSALS)
 

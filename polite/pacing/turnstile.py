@@ -170,7 +170,7 @@ class Turnstile:
             raise ValueError(f"{turn!r} was not given here, so it cannot be settled")
         if now > self._latest:
             self._latest = now
-        # The scopes of a released turn may have been forgotten, and met again, since.
+        # The scopes of a released turn may have been forgotten, and added again, since.
         scopes = turn.scope_states
         if turn.state is not _OPEN:
             scopes = self._scopes.named(turn.scopes)
@@ -338,7 +338,7 @@ class Turnstile:
             scope.delay_until(self._latest + delay_s, "more may go at one time, one by one", self._latest)
         scope.limit = limit
         if scope.awaited:
-            self._wait_queue.stir(scope)
+            self._wait_queue.schedule(scope)
 
     def _overloaded(self, turn: Turn) -> Overloaded:
         self._scopes.retire(*turn.scope_states)
@@ -359,14 +359,14 @@ class Turnstile:
                 if scope is turn.scope_states[0]:
                     provisional_s = max(provisional_s, _provisional(turn.provisional_s))
                 scope.delay_until(self._latest + provisional_s, "a turn was just given", now)
-                self._wait_queue.stir(scope)
+                self._wait_queue.schedule(scope)
 
     def _vacate(self, turn: Turn, state: TurnState) -> None:
         turn.state = state
         for scope in turn.scope_states:
             scope.open -= 1
             if scope.awaited:
-                self._wait_queue.stir(scope)
+                self._wait_queue.schedule(scope)
             elif not scope.listed and not scope.open:
                 self._scopes.retire(scope)
 

@@ -7,7 +7,7 @@ behind it.
 
 Paths go from narrow to broad, so that an origin's long back-off never blocks the queue of the whole crawl. If two turns name the
 same scopes in opposite orders, each could be the front that the other waits for. The turn that would close such a cycle leaves
-its fronts and takes the scope in question first.
+its fronts and takes that scope first.
 
 Each scope has at most one entry in the calendar queue. Delays only grow, so an entry is never too late, and one that is too early
 is set again. So no entry needs to be searched, deleted or rebuilt, and there are never more of them than remembered scopes.
@@ -46,7 +46,7 @@ class WaitQueue:
             scope.awaited += 1
         if len(scopes) == 1:
             scopes[0].join(turn)
-            self.stir(scopes[0])
+            self.schedule(scopes[0])
         else:
             self._pass(turn, 0, now)
 
@@ -64,7 +64,7 @@ class WaitQueue:
             if turn is None or scope.open >= scope.limit:
                 continue
             if scope.ready_at > now:
-                self.stir(scope)
+                self.schedule(scope)
                 continue
             path = turn.path
             # Hot path: inlines _pass for one scope, as most requests have.
@@ -76,7 +76,7 @@ class WaitQueue:
                 return turn
         return None
 
-    def stir(self, scope: ScopeState) -> None:
+    def schedule(self, scope: ScopeState) -> None:
         """Schedule the scope for the end of its delay, if its front could go on then."""
         if not scope.scheduled and scope.open < scope.limit:
             front = scope.front
@@ -116,7 +116,7 @@ class WaitQueue:
             stage = 0
         turn.stage = stage
         scope.join(turn)
-        self.stir(scope)
+        self.schedule(scope)
 
     def _verify(self, turn: Turn, now: float) -> bool:
         """Return whether all scopes of a turn that is the front of each are free. If one became busy, the turn waits there."""
@@ -125,7 +125,7 @@ class WaitQueue:
             if scope.ready_at > now or scope.open >= scope.limit:
                 turn.stage = stage
                 self._leave_fronts(turn, stage + 1, len(path))
-                self.stir(scope)
+                self.schedule(scope)
                 return False
         return True
 
@@ -133,7 +133,7 @@ class WaitQueue:
         """Remove the turn as the front of these scopes: the next turn of each queue goes on."""
         for scope in turn.path[start:stop]:
             scope.advance()
-            self.stir(scope)
+            self.schedule(scope)
 
 
 def _closes_cycle(turn: Turn, scope: ScopeState) -> bool:

@@ -42,7 +42,7 @@ class RobotsUnreachable(Disallowed):
         5.0
 
     Attributes:
-        retry_after_s: seconds until the origin may be asked again. The gate asks at the next request after that.
+        retry_after_s: seconds until robots.txt may be fetched again. The gate fetches it at the next request after that.
     """
 
     def __init__(self, decision: Decision, *, url: str, retry_after_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Indexing: what X-Robots-Tag headers and robots meta elements ask about a page."""
+"""Indexing: what X-Robots-Tag headers and robots meta elements say about a page."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,7 +39,7 @@ class ImagePreview(IntEnum):
 class Indexing:
     """What may be done with a fetched page.
 
-    The defaults are those of a page that asks for nothing.
+    The defaults are those of a page without directives.
 
         >>> from polite import indexing
         >>> page = indexing({"X-Robots-Tag": "noarchive, max-snippet: 50"})
@@ -115,7 +115,7 @@ def indexing(
     *,
     agent: str | UserAgent = "*",
 ) -> Indexing:
-    """Return what a response asks of an agent, by its headers and its page.
+    """Return the directives of a response that bind an agent, from its headers and its page.
 
     Never raises on content. Follows the specifications of Google and Bing for robots meta elements and X-Robots-Tag
     headers; there is no standard. Directives for all crawlers apply, and those for one of the agent's names.

@@ -270,7 +270,7 @@ class RuleSet:
         return self
 
     def allows_once(self, path: str) -> bool:
-        """Return what `allows` returns, without an index: faster for a few questions only."""
+        """Return what `allows` returns, without an index: faster for a few paths only."""
         if self._normal(path) == self._exempt:
             return True
         best = next(iter(self._matching(path)), None)
@@ -342,7 +342,7 @@ class RuleSet:
         return self._otherwise if rank == index.none else self._marks[self._order[rank]] & 1 == 1
 
     def _allows_first(self, path: str) -> bool:
-        """Build the prefilter, then answer. Many files are read and never used."""
+        """Build the prefilter, then decide. Many files are read and never used."""
         self._install(self._build_prefilter())
         passes = not path.startswith(self._starts) and not any(
             shape_matches(shape, path) for _, shape in self._shapes

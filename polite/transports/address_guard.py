@@ -135,7 +135,7 @@ def permitted(address: Address, policy: FetchPolicy) -> bool:
 def blocked_message(hosts: Sequence[str], policy: FetchPolicy) -> str:
     """Say that the policy blocks these addresses, and which option permits them."""
     names = ", ".join(hosts)[:_LONGEST_HOSTS]
-    are, them = ("is", "it") if len(hosts) == 1 else ("are", "them")
+    are, they, them = ("is", "it is", "it") if len(hosts) == 1 else ("are", "they are", "them")
     addresses = [address for host in hosts if (address := ip_literal(host.partition("%")[0])) is not None]
     if any(_denied(address, policy) for address in addresses):
         return f"{names} {are} blocked by FetchPolicy.denied_networks"
@@ -143,7 +143,7 @@ def blocked_message(hosts: Sequence[str], policy: FetchPolicy) -> str:
     if not all(permitted(address, with_private) for address in addresses):
         return f"{names} {are} blocked; only FetchPolicy.allowed_networks can permit {them}"
     options = "FetchPolicy.allow_private or allowed_networks"
-    return f"{names} {are} not public and blocked; use {options} to permit {them}"
+    return f"{names} {are} not public, so {they} blocked; use {options} to permit {them}"
 
 
 # Tells a transport why its connection failed: aiohttp merges several errors into one and loses their type.

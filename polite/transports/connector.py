@@ -15,8 +15,10 @@ def guarded_connector(policy: FetchPolicy | None = None, **options: object) -> "
     By default, public addresses are permitted. It checks the real address of each connection, after DNS and after each
     redirect. Call it while an event loop runs; the session closes it.
 
-        async with aiohttp.ClientSession(connector=guarded_connector()) as session:
-            await session.get("https://example.com/")
+    Example:
+        async with aiohttp.ClientSession(connector=polite.guarded_connector()) as session:
+            async with session.get("https://example.com/") as response:
+                body = await response.read()
 
     A blocked address raises aiohttp.ClientConnectorError, and a proxy that `policy.proxy` does not name raises
     aiohttp.ClientError. The message names the option that permits it.

@@ -157,7 +157,7 @@ def _data_port(reply: FtpReply) -> int:
         raise _Refused(Reason.FTP_NO_PASSIVE, str(reply), reply.code)
     if reply.code in {227, 228} or _EPSV_WITH_ADDRESS.search(reply.text):
         raise _Refused(
-            Reason.ADDRESS_REFUSED, f"the server asks for data from another address: {reply}", reply.code
+            Reason.ADDRESS_REFUSED, f"the server names another address for data: {reply}", reply.code
         )
     _expect(reply, 229)
     found = _EPSV.search(reply.text)

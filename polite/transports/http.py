@@ -104,12 +104,12 @@ class HttpTransport:
         url = URL(ask.target.url, encoded=True)
         async with self._session.get(url, allow_redirects=False, proxy=self._policy.proxy) as response:
             try:
-                return _refused(response, self._policy) or await self._answer(response, ask)
+                return _refused(response, self._policy) or await self._reply(response, ask)
             finally:
                 # Drop the connection instead of reading the rest.
                 response.close()
 
-    async def _answer(self, response: ClientResponse, ask: Ask) -> Reply | Failed:
+    async def _reply(self, response: ClientResponse, ask: Ask) -> Reply | Failed:
         if not 200 <= response.status < 300:
             return _reply(response)
         # Repeated fields are one list (RFC 9110, 5.3).

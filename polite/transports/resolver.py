@@ -107,7 +107,7 @@ class Resolver(AbstractResolver):
             async with self._capacity, asyncio.timeout(self._timeout_s):
                 found = await self._dns.getaddrinfo(host, port=port, type=socket.SOCK_STREAM, family=family)
         except TimeoutError as error:
-            detail = f"no answer within {self._timeout_s:g} s"
+            detail = f"no response within {self._timeout_s:g} s"
             raise NameNotResolved(host, Reason.DNS_TIMEOUT, detail) from error
         except ares.DNSError as error:
             code, detail = (*error.args, None, "")[:2]

@@ -170,7 +170,7 @@ def test_many_urls_are_compared_a_batch_at_a_time(compare, monkeypatch):
     assert err.count("\n") == 1
 
 
-def test_a_star_asks_for_one_whom_no_group_names(compare):
+def test_a_star_stands_for_an_agent_without_a_group(compare):
     _, out, _ = compare(b"", b"/a\n", "--agent", "*", "--agent", "ABot/2")
 
     assert [line.split("  ")[1] for line in out.splitlines() if " -> " in line] == ["*", "ABot/2"]

@@ -88,7 +88,7 @@ def test_an_invalid_url_is_one_line(rules, capsys):
     assert err.count("\n") == 2
 
 
-def test_a_private_site_is_explained_with_the_option_that_lets_it_be_asked(capsys):
+def test_the_explanation_of_a_private_address_names_the_option_that_permits_it(capsys):
     assert main(["explain", "http://127.0.0.1:9/"]) == 3
 
     out = capsys.readouterr().out

@@ -3,6 +3,8 @@
 import json
 import logging
 
+import pytest
+
 from polite.cli.main import main
 
 MISTYPED = b"User-agent: *\nDissallow: /x\nDisallow:\n"
@@ -61,7 +63,7 @@ def test_a_site_without_a_file_has_nothing_to_look_at(site, capsys):
     assert main(["lint", "--allow-private", site.origin]) == 3
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == f"polite: {site.origin}/robots.txt: no robots.txt to check: the server answered 4xx\n"
+    assert err == f"polite: {site.origin}/robots.txt: no robots.txt to check: the server returned 4xx\n"
 
 
 def test_a_file_without_an_end_is_read_up_to_a_limit(capsys):
@@ -118,11 +120,20 @@ def test_the_last_format_asked_for_counts(feed, capsys):
     assert json.loads(capsys.readouterr().out)["code"] == "X7"
 
 
-def test_a_private_site_is_told_with_the_option_that_lets_it_be_asked(capsys):
+def test_the_message_for_a_private_address_names_the_option_that_permits_it(capsys):
     assert main(["lint", "http://127.0.0.1:9/"]) == 3
     err = capsys.readouterr().err
-    assert err.endswith("; --allow-private changes it\n")
-    assert "FetchPolicy" not in err
+    assert err == (
+        "polite: http://127.0.0.1:9/robots.txt: no robots.txt to check: "
+        "127.0.0.1 is not public, so it is blocked; use --allow-private to permit it\n"
+    )
+
+
+@pytest.mark.parametrize("option", [[], ["--allow-private"]])
+def test_the_message_for_a_metadata_address_names_no_option(option, capsys):
+    assert main(["lint", *option, "http://169.254.169.254/"]) == 3
+    err = capsys.readouterr().err
+    assert err.endswith(": 169.254.169.254 is blocked and never fetched: no option permits it\n")
 
 
 def test_a_warning_names_options_of_the_command_line(rules):

@@ -51,7 +51,10 @@ def test_the_option_of_every_reason_is_named_without_python(reason):
             "use FetchPolicy.allow_private or allowed_networks to permit it",
             "use --allow-private to permit it",
         ),
-        ("only FetchPolicy.allowed_networks can permit it", "no option permits it"),
+        (
+            "fe80::1 is blocked; only FetchPolicy.allowed_networks can permit it",
+            "fe80::1 is blocked and never fetched: no option permits it",
+        ),
         ("FetchPolicy.max_redirects=5 exceeded", "the limit on redirects of robots.txt 5 exceeded"),
         ("min_delay 1 s", "the least delay 1 s"),
         ("(min_delay 1 s)", "(the least delay 1 s)"),

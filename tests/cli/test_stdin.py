@@ -49,7 +49,7 @@ async def test_in_thread_yields_the_same_items():
     assert [item async for item in in_thread(iter("abc"))] == ["a", "b", "c"]
 
 
-async def test_what_the_source_fails_with_reaches_the_one_who_waits():
+async def test_an_error_of_the_source_is_raised_in_the_waiting_reader():
     def failing():
         yield "a"
         raise IsADirectoryError
@@ -87,7 +87,7 @@ async def test_a_line_that_never_comes_does_not_block_the_end():
     never.set()
 
 
-async def test_who_leaves_before_being_served_leaves_no_trace():
+async def test_a_reader_cancelled_before_its_line_takes_no_line():
     reading, go_on = threading.Event(), threading.Event()
 
     def slow():

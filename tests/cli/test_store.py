@@ -149,7 +149,7 @@ def test_purge_forgets_all_but_the_back_offs_that_run(crawl, capsys):
     assert names(crawl, capsys) == []
 
 
-def test_purge_of_what_is_expired_leaves_the_rest(crawl, capsys):
+def test_purging_expired_entries_keeps_all_others(crawl, capsys):
     assert main(["store", "purge", "--expired", "--back-offs", crawl]) == 0
 
     assert capsys.readouterr().out == "deleted: 1 robots.txt, 1 back-off\n"

@@ -277,7 +277,7 @@ async def test_a_memory_store_keeps_what_is_larger_than_its_limit_until_the_next
 
 
 @pytest.mark.parametrize("option", [{"max_origins": 0}, {"max_memory": 1_000}, {"max_memory": 1e9}])
-def test_a_memory_store_without_room_is_refused(option: dict[str, Any]) -> None:
+def test_a_memory_store_without_capacity_is_refused(option: dict[str, Any]) -> None:
     (name,) = option
 
     with pytest.raises(InvalidOption, match=f"MemoryStore: {name} must be an integer"):

@@ -193,7 +193,7 @@ def elsewhere(address: object) -> str:
     return "2606:4700::1111" if ":" in str(address) else "1.1.1.1"
 
 
-async def test_a_name_that_led_elsewhere_when_somebody_looked(made: list[object]) -> None:
+async def test_a_name_that_resolved_to_another_address_before(made: list[object]) -> None:
     async with telling(names(elsewhere)) as nameserver, gated(nameserver) as gate:
         resolver = Resolver((nameserver,))
         looked = [(await resolver.resolve(f"n{n}.test"))[0]["host"] for n in range(len(BAD))]

@@ -69,7 +69,7 @@ async def test_retry_after_is_obeyed_within_limits_and_never_believed(value: byt
     assert wait_s <= left <= wait_s * 1.25
 
 
-async def test_a_429_allows_and_the_origin_rests_as_it_asks() -> None:
+async def test_a_429_allows_and_the_origin_backs_off_for_retry_after() -> None:
     async with (
         scripted_server(answered(b"429 Too Many Requests", b"Retry-After: 77")) as server,
         polite.open_gate("FaultBot/1.0", fetching=polite.FetchPolicy(allow_private=True)) as gate,

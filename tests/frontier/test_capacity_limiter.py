@@ -63,7 +63,7 @@ async def test_a_slot_granted_to_a_cancelled_waiter_goes_to_the_next(cancelled_f
     assert limiter.taken == 1
 
 
-async def test_a_place_that_nobody_wants_any_more_is_free() -> None:
+async def test_a_slot_of_a_cancelled_waiter_is_free() -> None:
     limiter = CapacityLimiter(1)
     await limiter.acquire()
     waiting = asyncio.create_task(limiter.acquire())
@@ -75,7 +75,7 @@ async def test_a_place_that_nobody_wants_any_more_is_free() -> None:
     assert (limiter.taken, limiter.full) == (0, False)
 
 
-async def test_who_pressed_in_makes_others_wait_longer() -> None:
+async def test_a_task_added_beyond_the_limit_makes_others_wait_longer() -> None:
     limiter = CapacityLimiter(1)
     await limiter.acquire()
     limiter.add()

@@ -130,7 +130,7 @@ async def test_what_is_put_in_between_is_not_dropped_with_them_and_asks_anew() -
     assert (frontier.dropped, frontier.refused) == (MANY, 0)
 
 
-async def test_rules_that_come_in_between_spare_the_rest() -> None:
+async def test_rules_that_arrive_meanwhile_save_the_remaining_tasks() -> None:
     steps = Steps()
     reached = asyncio.Event()
     fetched: list[str] = []

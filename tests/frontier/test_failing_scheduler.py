@@ -57,7 +57,7 @@ class Wrong(schedulers.Fifo):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ("nothing", "answered None, which is no task"),
+        ("nothing", "returned None, which is no task"),
         ("the same twice", "a task that does not wait"),
         ("a foreign origin", "a task that does not wait"),
         ("an exception", "next raised ZeroDivisionError"),
@@ -65,7 +65,7 @@ class Wrong(schedulers.Fifo):
         ("raises in ready", r"ready\(https://a.test\) raised KeyError"),
     ],
 )
-async def test_a_scheduler_that_answers_wrongly_is_named_and_nothing_is_lost(
+async def test_a_faulty_scheduler_is_named_and_no_task_is_lost(
     opened: Opened, drained: Drained, wrong: str, message: str
 ) -> None:
     urls = [f"{A}/{n}" for n in range(6)]

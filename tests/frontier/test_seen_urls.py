@@ -1,4 +1,4 @@
-"""URLs that were met: queued ones exactly, finished ones up to a limit."""
+"""URLs that were seen: queued ones exactly, finished ones up to a limit."""
 
 from polite.frontier.seen_urls import SeenUrls
 
@@ -7,7 +7,7 @@ def test_a_url_is_held_once() -> None:
     seen = SeenUrls(10)
 
     assert [seen.hold("a"), seen.hold("a"), seen.hold("b")] == [True, False, True]
-    assert (seen.met("a"), seen.met("c")) == (True, False)
+    assert (seen.seen("a"), seen.seen("c")) == (True, False)
 
 
 def test_what_is_done_may_be_held_again_only_when_asked() -> None:
@@ -15,7 +15,7 @@ def test_what_is_done_may_be_held_again_only_when_asked() -> None:
     seen.hold("a")
     seen.finish("a")
 
-    assert (seen.met("a"), seen.met("a", again=True)) == (True, False)
+    assert (seen.seen("a"), seen.seen("a", again=True)) == (True, False)
     assert (seen.hold("a"), seen.hold("a", again=True), seen.hold("a", again=True)) == (False, True, False)
 
 
@@ -27,4 +27,4 @@ def test_of_what_is_done_the_oldest_is_forgotten_and_nothing_that_is_held() -> N
         seen.finish(url)
 
     assert len(seen) == 3
-    assert [seen.met(url) for url in ("held", "a", "b", "c")] == [True, False, True, True]
+    assert [seen.seen(url) for url in ("held", "a", "b", "c")] == [True, False, True, True]

@@ -14,9 +14,9 @@ async def test_each_holder_is_looked_at_once_a_round() -> None:
     seen: list[int] = []
     sweep: Sweep[int] = Sweep(LoopClock(), lambda: range(120), seen.append, needed=lambda: True)
 
-    sweep.stir()
+    sweep.resume()
     await asyncio.sleep(29)
-    sweep.stir()
+    sweep.resume()
     assert sorted(seen) == list(range(120))
     await asyncio.sleep(2)
     sweep.stop()
@@ -24,15 +24,15 @@ async def test_each_holder_is_looked_at_once_a_round() -> None:
     assert sorted(seen) == sorted(2 * list(range(120)))
 
 
-async def test_it_ends_when_no_place_is_needed_and_goes_on_where_it_was() -> None:
+async def test_it_stops_when_nothing_waits_and_continues_where_it_was() -> None:
     seen: list[int] = []
     sweep: Sweep[int] = Sweep(LoopClock(), lambda: range(120), seen.append, needed=lambda: len(seen) != 50)
 
-    sweep.stir()
+    sweep.resume()
     await asyncio.sleep(100)
     assert len(seen) == 50
     seen.append(-1)
-    sweep.stir()
+    sweep.resume()
     await asyncio.sleep(1)
     sweep.stop()
 
@@ -43,7 +43,7 @@ async def test_nothing_is_looked_at_after_the_end() -> None:
     seen: list[int] = []
     sweep: Sweep[int] = Sweep(LoopClock(), lambda: range(120), seen.append, needed=lambda: True)
 
-    sweep.stir()
+    sweep.resume()
     sweep.stop()
     await asyncio.sleep(100)
 

@@ -205,7 +205,7 @@ async def test_a_long_url_is_decided_again_by_rules_that_replaced_others_and_wer
     assert web.asked[SITE] <= 4
 
 
-async def test_a_task_chosen_while_its_origin_rests_waits_for_its_turn_without_rules() -> None:
+async def test_a_task_chosen_during_its_origins_delay_waits_for_its_turn_without_rules() -> None:
     web = Web()
 
     async with opened(web) as (gate, frontier):

@@ -87,7 +87,7 @@ async def test_what_cannot_pass_by_waiting_is_not_tried_again(opened: Opened, re
     assert not [event for event in events if isinstance(event, OriginPostponed)]
 
 
-async def test_what_an_earlier_run_met_is_tried_again_with_the_options_of_this_one(
+async def test_a_failure_of_an_earlier_run_is_retried_with_the_options_of_this_one(
     opened: Opened, tmp_path: Path
 ) -> None:
     store = str(tmp_path / "robots.sqlite")

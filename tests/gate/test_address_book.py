@@ -137,7 +137,7 @@ async def test_the_host_asked_for_longest_ago_is_forgotten_first() -> None:
     assert [bool(book.known(host)) for host in ("a.test", "b.test", "c.test")] == [False, True, True]
 
 
-async def test_who_gives_up_leaves_the_others_undisturbed() -> None:
+async def test_a_cancelled_waiter_does_not_disturb_the_others() -> None:
     source = Source("192.0.2.1")
     source.open.clear()
     book = AddressBook(source, ManualClock())

@@ -67,7 +67,7 @@ async def test_a_robots_txt_that_redirects_to_the_origin_held_is_not_waited_for(
         assert (await gate.check("http://h0.test/link")).allowed
 
 
-async def test_others_who_wait_for_the_same_robots_txt_go_on_waiting() -> None:
+async def test_other_tasks_go_on_waiting_for_the_same_robots_txt() -> None:
     async with scripted_gate({}, pacing=WHOLE_CRAWL) as gate, asyncio.timeout(PATIENCE_S):
         async with gate.permit("https://h0.test/page"):
             other = asyncio.ensure_future(gate.check("https://h1.test/page"))

@@ -56,7 +56,7 @@ def reclaimed(events: list[Event]) -> list[Reclaimed]:
     return [event for event in events if isinstance(event, Reclaimed)]
 
 
-async def test_a_permit_that_nobody_enters_gives_its_turn_back_with_an_event() -> None:
+async def test_a_permit_that_is_never_entered_gives_its_turn_back_with_an_event() -> None:
     async with opened() as (gate, frontier, events):
         await frontier.put(PAGE)
         permit = await anext(frontier)

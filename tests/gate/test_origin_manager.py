@@ -93,7 +93,7 @@ async def test_last_cancelled_waiter_ends_the_fetch() -> None:
         assert flight.cancelled()
 
 
-async def test_nobody_joins_a_fetch_that_is_being_cancelled() -> None:
+async def test_a_fetch_that_is_being_cancelled_cannot_be_joined() -> None:
     async with managing() as (manager, transport):
         transport.hold()
         leaver = asyncio.create_task(manager.learn(SITE))
@@ -122,7 +122,7 @@ async def test_a_cancelled_fetch_counts_as_a_hit_all_the_same() -> None:
         assert asyncio.get_running_loop().time() == pytest.approx(1.1)
 
 
-async def test_who_asked_first_goes_on_first() -> None:
+async def test_waiters_go_on_in_the_order_of_their_calls() -> None:
     order: list[int] = []
 
     async def ask(number: int) -> None:
@@ -261,7 +261,7 @@ async def test_what_another_crawler_was_told_long_ago_is_no_answer() -> None:
     assert (len(asked_first.asked), len(asked_second.asked)) == (2, 1)
 
 
-async def test_k4_a_back_off_that_another_crawler_met_is_kept_to() -> None:
+async def test_k4_the_back_off_of_another_crawler_is_obeyed() -> None:
     store, clock = MemoryStore(), LoopClock()
 
     async with (
@@ -342,7 +342,7 @@ async def test_more_origins_in_back_off_than_the_bound_are_refused_until_some_ma
         assert len(manager) <= 6
 
 
-async def test_after_closing_nobody_is_asked() -> None:
+async def test_after_closing_no_request_is_sent() -> None:
     async with managing() as (manager, transport):
         await manager.close()
 

@@ -70,7 +70,7 @@ class Thirty:
         return Pause(30.0, "ours")
 
 
-async def test_nor_the_rest_that_a_throttle_of_ones_own_asks_for() -> None:
+async def test_a_change_does_not_shorten_the_delay_of_a_users_throttle() -> None:
     async with opened(throttle=Thirty()) as gate:
         granted = await grants_of_a_frontier(gate)
 

@@ -60,7 +60,7 @@ async def a_permit_each_second(gate: polite.Gate, start: float, end: float) -> d
     return waits
 
 
-async def test_with_a_request_each_second_nobody_waits_at_the_24_hour_mark() -> None:
+async def test_with_a_request_each_second_none_waits_at_the_24_hour_mark() -> None:
     transport, unrefreshed = slow(), slow()
     async with opened(transport) as gate:
         await gate.check(PAGE)
@@ -91,7 +91,7 @@ async def test_what_the_refresh_brings_holds_from_then_on() -> None:
     assert (before.allowed, meanwhile.allowed, after.allowed) == (True, True, False)
 
 
-async def test_an_origin_that_nobody_asks_for_is_not_refreshed() -> None:
+async def test_an_origin_without_requests_is_not_refreshed() -> None:
     transport = ScriptedTransport({ROBOTS: RULES})
 
     async with opened(transport) as gate:
@@ -135,13 +135,13 @@ async def test_a_refresh_that_fails_keeps_the_copy_and_is_tried_again_as_any_fai
     gaps = [later - earlier for earlier, later in zip(transport.times[1:], transport.times[2:], strict=False)]
     assert all(low <= gap <= 1.25 * low + 4 for low, gap in zip([5, 10, 20, 40, 80], gaps, strict=False))
     assert 4 <= len(gaps) <= 6
-    assert "asked ahead of time, failed" in explained
-    assert "the server answered 5xx" in explained
+    assert "refreshed ahead of time, failed" in explained
+    assert "the server returned 5xx" in explained
     assert [e.outcome for e in events if isinstance(e, RobotsFetched)][:2] == ["found", "unreachable"]
     assert not denied.allowed
 
 
-async def test_a_retry_after_longer_than_the_copy_is_obeyed_and_nobody_hangs() -> None:
+async def test_a_retry_after_longer_than_the_copy_is_obeyed_and_no_request_hangs() -> None:
     transport = ScriptedTransport({ROBOTS: [RULES, Reply(503, retry_after=str(8 * 3_600)), STRICTER]})
     store = MemoryStore()
 
@@ -231,7 +231,7 @@ async def test_closing_the_gate_ends_a_refresh_that_waits_for_its_turn(
     assert caplog.text == ""
 
 
-async def test_after_closing_nobody_is_asked_ahead_of_time() -> None:
+async def test_after_closing_nothing_is_refreshed_ahead_of_time() -> None:
     transport = ScriptedTransport({ROBOTS: RULES})
 
     async with opened(transport) as gate:
@@ -276,7 +276,7 @@ async def test_so_many_are_asked_ahead_of_time_at_one_time() -> None:
     assert len(transport.asked) == 240
 
 
-async def test_who_asks_when_the_copy_is_over_joins_the_refresh_under_way() -> None:
+async def test_a_request_after_the_copy_expired_joins_the_running_refresh() -> None:
     transport = ScriptedTransport({ROBOTS: [RULES, STRICTER]})
 
     async with opened(transport, default_ttl=300.0) as gate:
@@ -294,7 +294,7 @@ async def test_who_asks_when_the_copy_is_over_joins_the_refresh_under_way() -> N
     assert len(transport.asked) == 2
 
 
-async def test_a_refresh_that_ends_in_vain_after_the_copy_tells_those_who_joined() -> None:
+async def test_a_refresh_that_fails_after_the_copy_expired_is_the_result_for_its_waiters() -> None:
     transport = ScriptedTransport({ROBOTS: [RULES, Reply(500)]})
 
     async with opened(transport, default_ttl=300.0, keep_stale=False) as gate:
@@ -323,7 +323,9 @@ class FailingStore(MemoryStore):
             raise StoreFailed("the disk is full")
 
 
-async def test_a_store_that_fails_has_nobody_asked_at_each_question(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_store_that_fails_does_not_cause_a_fetch_per_request(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     transport, store = ScriptedTransport({ROBOTS: RULES}), FailingStore()
 
     async with opened(transport, store) as gate:
@@ -336,7 +338,7 @@ async def test_a_store_that_fails_has_nobody_asked_at_each_question(caplog: pyte
     assert len(transport.asked) == store.saved == 2
 
 
-async def test_a_defect_of_ours_has_nobody_asked_at_each_question(
+async def test_a_defect_of_ours_does_not_cause_a_fetch_per_request(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
@@ -358,7 +360,7 @@ async def test_a_defect_of_ours_has_nobody_asked_at_each_question(
     assert "was not refreshed ahead of time: ZeroDivisionError" in caplog.text
 
 
-async def test_who_waits_for_a_turn_keeps_it_when_the_refresh_says_the_same() -> None:
+async def test_a_request_keeps_waiting_for_its_turn_when_the_refresh_changes_nothing() -> None:
     transport = slow(RULES, RULES, STRICTER)
     order: list[int] = []
 
@@ -380,7 +382,7 @@ async def test_who_waits_for_a_turn_keeps_it_when_the_refresh_says_the_same() ->
     assert len(transport.asked) == 2
 
 
-async def test_who_waits_for_a_turn_obeys_what_the_refresh_says_instead() -> None:
+async def test_a_request_that_waits_for_its_turn_obeys_refreshed_rules() -> None:
     transport = slow(RULES, STRICTER)
 
     async with opened(transport) as gate:

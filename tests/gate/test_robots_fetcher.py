@@ -170,7 +170,7 @@ async def test_retry_after_is_handed_on_in_seconds() -> None:
     assert access.retry_after_s == 77.0
 
 
-async def test_who_tries_to_lead_us_astray_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_hostile_redirect_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     transport = TimedTransport(lambda _: Reply(302, location="file:///etc/passwd"))
 
     access = await fetcher(transport).fetch(SITE)
@@ -195,7 +195,7 @@ async def test_what_is_asked_once_more_takes_another_turn() -> None:
     assert [at for at, _ in transport.asked] == pytest.approx([0, 1])
 
 
-async def test_a_scheme_without_transport_is_asked_of_nobody() -> None:
+async def test_a_scheme_without_transport_causes_no_request() -> None:
     transport = TimedTransport(lambda _: Reply(200))
 
     access = await fetcher(transport).fetch(Origin.of("http://site.test/"))
@@ -243,7 +243,7 @@ async def test_h7_a_redirect_of_the_front_page_is_not_followed() -> None:
     assert len(transport.asked) == 3
 
 
-async def test_h7_nobody_infers_that_a_file_is_missing_which_was_there() -> None:
+async def test_h7_a_file_that_existed_is_not_inferred_to_be_missing() -> None:
     transport = TimedTransport(only_the_front_page)
 
     access = await fetcher(transport, robots=INFERRING).fetch(SITE, had_file=True)

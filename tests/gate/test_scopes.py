@@ -139,7 +139,7 @@ async def test_rules_replaced_while_an_address_is_asked_for_are_looked_at_again(
             await visit(gate, "a.test")
 
 
-async def test_hosts_whose_address_nobody_knows_share_one_scope() -> None:
+async def test_hosts_with_unknown_addresses_share_one_scope() -> None:
     async with opened(Scopes(address=ScopeLimit(delay=2.0)), Names()) as gate:
         assert await visits(gate, "a.test", "b.test") == [2.0]
 
@@ -153,7 +153,7 @@ async def test_an_address_behind_a_proxy_is_nobodys_business() -> None:
             pass
 
 
-async def test_where_nobody_is_named_the_policys_nameservers_are_asked() -> None:
+async def test_without_an_address_source_the_policys_nameservers_are_used() -> None:
     pacing = PacingPolicy(scopes=Scopes(address=ScopeLimit(delay=2.0)))
     async with scripted_gate(pacing=pacing) as gate:
         assert await visits(gate, "192.0.2.1", "[::ffff:192.0.2.1]") == [2.0]
@@ -199,7 +199,7 @@ async def test_a_scope_policy_of_ones_own_may_set_limits() -> None:
         assert await visits(gate, "a.test", "b.test") == [5.0]
 
 
-async def test_one_origins_back_off_stops_nobody_else_of_its_scopes() -> None:
+async def test_one_origins_back_off_does_not_delay_others_of_its_scopes() -> None:
     scopes = Scopes(domain=ScopeLimit(delay=2.0), crawl=NOTHING)
     async with opened(scopes) as gate:
         await visits(gate, "a.site.co.uk", "b.site.co.uk")

@@ -68,7 +68,7 @@ async def test_k3_a_slow_failure_does_not_replace_the_rules_that_another_gate_sa
 
 
 @pytest.mark.parametrize("asks_first", ["when it is over", "ahead of time"])
-async def test_k4_a_back_off_that_one_gate_met_is_one_for_the_gate_that_knew_the_origin(
+async def test_k4_the_back_off_of_one_gate_holds_for_a_gate_that_knew_the_origin(
     shared: Opening, asks_first: str
 ) -> None:
     met, knew = answering(RULES, BUSY), answering(RULES)
@@ -92,7 +92,7 @@ async def test_k4_a_back_off_that_one_gate_met_is_one_for_the_gate_that_knew_the
     assert len(knew.asked) == 1
 
 
-async def test_a_back_off_of_pages_that_another_gate_met_comes_before_robots_txt_is_asked_for_again(
+async def test_robots_txt_is_fetched_again_after_the_page_back_off_of_another_gate(
     tmp_path: Path,
 ) -> None:
     def store() -> RobotsStore:

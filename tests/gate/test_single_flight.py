@@ -43,7 +43,7 @@ class Hangar:
         self.flights.pop("one")
 
 
-async def test_work_that_does_not_wait_gives_its_result_to_who_joins(loop) -> None:
+async def test_work_that_does_not_wait_gives_its_result_to_all_that_join(loop) -> None:
     async def work() -> str:
         return "done"
 
@@ -54,7 +54,7 @@ async def test_work_that_does_not_wait_gives_its_result_to_who_joins(loop) -> No
     assert (hangar.flights, hangar.landed) == ({}, 1)
 
 
-async def test_work_that_raises_at_once_fails_who_joins_and_runs_once(loop) -> None:
+async def test_work_that_raises_at_once_fails_all_that_join_and_runs_once(loop) -> None:
     async def work() -> str:
         nonlocal runs
         runs += 1
@@ -84,7 +84,7 @@ async def test_a_flight_cancelled_before_its_work_began_lands_once_and_is_lost(l
     assert (hangar.flights, hangar.landed) == ({}, 1)
 
 
-async def test_a_flight_that_is_ended_gives_the_error_to_who_joined(loop) -> None:
+async def test_a_flight_that_is_ended_fails_all_that_joined(loop) -> None:
     hangar = Hangar()
     flight = hangar.start(asyncio.Event().wait)  # type: ignore[arg-type]
     joining = asyncio.ensure_future(flight.join())
@@ -97,7 +97,7 @@ async def test_a_flight_that_is_ended_gives_the_error_to_who_joined(loop) -> Non
     assert hangar.landed == 1
 
 
-async def test_who_joins_a_flight_that_is_over_looks_again_and_does_not_wait(loop) -> None:
+async def test_joining_a_finished_flight_returns_at_once(loop) -> None:
     async def work() -> str:
         return "done"
 
@@ -109,7 +109,7 @@ async def test_who_joins_a_flight_that_is_over_looks_again_and_does_not_wait(loo
             await flight.join()
 
 
-async def test_the_last_who_leaves_cancels_the_work(loop) -> None:
+async def test_the_last_cancelled_waiter_cancels_the_work(loop) -> None:
     async def work() -> str:
         try:
             await asyncio.Event().wait()
@@ -131,7 +131,7 @@ async def test_the_last_who_leaves_cancels_the_work(loop) -> None:
 
 
 @pytest.mark.parametrize("waiters", [1, 3])
-async def test_what_is_no_exception_reaches_all_who_joined(loop, waiters: int) -> None:
+async def test_a_base_exception_reaches_all_that_joined(loop, waiters: int) -> None:
     async def work() -> str:
         await asyncio.sleep(0)
         raise Abort("stop")
@@ -148,7 +148,7 @@ async def test_what_is_no_exception_reaches_all_who_joined(loop, waiters: int) -
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
-def test_what_ends_the_program_ends_it_and_who_joined_does_not_wait_for_ever(error: BaseException) -> None:
+def test_an_error_that_ends_the_program_is_raised_and_no_waiter_hangs(error: BaseException) -> None:
     async def work() -> str:
         await asyncio.sleep(0)
         raise error

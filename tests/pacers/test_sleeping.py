@@ -78,7 +78,7 @@ async def test_after_a_sleep_each_origin_is_asked_once_and_then_in_its_pace(
 
 
 @pytest.mark.parametrize("step_s", [-1e7, -3_600.0, 3_600.0])
-async def test_a_wall_clock_that_is_set_hurries_nobody(step_s: float) -> None:
+async def test_setting_the_wall_clock_hastens_no_request(step_s: float) -> None:
     clock = LeapingClock()
     async with crawling(clock, polite.PacingPolicy()) as asked:
         await asyncio.sleep(10.5)

@@ -60,7 +60,7 @@ def gaps(site: Site) -> list[float]:
     return [asked - answered for answered, asked in zip(site.answered, site.asked[1:], strict=False)]
 
 
-async def test_after_a_suspension_those_who_wait_go_one_after_another() -> None:
+async def test_after_a_suspension_waiting_requests_go_one_by_one() -> None:
     site = Site(LocalPacer(LoopClock()))
     waiting = [asyncio.create_task(site.visit()) for _ in range(50)]
     await asyncio.sleep(10.1)
@@ -97,7 +97,7 @@ async def test_suspensions_at_random_make_no_gap_too_short() -> None:
     assert min(gaps(site)) >= DELAY_S - 1e-6
 
 
-async def test_a_clock_that_stands_still_in_sleep_only_makes_the_rest_longer() -> None:
+async def test_a_clock_that_stops_during_sleep_only_lengthens_the_delay() -> None:
     clock = StillClock()
     site = Site(LocalPacer(clock))
     waiting = [asyncio.create_task(site.visit()) for _ in range(20)]

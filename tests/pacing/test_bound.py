@@ -69,7 +69,7 @@ def test_a_request_with_many_scopes_is_served_within_the_sum_of_those_ahead_at_e
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("from_narrow_to_broad", [True, False])
-def test_among_requests_of_many_scopes_nobody_starves_whatever_the_order_in_which_they_name_them(
+def test_no_request_of_many_scopes_starves_in_any_order_of_its_scopes(
     seed: int, from_narrow_to_broad: bool
 ) -> None:
     chance = random.Random(seed)

@@ -3,7 +3,7 @@
 import pytest
 
 from polite.pacing import circuit
-from polite.pacing.circuit import CircuitLimits, Circuits, is_answer, is_failure
+from polite.pacing.circuit import CircuitLimits, Circuits, is_failure, is_response
 from polite.pacing.outcome import Outcome
 
 A, B = "a.example", "b.example"
@@ -37,7 +37,7 @@ def opened(at: float = 0.0) -> Circuits:
 def test_a_failure_is_no_answer_or_the_servers_own_error(
     outcome: Outcome, failure: bool, answer: bool
 ) -> None:
-    assert (is_failure(outcome), is_answer(outcome)) == (failure, answer)
+    assert (is_failure(outcome), is_response(outcome)) == (failure, answer)
 
 
 def test_it_opens_after_so_many_failures_in_a_row() -> None:
@@ -54,17 +54,17 @@ def test_an_answer_ends_the_row() -> None:
     rows.failed(A, None, 1.0, LIMITS)
     rows.failed(A, None, 2.0, LIMITS)
 
-    assert not rows.answered(A, 2.0)
+    assert not rows.responded(A, 2.0)
     assert rows.failed(A, None, 3.0, LIMITS) is None
     assert rows.failures(A) == 1
-    assert not rows.answered(B, 3.0)
+    assert not rows.responded(B, 3.0)
 
 
 def test_the_probe_closes_it_or_opens_it_for_twice_as_long_up_to_the_limit() -> None:
     rows = opened()
 
     assert [rows.failed(A, at - 1.0, at, LIMITS) for at in (61.0, 182.0, 400.0)] == [120.0, 200.0, 200.0]
-    assert rows.answered(A, 601.0)
+    assert rows.responded(A, 601.0)
     assert not rows.is_open(A)
     assert rows.failed(A, 602.0, 602.0, LIMITS) is None
 
@@ -74,8 +74,8 @@ def test_what_was_granted_before_it_opened_neither_closes_it_nor_keeps_it_open()
 
     assert rows.failed(A, 9.0, 11.0, LIMITS) is None
     assert rows.failed(A, None, 11.0, LIMITS) is None
-    assert not rows.answered(A, 9.0)
-    assert not rows.answered(A, None)
+    assert not rows.responded(A, 9.0)
+    assert not rows.responded(A, None)
     assert rows.is_open(A)
     assert rows.failures(A) == 3
 

@@ -23,7 +23,7 @@ from polite.pacing.public_suffix import registrable_domains
         ("[2001:db8::1]", None),
     ],
 )
-def test_a_hosts_domain_is_what_somebody_registered(host: str, domain: str | None) -> None:
+def test_a_hosts_domain_is_the_registered_one(host: str, domain: str | None) -> None:
     assert registrable_domains()(host) == domain
 
 

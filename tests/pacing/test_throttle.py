@@ -51,7 +51,7 @@ def test_a_limit_below_the_delay_leaves_the_delay() -> None:
 
 
 @pytest.mark.parametrize("status", [None, 200, 301, 404, 500, 502])
-def test_what_is_no_refusal_rests_for_the_delay_and_is_no_strike(status: int | None) -> None:
+def test_other_responses_start_the_ordinary_delay_and_are_no_strike(status: int | None) -> None:
     pause = DelayThrottle().rest(Outcome(status), context(3.0, 2))
 
     assert pause == Pause(3.0, "Crawl-delay 3 s")
@@ -67,7 +67,7 @@ def test_what_is_no_refusal_rests_for_the_delay_and_is_no_strike(status: int | N
         (0.0, 5.0, "Crawl-delay 5 s"),
     ],
 )
-def test_t4_a_refusal_rests_for_as_long_as_it_asks(
+def test_t4_a_refusal_delays_for_its_retry_after(
     status: int, asked: float, seconds: float, because: str
 ) -> None:
     outcome = Outcome(status, retry_after_s=asked)

@@ -79,8 +79,8 @@ def test_a_composition_takes_the_longest_and_every_strike() -> None:
     assert refused == Pause(7.0, "Crawl-delay 7 s", strike=True)
 
 
-def test_a_composition_in_which_nobody_has_a_say_rests_nobody() -> None:
-    assert Longest(CrawlDelay(60.0)).rest(Outcome(200), NOTHING) == Pause(0.0, "nothing asks for a delay")
+def test_a_composition_whose_parts_all_return_none_sets_no_delay() -> None:
+    assert Longest(CrawlDelay(60.0)).rest(Outcome(200), NOTHING) == Pause(0.0, "no part sets a delay")
 
 
 def test_a_composition_of_nothing_is_refused() -> None:

@@ -43,7 +43,7 @@ def test_a_released_scope_keeps_its_delay() -> None:
     assert second.granted_at == 12.0
 
 
-def test_those_that_wait_go_in_the_order_in_which_they_asked() -> None:
+def test_waiting_turns_go_in_the_order_of_their_requests() -> None:
     turnstile = Turnstile()
     opened = turnstile.request((A,), 0.0)
     waiting = [turnstile.request((A,), 0.0) for _ in range(50)]
@@ -315,7 +315,7 @@ def test_an_option_without_meaning_is_named(options: dict[str, float]) -> None:
         Turnstile(**options)  # type: ignore[arg-type]
 
 
-def test_a_concurrency_without_meaning_is_named_when_its_scope_is_met() -> None:
+def test_an_invalid_concurrency_is_named_when_its_scope_is_added() -> None:
     turnstile = Turnstile(concurrency=lambda scope: 0)
 
     with pytest.raises(InvalidOption, match=r"concurrency of 'a\.example' must be .*got 0"):

@@ -206,7 +206,7 @@ def test_a_turn_never_settled_delays_each_scope_for_its_own_time() -> None:
     assert turnstile.outlook((IP,), 0.0).ready_at == 1.0
 
 
-def test_a_delay_without_meaning_is_named_when_its_scope_is_met() -> None:
+def test_an_invalid_delay_is_named_when_its_scope_is_added() -> None:
     turnstile = Turnstile(provisional_s=lambda _: math.inf)
 
     with pytest.raises(InvalidOption, match="the delay of 'a.*got inf"):

@@ -1,12 +1,21 @@
 """The examples in the docstrings of public names run, and print what they say."""
 
+import asyncio
+import contextlib
 import doctest
 import inspect
-from collections.abc import Iterator
+import re
+import sys
+import textwrap
+from collections.abc import AsyncIterator, Iterator
+from types import SimpleNamespace
+from typing import Any
 
+import aiohttp
 import pytest
 
 import polite
+from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 
 
 def examples() -> Iterator[doctest.DocTest]:
@@ -21,6 +30,20 @@ def examples() -> Iterator[doctest.DocTest]:
             yield from (found for found in finder.find(value, name, globs=names) if found.examples)
 
 
+def blocks() -> dict[str, str]:
+    """The text below `Example:` in the docstrings of public names: what a coroutine of a crawler contains."""
+    documented = {
+        name: inspect.getdoc(getattr(polite, name)) or ""
+        for name in polite.__all__
+        if inspect.isclass(getattr(polite, name)) or inspect.isroutine(getattr(polite, name))
+    }
+    found = {
+        name: re.search(r"^Example:\n((?:    .*\n?|\n)+)", text, re.MULTILINE)
+        for name, text in documented.items()
+    }
+    return {name: match[1] for name, match in found.items() if match}
+
+
 @pytest.mark.parametrize("example", list(examples()), ids=lambda example: example.name)
 def test_an_example_prints_what_it_says(example: doctest.DocTest) -> None:
     said: list[str] = []
@@ -28,3 +51,65 @@ def test_an_example_prints_what_it_says(example: doctest.DocTest) -> None:
     result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example, out=said.append)
 
     assert result.failed == 0, "".join(said)
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> list[str]:
+    """The URLs of pages that examples fetch. No request leaves the process, and time is virtual."""
+    urls: list[str] = []
+
+    @contextlib.asynccontextmanager
+    async def get(_: object, url: str) -> AsyncIterator[Any]:
+        async def read() -> bytes:
+            return b""
+
+        urls.append(url)
+        yield SimpleNamespace(status=200, headers={}, read=read)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("polite.compose.SystemClock", LoopClock)
+    monkeypatch.setattr("polite.transports.http.HttpTransport", lambda *_: ScriptedTransport())
+    monkeypatch.setattr("aiohttp.connector.DefaultResolver", aiohttp.ThreadedResolver)
+    monkeypatch.setattr(aiohttp.ClientSession, "get", get)
+    return urls
+
+
+async def run_block(text: str) -> str:
+    """Run a block as the body of a coroutine, with the names that a crawler has. Return its message for `sys.exit`."""
+    url = "https://example.com/"
+    async with polite.open_gate("ExampleBot/1.0") as gate, aiohttp.ClientSession() as session:
+        frontier = polite.Frontier(gate)
+        await frontier.put(url)
+        frontier.close()
+        names: dict[str, Any] = {"polite": polite, "aiohttp": aiohttp, "asyncio": asyncio, "sys": sys}
+        names |= {"gate": gate, "session": session, "frontier": frontier, "url": url}
+        # Options as a user may mistype them: the example shows what happens then.
+        names |= {"agent": "ExampleBot/1.0", "name": "", "seconds": -1.0}
+        code = f"async def example():\n{textwrap.indent(text, '    ')}"
+        exec(code, names)  # noqa: S102 - our own docstrings
+        try:
+            await names["example"]()
+        except SystemExit as exited:  # outside of the task it would end the test run
+            return str(exited)
+    return ""
+
+
+@pytest.mark.parametrize("name", blocks())
+def test_the_block_of_an_example_runs(name: str, fetched: list[str]) -> None:
+    text = blocks()[name]
+
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        message = runner.run(asyncio.wait_for(run_block(text), 3_600.0))
+
+    assert message.startswith("configuration: ") == (name in {"InvalidUserAgent", "InvalidOption"})
+    assert bool(fetched) == ("session.get(" in text)
+
+
+def test_every_public_name_but_constants_has_an_example() -> None:
+    with_doctest = {example.name.partition(".")[0] for example in examples()}
+
+    assert [
+        name
+        for name in polite.__all__
+        if callable(getattr(polite, name)) and name not in with_doctest | set(blocks())
+    ] == []

@@ -1,4 +1,4 @@
-"""Each fuzz target on its seeds, on what Hypothesis makes of its words, and on an answer that is wrong: a short `./dev fuzz`."""
+"""A short `./dev fuzz`: each target with its seeds, with inputs that Hypothesis makes of its words, and with a wrong result."""
 
 from collections.abc import Callable
 from types import ModuleType
@@ -38,7 +38,7 @@ def test_the_seeds_and_each_word_alone_pass(target: ModuleType):
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
-def test_anything_passes(target: ModuleType):
+def test_any_input_passes(target: ModuleType):
     pieces = st.one_of(st.sampled_from((*target.WORDS, *target.SEEDS)), st.binary(max_size=4))
 
     @settings(max_examples=150)
@@ -51,7 +51,7 @@ def test_anything_passes(target: ModuleType):
 
 @settings(max_examples=100)
 @given(st.binary(max_size=2), st.lists(st.sampled_from(ftp.WORDS), max_size=12).map(b"".join))
-def test_an_ftp_dialogue_that_begins_well_passes_however_it_goes_on(sent: bytes, replies: bytes):
+def test_any_ftp_dialogue_with_a_valid_beginning_passes(sent: bytes, replies: bytes):
     ftp.one_input(b"\x02\x01\x01/a" + sent.ljust(4, b"x") + ftp._HELLO + replies)
 
 
@@ -67,7 +67,7 @@ def test_an_ftp_dialogue_that_begins_well_passes_however_it_goes_on(sent: bytes,
         (preferences, "usage", lambda text: {"a": None}, preferences.SEEDS[0]),
     ],
 )
-def test_a_wrong_answer_is_noticed(
+def test_a_wrong_result_is_found(
     target: ModuleType, name: str, wrong: Callable[..., Any], data: bytes, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(target, name, wrong)
@@ -76,43 +76,43 @@ def test_a_wrong_answer_is_noticed(
         target.one_input(data)
 
 
-def test_a_pause_beyond_its_limits_is_noticed(monkeypatch: pytest.MonkeyPatch):
+def test_a_delay_beyond_its_limits_is_found(monkeypatch: pytest.MonkeyPatch):
     pause = Pause(retry_after.MOST_S + 1.0, "too long", strike=True)
     monkeypatch.setattr(retry_after.THROTTLE, "rest", lambda *_, **__: pause)
 
-    with pytest.raises(AssertionError, match="beyond its limits"):
+    with pytest.raises(AssertionError, match="exceeds its limits"):
         retry_after.one_input(retry_after.SEEDS[0])
 
 
-def test_a_detail_that_no_log_should_hold_is_noticed(monkeypatch: pytest.MonkeyPatch):
+def test_a_detail_that_is_not_printable_is_found(monkeypatch: pytest.MonkeyPatch):
     wrong = Unreachable(Reason.REDIRECT_INVALID, "https://a.test/robots.txt", 301, "a\nline")
     monkeypatch.setattr(location.Exchange, "next", lambda *_: wrong)
 
-    with pytest.raises(AssertionError, match="a detail that no log"):
+    with pytest.raises(AssertionError, match="not printable"):
         location.one_input(location.SEEDS[0])
 
 
-def test_redirects_without_end_are_noticed(monkeypatch: pytest.MonkeyPatch):
+def test_endless_redirects_are_found(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(location.Exchange, "next", lambda self, *_: self)
 
-    with pytest.raises(AssertionError, match="without end"):
+    with pytest.raises(AssertionError, match="endless redirects"):
         location.one_input(location.SEEDS[0])
 
 
 @pytest.mark.parametrize(
-    ("method", "wrong", "told"),
+    ("method", "wrong", "message"),
     [
         ("end", lambda self, *, cut_short: BodyEnd.CAPPED, "capped below"),
-        ("end", lambda self, *, cut_short: BodyEnd.COMPLETE, "though it was cut short"),
+        ("end", lambda self, *, cut_short: BodyEnd.COMPLETE, "a body cut short"),
         ("_keep", lambda self, data: self._body.extend(data), "more than the limit"),
     ],
 )
-def test_an_inflater_that_is_wrong_is_noticed(
-    method: str, wrong: Callable[..., Any], told: str, monkeypatch: pytest.MonkeyPatch
+def test_a_wrong_inflater_is_found(
+    method: str, wrong: Callable[..., Any], message: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(Inflater, method, wrong)
 
-    with pytest.raises(AssertionError, match=told):
+    with pytest.raises(AssertionError, match=message):
         inflate.one_input(inflate.SEEDS[2] if method == "_keep" else b"\x03\x40\x08" + inflate.SEEDS[0][3:])
 
 
@@ -124,7 +124,7 @@ def test_an_inflater_that_is_wrong_is_noticed(
         ("_read", None),
     ],
 )
-def test_an_ftp_client_that_is_wrong_is_noticed(name: str, wrong: Any, monkeypatch: pytest.MonkeyPatch):
+def test_a_wrong_ftp_client_is_found(name: str, wrong: Any, monkeypatch: pytest.MonkeyPatch):
     async def complete(_: object) -> BodyEnd:
         return BodyEnd.COMPLETE
 
@@ -137,7 +137,7 @@ def test_an_ftp_client_that_is_wrong_is_noticed(name: str, wrong: Any, monkeypat
         ftp.one_input(ftp.SEEDS[0].replace(b"226 done", b"426 broken"))
 
 
-def test_an_input_that_takes_too_long_is_noticed(monkeypatch: pytest.MonkeyPatch):
+def test_an_input_that_takes_too_long_is_found(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fuzz.deadline, "LIMIT_S", -1.0)
 
     for target in TARGETS.values():
@@ -145,17 +145,17 @@ def test_an_input_that_takes_too_long_is_noticed(monkeypatch: pytest.MonkeyPatch
             target.one_input(target.SEEDS[0])
 
 
-def test_what_the_ftp_target_says_is_what_the_client_heard():
-    answers: list[object] = []
+def test_the_ftp_target_sends_the_replies_of_its_input():
+    results: list[object] = []
     checked = ftp._check
 
-    def check(answer: Reply, *more: Any) -> None:
-        answers.append(answer)
-        checked(answer, *more)
+    def check(result: Reply, *more: Any) -> None:
+        results.append(result)
+        checked(result, *more)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ftp, "_check", check)
         for seed in ftp.SEEDS:
             ftp.one_input(seed)
 
-    assert [getattr(answer, "status", None) for answer in answers] == [200, 404, 530, None]
+    assert [getattr(result, "status", None) for result in results] == [200, 404, 530, None]

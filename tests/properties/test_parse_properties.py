@@ -84,7 +84,7 @@ def test_allows_and_decide_agree(body: str, dialect: Dialect, agent: str, asked:
 
 
 @given(files, dialects, agents, paths)
-def test_a_group_for_somebody_else_changes_nothing(body: str, dialect: Dialect, agent: str, path: str):
+def test_a_group_for_another_agent_changes_nothing(body: str, dialect: Dialect, agent: str, path: str):
     before = parse(body, dialect).decide(agent, path)
 
     after = parse(f"User-agent: nobody\nAllow: /a\nDisallow: /\n{body}", dialect)

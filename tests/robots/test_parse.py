@@ -89,7 +89,7 @@ def test_what_is_neither_url_nor_path_is_refused(url: str):
 
 
 @pytest.mark.parametrize("agent", ["", "*", "Bot\n", "(none)"])
-def test_an_agent_that_names_nobody_is_refused(agent: str):
+def test_an_agent_without_a_name_is_refused(agent: str):
     with pytest.raises(InvalidUserAgent):
         parse("").decide(agent, "/")
 

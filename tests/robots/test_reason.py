@@ -28,7 +28,7 @@ def test_what_could_not_be_had_carries_the_option_that_changes_it() -> None:
     assert Unreachable(Reason.BODY_CUT_SHORT, "http://x/").option == "RobotsPolicy.unreachable_limit"
 
 
-def test_an_alarm_is_only_for_who_was_led_astray() -> None:
+def test_only_hostile_reasons_raise_an_alarm() -> None:
     assert {reason for reason in Reason if reason.hostile} == {
         Reason.ADDRESS_REFUSED,
         Reason.REDIRECT_UNSAFE,

@@ -157,7 +157,7 @@ Disallow:
         ("nobody", ["all"]),
     ],
 )
-def test_the_licences_of_an_agents_group_stand_in_place_of_the_global_ones(agent: str, names: list[str]):
+def test_the_licences_of_an_agents_group_replace_the_global_ones(agent: str, names: list[str]):
     assert parse(LICENSED).licenses_for(agent) == tuple(f"https://example.com/{name}.xml" for name in names)
 
 

@@ -20,7 +20,7 @@ Allow: /f
 """
 
 
-def test_every_matching_rule_stands_in_order_with_its_place():
+def test_every_matching_rule_is_listed_in_order_with_its_line():
     explained = parse(FILE).explain("ExampleBot/1.0", "https://example.com/fish/salmon?big")
 
     assert [(m.rule.line, m.column, m.octets) for m in explained.matches] == [

@@ -1,4 +1,4 @@
-"""`./dev simulate`: many worlds, on all cores; or one, told step by step; or the search for defects that were brought back."""
+"""`./dev simulate`: run many worlds on all cores, or one with its trace, or search for restored defects."""
 
 import argparse
 import multiprocessing
@@ -11,27 +11,27 @@ from polite.testing.simulation import Simulation, SimulationFailed
 from tests.simulation.defects import DEFECTS, first_seed
 from tests.simulation.runs import Failure, run_some
 
-# Worlds that one process lives through before it tells.
+# Worlds that a process runs before it reports.
 _AT_A_TIME = 50
-_MOST_LINES = 60
+_MAX_LINES = 60
 
 
 def run_many(first: int, count: int, jobs: int) -> list[Failure]:
-    """Run the seeds on so many processes, and tell how far it is now and then."""
-    begun, told, pages, robots, done = time.monotonic(), 0.0, 0, 0, 0
+    """Run `count` seeds on `jobs` processes, and print progress every ten seconds."""
+    begun, printed, pages, robots, done = time.monotonic(), 0.0, 0, 0, 0
     failures: list[Failure] = []
-    # Not forked: a child would share the parent's open files and locks.
+    # A forked child would share the parent's open files and locks.
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         starts = range(first, first + count, _AT_A_TIME)
         counts = [min(_AT_A_TIME, first + count - start) for start in starts]
-        for failed, fetched, asked in pool.map(run_some, starts, counts):
+        for failed, fetched, requested in pool.map(run_some, starts, counts):
             done += counts[done // _AT_A_TIME]
-            pages, robots = pages + fetched, robots + asked
+            pages, robots = pages + fetched, robots + requested
             failures += failed
             for failure in failed:
                 print(failure.message, flush=True)
-            if (elapsed := time.monotonic() - begun) - told > 10:
-                told = elapsed
+            if (elapsed := time.monotonic() - begun) - printed > 10:
+                printed = elapsed
                 print(f"{done} of {count} worlds in {elapsed:.0f} s, {len(failures)} failed", flush=True)
     elapsed = time.monotonic() - begun
     print(
@@ -41,27 +41,27 @@ def run_many(first: int, count: int, jobs: int) -> list[Failure]:
     return failures
 
 
-def tell(seed: int, *, every: bool) -> int:
-    """One world: with `every`, each line as it comes; else, where it fails, the smallest that fails alike."""
+def run_one(seed: int, *, trace: bool) -> int:
+    """Run one world. Print each line of its trace, or else, if it fails, the smallest world that fails in the same way."""
     try:
-        report = Simulation(seed, tell=print if every else None).run(shrink=not every)
+        report = Simulation(seed, tell=print if trace else None).run(shrink=not trace)
     except SimulationFailed as failed:
         print(f"\n{failed}\n")
-        if not every:
-            print("The smallest world found that fails alike has these steps:")
+        if not trace:
+            print("The smallest world found that fails in the same way has these steps:")
             for step in failed.plan.steps:
                 print(f"  {step}")
             print(
-                f"and ends with these lines ({len(failed.trace)} in all; --trace shows each of the whole world):"
+                f"Its trace ends with these lines ({len(failed.trace)} in all; --trace shows the whole world):"
             )
-            print("\n".join(failed.trace[-_MOST_LINES:]))
+            print("\n".join(failed.trace[-_MAX_LINES:]))
         return 1
     print(report)
     return 0
 
 
-def seek(names: list[str], seeds: int) -> int:
-    """Bring each defect back, and look for the first seed that finds it."""
+def search(names: list[str], seeds: int) -> int:
+    """Restore each defect, and search for the first seed that finds it."""
     lost = 0
     for name in names or sorted(DEFECTS):
         seed = first_seed(DEFECTS[name], seeds)
@@ -74,16 +74,16 @@ def seek(names: list[str], seeds: int) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """The command line."""
+    """Run the command line, and return its exit code."""
     parser = argparse.ArgumentParser(prog="./dev simulate", description=__doc__)
     parser.add_argument(
-        "--seeds", type=int, default=1_000, metavar="N", help="how many worlds (default: %(default)s)"
+        "--seeds", type=int, default=1_000, metavar="N", help="number of worlds (default: %(default)s)"
     )
     parser.add_argument(
         "--from", type=int, default=0, dest="first", metavar="S", help="the first seed (default: 0)"
     )
-    parser.add_argument("--seed", type=int, metavar="S", help="this world alone")
-    parser.add_argument("--trace", action="store_true", help="with --seed: tell each event")
+    parser.add_argument("--seed", type=int, metavar="S", help="run only this world")
+    parser.add_argument("--trace", action="store_true", help="with --seed: print each event")
     parser.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (default: all cores)"
     )
@@ -91,27 +91,30 @@ def main(arguments: list[str]) -> int:
         "--defects",
         nargs="*",
         metavar="NAME",
-        help="bring these defects back, or all, and look for the first seed that finds each",
+        help="restore these defects (default: all), and search for the first seed that finds each",
     )
     parser.add_argument(
-        "--brief", action="store_true", help="of a failure tell the seed and the invariant, and no more"
+        "--brief", action="store_true", help="print only the seed and the invariant of a failure"
     )
     given = parser.parse_args(arguments)
     if given.trace and given.seed is None:
-        parser.error("--trace needs --seed")
-    if given.seeds < 1 or given.jobs < 1:
-        parser.error("--seeds and --jobs need 1 or more")
+        parser.error("--trace requires --seed")
+    for name in ("seeds", "jobs"):
+        if (number := getattr(given, name)) < 1:
+            parser.error(f"--{name} must be 1 or more, got {number}")
     if unknown := set(given.defects or ()) - set(DEFECTS):
-        parser.error(f"--defects: {', '.join(sorted(unknown))} is none of {', '.join(sorted(DEFECTS))}")
+        parser.error(
+            f"--defects: unknown {', '.join(sorted(unknown))}; choose from {', '.join(sorted(DEFECTS))}"
+        )
     if given.defects is not None:
-        return seek(given.defects, given.seeds)
+        return search(given.defects, given.seeds)
     if given.seed is not None:
-        return tell(given.seed, every=given.trace)
+        return run_one(given.seed, trace=given.trace)
     failures = run_many(given.first, given.seeds, given.jobs)
     if failures and not given.brief:
         print()
-        tell(failures[0].seed, every=False)
-        print(f"\nAgain: ./dev simulate --seed {failures[0].seed} --trace")
+        run_one(failures[0].seed, trace=False)
+        print(f"\nTo repeat it: ./dev simulate --seed {failures[0].seed} --trace")
     return int(bool(failures))
 
 

@@ -1,4 +1,4 @@
-"""Defects that were mended, each as an edit that brings it back: a simulation that does not find them is blind."""
+"""Fixed defects, each as an edit that restores it. The simulation must find them again."""
 
 import os
 import re
@@ -14,13 +14,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 _FOUND = re.compile(r"^seed (\d+): (.*)$", re.MULTILINE)
-# Worlds in a row: few where a defect shows in most of them, since worlds that fail are slow.
+# Worlds per run. The first run is short, because worlds that fail are slow.
 _FEW, _MANY = 30, 960
 
 
 @dataclass(frozen=True)
 class Edit:
-    """In `file`, `fixed` stands once; `broken` in its place brings the defect back."""
+    """`file` contains `fixed` once. Replacing it by `broken` restores the defect."""
 
     file: str
     fixed: str
@@ -29,7 +29,13 @@ class Edit:
 
 @dataclass(frozen=True)
 class Defect:
-    """What goes wrong, in a sentence; the edits that bring it back; `seed`: a world that finds it."""
+    """A fixed defect.
+
+    Attributes:
+        sentence: what goes wrong.
+        edits: restore the defect.
+        seed: a world that finds it.
+    """
 
     name: str
     sentence: str
@@ -47,8 +53,8 @@ DEFECTS = {file.stem: _read(file) for file in sorted((Path(__file__).parent / "d
 
 
 @contextmanager
-def brought_back(defect: Defect) -> Iterator[Path]:
-    """A folder with a copy of the package that has the defect again."""
+def restored(defect: Defect) -> Iterator[Path]:
+    """Yield a folder with a copy of the package that has the defect."""
     with tempfile.TemporaryDirectory(prefix="polite-defect-") as folder:
         shutil.copytree(
             ROOT / "polite", Path(folder) / "polite", ignore=shutil.ignore_patterns("__pycache__")
@@ -58,14 +64,14 @@ def brought_back(defect: Defect) -> Iterator[Path]:
             text = file.read_text()
             if text.count(edit.fixed) != 1:
                 raise AssertionError(
-                    f"{defect.name}: {edit.file} has {text.count(edit.fixed)} times:\n{edit.fixed}"
+                    f"{defect.name}: {edit.file} must contain this text once, not {text.count(edit.fixed)} times:\n{edit.fixed}"
                 )
             file.write_text(text.replace(edit.fixed, edit.broken))
         yield Path(folder)
 
 
 def simulate(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`./dev simulate` with another copy of the package."""
+    """Run `./dev simulate` with another copy of the package."""
     environment = os.environ | {"PYTHONPATH": f"{package}{os.pathsep}{ROOT}", "COVERAGE_PROCESS_START": ""}
     environment.pop("COVERAGE_PROCESS_CONFIG", None)
     command = [sys.executable, "-P", "-m", "tests.simulation", "--brief", *arguments]
@@ -73,8 +79,8 @@ def simulate(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def first_seed(defect: Defect, seeds: int) -> int | None:
-    """The first seed below `seeds` whose world finds the defect."""
-    with brought_back(defect) as package:
+    """Return the first seed below `seeds` whose world finds the defect."""
+    with restored(defect) as package:
         first, count = 0, _FEW
         while first < seeds:
             ran = simulate(package, "--from", str(first), "--seeds", str(min(count, seeds - first)))

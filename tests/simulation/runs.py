@@ -1,4 +1,4 @@
-"""Many worlds in one process."""
+"""Runs many worlds in one process."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,14 @@ from polite.testing.simulation import Simulation, SimulationFailed
 
 
 class Failure(NamedTuple):
-    """A seed whose world failed, and what did not hold."""
+    """A seed whose world failed, and its violation."""
 
     seed: int
     message: str
 
 
 def run_some(first: int, count: int) -> tuple[list[Failure], int, int]:
-    """The failures of so many seeds, and how many pages and robots.txt were fetched."""
+    """Run `count` seeds, and return the failures and the numbers of pages and robots.txt fetches."""
     failures, pages, robots = [], 0, 0
     for seed in range(first, first + count):
         try:

@@ -1,4 +1,4 @@
-"""Worlds drawn from seeds hold every invariant; the same seed is the same world; and what users plug in is tested too."""
+"""Each invariant holds in worlds drawn from seeds, a seed repeats its world, and defects in users' parts are found."""
 
 import asyncio
 import gc
@@ -13,8 +13,8 @@ import pytest
 import polite
 from polite.pacing.outcome import Pause
 from polite.testing import Simulation, SimulationFailed
+from polite.testing.simulation.drawing import draw
 from polite.testing.simulation.loop import SimulatedClock, SimulationLoop
-from polite.testing.simulation.plan import draw
 from tests.simulation.__main__ import main
 from tests.simulation.runs import run_some
 
@@ -30,7 +30,7 @@ def test_every_invariant_holds(first):
     assert robots > 0
 
 
-def test_a_seed_is_a_world():
+def test_a_seed_repeats_its_world():
     one, other = [], []
 
     first = Simulation(7, tell=one.append).run()
@@ -62,8 +62,8 @@ def test_a_world_does_not_depend_on_how_strings_are_hashed():
     assert len(traces.pop()) > 1_000
 
 
-def test_what_a_killed_process_had_open_is_closed():
-    # Killed while it waits for its store to close: nothing but a thread of it closes the file then.
+def test_files_of_a_killed_process_are_closed():
+    # The process is killed while its store closes. Only the store's thread closes the file then.
     gc.disable()
     try:
         Simulation(5278).run()
@@ -107,23 +107,23 @@ def _first_failure(seeds: int = 60, *, shrink: bool = False, **options) -> Simul
 def test_a_scheduler_that_loses_tasks_is_found():
     failed = _first_failure(scheduler=Forgetful)
 
-    assert failed.invariant in {"no error without a cause", "whatever may go is given out"}
+    assert failed.invariant in {"no error without a cause", "each task and request goes in time"}
     assert f"seed {failed.seed}" in str(failed)
 
 
-def test_a_sound_scheduler_of_ones_own_passes():
+def test_a_correct_scheduler_passes():
     for seed in range(40):
         Simulation(seed, scheduler=lambda: polite.schedulers.Ordered(lambda task: task.url)).run()
 
 
 class Hasty:
-    """A throttle that rests for no time at all."""
+    """A throttle without a delay."""
 
     def rest(self, outcome, given):
-        return Pause(0.0, "hurry")
+        return Pause(0.0, "no delay")
 
 
-def test_a_throttle_that_keeps_no_gap_is_found():
+def test_a_throttle_without_a_delay_is_found():
     failed = _first_failure(throttle=Hasty, least_gap=0.5)
 
     assert failed.invariant == "each gap is kept"
@@ -161,7 +161,7 @@ async def _fails(permit, sites):
     raise ValueError("boom")
 
 
-def test_a_sound_crawler_of_ones_own_passes():
+def test_a_correct_crawler_passes():
     for seed in range(40):
         Simulation(seed, visit=_fetches).run()
 
@@ -171,13 +171,13 @@ def test_a_sound_crawler_of_ones_own_passes():
     [
         (_reports_nothing, "each gap is kept"),
         (_drops_headers, "each gap is kept"),
-        (_fetches_twice, "a page is fetched once, inside of a permit for it"),
-        (_fetches_another_folder, "a page is fetched once, inside of a permit for it"),
+        (_fetches_twice, "a page is fetched once, inside a permit for it"),
+        (_fetches_another_folder, "a page is fetched once, inside a permit for it"),
         (_hangs, "a crawl ends"),
         (_fails, "the crawler under test does not fail"),
     ],
 )
-def test_a_crawler_that_does_wrong_is_found(visit, invariant):
+def test_a_wrong_crawler_is_found(visit, invariant):
     assert _first_failure(200, visit=visit).invariant == invariant
 
 
@@ -196,12 +196,12 @@ def test_a_listener_that_raises_is_named():
     [{"seed": "7"}, {"scheduler": polite.schedulers.Fifo()}, {"throttle": Hasty}, {"visit": 3}],
     ids=lambda options: next(iter(options)),
 )
-def test_what_cannot_be_tested_is_refused_at_once(options):
+def test_an_option_of_a_wrong_type_is_refused_at_once(options):
     with pytest.raises(polite.InvalidOption):
         Simulation(**{"seed": 7} | options)
 
 
-def test_a_failing_world_is_made_smaller_and_fails_alike():
+def test_a_failing_world_is_made_smaller_and_fails_in_the_same_way():
     failed = _first_failure(scheduler=Forgetful, shrink=True)
 
     assert len(failed.plan.steps) <= len(draw(failed.seed).steps)
@@ -209,15 +209,15 @@ def test_a_failing_world_is_made_smaller_and_fails_alike():
     assert "VIOLATION" in failed.trace[-1]
 
 
-def test_listeners_hear_each_event():
-    heard = []
+def test_a_listener_gets_each_event():
+    events = []
 
-    Simulation(7, listener=heard.append).run()
+    Simulation(7, listener=events.append).run()
 
-    assert {type(event).__name__ for event in heard} >= {"RobotsFetched", "Granted"}
+    assert {type(event).__name__ for event in events} >= {"RobotsFetched", "Granted"}
 
 
-def test_the_command_runs_worlds_and_tells_of_one(capsys):
+def test_the_command_runs_many_worlds_or_one(capsys):
     assert main(["--seeds", "2", "--jobs", "1"]) == 0
     assert "2 worlds from seed 0" in capsys.readouterr().out
 
@@ -225,7 +225,7 @@ def test_the_command_runs_worlds_and_tells_of_one(capsys):
     assert "Report(seed=7" in capsys.readouterr().out
 
     assert main(["--seed", "7", "--trace"]) == 0
-    assert "robots asked" in capsys.readouterr().out
+    assert "robots requested" in capsys.readouterr().out
 
 
 # The loop.
@@ -235,7 +235,7 @@ def _loop(*delays: float) -> SimulationLoop:
     return SimulationLoop(start=100.0, chance=Random(1), delays=delays)
 
 
-def test_work_of_one_executor_is_done_in_order_and_takes_time():
+def test_jobs_of_one_executor_run_in_order_and_take_time():
     loop = _loop(1.0)
     done = []
 
@@ -251,11 +251,11 @@ def test_work_of_one_executor_is_done_in_order_and_takes_time():
     loop.close()
 
 
-def test_work_of_the_default_executor_goes_side_by_side_and_its_error_reaches_the_caller():
+def test_jobs_of_the_default_executor_overlap_and_their_errors_reach_the_caller():
     loop = _loop(1.0)
 
     def fails():
-        raise ValueError("as it does")
+        raise ValueError("boom")
 
     async def crawl():
         works = [asyncio.to_thread(fails), asyncio.to_thread(lambda: "done")]
@@ -269,7 +269,7 @@ def test_work_of_the_default_executor_goes_side_by_side_and_its_error_reaches_th
     loop.close()
 
 
-def test_work_that_was_cancelled_while_it_was_in_line_is_never_begun():
+def test_a_job_that_is_cancelled_in_the_queue_never_runs():
     loop = _loop(1.0)
     done = []
 
@@ -290,7 +290,7 @@ def test_work_that_was_cancelled_while_it_was_in_line_is_never_begun():
     loop.close()
 
 
-def test_the_clocks_of_a_process_have_zeros_of_their_own():
+def test_the_clock_of_a_process_has_its_own_zero():
     loop = _loop(0.0)
     clock = SimulatedClock(loop, zero=5_000.0, wall=1_700_000_000.0)
     called = []

@@ -259,7 +259,9 @@ def test_parameters_of_an_inner_list_are_not_those_of_its_items():
         ("a=b", {"a": "b"}),
     ],
 )
-def test_a_dictionary_keeps_the_last_value_of_a_key_at_its_first_place(text: str, values: dict[str, object]):
+def test_a_dictionary_keeps_the_last_value_of_a_key_at_its_first_position(
+    text: str, values: dict[str, object]
+):
     found = parse_dictionary(text)
 
     assert {key: member.value for key, member in found.items() if isinstance(member, Item)} == values

@@ -94,7 +94,7 @@ async def test_each_loop_gets_its_own_answers():
     assert answers == [list(range(0, 100, 2))] * 2
 
 
-async def test_a_loop_that_ended_meanwhile_harms_nobody():
+async def test_a_loop_that_ended_meanwhile_does_not_disturb_others():
     batches = Batches()
 
     async def ask_and_leave():
@@ -109,7 +109,7 @@ async def test_a_loop_that_ended_meanwhile_harms_nobody():
     assert answer == 4
 
 
-async def test_who_was_cancelled_gets_no_answer():
+async def test_a_cancelled_call_gets_no_result():
     batches = Batches()
     answer = batches.worker.submit(1)
 

@@ -169,7 +169,7 @@ async def test_back_offs_are_forgotten_long_after_their_end(opened):
     assert await store.held(site(1)) is None
 
 
-async def test_for_want_of_room_back_offs_are_forgotten_a_day_after_their_end(opened):
+async def test_a_full_store_forgets_back_offs_a_day_after_their_end(opened):
     now = 4_000.0
     store = opened(max_bytes=MIB, wall=lambda: now)
     store.hold(site(1), SavedBackOff(0.0, 3_600.0, "over"))

@@ -50,7 +50,7 @@ def test_large_bodies_are_bounded_by_their_octets():
     assert list(unwritten.snapshots) == ["e", "f"]
 
 
-def test_after_all_was_written_there_is_room_again():
+def test_after_all_was_written_there_is_capacity_again():
     unwritten = PendingWrites(1_000, 25_000)
 
     unwritten.keep({"a": found(20_000)}, {"a": SavedBackOff(0.0, 1.0, "")})

@@ -124,7 +124,7 @@ async def test_a_clock_set_back_makes_a_back_off_no_longer_than_it_was(path, ste
     assert 60.0 <= waited <= 61.1
 
 
-async def test_a_short_rest_is_not_written(path):
+async def test_a_short_back_off_is_not_written(path):
     kept = []
     async with Run(path) as run:
         store = run.gate.services.origins._store

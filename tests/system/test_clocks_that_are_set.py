@@ -81,7 +81,7 @@ async def test_a_back_off_of_a_page_is_not_lost(seconds: float) -> None:
 @pytest.mark.parametrize(
     ("answer", "rest"), [(Reply(500), 900.0), (Reply(503, retry_after="7200"), 7_200.0), (Reply(503), 900.0)]
 )
-async def test_a_back_off_of_robots_txt_is_not_lost_and_nobody_hangs(
+async def test_a_back_off_of_robots_txt_is_not_lost_and_no_request_hangs(
     seconds: float, answer: Reply, rest: float
 ) -> None:
     server, clock = serving(answer), LoopClock()
@@ -203,7 +203,7 @@ async def test_a_clock_that_is_set_right_in_a_run_leaves_the_thirty_days_what_th
     assert in_the_end
 
 
-async def test_a_clock_that_is_set_while_nobody_asks_makes_no_thirty_days() -> None:
+async def test_setting_the_clock_between_requests_never_triggers_the_30_day_rule() -> None:
     server, clock = serving(Reply(500)), LoopClock()
 
     async with opened(server, clock) as gate:

@@ -97,7 +97,7 @@ class Watch:
         days = (explanation.now - snapshot.unreachable_since) / DAY
         times = "once" if snapshot.failures == 1 else f"{snapshot.failures} times"
         assert f"failed {times} in {days:.1f} days" in text
-        assert "the server answered 5xx, status 500" in text
+        assert "the server returned 5xx, status 500" in text
         assert f"good for {snapshot.expires_at - explanation.now:.0f} s more" in text
         if snapshot.good is None:
             assert "there is no earlier copy" in text

@@ -75,7 +75,7 @@ async def test_cancelling_everyone_after_any_number_of_steps_leaves_a_healthy_ga
 
 @pytest.mark.parametrize("steps", range(0, 40, 3))
 @pytest.mark.parametrize("victim", range(3))
-async def test_cancelling_one_disturbs_nobody_else(steps: int, victim: int) -> None:
+async def test_cancelling_one_request_does_not_disturb_others(steps: int, victim: int) -> None:
     async with scripted_gate(SteppingTransport()) as gate:
         tasks = [asyncio.create_task(visit(gate, ALLOWED)) for _ in range(3)]
         for _ in range(steps):
@@ -105,7 +105,7 @@ async def test_a_transport_that_fails_at_any_step_denies_and_is_asked_again(
 
 
 @pytest.mark.parametrize("steps", range(0, 40, 2))
-async def test_closing_at_any_step_leaves_nobody_waiting(steps: int) -> None:
+async def test_closing_at_any_step_leaves_no_request_waiting(steps: int) -> None:
     async with scripted_gate(SteppingTransport()) as gate:
         tasks = [asyncio.create_task(visit(gate, url)) for url in (ALLOWED, DENIED) * 3]
         for _ in range(steps):
@@ -156,7 +156,7 @@ async def test_turns_that_cannot_be_closed_leave_no_fetch_behind(monkeypatch: py
         assert len(asyncio.all_tasks()) == 1
 
 
-async def test_a_store_that_cancels_itself_is_an_error_and_cancels_nobody() -> None:
+async def test_a_store_that_cancels_itself_is_an_error_and_cancels_no_caller() -> None:
     class CancelledStore(FailingStore):
         async def load(self, origin: polite.Origin) -> None:
             raise asyncio.CancelledError

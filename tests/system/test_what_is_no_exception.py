@@ -54,7 +54,7 @@ def abort(event: object) -> None:
     [(1, {}), (1000, {"listener": abort}), (1000, {"store": BrokenStore()})],
     ids=["transport", "listener", "store"],
 )
-async def test_all_who_ask_for_the_rules_are_told(first: int, options: dict[str, Any]) -> None:
+async def test_each_request_for_the_rules_gets_the_error(first: int, options: dict[str, Any]) -> None:
     async with opened(first, **options) as (gate, _), asyncio.timeout(1_000):
         asking = [
             asyncio.ensure_future(gate.check(SITE)),

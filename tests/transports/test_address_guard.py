@@ -88,7 +88,7 @@ def test_an_address_that_is_not_public_is_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", PUBLIC)
-def test_a_public_address_is_dialled(address: str) -> None:
+def test_a_public_address_is_permitted(address: str) -> None:
     assert public(ip_address(address))
 
 
@@ -97,7 +97,7 @@ def test_a_teredo_address_counts_as_the_client_it_carries() -> None:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "::1", "fd12::1"])
-def test_private_addresses_are_dialled_when_the_policy_says_so(address: str) -> None:
+def test_private_addresses_are_permitted_when_the_policy_says_so(address: str) -> None:
     assert permitted(ip_address(address), FetchPolicy(allow_private=True))
 
 
@@ -140,7 +140,7 @@ def test_a_private_address_inside_another_is_not_what_private_means(inner: str) 
 
 
 @pytest.mark.parametrize("kind", ["mapped", "compatible", "NAT64", "ISATAP", "private ISATAP"])
-def test_a_public_address_inside_another_is_dialled_where_private_ones_are(kind: str) -> None:
+def test_a_public_address_inside_another_is_permitted_with_private_ones(kind: str) -> None:
     address = ip_address(CARRYING[kind].format("1.1.1.1"))
 
     assert permitted(address, FetchPolicy(allow_private=True))
@@ -194,7 +194,7 @@ def test_the_guard_refuses_before_any_socket_exists(monkeypatch: pytest.MonkeyPa
 def test_a_refusal_names_the_option_that_would_permit_the_address() -> None:
     with pytest.raises(
         AddressRefused,
-        match=r"10\.0\.0\.1 is not public and blocked; use FetchPolicy\.allow_private or",
+        match=r"10\.0\.0\.1 is not public, so it is blocked; use FetchPolicy\.allow_private or",
     ):
         AddressGuard(FetchPolicy())(info("10.0.0.1"))
     with pytest.raises(AddressRefused, match="is blocked; only FetchPolicy.allowed_networks can permit it"):

@@ -30,7 +30,7 @@ async def test_a_page_of_a_permitted_address_is_fetched() -> None:
     assert connector.limit_per_host == 1
 
 
-async def test_by_default_no_private_address_is_dialled() -> None:
+async def test_by_default_private_addresses_are_blocked() -> None:
     async with (
         scripted_server(PAGE) as server,
         aiohttp.ClientSession(connector=guarded_connector()) as session,
@@ -49,7 +49,7 @@ async def test_a_denied_network_wins() -> None:
             await session.get("http://127.0.0.1:9/")
 
 
-async def test_a_proxy_nobody_asked_for_is_refused_and_says_why() -> None:
+async def test_a_proxy_that_is_not_configured_is_refused_with_the_reason() -> None:
     connector = guarded_connector(polite.FetchPolicy(**HOME))
 
     async with scripted_server(PAGE) as proxy, aiohttp.ClientSession(connector=connector) as session:
@@ -93,7 +93,7 @@ async def test_the_proxy_that_was_asked_for_is_used_though_its_address_is_privat
 
 
 @pytest.mark.parametrize("host", ["169.254.169.254", "0x7f.1", "[::ffff:10.0.0.1]"])
-async def test_a_proxy_is_not_asked_for_an_address_that_we_would_not_dial(host: str) -> None:
+async def test_a_proxy_gets_no_request_for_a_blocked_address(host: str) -> None:
     async with scripted_server(PAGE) as proxy:
         connector = guarded_connector(polite.FetchPolicy(proxy=proxy.url("")))
         async with aiohttp.ClientSession(connector=connector) as session:
@@ -130,7 +130,7 @@ async def test_robots_txt_comes_through_the_proxy_that_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("status", [b"407 No", b"502 No", b"403 No"])
-async def test_a_proxy_that_lets_nobody_through_is_no_word_of_the_sites(status: bytes) -> None:
+async def test_a_refusal_of_the_proxy_is_not_a_response_of_the_site(status: bytes) -> None:
     async with scripted_server(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n") as proxy:
         failed = await asked_through(proxy.url(""), "https://example.com/robots.txt")
 

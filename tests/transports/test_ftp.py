@@ -228,7 +228,7 @@ async def test_an_address_that_is_refused_is_the_reason_though_another_failed_to
     assert failed.reason is Reason.ADDRESS_REFUSED
 
 
-async def test_an_ipv6_address_is_dialled() -> None:
+async def test_an_ipv6_address_is_used() -> None:
     async with scripted_server(b"421 later\r\n", host="::1", scheme="ftp", hears=b"") as server:
         failed = await asked(server.url())
 

@@ -182,7 +182,7 @@ async def test_h8_a_server_that_hangs_up_is_asked_once(transport: HttpTransport)
     assert len(server.requests) == 1
 
 
-async def test_a_refused_connection_is_no_answer(transport: HttpTransport) -> None:
+async def test_a_refused_connection_is_no_response(transport: HttpTransport) -> None:
     async with serving(b"") as server:
         gone = server.ask
 
@@ -195,7 +195,7 @@ async def test_a_refused_connection_is_no_answer(transport: HttpTransport) -> No
 @pytest.mark.parametrize(
     "host", ["127.0.0.1", "0x7f.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"]
 )
-async def test_a_private_address_is_not_dialled(host: str) -> None:
+async def test_a_private_address_is_blocked(host: str) -> None:
     transport = HttpTransport("TestBot/1.0", FetchPolicy())
 
     async with serving(ok(b"")) as server:
@@ -210,7 +210,7 @@ async def test_a_private_address_is_not_dialled(host: str) -> None:
     assert server.requests == []
 
 
-async def test_a_name_that_leads_to_a_private_address_is_not_dialled() -> None:
+async def test_a_name_that_resolves_to_a_private_address_is_blocked() -> None:
     async with serving(ok(b"")) as server, dns_server({"inner.test": "127.0.0.1"}) as names:
         transport = HttpTransport("TestBot/1.0", FetchPolicy(nameservers=[names]))
         failed = await transport.get(Ask(Target.of(f"http://inner.test:{server.port}/robots.txt")))
@@ -233,7 +233,7 @@ async def test_names_are_resolved_by_the_policys_nameservers() -> None:
     assert unknown.reason is Reason.DNS_NXDOMAIN
 
 
-async def test_a_resolver_that_does_not_answer_is_no_answer() -> None:
+async def test_a_resolver_without_a_response_is_a_failure() -> None:
     transport = HttpTransport("TestBot/1.0", FetchPolicy(nameservers=["127.0.0.1:1"], allow_private=True))
 
     failed = await transport.get(Ask(Target.of("http://known.test/robots.txt")))
@@ -243,7 +243,7 @@ async def test_a_resolver_that_does_not_answer_is_no_answer() -> None:
     assert failed.reason is Reason.DNS_FAILURE
 
 
-async def test_a_certificate_nobody_vouches_for_is_no_secure_connection(transport: HttpTransport) -> None:
+async def test_a_certificate_of_an_unknown_authority_is_refused(transport: HttpTransport) -> None:
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
 

@@ -111,7 +111,7 @@ def test_a_base_of_an_unknown_scheme_does_not_know_backslashes(reference, href):
         (" http:// ", "names no host", 8),
     ],
 )
-def test_what_is_no_url_is_refused_with_the_reason_and_the_place(url, reason, position):
+def test_an_invalid_url_is_refused_with_the_reason_and_the_position(url, reason, position):
     with pytest.raises(InvalidURL, match=reason) as caught:
         parse_url(url)
 

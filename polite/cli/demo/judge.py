@@ -1,4 +1,4 @@
-"""Compares the servers' log with what each host asked for. Knows nothing of the crawler."""
+"""Compares the servers' log with what each host requires. Knows nothing of the crawler."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -64,7 +64,7 @@ def _short_gaps(host: Host, requests: list[Request]) -> Iterator[str]:
 
 
 def _back_off_after(status: int) -> float:
-    """Return the back-off that a response asks for. In the demo a 429 carries a Retry-After."""
+    """Return the back-off that a response requires. In the demo a 429 carries a Retry-After."""
     if status == 429:
         return RETRY_AFTER_S
     return BUSY_BACK_OFF_S if status >= 500 else 0.0

@@ -20,7 +20,7 @@ class RunLog:
 
     Attributes:
         recorded: the URLs of the last records of an earlier run; they are not recorded again.
-        failure: raises the first OSError that a listener call met, since a listener must not raise.
+        failure: raises the first OSError of a listener call, since a listener must not raise.
     """
 
     def __init__(

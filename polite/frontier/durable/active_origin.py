@@ -20,7 +20,7 @@ class ActiveOrigin:
 
     Attributes:
         origin_id: The origin's number in the store.
-        crawl_delay: What its robots.txt asked for, as the store has it (seconds).
+        crawl_delay: The delay of its robots.txt, as the store has it (seconds).
         in_memory: The numbers of its tasks that wait in memory.
         more_stored: Whether the store may have other ready tasks.
         last_loaded: The position of the last task that was loaded.

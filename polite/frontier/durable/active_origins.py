@@ -81,7 +81,7 @@ class ActiveOrigins:
     # With a batch.
 
     def fill(self) -> None:
-        """Ask for tasks of origins that have few in memory, and for origins to become active."""
+        """Request tasks of origins that have few in memory, and for origins to become active."""
         if self._progress.stopped:
             return
         to_load, self._to_load = self._to_load, []
@@ -96,7 +96,7 @@ class ActiveOrigins:
 
     @property
     def has_work(self) -> bool:
-        """Whether `fill` would ask for something."""
+        """Whether `fill` would request something."""
         if self._to_load:
             return True
         return self.begun and self._origins_waiting and self._free > 0 and not self._progress.stopped
@@ -130,7 +130,7 @@ class ActiveOrigins:
         if self.crowded:
             for activated in result.activated:
                 self._dispatcher.deactivate(Origin.of(activated.text))
-            self._sweep.stir()
+            self._sweep.resume()
 
     def has(self, number: int) -> bool:
         """Return whether the task waits in memory."""
@@ -207,8 +207,8 @@ class ActiveOrigins:
         self._replenish(active)
 
     def _keep_if_reachable(self, active: ActiveOrigin) -> None:
-        """Do not drop the tasks of an origin that answers by now. May deactivate it."""
-        if active.drop_reason is not None and self._dispatcher.answers(active.origin):
+        """Do not drop the tasks of an origin whose rules are known by now. May deactivate it."""
+        if active.drop_reason is not None and self._dispatcher.rules_known(active.origin):
             active.drop_reason = None
             self._replenish(active)
 

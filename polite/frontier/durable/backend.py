@@ -26,7 +26,7 @@ class Backend(Protocol):
         ...
 
     def apply(self, batch: Batch) -> "Future[BatchResult]":
-        """Write the batch, then read what it asks for. If it raises StoreFailed, nothing of the batch was written."""
+        """Write the batch, then read what it requests. If it raises StoreFailed, nothing of the batch was written."""
         ...
 
     def close(self) -> "Future[None]":

@@ -68,7 +68,7 @@ class Batch:
         crawl_delays: Each with its origin's number.
         ended: Number and path of each task that ended.
         counts: How many of them are done, refused and dropped.
-        met: Lookups of seen URLs: origin, path, and whether a URL that is done is put `again`.
+        seen: Lookups of seen URLs: origin, path, and whether a URL that is done is put `again`.
         loads: An origin's number, and how many of its tasks to load.
         activate: How many origins may become active.
         check_times: Whether the time of a task or an origin has come.
@@ -82,7 +82,7 @@ class Batch:
     counts: dict[str, int] = field(default_factory=dict)
     puts: list[Put] = field(default_factory=list)
     deactivated: list[Deactivation] = field(default_factory=list)
-    met: list[tuple[str, str, bool]] = field(default_factory=list)
+    seen: list[tuple[str, str, bool]] = field(default_factory=list)
     loads: list[tuple[int, int]] = field(default_factory=list)
     activate: int = 0
     check_times: bool = False
@@ -94,7 +94,7 @@ class Batch:
             or self.ended
             or self.puts
             or self.deactivated
-            or self.met
+            or self.seen
             or self.loads
             or self.activate
             or self.check_times
@@ -118,7 +118,7 @@ class BatchResult:
 
     Attributes:
         puts: The number of each task; None for a URL that was seen before.
-        met: Whether each URL was seen before.
+        seen: Whether each URL was seen before.
         origins_waiting: Whether origins that may become active are left in the store.
         next_at: When the next origin or task becomes ready (Unix time).
         became_ready: The numbers of active origins with tasks that became ready.
@@ -126,7 +126,7 @@ class BatchResult:
     """
 
     puts: list[int | None]
-    met: list[bool]
+    seen: list[bool]
     loads: list[list[Row]]
     activated: list[Activation]
     origins_waiting: bool

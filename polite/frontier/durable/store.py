@@ -73,12 +73,12 @@ class DurableTaskStore:
 
     # TaskStore: puts.
 
-    def met(self, target: Target, *, again: bool) -> Awaitable[bool]:
-        met: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._batches.batch.met.append((target.origin.text, target.path, again))
-        self._batches.pending.met.append(met)
+    def seen(self, target: Target, *, again: bool) -> Awaitable[bool]:
+        seen: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._batches.batch.seen.append((target.origin.text, target.path, again))
+        self._batches.pending.seen.append(seen)
         self._batches.schedule_flush()
-        return met
+        return seen
 
     def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Awaitable[Admission]:
         try:
@@ -92,8 +92,8 @@ class DurableTaskStore:
         ready_at = None
         if not_before is not None and not_before > self._clock.wall():
             ready_at = self._store_clock.at(not_before)
-        answer: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
-        self._batches.pending.puts.append((answer, target, draft))
+        offered: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
+        self._batches.pending.puts.append((offered, target, draft))
         self._batches.batch.puts.append(
             Put(
                 target.origin.text,
@@ -108,7 +108,7 @@ class DurableTaskStore:
             )
         )
         self._batches.schedule_flush()
-        return answer
+        return offered
 
     # TaskStore: tasks that are given out, and end.
 
@@ -157,7 +157,7 @@ class DurableTaskStore:
     def drop_origin(self, origin: Origin, because: str) -> None:
         self._active.drop(origin, because)
 
-    def answered(self, origin: Origin) -> None:
+    def responded(self, origin: Origin) -> None:
         if self.crowded:
             self._dispatcher.deactivate(origin)
 
@@ -209,9 +209,9 @@ class DurableTaskStore:
         for started in pending.started:
             if not started.done():
                 started.set_result(None)
-        for met, answer in zip(pending.met, result.met, strict=True):
-            if not met.done():
-                met.set_result(answer)
+        for lookup, seen in zip(pending.seen, result.seen, strict=True):
+            if not lookup.done():
+                lookup.set_result(seen)
         for (future, target, draft), put, number in zip(pending.puts, batch.puts, result.puts, strict=True):
             admission = self._admitted(target, draft, put, number)
             if not future.done():

@@ -31,13 +31,17 @@ class PendingReplies:
 
     puts: list[tuple["asyncio.Future[Admission]", Target, TaskDraft]] = field(default_factory=list)
     started: list["asyncio.Future[None]"] = field(default_factory=list)
-    met: list["asyncio.Future[bool]"] = field(default_factory=list)
+    seen: list["asyncio.Future[bool]"] = field(default_factory=list)
     loads: list[ActiveOrigin] = field(default_factory=list)
     requeued: list[Task] = field(default_factory=list)
 
     def fail(self, error: Exception) -> None:
         """Set the error on every future."""
-        futures: list[asyncio.Future[Any]] = [*(future for future, *_ in self.puts), *self.started, *self.met]
+        futures: list[asyncio.Future[Any]] = [
+            *(future for future, *_ in self.puts),
+            *self.started,
+            *self.seen,
+        ]
         for future in futures:
             if not future.done():
                 future.set_exception(error)

@@ -19,7 +19,7 @@ _OUTLOOK = """
 """
 _DEACTIVATE = "UPDATE origins SET active = 0, since = ?, best = ? WHERE id = ?"
 
-# Each is answered by an index, and the first nearly always.
+# Each uses an index, and the first nearly always finds a row.
 _LEFT = (
     "SELECT 1 FROM origins WHERE active = 1 LIMIT 1",
     "SELECT 1 FROM origins WHERE since IS NOT NULL LIMIT 1",

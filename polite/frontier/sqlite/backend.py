@@ -35,5 +35,5 @@ class SqliteBackend:
         return closing
 
     def run(self, work: Callable[[], _T]) -> "asyncio.Future[_T]":
-        """Do the work in the file's thread, after all work that was asked for before."""
+        """Do the work in the file's thread, after all work that was requested before."""
         return asyncio.get_running_loop().run_in_executor(self._thread, work)

@@ -254,7 +254,7 @@ class QueueFile:
             raise Damaged(f"{totals.waiting} tasks should wait, and none is found")
         return BatchResult(
             puts,
-            [self._met(connection, asked) for asked in batch.met],
+            [self._seen(connection, lookup) for lookup in batch.seen],
             [self._activations.load(connection, *load) for load in batch.loads],
             activated,
             origins_waiting,
@@ -333,8 +333,8 @@ class QueueFile:
         known = self._ids[text] = origin, checksum(text)
         return known
 
-    def _met(self, connection: sqlite3.Connection, asked: tuple[str, str, bool]) -> bool:
-        text, path, again = asked
+    def _seen(self, connection: sqlite3.Connection, lookup: tuple[str, str, bool]) -> bool:
+        text, path, again = lookup
         row = connection.execute(
             "SELECT done FROM seen WHERE origin = ? AND digest = ?",
             (self._id(connection, text)[0], _digest(path)),

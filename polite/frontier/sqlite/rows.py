@@ -66,7 +66,7 @@ def origin_text(connection: sqlite3.Connection, origin: int) -> str:
     """Return an origin's text. A task's checksum covers it. Raises Damaged."""
     found = connection.execute("SELECT text FROM origins WHERE id = ?", (origin,)).fetchone()
     if found is None:
-        raise Damaged(f"row {origin} of origins is gone, and was asked for")
+        raise Damaged(f"row {origin} of origins is gone, and was requested")
     return found[0]  # type: ignore[no-any-return]
 
 

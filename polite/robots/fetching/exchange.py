@@ -142,24 +142,26 @@ class Exchange:
         """The number of redirects that were followed."""
         return len(self.visited) - 1
 
-    def next(self, answer: Reply | Failed, *, retry_after_s: float | None = None) -> "Exchange | FetchResult":
+    def next(
+        self, response: Reply | Failed, *, retry_after_s: float | None = None
+    ) -> "Exchange | FetchResult":
         """Return the state after a response, or the result (RFC 9309, 2.3.1).
 
         A response that the RFC does not foresee is unreachable.
         """
-        if isinstance(answer, Failed):
-            return self._no_response(answer.reason, answer.status, answer.detail)
-        match answer.status // 100:
+        if isinstance(response, Failed):
+            return self._no_response(response.reason, response.status, response.detail)
+        match response.status // 100:
             case 2:
-                return self._success(answer)
-            case 3 if answer.status != 304:
-                return self._redirect(answer)
+                return self._success(response)
+            case 3 if response.status != 304:
+                return self._redirect(response)
             case 4:
-                return self._client_error(answer, retry_after_s)
+                return self._client_error(response, retry_after_s)
             case 5:
-                return self._unreachable(Reason.SERVER_ERROR, answer.status, retry_after_s=retry_after_s)
+                return self._unreachable(Reason.SERVER_ERROR, response.status, retry_after_s=retry_after_s)
             case _:
-                return self._no_response(Reason.ODD_STATUS, answer.status)
+                return self._no_response(Reason.ODD_STATUS, response.status)
 
     def _success(self, reply: Reply) -> FetchResult:
         """2.3.1.1, H1: parse the body, whatever its media type, if it is complete."""

@@ -49,21 +49,21 @@ class MissingProbe:
         return cls(access, Ask(Target(origin, f"/{missing}"), _OCTETS))
 
     def next(
-        self, answer: Reply | Failed, *, retry_after_s: float | None = None
+        self, response: Reply | Failed, *, retry_after_s: float | None = None
     ) -> "MissingProbe | FetchResult":
         """Return the state after a response, or the result. Redirects are not followed."""
-        status = answer.status if isinstance(answer, Reply) else None
+        status = response.status if isinstance(response, Reply) else None
         if self.probes == 0:
             if status is not None and status // 100 == 5 and not _is_temporary(status, retry_after_s):
                 return replace(self, ask=Ask(Target(self.ask.target.origin, "/"), _OCTETS), probes=1)
-            return self._keep_failure("a page that cannot exist", answer)
+            return self._keep_failure("a page that cannot exist", response)
         if status is not None and status // 100 == 2:
             failed = self.failed
             return Unavailable(Reason.INFERRED_MISSING, failed.url, failed.status, probes=2)
-        return self._keep_failure("the front page", answer)
+        return self._keep_failure("the front page", response)
 
-    def _keep_failure(self, page: str, answer: Reply | Failed) -> Unreachable:
-        came = f"status {answer.status}" if isinstance(answer, Reply) else answer.reason.value
+    def _keep_failure(self, page: str, response: Reply | Failed) -> Unreachable:
+        came = f"status {response.status}" if isinstance(response, Reply) else response.reason.value
         detail = f"not inferred to be missing: the result of {page} is: {came}"
         return replace(self.failed, detail=detail, probes=self.probes + 1)
 

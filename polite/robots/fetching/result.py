@@ -90,17 +90,17 @@ class Unreachable:
 FetchResult = Found | Unavailable | Unreachable
 
 
-def length(*answers: FetchResult | None) -> int:
+def length(*results: FetchResult | None) -> int:
     """Return the octets or characters of these results: their files, and URLs.
 
     A redirect may make a URL long.
     """
     long: dict[int, bytes | str] = {}
-    for answer in answers:
-        if answer is not None:
-            long[id(answer.url)] = answer.url
-        if isinstance(answer, Found):
-            long[id(answer.body)] = answer.body
-        elif isinstance(answer, Unreachable):
-            long[id(answer.detail)] = answer.detail
+    for result in results:
+        if result is not None:
+            long[id(result.url)] = result.url
+        if isinstance(result, Found):
+            long[id(result.body)] = result.body
+        elif isinstance(result, Unreachable):
+            long[id(result.detail)] = result.detail
     return sum(map(len, long.values()))

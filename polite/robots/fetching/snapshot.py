@@ -98,9 +98,9 @@ class Snapshot:
             case Unavailable():
                 return self.access, Reason.UNAVAILABLE
             case Unreachable():
-                return self._without_answer(self.access, policy, now)
+                return self._without_result(self.access, policy, now)
 
-    def _without_answer(
+    def _without_result(
         self, access: Unreachable, policy: RobotsPolicy, now: float
     ) -> tuple[FetchResult, Reason]:
         since = self.fetched_at if self.unreachable_since is None else self.unreachable_since

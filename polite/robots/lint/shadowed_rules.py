@@ -10,7 +10,7 @@ from polite.robots.parse import parse
 
 # Limits, so a hostile file does not make the search long.
 _MOST_RULES = 1_000
-_MOST_QUESTIONS = 5_000
+_MOST_PATHS = 5_000
 _LONGEST_PATH = 300
 # Characters compared: each example with each rule that has a wildcard. About 0.2 s.
 _MOST_COMPARED = 20_000_000
@@ -24,12 +24,12 @@ def shadowed_rules(groups: Iterable[Group], dialect: Dialect) -> Iterator[tuple[
 
     Skips groups of more than 1,000 rules, and groups whose wildcard rules would take too long.
     """
-    questions = compared = 0
+    paths = compared = 0
     for group in groups:
         if len(group.rule_lines) > _MOST_RULES:
             continue
-        questions += len(group.rule_lines)
-        if questions > _MOST_QUESTIONS:
+        paths += len(group.rule_lines)
+        if paths > _MOST_PATHS:
             return
         work = _comparisons(group)
         if compared + work <= _MOST_COMPARED:

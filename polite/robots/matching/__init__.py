@@ -5,8 +5,8 @@ pattern: a literal head and the pieces between its wildcards (`pattern`). `ranki
 rule's position in that order is its rank, 0 for the strongest. To decide is to find the smallest rank that
 matches?
 
-`prefilter` answers for most paths: it knows a few literal starts and needles, and no Disallow can match without
-one. `rule_index` answers for the rest. It finds literal rules by binary search over their heads. Rules with
+`prefilter` decides most paths: it knows a few literal starts and needles, and no Disallow can match without
+one. `rule_index` decides the others. It finds literal rules by binary search over their heads. Rules with
 wildcards are filed at their heads under a keyword that every matching path contains (`keyword_index`). Rules that
 keywords do not tell apart run together in one bit-parallel Shift-And automaton (`shift_and`; Baeza-Yates and
 Gonnet, 1992).

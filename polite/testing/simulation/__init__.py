@@ -1,15 +1,18 @@
-"""Deterministic simulation of a whole crawl: one seed is one world, in virtual time, in one process, exactly repeatable.
+"""Deterministic simulation of a crawl: a seed draws a world, which runs in virtual time, in one process, and is repeatable.
 
-A Plan is drawn from the seed: sites, policies, frontiers, and steps at their times. A Life is one process: it opens a gate and
-frontiers over the simulated Sites, takes the steps, and closes all, or is killed; the next Life opens the files it left. The
-loop has no threads: what runs in one takes a drawn time, so that it overlaps with everything else. The Judge stands at the
-servers and checks what they see; Progress computes by when whatever may go must have gone; a Ledger for each frontier holds
-what was acknowledged. None of the three looks inside polite. The first violation stops the world, and the Trace tells it.
+Theory of operation. A Plan is drawn from the seed: sites, policies, frontiers, and steps at their times. A Life is one run of
+the crawler's process: it opens a Machine (a gate, its frontiers and its clock) over the simulated Sites, takes the steps, and
+closes the machine or is killed. The next life opens the files of the last one. The loop has no threads: a job in a thread
+takes a drawn time, so it overlaps with other work.
+
+Three parts check the crawl, and none of them looks inside polite. The Judge checks what servers see. Progress checks that each
+task and request goes in time. A Ledger per frontier checks each acknowledged task. The first violation stops the world, and
+the Trace shows its events.
 """
 
 from polite.testing.simulation.plan import Plan
+from polite.testing.simulation.report import Report, SimulationFailed
 from polite.testing.simulation.simulation import Simulation
 from polite.testing.simulation.sites import Page, PageFailed, Sites
-from polite.testing.simulation.world import Report, SimulationFailed
 
 __all__ = ["Page", "PageFailed", "Plan", "Report", "Simulation", "SimulationFailed", "Sites"]

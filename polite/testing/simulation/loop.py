@@ -1,4 +1,4 @@
-"""The event loop of a simulated process: virtual time, and threads whose work takes virtual time too."""
+"""The event loop and clocks of a simulated process: virtual time, in which jobs in threads take time too."""
 
 import asyncio
 from collections import deque
@@ -13,13 +13,14 @@ from polite.testing.loop import VirtualTimeLoop
 _T = TypeVar("_T")
 _Args = TypeVarTuple("_Args")
 
-
-# More than the loop's resolution, and what floats lose between two zeros of time.
+# More than the loop's resolution plus the float error between the zeros of two clocks.
 _ROUNDING_S = 2e-7
+# How long the tasks of a killed process may take to end (virtual seconds).
+_CLEARING_S = 1_000_000.0
 
 
 class _Job:
-    """Work for a thread, and the future that its caller awaits."""
+    """A job for a thread, and the future of its result."""
 
     __slots__ = ("future", "work")
 
@@ -29,17 +30,21 @@ class _Job:
 
 
 class SimulationLoop(VirtualTimeLoop):
-    """A VirtualTimeLoop without threads: what `run_in_executor` gets is done in the loop, and answered after a delay.
+    """A VirtualTimeLoop without threads: it runs the jobs of `run_in_executor` itself, and returns results after a delay.
 
-    The delay is drawn from `delays` (seconds). Half of the jobs run when they are handed over, half when their delay is over:
-    a real thread may do its work at either moment. Jobs of one executor run one after the other, as in a pool of one
-    thread; those of the default executor run side by side. `refuse`, where it is set, is asked for the error that work
-    for an executor of its own fails with: a disk that is full.
+    Each job draws its delay from `delays`. Half of the jobs run at once, half at the end of their delay, because a real
+    thread may run at either moment. Jobs of one executor run one after the other, as in a pool of one thread. Jobs of the
+    default executor run concurrently.
 
     Args:
-        start: the loop's time at its beginning (virtual seconds).
-        chance: where delays are drawn from.
-        delays: seconds, drawn with equal chance.
+        start: the loop's first time (virtual seconds).
+        chance: the source of random values.
+        delays: seconds, drawn with equal probability.
+
+    Attributes:
+        job_error: returns the error with which a job fails, or None. Called for each job of an explicit executor.
+        jobs: unfinished jobs of explicit executors.
+        shared_jobs: unfinished jobs of the default executor.
     """
 
     def __init__(self, *, start: float, chance: Random, delays: tuple[float, ...]) -> None:
@@ -48,19 +53,19 @@ class SimulationLoop(VirtualTimeLoop):
         self._chance = chance
         self._delays = delays
         self._queues: dict[Executor, deque[_Job]] = {}
-        self.refuse: Callable[[Callable[[], Any]], Exception | None] = lambda work: None
-        self.jobs = 0  # handed over to an executor of its own, and not answered yet
-        self.shared_jobs = 0  # to the default one
+        self.job_error: Callable[[Callable[[], Any]], Exception | None] = lambda work: None
+        self.jobs = 0
+        self.shared_jobs = 0
 
     @property
     def timers(self) -> list[asyncio.TimerHandle]:
-        """The timers that wait, cancelled ones too."""
+        """Pending timers, including cancelled ones."""
         return list(self._scheduled)  # type: ignore[attr-defined]
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[_Args]], _T], *args: *_Args
     ) -> "asyncio.Future[_T]":
-        """As any loop's; no thread is used."""
+        """Run the job in this loop, without a thread."""
         if executor is not None and getattr(executor, "_shutdown", False):
             raise RuntimeError("cannot schedule new futures after shutdown")
         future: asyncio.Future[_T] = self.create_future()
@@ -70,33 +75,53 @@ class SimulationLoop(VirtualTimeLoop):
             self._begin(job, None)
             return future
         self.jobs += 1
-        line = self._queues.setdefault(executor, deque())
-        line.append(job)
-        if len(line) == 1:
+        queue = self._queues.setdefault(executor, deque())
+        queue.append(job)
+        if len(queue) == 1:
             self._begin(job, executor)
         return future
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - asyncio's own signature
-        """There is none."""
+        """Do nothing: there is no default executor."""
+
+    def discard(self) -> None:
+        """Cancel all tasks, wait for jobs, and close the loop, so that nothing of a finished process is left."""
+        self.set_exception_handler(lambda _, context: None)
+        asyncio.set_event_loop(None)
+        end = self.time() + _CLEARING_S
+        for _ in range(20):
+            left = asyncio.all_tasks(self)
+            if not left or self.time() > end:
+                break
+            for each in left:
+                each.cancel()
+            waiting = self.create_task(asyncio.wait(left, timeout=1_000.0))
+            waiting.add_done_callback(lambda _: self.stop())
+            self.run_forever()
+        # A thread runs its job although no task waits for it any more: a job may close a file.
+        while (self.jobs or self.shared_jobs) and self.time() < end + _CLEARING_S:
+            self.call_later(1.0, self.stop)
+            self.run_forever()
+        self.close()
 
     def _begin(self, job: _Job, executor: Executor | None) -> None:
         delay = self._chance.choice(self._delays)
         if job.future.cancelled():
-            # A pool never starts a job that was cancelled while it waited.
-            self.call_soon(self._answer, job, executor, None, None)
+            # A pool never starts a job that was cancelled in its queue.
+            self.call_soon(self._finish, job, executor, None, None)
         elif self._chance.random() < 0.5:
-            self.call_later(delay, self._answer, job, executor, *self._done(job, executor))
+            self.call_later(delay, self._finish, job, executor, *self._run(job, executor))
         else:
-            self.call_later(delay, lambda: self._answer(job, executor, *self._done(job, executor)))
+            self.call_later(delay, lambda: self._finish(job, executor, *self._run(job, executor)))
 
-    def _done(self, job: _Job, executor: Executor | None) -> tuple[Any, BaseException | None]:
+    def _run(self, job: _Job, executor: Executor | None) -> tuple[Any, BaseException | None]:
         try:
-            refusal = None if executor is None else self.refuse(job.work)
+            refusal = None if executor is None else self.job_error(job.work)
             return (job.work(), None) if refusal is None else (None, refusal)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - it is the caller's
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - the caller gets it
             return None, error
 
-    def _answer(
+    def _finish(
         self, job: _Job, executor: Executor | None, result: object, error: BaseException | None
     ) -> None:
         if executor is None:
@@ -109,16 +134,16 @@ class SimulationLoop(VirtualTimeLoop):
             else:
                 job.future.set_exception(error)
         if executor is not None:
-            line = self._queues[executor]
-            line.popleft()
-            if line:
-                self._begin(line[0], executor)
+            queue = self._queues[executor]
+            queue.popleft()
+            if queue:
+                self._begin(queue[0], executor)
             else:
                 del self._queues[executor]
 
 
 class SimulatedClock:
-    """The clocks of a simulated process: a monotonic one with a zero of its own, and a wall clock that can be set.
+    """The clocks of a simulated process: a monotonic clock with its own zero, and a wall clock that can be set.
 
     Args:
         zero: monotonic seconds at the loop's time 0.
@@ -143,11 +168,11 @@ class SimulatedClock:
         return self.monotonic()
 
     def step_wall(self, seconds: float) -> float:
-        """Set the wall clock forward, or back. Returns what it is off by now, at the loop's time 0."""
+        """Set the wall clock forward or back, and return its Unix time at the loop's time 0."""
         self._wall += seconds
         return self._wall
 
     def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        """Call back at monotonic time `when`."""
-        # Never early, by rounding: no time would pass until the next call, nor ever.
+        """Call `callback` at monotonic time `when`."""
+        # Rounding must not make a timer early: its callback would set it again for the same time, for ever.
         return self._loop.call_at(when - self._zero + _ROUNDING_S, callback)

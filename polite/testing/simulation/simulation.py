@@ -1,4 +1,4 @@
-"""One seed, one world: it is drawn, lived through in virtual time, and checked; a failing one is made smaller and told."""
+"""Simulation: draws a world from a seed, runs it in virtual time, and makes a failing world smaller."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,34 +8,39 @@ from typing import Any
 from polite.errors import InvalidOption
 from polite.events import Event
 from polite.ports import Scheduler
-from polite.testing.simulation.plan import Plan, draw
+from polite.testing.simulation.drawing import draw
+from polite.testing.simulation.leftovers import captured_log
+from polite.testing.simulation.parts import Options
+from polite.testing.simulation.plan import Plan
+from polite.testing.simulation.report import Report, SimulationFailed
 from polite.testing.simulation.visits import Visit
-from polite.testing.simulation.world import Options, Report, SimulationFailed, World, quiet
+from polite.testing.simulation.world import World
 
-# A failing world is made smaller for so long (real seconds).
+# How long a failing world is made smaller (real seconds).
 _SHRINKING_S = 20.0
 
 
 class Simulation:
-    """A whole crawl, drawn from a seed: servers, gate, frontiers, workers, faults, kills. The same seed is the same world.
+    """A whole crawl, drawn from a seed: servers, gate, frontiers, workers, faults and kills. A seed always draws the same world.
 
-    Give it what you wrote, and run it over many seeds:
+    Pass it your own parts, and run it for many seeds:
 
         for seed in range(500):
             Simulation(seed, scheduler=MyScheduler).run()
 
-    Raises InvalidOption.
-
     Args:
-        seed: any whole number.
-        scheduler: makes the scheduler of each frontier, in place of the drawn one.
-        throttle: makes the gate's throttle; then give `least_gap` too.
-        least_gap: seconds that the throttle keeps between two requests of an origin, at least. It is the only gap that is then
-            checked: a throttle of your own may read Crawl-delay and Retry-After as it likes.
-        listener: is told of each event.
-        visit: your crawler: `async def visit(permit, sites)`, called inside each block of a frontier's permit. It has `url`,
-            `task`, `report` and `retry`; `await sites.fetch(permit.url)` is the request.
-        tell: gets each line of the trace as it comes.
+        seed: any integer.
+        scheduler: returns a new scheduler for each frontier, instead of the drawn one.
+        throttle: returns the gate's throttle. Requires `least_gap`.
+        least_gap: the shortest gap that the throttle keeps between two requests of an origin (seconds). Only this gap is
+            checked then, because your own throttle may interpret Crawl-delay and Retry-After as it likes.
+        listener: called with each event.
+        visit: your crawler: `async def visit(permit, sites)`, called in the block of each permit of a frontier. `permit` has
+            `url`, `task`, `report` and `retry`; `await sites.fetch(permit.url)` is the request.
+        tell: called with each line of the trace at once.
+
+    Raises:
+        InvalidOption: an option has the wrong type, or `least_gap` is missing.
     """
 
     def __init__(
@@ -49,18 +54,25 @@ class Simulation:
         visit: Visit | None = None,
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        _refuse_odd(
+        _require_types(
             seed, {"scheduler": scheduler, "throttle": throttle, "listener": listener, "visit": visit}
         )
         if throttle is not None and least_gap is None:
             raise InvalidOption(
-                "Simulation(throttle=...): least_gap is needed too, in seconds: the judge checks that gap alone"
+                "Simulation(throttle=...): pass least_gap too, the shortest gap that it keeps (seconds)"
             )
         self.plan = draw(seed)
         self._options = Options(scheduler, throttle, least_gap, listener, visit, tell)
 
     def run(self, *, shrink: bool = False) -> Report:
-        """Live through the world. Raises SimulationFailed; with `shrink`, for the smallest world found that fails alike."""
+        """Run the world.
+
+        Args:
+            shrink: look for a smaller world that fails in the same way, for up to twenty seconds.
+
+        Raises:
+            SimulationFailed: an invariant does not hold.
+        """
         try:
             return self._run(self.plan)
         except SimulationFailed as failed:
@@ -71,23 +83,23 @@ class Simulation:
     def _run(self, plan: Plan) -> Report:
         world = World(plan, self._options)
         try:
-            with quiet(world.logged):
+            with captured_log(world.logged):
                 return world.run()
         finally:
             world.clear()
 
     def _smallest(self, failed: SimulationFailed) -> SimulationFailed:
-        """Leave out what the failure does not need: steps, their URLs, kills, saboteurs; in ever smaller parts."""
+        """Remove what the failure does not need: steps, their URLs, kills and faults, in smaller and smaller parts."""
         options, self._options = self._options, replace(self._options, tell=None)
         until = time.monotonic() + _SHRINKING_S
         found: SimulationFailed | None = failed
         while found is not None:
-            failed, found = found, self._alike(found, until)
+            failed, found = found, self._next_smaller(found, until)
         self._options = options
         return failed
 
-    def _alike(self, failed: SimulationFailed, until: float) -> SimulationFailed | None:
-        """The first smaller world that fails alike."""
+    def _next_smaller(self, failed: SimulationFailed, until: float) -> SimulationFailed | None:
+        """Return the first smaller world that fails in the same way."""
         for smaller in _smaller(failed.plan):
             if time.monotonic() > until:
                 return None
@@ -99,22 +111,22 @@ class Simulation:
         return None
 
 
-def _refuse_odd(seed: object, options: dict[str, object]) -> None:
-    """What cannot be what it should is refused now, by name, and not in the middle of a world."""
+def _require_types(seed: object, options: dict[str, object]) -> None:
+    """Raise InvalidOption for a wrong type, before a world runs."""
     if type(seed) is not int:
-        raise InvalidOption(f"Simulation({seed!r}): a seed is a whole number")
+        raise InvalidOption(f"Simulation: seed must be an integer, got {seed!r}")
     for name, value in options.items():
         if value is not None and not callable(value):
             kind = (
-                "a class, or a function that makes one,"
+                "a class or a function that returns one"
                 if name in {"scheduler", "throttle"}
                 else "a function"
             )
-            raise InvalidOption(f"Simulation({name}={value!r}): {kind} is needed")
+            raise InvalidOption(f"Simulation: {name} must be {kind}, got {value!r}")
 
 
 def _smaller(plan: Plan) -> Iterator[Plan]:
-    """Worlds with less in them, the much smaller first."""
+    """Yield plans with fewer steps, URLs, kills or faults, the smallest first."""
     size = len(plan.steps) // 2
     while size:
         for first in range(0, len(plan.steps), size):
@@ -128,5 +140,5 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
                 )
     if plan.kills:
         yield replace(plan, kills=plan.kills[1:])
-    for saboteur in sorted(plan.saboteurs):
-        yield replace(plan, saboteurs=plan.saboteurs - {saboteur})
+    for fault in sorted(plan.faults):
+        yield replace(plan, faults=plan.faults - {fault})

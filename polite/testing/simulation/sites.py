@@ -1,4 +1,4 @@
-"""The simulated servers: they answer for robots.txt as a Transport of polite, and for pages as the crawler's own client."""
+"""The simulated servers: a Transport for robots.txt, and an HTTP client for pages."""
 
 import asyncio
 from collections import Counter
@@ -8,21 +8,28 @@ from random import Random
 
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.reason import Reason
-from polite.testing.simulation.judge import Judge, Request
-from polite.testing.simulation.plan import Plan, RobotsAnswer, Site
+from polite.testing.simulation.gaps import Request
+from polite.testing.simulation.judge import Judge
+from polite.testing.simulation.plan import Plan, RobotsResponse, Site
 from polite.testing.simulation.progress import Progress
 from polite.testing.simulation.trace import Trace
 
-# A server that says nothing: longer than any time-out.
+# How long a server is silent: longer than any timeout.
 _SILENCE_S = 100_000.0
-# FetchPolicy.timeout: what ends sooner was cancelled.
-_TIME_OUT_S = 30.0
+# FetchPolicy.timeout. A request that ends sooner without a response was cancelled.
+_TIMEOUT_S = 30.0
 _STATUS = {"found": 200, "missing": 404, "error": 500, "busy": 503, "refused": 429}
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What a server answered for a page: the status, and Retry-After in seconds, where it has one. `text` is its body."""
+    """A server's response for a page.
+
+    Attributes:
+        status: the HTTP status.
+        retry_after: Retry-After in seconds, or None.
+        text: the body.
+    """
 
     status: int
     retry_after: int | None = None
@@ -30,18 +37,20 @@ class Page:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The header fields, as they were sent."""
+        """The header fields as sent."""
         return {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
 
 
 class PageFailed(OSError):
-    """The connection broke before an answer came."""
+    """The connection broke before a response came."""
 
 
 class Sites:
-    """All servers of a world. It is the gate's Transport for http and https; `fetch` is for pages.
+    """All servers of a world. They are the gate's Transport for robots.txt; `fetch` gets pages.
 
-    `ended`: set when the process that asks was killed: what it still does is not the servers' any more.
+    Attributes:
+        fetched: the last response for each URL.
+        ended: the crawler's process was killed. Its last requests no longer count.
     """
 
     def __init__(
@@ -54,7 +63,7 @@ class Sites:
         self._trace = trace
         self._now = now
         self._visits: Counter[str] = Counter()
-        self.answered: dict[str, Page] = {}  # by URL, the last answer of each
+        self.fetched: dict[str, Page] = {}
         self.ended = False
 
     # Robots.txt.
@@ -65,21 +74,21 @@ class Sites:
             return Failed(Reason.CONNECTION_REFUSED, "the process was killed")
         site = self._by_host[ask.target.origin.host]
         about, hop = self._about(ask.target.path, site)
-        answer = about.robots_at(self._now())
+        response = about.robots_at(self._now())
         self._trace.note(
-            "robots asked",
+            "robots requested",
             site.origin,
             "" if about is site else f"for {about.origin}, hop {hop}",
-            answer.kind,
+            response.kind,
         )
-        request = self._judge.robots_asked(site.origin, about.origin, first=not hop)
-        self._progress.robots_asked(about.origin)
+        request = self._judge.robots_requested(site.origin, about.origin, first=not hop)
+        self._progress.robots_requested(about.origin)
         reply, begun = None, self._now()
         try:
-            reply = await self._robots(about, answer, hop)
+            reply = await self._robots(about, response, hop)
         finally:
             if not self.ended:
-                self._robots_ended(request, about, answer, reply, hop, self._now() - begun)
+                self._robots_ended(request, about, response, reply, hop, self._now() - begun)
         return reply
 
     async def close(self) -> None:
@@ -89,44 +98,44 @@ class Sites:
         self,
         request: Request,
         about: Site,
-        answer: RobotsAnswer,
+        response: RobotsResponse,
         reply: Reply | Failed | None,
         hop: int,
         elapsed: float,
     ) -> None:
         self._trace.note(
-            "robots answered", about.origin, getattr(reply, "status", None), f"at {request.origin}"
+            "robots response", about.origin, getattr(reply, "status", None), f"at {request.origin}"
         )
         failed = not isinstance(reply, Reply) or reply.status >= 500 or reply.status == 429
-        self._progress.hopped(request.origin, failed=failed, retry_after=answer.retry_after)
+        self._progress.hop_ended(request.origin, failed=failed, retry_after=response.retry_after)
         if isinstance(reply, Reply):
-            self._judge.robots_answered(request, about.origin, answer, reply.status, hop)
-            self._progress.robots_answered(about.origin, answer, reply.status)
+            self._judge.robots_responded(request, about.origin, response, reply.status, hop)
+            self._progress.robots_responded(about.origin, response, reply.status)
         else:
-            timed_out = elapsed >= _TIME_OUT_S - 1
-            self._judge.robots_dropped(request, about.origin, failed=reply is not None or timed_out)
+            timed_out = elapsed >= _TIMEOUT_S - 1
+            self._judge.robots_aborted(request, about.origin, failed=reply is not None or timed_out)
             self._progress.robots_failed(about.origin)
 
     def _about(self, path: str, site: Site) -> tuple[Site, int]:
-        """Whose file a path is, and after how many redirects."""
+        """Return the site whose file is at the path, and the number of redirects that led there."""
         if not path.startswith("/moved/"):
             return site, 0
         _, _, host, hop = path.split("/")
         return self._by_host[host], int(hop)
 
-    async def _robots(self, about: Site, answer: RobotsAnswer, hop: int) -> Reply | Failed:
-        if answer.kind == "silent":
+    async def _robots(self, about: Site, response: RobotsResponse, hop: int) -> Reply | Failed:
+        if response.kind == "silent":
             await asyncio.sleep(_SILENCE_S)
         if about.latency_s:
             await asyncio.sleep(about.latency_s)
-        if answer.kind == "broken":
+        if response.kind == "broken":
             return Failed(Reason.CONNECTION_LOST, "simulated")
-        if answer.kind == "loop" or (answer.kind == "redirect" and hop < 2):
+        if response.kind == "loop" or (response.kind == "redirect" and hop < 2):
             return Reply(301, location=self._moved(about, hop))
-        status = _STATUS.get(answer.kind, 200)
-        retry_after = None if answer.retry_after is None else str(answer.retry_after)
-        body = answer.text if status == 200 else b""
-        return Reply(status, body, cache_control=answer.cache_control, retry_after=retry_after)
+        status = _STATUS.get(response.kind, 200)
+        retry_after = None if response.retry_after is None else str(response.retry_after)
+        body = response.text if status == 200 else b""
+        return Reply(status, body, cache_control=response.cache_control, retry_after=retry_after)
 
     def _moved(self, about: Site, hop: int) -> str:
         return f"{self._plan.hop(about, hop).origin}/moved/{about.host}/{hop + 1}"
@@ -134,10 +143,14 @@ class Sites:
     # Pages.
 
     async def fetch(self, url: str) -> Page:
-        """GET a page. Raises PageFailed. To be called inside the permit's block, once."""
+        """GET a page. Call it once in a permit's block.
+
+        Raises:
+            PageFailed: the connection broke.
+        """
         if not self.ended:
-            self._judge.page_asked(url)
-        self.answered.pop(url, None)
+            self._judge.page_requested(url)
+        self.fetched.pop(url, None)
         host = url.split("/")[2]
         site = self._by_host[host]
         self._visits[url] += 1
@@ -145,7 +158,7 @@ class Sites:
         trouble = chance.random() < site.trouble
         if site.latency_s:
             await asyncio.sleep(site.latency_s * chance.choice([0.5, 1.0, 1.0, 10.0 if trouble else 1.0]))
-        self.answered[url] = page = self._page(url, chance, trouble=trouble)
+        self.fetched[url] = page = self._page(url, chance, trouble=trouble)
         return page
 
     def _page(self, url: str, chance: Random, *, trouble: bool) -> Page:

@@ -1,15 +1,15 @@
-"""What happened in a world, in order: kept as values, and formatted only when they are read."""
+"""The trace of a world: its last events, kept as values and formatted only when read, and the first violation."""
 
 from collections import deque
 from collections.abc import Callable
 from typing import NoReturn
 
-# Of a long world the last lines tell most.
-_KEPT = 4_000
+# The last lines of a long world explain most.
+_MAX_EVENTS = 4_000
 
 
 class Violation(AssertionError):
-    """An invariant does not hold. `invariant`: its name; the message says what was seen."""
+    """An invariant does not hold. `invariant` is its name; the message adds the observation."""
 
     def __init__(self, invariant: str, seen: str) -> None:
         super().__init__(f"{invariant}: {seen}")
@@ -17,11 +17,11 @@ class Violation(AssertionError):
 
 
 class Trace:
-    """The last events of a world. `note` costs little; `lines` makes text.
+    """The last events of a world, and the first violation. `note` is cheap; `lines` formats.
 
     Args:
-        now: gives the world's time (seconds).
-        tell: called with each line as it comes, if given.
+        now: returns the world's time (seconds).
+        tell: called with each line at once, if given.
     """
 
     def __init__(self, now: Callable[[], float], tell: Callable[[str], None] | None = None) -> None:
@@ -29,16 +29,16 @@ class Trace:
         self._tell = tell
         self.violation: Violation | None = None
         self.stop: Callable[[], object] = lambda: None
-        self._kept: deque[tuple[float, str, tuple[object, ...]]] = deque(maxlen=_KEPT)
+        self._events: deque[tuple[float, str, tuple[object, ...]]] = deque(maxlen=_MAX_EVENTS)
 
-    def note(self, what: str, *about: object) -> None:
-        """Keep an event: what it is, and the values it is about."""
-        self._kept.append((self._now(), what, about))
+    def note(self, event: str, *about: object) -> None:
+        """Record an event and the values it is about."""
+        self._events.append((self._now(), event, about))
         if self._tell is not None:
-            self._tell(_line(*self._kept[-1]))
+            self._tell(_line(*self._events[-1]))
 
     def fail(self, invariant: str, seen: str) -> NoReturn:
-        """An invariant does not hold: keep the first of all, stop the world, and raise it here too."""
+        """Raise a Violation. The first one of a world is recorded and stops the world."""
         found = Violation(invariant, seen)
         if self.violation is None:
             self.violation = found
@@ -48,9 +48,9 @@ class Trace:
 
     @property
     def lines(self) -> list[str]:
-        """One line for each event that is kept, oldest first."""
-        return [_line(*each) for each in self._kept]
+        """The recorded events, one line each, oldest first."""
+        return [_line(*each) for each in self._events]
 
 
-def _line(at: float, what: str, about: tuple[object, ...]) -> str:
-    return f"{at:14.6f}  {what:<16} {' '.join(str(each) for each in about)}".rstrip()
+def _line(at: float, event: str, about: tuple[object, ...]) -> str:
+    return f"{at:14.6f}  {event:<16} {' '.join(str(each) for each in about)}".rstrip()

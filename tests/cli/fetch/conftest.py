@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from polite.cli.fetch import command, crawl
 from polite.cli.main import main
 from polite.testing import LoopClock, VirtualTimeLoop
 
@@ -15,9 +16,13 @@ ROBOTS = "/robots.txt"
 
 
 class Site:
-    """`pages`: the responses of each path in order, the last one repeated: arguments of Response, or a coroutine function.
+    """A site, and a run of `polite fetch` on it.
 
-    `asked`: when and what; `took_s`: how long the run was; `run` is `polite fetch` on it, and gives the exit status.
+    Attributes:
+        pages: for each path, its responses in order. The last one repeats. Each is the arguments of web.Response, or a
+            coroutine function.
+        asked: time and path of each request.
+        took_s: duration of the run (seconds).
     """
 
     def __init__(self, folder, capsys):
@@ -33,7 +38,12 @@ class Site:
         self.began = self.took_s = 0.0
 
     def run(self, *arguments, output=True, private=True):
-        """`output`: with `--output`; `private`: with `--allow-private`; a path stands for its URL."""
+        """Run `polite fetch`, and return its exit status. A path stands for its URL.
+
+        Args:
+            output: pass `--output`.
+            private: pass `--allow-private`.
+        """
         files = str(self.folder.parent)
         urls = [
             f"{self.origin}{each}" if each.startswith("/") and not each.startswith(files) else each
@@ -47,7 +57,7 @@ class Site:
 
     @property
     def records(self):
-        """The records by path; by URL for other sites."""
+        """The records by path, or by URL for other sites."""
         lines = (self.folder / "records.jsonl").read_text().splitlines()
         return {each["url"].removeprefix(self.origin): each for each in map(json.loads, lines)}
 
@@ -64,7 +74,7 @@ class Site:
             return runner.run(self._serving(main))
 
     async def _serving(self, main):
-        runner = web.ServerRunner(web.Server(self._answer, handler_cancellation=True))
+        runner = web.ServerRunner(web.Server(self._respond, handler_cancellation=True))
         await runner.setup()
         await web.SockSite(runner, self._listening.dup()).start()
         self.began = asyncio.get_running_loop().time()
@@ -76,15 +86,38 @@ class Site:
             self.took_s = asyncio.get_running_loop().time() - self.began
             await runner.cleanup()
 
-    async def _answer(self, request):
+    async def _respond(self, request):
         path = request.path_qs
         self.asked.append((asyncio.get_running_loop().time(), path))
-        answers = self.pages.get(path, [{"text": f"page {path}"}])
-        answer = answers.pop(0) if len(answers) > 1 else answers[0]
-        return await answer(request) if callable(answer) else web.Response(**answer)
+        responses = self.pages.get(path, [{"text": f"page {path}"}])
+        response = responses.pop(0) if len(responses) > 1 else responses[0]
+        return await response(request) if callable(response) else web.Response(**response)
 
     def close(self):
         self._listening.close()
+
+
+async def drop(request):
+    """Close the connection without a response."""
+    request.transport.close()
+    return web.Response()
+
+
+def raw(octets):
+    """Return a response of these octets, valid HTTP or not, which closes the connection."""
+
+    async def respond(request):
+        request.transport.write(octets)
+        request.transport.close()
+        return web.Response()
+
+    return respond
+
+
+def limit_capacity(urls, monkeypatch):
+    """Let the frontier hold only this number of URLs."""
+    monkeypatch.setattr(command, "_IN_MEMORY", urls)
+    monkeypatch.setattr(crawl, "_MAX_CONCURRENT_PUTS", 1)
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def test_an_origin_that_goes_on_is_ordinary_again(origin_stats):
     assert origin_stats.conditions(401.0) == {}
 
 
-def test_a_task_of_an_earlier_run_is_met_when_it_is_given_out():
+def test_a_task_of_an_earlier_run_counts_when_it_is_given_out():
     origin_stats = OriginStats(1.0)
 
     origin_stats.observe(Granted(A.url, 0.0), 0.0)

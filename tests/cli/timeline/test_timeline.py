@@ -49,7 +49,7 @@ def test_each_kind_has_a_mark_of_its_own_where_it_happened():
     )
 
 
-def test_a_rest_is_as_long_as_it_was_and_ends_with_the_picture():
+def test_a_back_off_is_drawn_to_scale_and_ends_with_the_picture():
     entries = [
         LogEntry(0.0, A, Kind.BACKED_OFF, 5.0),
         LogEntry(8.0, A, Kind.BACKED_OFF, 999.0),
@@ -70,7 +70,7 @@ def test_marks_that_fall_together_are_one():
     assert len(picture) < 60_000
 
 
-def test_origins_stand_in_the_order_in_which_they_were_met_and_the_busiest_are_drawn():
+def test_the_busiest_origins_are_drawn_in_order_of_first_entry():
     met = "abcdeedccddcd"  # d and c are the busiest, and c was met first
 
     picture = _draw(
@@ -81,7 +81,7 @@ def test_origins_stand_in_the_order_in_which_they_were_met_and_the_busiest_are_d
     assert "3 more origins with fewer marks not drawn" in picture
 
 
-def test_what_is_told_late_is_met_when_it_happened():
+def test_an_entry_written_late_counts_at_its_own_time():
     entries = [
         LogEntry(5.0, "http://b.test", Kind.PAGE),
         LogEntry(9.0, A, Kind.PAGE),
@@ -91,7 +91,7 @@ def test_what_is_told_late_is_met_when_it_happened():
     assert [title.partition(".")[0] for title in _rows(_draw(entries))] == ["http://a", "http://b"]
 
 
-def test_of_a_log_of_too_many_origins_those_met_first_are_drawn(monkeypatch):
+def test_the_first_origins_of_a_log_with_too_many_are_drawn(monkeypatch):
     monkeypatch.setattr(svg_module, "_COUNTED", 1)
 
     picture = _draw([LogEntry(0.0, A, Kind.PAGE), LogEntry(1.0, "http://b.test", Kind.PAGE)])

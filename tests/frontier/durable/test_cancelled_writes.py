@@ -47,7 +47,7 @@ async def test_a_worker_cancelled_while_its_task_is_written_as_in_flight_loses_n
     assert (permit.url, permit.task.tries) == (f"{A}/1", 0)
 
 
-async def test_a_url_met_before_needs_no_capacity(path: Path) -> None:
+async def test_a_url_seen_before_needs_no_capacity(path: Path) -> None:
     async with opened(path, max_waiting=1) as frontier:
         await frontier.put(f"{A}/1")
 

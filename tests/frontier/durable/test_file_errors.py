@@ -38,7 +38,7 @@ def test_a_batch_that_fails_leaves_the_counts_as_they_were(path: Path) -> None:
     put = Put(A, "/1", 0, 0, None, None, None, again=False, ready_at=None)
 
     with pytest.raises(TypeError):
-        file.apply(Batch(now=1.0, puts=[put], met=[None]))  # type: ignore[list-item]
+        file.apply(Batch(now=1.0, puts=[put], seen=[None]))  # type: ignore[list-item]
     answers = file.apply(Batch(now=1.0, puts=[put]))
     file.close()
 

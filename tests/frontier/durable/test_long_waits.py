@@ -118,7 +118,7 @@ SLOW: dict[str, tuple[Any, int]] = {
 @pytest.mark.parametrize("reason", SLOW)
 @pytest.mark.parametrize("many", [3, 10])
 @pytest.mark.parametrize("scheduler", [schedulers.Fifo, schedulers.RoundRobin])
-def test_origins_that_wait_for_long_leave_their_places_to_others(
+def test_origins_with_a_long_wait_are_deactivated_for_others(
     path: Path, reason: str, many: int, scheduler: Callable[[], Any]
 ) -> None:
     slow, status = SLOW[reason]
@@ -192,7 +192,7 @@ def test_a_closed_site_is_looked_at_again_after_the_wall_clock_was_set(path: Pat
     run(go())
 
 
-def test_an_origin_that_waits_for_long_keeps_its_place_while_nobody_needs_it(path: Path) -> None:
+def test_an_origin_with_a_long_wait_stays_active_while_no_other_waits(path: Path) -> None:
     async def go() -> None:
         async with Crawl(path, CRAWL_DELAY, max_active_origins=2) as crawl:
             await crawl.frontier.put_many([f"https://slow{o}.test/{n}" for o in range(2) for n in range(2)])
@@ -203,7 +203,7 @@ def test_an_origin_that_waits_for_long_keeps_its_place_while_nobody_needs_it(pat
     run(go())
 
 
-def test_an_origin_whose_rules_were_fetched_twice_without_a_page_keeps_its_place(path: Path) -> None:
+def test_an_origin_whose_rules_were_fetched_twice_without_a_page_stays_active(path: Path) -> None:
     """Rules that expire in the line would be fetched again at each return, and each fetch delays the page."""
 
     async def go() -> None:

@@ -145,7 +145,7 @@ def test_a_row_that_is_refused_as_it_comes_in_brings_none_of_the_others_in_twice
 # A wall clock that is set back.
 
 
-def test_a_wall_clock_set_back_a_day_silences_no_origin_that_waits_for_a_place_in_memory(path: Path) -> None:
+def test_a_wall_clock_set_back_a_day_stalls_no_origin_that_waits_to_be_active(path: Path) -> None:
     async def go() -> float:
         clock = LoopClock()
         async with opened(path, clock=clock, max_active_origins=1) as frontier:
@@ -205,7 +205,7 @@ def test_a_wall_clock_set_back_between_two_runs_silences_no_origin(path: Path) -
 
 @pytest.mark.parametrize("comes_back_by", ["retry", "being dropped"])
 @pytest.mark.parametrize("scheduler", [schedulers.Priority, schedulers.Fifo])
-def test_a_task_that_comes_back_while_a_batch_picks_its_origin_keeps_its_place_in_the_order(
+def test_a_task_requeued_while_a_batch_activates_its_origin_keeps_its_order(
     path: Path, scheduler: Any, comes_back_by: str
 ) -> None:
     async def go() -> list[str]:

@@ -331,7 +331,7 @@ def test_h9_a_line_that_ends_at_the_cap_is_whole(end: bytes) -> None:
     ("content_range", "whole"),
     [("bytes 0-9/10", True), ("bytes 0-8/10", False), ("bytes 1-9/10", False), (None, False), ("x", False)],
 )
-def test_a_part_nobody_asked_for_counts_only_when_it_is_the_whole(
+def test_an_unrequested_part_counts_only_when_it_is_the_whole(
     content_range: str | None, *, whole: bool
 ) -> None:
     access = begun().next(Reply(206, b"0123456789", content_range=content_range))

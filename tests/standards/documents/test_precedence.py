@@ -103,7 +103,9 @@ def test_p3_the_undefined_situation_is_named_with_both_rules(dialect: Dialect):
         (["allow: /page", "disallow: /*.doc"], False),
     ],
 )
-def test_p3_undefined_is_what_hangs_on_a_wildcard_rules_place_alone(rules: list[str], undefined: bool):
+def test_p3_a_decision_by_the_position_of_a_wildcard_rule_alone_is_undefined(
+    rules: list[str], undefined: bool
+):
     assert decide(rules, "/page.htm", GOOGLE_2010).undefined is undefined
 
 

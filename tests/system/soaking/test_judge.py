@@ -78,7 +78,7 @@ def test_what_is_forbidden_or_comes_before_the_rules_is_seen():
     assert "before robots.txt" in offences(hits((0, "/page/0", 200)))[0]
 
 
-def test_an_origin_that_nobody_asked_is_missed():
+def test_an_origin_without_requests_is_reported():
     assert "1 origins were never asked" in offences(hits())[0]
 
 

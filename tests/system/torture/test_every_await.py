@@ -150,9 +150,9 @@ NEVER_SUSPEND = {
     "frontier/permit.py: await super().__aexit__(kind, error, trace)",
     # A URL at a time here; it waits where `put` waits.
     "frontier/frontier.py: await self._offered(url, draft, again=again, wait=wait) (2)",
-    "frontier/frontier.py: await _answered(batch)",
-    "frontier/frontier.py: await _answered(offers)",
-    "frontier/frontier.py: await _answered(offers) (2)",
+    "frontier/frontier.py: await _admissions(batch)",
+    "frontier/frontier.py: await _admissions(offers)",
+    "frontier/frontier.py: await _admissions(offers) (2)",
     "frontier/frontier.py: await asyncio.sleep(0)",
     "frontier/frontier.py: await asyncio.sleep(0) (2)",
     # Every 500 tasks of one origin, so that others run.
@@ -190,7 +190,7 @@ DECIDED_ANEW = {
 FOR_A_FILE = {
     "compose.py: await kept.begin()",
     "compose.py: await kept.close()",
-    "frontier/frontier.py: await met",
+    "frontier/frontier.py: await seen",
     "frontier/frontier.py: await offer",
     "frontier/frontier.py: await offered",
     "frontier/frontier.py: await started",

@@ -1,4 +1,4 @@
-"""What users plug in, and what breaks: listeners and throttles that raise or answer nonsense, a disk that is full for a while."""
+"""Injected faults: listeners and throttles that raise or return invalid values, and a disk that is full for a while."""
 
 import asyncio
 from collections import ChainMap, OrderedDict, UserDict
@@ -18,16 +18,16 @@ from polite.pacing.policy import PacingPolicy
 from polite.pacing.reported_outcome import Headers
 
 
-class Sabotaged(Exception):
-    """Raised on purpose."""
+class InjectedFault(Exception):
+    """An error raised on purpose."""
 
 
 class FaultyListener:
-    """Passes each event on, and raises now and then.
+    """A listener that passes events on, and sometimes raises.
 
     Args:
-        tell: gets each event first.
-        cancels: raise CancelledError, and not an error of its own.
+        tell: called with each event, before the error.
+        cancels: raise CancelledError instead of an InjectedFault.
     """
 
     def __init__(self, tell: Callable[[Event], None], chance: Random, *, cancels: bool) -> None:
@@ -39,11 +39,11 @@ class FaultyListener:
         """See ports.Listener."""
         self._tell(event)
         if self._chance.random() < 0.1:
-            raise asyncio.CancelledError if self._cancels else Sabotaged("a listener")
+            raise asyncio.CancelledError if self._cancels else InjectedFault("a listener")
 
 
 class FaultyThrottle:
-    """The throttle of the policy in force, which raises now and then, or (`nonsense`) answers what is no Pause."""
+    """The policy's own throttle, which sometimes raises, or (`nonsense`) returns an invalid value."""
 
     def __init__(self, policy: Callable[[], PacingPolicy], chance: Random, *, nonsense: bool) -> None:
         self._policy = policy
@@ -55,32 +55,39 @@ class FaultyThrottle:
         if self._chance.random() < 0.9:
             return throttle_of(self._policy()).rest(outcome, given)
         if not self._nonsense:
-            raise Sabotaged("a throttle")
-        answers: list[Any] = [
+            raise InjectedFault("a throttle")
+        invalid: list[Any] = [
             None, Pause(float("nan"), ""), Pause(-1.0, ""), Pause("5", ""), Pause(Decimal(3), ""), object(),  # type: ignore[arg-type]
         ]  # fmt: skip
-        answer: Pause = self._chance.choice(answers)
-        return answer
+        returned: Pause = self._chance.choice(invalid)
+        return returned
 
 
 class FullDisk:
-    """Jobs of threads of their own fail between two times (world seconds), as writes to a full disk do."""
+    """A disk that is full for a while: jobs of explicit executors fail meanwhile, as writes would.
 
-    def __init__(self, begins: float, ends: float, now: Callable[[], float], met: Callable[[], None]) -> None:
+    Args:
+        begins, ends: world seconds.
+        used: called when a job fails.
+    """
+
+    def __init__(
+        self, begins: float, ends: float, now: Callable[[], float], used: Callable[[], None]
+    ) -> None:
         self._begins = begins
         self._ends = ends
         self._now = now
-        self._met = met
+        self._used = used
 
     def __call__(self, work: Callable[[], Any]) -> Exception | None:
-        """The error that work fails with now, or None. A file can be closed on a full disk."""
-        if not self._begins <= self._now() < self._ends or _ends_a_file(work):
+        """Return the error of a job, or None. A file can be closed on a full disk."""
+        if not self._begins <= self._now() < self._ends or _closes_a_file(work):
             return None
-        self._met()
+        self._used()
         return StoreFailed("simulated: the disk is full")
 
 
-def _ends_a_file(work: object) -> bool:
+def _closes_a_file(work: object) -> bool:
     while isinstance(work, partial):
         work = work.func
     name = getattr(work, "__name__", "")
@@ -88,15 +95,15 @@ def _ends_a_file(work: object) -> bool:
 
 
 def odd_headers(chance: Random, fields: dict[str, str]) -> Headers:
-    """The fields in one of the mappings that HTTP clients and their users hand on."""
+    """Return the fields in one of the types that HTTP clients use for headers."""
     name = chance.choice([str.lower, str.upper, str.title])
     spelt = {name(field): value for field, value in fields.items()}
     message: Any = HTTPMessage()
     for field, value in spelt.items():
         message[field] = value
-    every: list[Headers] = [
+    forms: list[Headers] = [
         spelt, OrderedDict(spelt), MappingProxyType(spelt), UserDict(spelt), ChainMap(spelt), message, list(spelt.items()),
         {field.encode(): value.encode() for field, value in spelt.items()},
         [(field.encode(), value.encode()) for field, value in spelt.items()],
     ]  # fmt: skip
-    return chance.choice(every)
+    return chance.choice(forms)

@@ -1,0 +1,44 @@
+"""How a simulated world ends: a Report, or SimulationFailed."""
+
+from dataclasses import dataclass
+
+from polite.testing.simulation.plan import Plan
+from polite.testing.simulation.trace import Violation
+
+
+class SimulationFailed(AssertionError):
+    """A world in which an invariant does not hold.
+
+    Attributes:
+        seed: draws the same world again.
+        invariant: the name of the invariant.
+        plan: the world, as small as it could be made.
+        trace: its events, one line each.
+    """
+
+    def __init__(self, seed: int, violation: Violation, plan: Plan, trace: list[str]) -> None:
+        super().__init__(
+            f"seed {seed}: {violation} (Simulation({seed}, ...).run(shrink=True) makes the world smaller)"
+        )
+        self.seed = seed
+        self.invariant = violation.invariant
+        self.plan = plan
+        self.trace = trace
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of a world in which each invariant holds.
+
+    Attributes:
+        pages: permits that were entered.
+        robots: robots.txt fetches.
+        seconds: the crawl's duration in virtual time.
+        lives: runs of the process: one more than kills.
+    """
+
+    seed: int
+    pages: int
+    robots: int
+    seconds: float
+    lives: int

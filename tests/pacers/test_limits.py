@@ -1,0 +1,123 @@
+"""Limits of a pacer: concurrency, changes of it while turns are held, and the number of waiters."""
+
+import asyncio
+import time
+import tracemalloc
+from collections.abc import Hashable
+from itertools import pairwise
+
+import pytest
+
+from polite.errors import Overloaded
+from polite.pacers import local
+from polite.pacers.local import LocalPacer
+from polite.testing import ManualClock
+from tests.pacers.conftest import A, CountingClock, settle_down, taken
+
+
+async def test_concurrency_limits_the_turns_at_one_time() -> None:
+    clock = CountingClock()
+    pacer = LocalPacer(clock, concurrency=2, provisional_s=1.0)
+
+    tasks = [asyncio.create_task(pacer.acquire((A,))) for _ in range(3)]
+    await clock.advance_and_run(100.0)
+
+    assert [task.done() for task in tasks] == [True, True, False]
+    tasks[2].cancel()
+
+
+async def test_a_request_beyond_max_waiting_is_refused_at_once() -> None:
+    clock = CountingClock()
+    pacer = LocalPacer(clock, max_waiting=1)
+    await taken(pacer)
+    waiter = asyncio.create_task(pacer.acquire((A,)))
+    await settle_down()
+
+    with pytest.raises(Overloaded, match="max_waiting"):
+        await pacer.acquire((A,))
+
+    await clock.advance_and_run(1.0)
+    assert waiter.done()
+
+
+async def test_twenty_thousand_waiters_use_little_memory_go_in_order_and_cancel_fast() -> None:
+    clock = CountingClock()
+    pacer = LocalPacer(clock)
+    opened = await pacer.acquire((A,))
+    count = 20_000
+
+    tracemalloc.start()
+    try:
+        tasks = [asyncio.create_task(pacer.acquire((A,))) for _ in range(count)]
+        await asyncio.sleep(0)
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    for task in tasks[:10]:
+        pacer.settle(opened, 1.0)
+        pacer.release(opened)
+        await clock.advance_and_run(1.0)
+        opened = task.result()
+    start = time.process_time()
+    for task in tasks[10:]:
+        task.cancel()
+    await settle_down()
+
+    assert used / count < 4096
+    assert time.process_time() - start < 2.0
+    assert pacer.outlook((A,)).waiting == 0
+
+
+async def test_new_limits_reach_all_scopes_in_steps() -> None:
+    limited: list[Hashable] = []
+    limit = 1
+
+    def concurrency(scope: Hashable) -> int:
+        limited.append(scope)
+        return limit
+
+    scopes = [f"h{number}.example" for number in range(2 * local._RELIMITED_AT_ONCE + 1)]
+    clock = ManualClock(monotonic=0.0)
+    pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=0.0)
+    for scope in scopes:
+        await pacer.acquire((scope,))
+    waiting = [asyncio.create_task(pacer.acquire((scope,))) for scope in scopes]
+    await settle_down()
+    limited.clear()
+
+    limit = 2
+    pacer.relimit()
+    steps = [len(limited)]
+    while steps[-1] < len(scopes):
+        await asyncio.sleep(0)
+        steps.append(len(limited))
+
+    assert max(later - earlier for earlier, later in pairwise(steps)) <= local._RELIMITED_AT_ONCE
+    assert sorted(map(str, limited)) == sorted(scopes)
+    clock.advance(0.0)
+    await settle_down()
+    assert all(task.done() for task in waiting)
+
+
+async def test_closing_ends_the_change_of_limits() -> None:
+    pacer = LocalPacer(ManualClock(monotonic=0.0), concurrency=lambda _: 1)
+    for number in range(local._RELIMITED_AT_ONCE + 1):
+        await pacer.acquire((number,))
+
+    pacer.relimit()
+    await pacer.close()
+    await settle_down()
+
+    assert not pacer._relimiting
+
+
+def test_without_a_loop_new_limits_reach_all_scopes_at_once() -> None:
+    limited: list[Hashable] = []
+    pacer = LocalPacer(ManualClock(monotonic=0.0), concurrency=lambda scope: limited.append(scope) or 1)
+    for number in range(local._RELIMITED_AT_ONCE + 1):
+        assert pacer.acquire_now((number,)) is not None
+    limited.clear()
+
+    pacer.relimit()
+
+    assert len(limited) == local._RELIMITED_AT_ONCE + 1
