@@ -135,12 +135,9 @@ class RobotsFetcher:
         while isinstance(step, Exchange | MissingProbe):
             there = step.ask.target.origin
             read_pace = (lambda: pace) if there == origin else partial(pace_of, there)
-<<<<<<< HEAD
-            answer, elapsed = await self._hop(origin, step.ask, self._policy.timeout - spent, read_pace, turn)
+            left_s = self._policy.timeout - spent
+            response, elapsed = await self._hop(origin, step.ask, left_s, read_pace, turn)
             turn = None
-=======
-            response, elapsed = await self._hop(origin, step.ask, self._policy.timeout - spent, read_pace)
->>>>>>> main
             spent += elapsed
             step = step.next(response, retry_after_s=self._retry_after(response))
         return step, spent
@@ -183,23 +180,11 @@ class RobotsFetcher:
             elapsed = self._clock.monotonic() - started
             outcome = self._outcome(response, elapsed)
         finally:
-<<<<<<< HEAD
             if outcome is None:
                 self._turns.give_back(turn)
             else:
                 self._end(turn, ask.target, outcome, read_pace())
-        return answer, elapsed
-=======
-            # When cancelled half way, too: the server may have seen the request, so its delay runs.
-            # After a 503, robots.txt is fetched again fairly soon (H5): neither a back-off nor a circuit that robots.txt itself
-            # has opened may last longer than that.
-            most_s = self._robots.busy_retry_max if is_failure(outcome) else math.inf
-            try:
-                self._turns.settle(turn, ask.target, outcome, read_pace(), most_s=most_s)
-            finally:
-                self._turns.release(turn)
         return response, elapsed
->>>>>>> main
 
     def _end(self, turn: Turn, target: Target, outcome: Outcome, pace: RequestedPace | None) -> None:
         """Settle and release a turn. When cancelled half way, too: the server may have seen the request, so its delay runs."""

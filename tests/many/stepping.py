@@ -85,7 +85,7 @@ class Crawl:
         for home, row in self.client.hgetall(self.key("h")).items():
             owner, fence, since, free_at, rest = row.split(":", 4)
             since, free_at = (str(max(0, int(each) - micros)) for each in (since, free_at))
-            self.client.hset(self.key("h"), home, ":".join((owner, fence, since, free_at, rest)))
+            self.client.hset(self.key("h"), home, f"{owner}:{fence}:{since}:{free_at}:{rest}")
 
     def expire(self, process: "Process", ago: int = SECOND) -> None:
         """Let the lease of one process be over since `ago`."""
