@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.many.servers import ValkeyCluster, ValkeyServer
+from tests.many.stepping import Crawl
 
 
 @pytest.fixture(scope="session")
@@ -47,3 +48,9 @@ def valkey_cluster(tmp_path: Path) -> Iterator[ValkeyCluster]:
         yield cluster.start()
     finally:
         cluster.close()
+
+
+@pytest.fixture
+def crawl(valkey: ValkeyServer) -> Crawl:
+    """An empty partition of a crawl, to run step.lua on."""
+    return Crawl(valkey)

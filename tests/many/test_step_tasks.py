@@ -2,21 +2,295 @@
 
 import pytest
 
-from tests.many.servers import ValkeyServer
-from tests.many.stepping import Crawl
+from polite.stores.redis.step import Leave, Load, Lookup, Out, Requeued, StepReply
+from tests.many.stepping import SECOND, Crawl, digest, ended, paths, put
 
-A, B, C = (f"https://a.example/{each}" for each in "abc")
-
-
-@pytest.fixture
-def crawl(valkey: ValkeyServer) -> Crawl:
-    return Crawl(valkey)
+HOST = "https://a.example"
+A, B, C = (f"{HOST}/{each}" for each in "abc")
 
 
-def test_put_tasks_are_picked_in_the_order_of_puts(crawl: Crawl) -> None:
+def counts(reply: StepReply) -> tuple[int, int, int, int, int]:
+    return reply.waiting, reply.done, reply.refused, reply.dropped, reply.nputs
+
+
+def requeued(url: str, tries: int, ready_in: int | None = None) -> Requeued:
+    return Requeued("a.example", HOST, digest(url), tries, ready_in)
+
+
+def lookup(url: str, *, again: bool = False) -> Lookup:
+    return Lookup("a.example", HOST, digest(url), again)
+
+
+def test_tasks_are_picked_in_the_order_of_puts(crawl: Crawl) -> None:
     one, other = crawl.process("one"), crawl.process("other")
 
     numbers = one.put(B, A, C).puts
 
-    assert numbers == sorted(number for number in numbers if number)
-    assert other.pick() == {"https://a.example": ["/b", "/a", "/c"]}
+    assert numbers == [1, 2, 3]
+    assert other.pick() == {HOST: ["/b", "/a", "/c"]}
+
+
+def test_a_url_that_waits_is_a_duplicate_from_any_process_and_even_again(crawl: Crawl) -> None:
+    crawl.process("one").put(A)
+    other = crawl.process("other")
+
+    first, second, third = other.put(A, B, B).puts
+
+    assert (first, third) == (None, None)
+    assert second is not None
+    assert other.put(A, again=True).puts == [None]
+    assert other.step().waiting == 2
+
+
+def test_a_url_that_is_out_is_a_duplicate(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A)
+    one.pick()
+    one.step(outs=[Out("a.example", one.fences["a.example"], HOST, digest(A))])
+
+    assert one.put(A).puts == [None]
+    assert one.put(A, again=True).puts == [None]
+
+
+def test_a_url_that_has_ended_is_put_only_again(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A)
+    one.step(ended=[ended(A)])
+
+    assert one.put(A).puts == [None]
+    [number] = one.put(A, again=True).puts
+    assert number is not None
+    assert one.pick() == {HOST: ["/a"]}
+
+
+def test_the_same_batch_of_puts_twice_changes_nothing_but_the_number_of_puts(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A, B)
+
+    reply = one.put(A, B)
+
+    assert reply.puts == [None, None]
+    assert counts(reply) == (2, 0, 0, 0, 4)
+
+
+@pytest.mark.parametrize("end", ["done", "refused", "dropped"])
+def test_a_task_that_ended_is_counted_by_its_end_and_remembered(crawl: Crawl, end: str) -> None:
+    one = crawl.process("one")
+    one.put(A, B)
+
+    reply = one.step(ended=[ended(A, end)])
+
+    assert reply.waiting == 1
+    assert getattr(reply, end) == 1
+    assert sum((reply.done, reply.refused, reply.dropped)) == 1
+    assert one.put(A).puts == [None]
+    assert one.pick() == {HOST: ["/b"]}
+
+
+def test_an_end_is_counted_once(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A)
+    one.step(ended=[ended(A)])
+
+    assert counts(one.step(ended=[ended(A, "dropped")])) == (0, 1, 0, 0, 1)
+
+
+def test_the_end_of_an_unknown_url_makes_it_met_and_counts_nothing(crawl: Crawl) -> None:
+    one = crawl.process("one")
+
+    assert counts(one.step(ended=[ended(A)])) == (0, 0, 0, 0, 0)
+    assert one.put(A).puts == [None]
+
+
+def test_a_task_ends_whoever_owns_its_home(crawl: Crawl) -> None:
+    owner, other = crawl.process("owner"), crawl.process("other")
+    owner.put(A)
+    owner.pick()
+
+    assert other.step(ended=[ended(A)]).done == 1
+
+
+def test_a_home_whose_last_task_ended_is_not_in_line(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A)
+
+    assert one.step(ended=[ended(A)]).inline == 0
+    assert one.pick() == {}
+
+
+def test_ends_come_before_the_puts_of_their_batch(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A)
+
+    assert one.step(ended=[ended(A)], puts=[put(A)]).puts == [None]
+    assert one.step(ended=[ended(B)], puts=[put(B, again=True)]).puts != [None]
+
+
+def test_met_tells_whether_a_put_would_be_a_duplicate(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A, B)
+    one.step(ended=[ended(A)])
+
+    asked = [
+        lookup(A),
+        lookup(A, again=True),
+        lookup(B),
+        lookup(B, again=True),
+        lookup(C),
+        lookup(C, again=True),
+    ]
+
+    assert one.step(met=asked).met == [True, False, True, True, False, False]
+
+
+def test_a_task_with_a_time_is_given_out_when_it_has_come(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A, ready_in=5 * SECOND)
+
+    assert one.pick() == {}
+    reply = one.step()
+    assert reply.waiting == 1
+    assert 4 * SECOND < (reply.next_in or 0) <= 5 * SECOND
+    crawl.age(5 * SECOND)
+    assert one.pick() == {HOST: ["/a"]}
+
+
+def test_a_task_with_a_time_is_news_to_the_owner_of_its_home(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A)
+    one.pick()
+    one.put(B, ready_in=5 * SECOND)
+    assert one.step().news == []
+
+    crawl.age(5 * SECOND)
+
+    [(home, origin, rows)] = one.step().news
+    assert (home, origin, paths(rows)) == ("a.example", HOST, ["/a", "/b"])
+    assert one.step().news == []
+
+
+def test_a_task_that_ends_before_its_time_leaves_nothing_behind(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A, ready_in=5 * SECOND)
+    one.step(ended=[ended(A)])
+
+    assert crawl.client.exists(crawl.key("later")) == 0
+    assert one.step().next_in is None
+
+
+def test_a_tried_task_waits_until_its_time_and_keeps_its_number_and_tries(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A, B)
+    one.pick()
+
+    one.step(requeued=[requeued(A, 2, 5 * SECOND)])
+    fence = one.fences["a.example"]
+    [rows] = one.step(loads=[Load("a.example", fence, HOST, 9)]).loads
+    assert paths(rows) == ["/b"]
+    crawl.age(5 * SECOND)
+    [(_, _, rows)] = one.step().news
+
+    assert [(row.number, row.tries, path) for row, path in zip(rows, paths(rows), strict=True)] == [
+        (1, 2, "/a"),
+        (2, 0, "/b"),
+    ]
+
+
+def test_a_tried_task_without_a_time_keeps_its_place(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(A, B)
+    one.pick()
+
+    one.step(requeued=[requeued(A, 1)])
+    one.step(leaves=[Leave("a.example", one.fences["a.example"], 0, None)])
+
+    [(_, [(_, rows)])] = other.step(room=1).picked
+    assert [(row.tries, path) for row, path in zip(rows, paths(rows), strict=True)] == [(1, "/a"), (0, "/b")]
+
+
+def test_a_task_that_ended_is_not_requeued(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A)
+    one.step(ended=[ended(A)])
+
+    assert one.step(requeued=[requeued(A, 1)]).waiting == 0
+    assert one.pick() == {}
+
+
+def test_requeueing_never_lowers_the_tries(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A)
+    one.step(requeued=[requeued(A, 2)])
+    one.step(requeued=[requeued(A, 1)])
+
+    [(_, [(_, rows)])] = one.step(room=1).picked
+    assert rows[0].tries == 2
+
+
+def test_a_keyed_crawl_gives_tasks_by_key_and_equal_keys_in_the_order_of_puts(crawl: Crawl) -> None:
+    crawl.keyed = True
+    one = crawl.process("one")
+    keys = {"m": 2.5, "b": -1.0, "z": 2.5, "a": 2.5, "n": 1e15}
+
+    one.step(puts=[put(f"{HOST}/{path}", key=key) for path, key in keys.items()])
+
+    assert one.pick() == {HOST: ["/b", "/m", "/z", "/a", "/n"]}
+    assert one.step(ended=[ended(f"{HOST}/{path}") for path in keys]).waiting == 0
+
+
+def test_a_keyed_task_with_a_time_keeps_its_key(crawl: Crawl) -> None:
+    crawl.keyed = True
+    one = crawl.process("one")
+    one.step(puts=[put(A, key=2.0), put(B, key=1.0, ready_in=SECOND)])
+    crawl.age(SECOND)
+
+    assert one.pick() == {HOST: ["/b", "/a"]}
+
+
+def test_beyond_the_limit_the_origin_without_tasks_for_longest_is_forgotten(crawl: Crawl) -> None:
+    one = crawl.process("one", max_done=3)
+    first, second, busy = ("https://first.example/", "https://second.example/", "https://busy.example/")
+    one.put(first, second, busy, f"{busy}2")
+    one.step(ended=[ended(busy)])
+    one.step(ended=[ended(first)])
+    one.step(ended=[ended(second)])
+
+    one.step(ended=[ended(f"{first}2")])
+    one.step(ended=[ended(f"{first}3")])
+
+    # `first` had no tasks for longest; then it was met again.
+    assert one.put(first).puts != [None]
+    assert one.put(busy, second).puts == [None, None]
+
+
+def test_urls_of_a_single_origin_with_tasks_stay_within_the_limit(crawl: Crawl) -> None:
+    one = crawl.process("one", max_done=3)
+    one.put(*(f"{HOST}/{number}" for number in range(10)))
+
+    one.step(ended=[ended(f"{HOST}/{number}") for number in range(9)])
+
+    assert crawl.client.scard(crawl.key(f"d:{HOST}")) == 3
+
+
+def test_an_origin_that_has_tasks_again_is_not_forgotten(crawl: Crawl) -> None:
+    one = crawl.process("one", max_done=2)
+    one.put(A)
+    one.step(ended=[ended(A)])
+    one.put(B)
+    other = "https://other.example/"
+
+    one.step(ended=[ended(other)])
+    one.step(ended=[ended(f"{other}2")])
+
+    assert one.put(A).puts == [None]
+
+
+def test_origins_of_one_home_have_queues_of_their_own(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put("https://a.example/", "http://a.example/", "https://a.example:8443/")
+
+    assert one.pick() == {
+        "https://a.example": ["/"],
+        "http://a.example": ["/"],
+        "https://a.example:8443": ["/"],
+    }

@@ -67,13 +67,14 @@ local function reserve(name, count) return call('HINCRBY', P .. 'm', name, count
 
 -- ---- 1. Is it the crawl that the caller knows?
 
+local emptied = not born and given(a.born)
 if not born then
-  if given(a.born) and not a.gate_alone then return cjson.encode({ err = 'emptied' }) end
+  if emptied and not a.gate_alone then return cjson.encode({ err = 'emptied' }) end
   born = a.newborn
   call('HSET', P .. 'm', 'born', born, 'run', run)
   last_run = run
 end
-if given(a.born) and a.born ~= born then
+if emptied or (given(a.born) and a.born ~= born) then
   if not a.gate_alone then return cjson.encode({ err = 'other crawl' }) end
   -- The store was emptied, and what gates hold is known to them alone: nothing is given until all have said `mine`. An epoch that
   -- none of them can have seen makes them say it.
@@ -555,15 +556,20 @@ for i, e in each(a.loads) do
   reply.loads[i] = own(e[1], e[2]) and first_rows(e[3], e[4]) or {}
 end
 
-for _ = 1, NEWS do
-  local entry = rows_left > 0 and call('SPOP', P .. 'n:' .. a.session)
-  if not entry then break end
+local function read_news(entry)
   local home, origin, after = string.match(entry, '^([^\n]*)\n([^\n]*)\n?(.*)$')
-  if home_row(home).owner == a.session then
-    local found = origin ~= '' and { { origin, first_rows(origin, ROWS_OF_ORIGIN) } } or next_origins(home, after)
-    for _, each_origin in ipairs(found) do
-      if #each_origin[2] > 0 then table.insert(reply.news, { home, each_origin[1], each_origin[2] }) end
-    end
+  if home_row(home).owner ~= a.session then return end
+  local origins = origin ~= '' and { { origin, first_rows(origin, ROWS_OF_ORIGIN) } } or next_origins(home, after)
+  for _, found in ipairs(origins) do
+    if #found[2] > 0 then table.insert(reply.news, { home, found[1], found[2] }) end
+  end
+end
+
+for _, entry in ipairs(call('SPOP', P .. 'n:' .. a.session, NEWS)) do
+  if rows_left > 0 then
+    read_news(entry)
+  else
+    call('SADD', P .. 'n:' .. a.session, entry)
   end
 end
 

@@ -1,0 +1,170 @@
+"""step.lua, steps 1 to 3: whether it is the crawl the caller knows, another server, late batches, and a store that was away."""
+
+from polite.stores.redis.step import Leave, Mine
+from tests.many.stepping import BEAT, LEASE, SECOND, Crawl, put
+
+A = "https://a.example/a"
+
+
+def test_the_first_caller_names_the_crawl_and_others_are_told(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+
+    assert one.step().born == "born-one"
+    reply = other.step()
+    assert (reply.born, reply.epoch, reply.quiet) == ("born-one", 0, 0)
+
+
+def test_a_crawl_that_its_caller_knows_and_the_store_does_not_was_emptied(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.step()
+    crawl.client.flushall()
+
+    reply = one.step(puts=[put(A)], check=False)
+
+    assert reply.err == "emptied"
+    assert crawl.client.dbsize() == 0
+
+
+def test_a_crawl_that_began_after_the_callers_is_another(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.step()
+    crawl.client.flushall()
+    crawl.process("other").put(A)
+
+    reply = one.step(puts=[put(f"{A}2")])
+
+    assert reply.err == "other crawl"
+    assert crawl.process("other2").step().waiting == 1
+
+
+def test_a_gate_alone_goes_on_with_its_homes_after_the_store_was_emptied(crawl: Crawl) -> None:
+    gate = crawl.process("gate", gate_alone=True)
+    gate.take("a.example")
+    before = gate.step()
+    crawl.client.flushall()
+
+    reply = gate.step(check=False)
+    again = gate.step(mine=[Mine("a.example", gate.fences["a.example"])])
+
+    assert reply.err is None
+    assert reply.born == "born-gate"
+    assert reply.epoch != before.epoch
+    assert LEASE - SECOND < reply.quiet <= LEASE
+    assert again.gone == []
+
+
+def test_nobody_takes_a_home_until_gates_could_say_what_they_hold(crawl: Crawl) -> None:
+    gate, new = crawl.process("gate", gate_alone=True), crawl.process("new", gate_alone=True)
+    gate.take("a.example")
+    crawl.client.flushall()
+    gate.step(check=False)
+
+    assert new.take("a.example") is None
+    assert new.take("b.example") is None
+    gate.step(mine=[Mine("a.example", gate.fences["a.example"])])
+    crawl.age(LEASE)
+    assert new.take("b.example") is not None
+    assert new.take("a.example") is None
+
+
+def test_a_gate_that_knows_the_emptied_crawl_makes_a_younger_one_quiet(crawl: Crawl) -> None:
+    gate, new = crawl.process("gate", gate_alone=True), crawl.process("new", gate_alone=True)
+    gate.take("a.example")
+    crawl.client.flushall()
+    new.step()
+
+    reply = gate.step(check=False)
+
+    assert (reply.err, reply.born) == (None, "born-new")
+    assert reply.quiet > 0
+    assert reply.epoch != 0
+    assert new.take("a.example") is None
+
+
+def test_another_server_begins_an_epoch_and_is_quiet_for_a_lease(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A)
+    crawl.another_server()
+
+    reply = one.step(room=9)
+
+    assert reply.epoch == 1
+    assert reply.quiet == LEASE
+    assert reply.picked == []
+    assert one.step().epoch == 1
+    crawl.age(LEASE)
+    assert one.step(room=9).picked != []
+
+
+def test_numbers_and_fences_after_an_epoch_are_above_all_that_may_have_been_given(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    assert one.put(A).puts == [1]
+    crawl.another_server()
+
+    assert one.put(f"{A}2").puts == [1_000_002]
+    crawl.age(LEASE)
+    taken = one.take("b.example")
+    assert taken is not None
+    assert taken.fence > 1_000_000
+
+
+def test_a_batch_that_is_not_above_the_last_does_nothing(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    late = one.request(puts=[put(A)])
+    one.step(first=True)
+
+    reply = one.send(late)
+
+    assert reply.err == "old"
+    assert one.step().waiting == 0
+
+
+def test_a_batch_that_is_sent_twice_is_done_once(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A)
+    one.pick()
+    leave = one.request(leaves=[Leave("a.example", one.fences["a.example"], 0, None)])
+
+    one.send(leave)
+    one.pick()
+
+    assert one.send(leave).err == "old"
+    assert crawl.client.sismember(crawl.key("held:one"), "a.example")
+
+
+def test_no_session_is_ended_for_a_lease_after_nobody_called(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(A)
+    one.pick()
+    other.step()
+    crawl.age(LEASE + SECOND)
+
+    assert other.step(room=9).picked == []
+    assert not one.step().lost
+    crawl.age(2 * BEAT)
+    assert other.step().live == 2
+
+
+def test_a_session_that_stays_away_after_that_is_ended(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(A)
+    one.pick()
+    crawl.age(LEASE + SECOND)
+    other.step()
+    for _ in range(6):
+        crawl.age(2 * BEAT)
+        reply = other.step(room=9)
+
+    assert reply.live == 1
+    assert one.step().lost
+
+
+def test_a_short_silence_gives_no_grace(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(A)
+    one.pick()
+    other.step()
+    crawl.expire(one)
+    crawl.age(2 * BEAT)
+
+    assert len(other.step(room=9).picked) == 1

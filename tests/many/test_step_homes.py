@@ -1,0 +1,320 @@
+"""step.lua, steps 8 to 11: homes that are left, claimed after an epoch change, held for long, and wanted by others."""
+
+import pytest
+
+from polite.stores.redis.step import Hold, Leave, Mine, Taken
+from tests.many.stepping import LEASE, SECOND, Crawl, Process, ended, put
+
+HOST = "https://a.example"
+A, B = f"{HOST}/a", f"{HOST}/b"
+DAY = 86_400 * SECOND
+
+
+def owner_of(crawl: Crawl, home: str = "a.example") -> str | None:
+    row = crawl.client.hget(crawl.key("h"), home)
+    return row.split(":")[0] or None if row else None
+
+
+def leave(process: Process, *, rest: int = 0, state: str | None = None, fence: int | None = None) -> None:
+    given = process.fences["a.example"] if fence is None else fence
+    process.step(leaves=[Leave("a.example", given, rest, state)])
+
+
+def take(process: Process) -> Taken:
+    taken = process.take("a.example")
+    assert taken is not None
+    return taken
+
+
+def test_a_home_never_asked_has_no_age(crawl: Crawl) -> None:
+    taken = take(crawl.process("one"))
+
+    assert (taken.age, taken.clean, taken.free, taken.state) == (None, True, 0, None)
+
+
+def test_a_home_that_was_left_has_what_is_left_of_its_rest_and_its_state(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    take(one)
+
+    leave(one, rest=5 * SECOND, state='{"a:b": [1]}')
+    crawl.age(2 * SECOND)
+    taken = take(other)
+
+    assert taken.clean
+    assert taken.state == '{"a:b": [1]}'
+    assert 2 * SECOND <= (taken.age or 0) < 3 * SECOND
+    assert 2 * SECOND < taken.free <= 3 * SECOND
+
+
+def test_a_home_with_tasks_waits_in_line_until_its_rest_is_over(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(A)
+    one.pick()
+    leave(one, rest=9 * SECOND)
+
+    reply = other.step(room=9)
+
+    assert (reply.picked, reply.inline) == ([], 0)
+    # It can be picked a second before: its new owner waits.
+    assert 7 * SECOND < (reply.next_in or 0) <= 8 * SECOND
+    crawl.age(8 * SECOND)
+    [(taken, _)] = other.step(room=9).picked
+    assert 0 < taken.free <= SECOND
+
+
+def test_a_home_is_left_under_its_own_fence_only(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    stale = take(one).fence
+    leave(one)
+    take(other)
+
+    leave(one, fence=stale)
+
+    assert owner_of(crawl) == "other"
+
+
+def test_a_home_is_not_left_by_another_under_the_same_fence(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    fence = take(one).fence
+
+    leave(other, fence=fence)
+
+    assert owner_of(crawl) == "one"
+
+
+def test_a_greater_fence_leaves_a_home_that_a_lost_write_gave(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    fence = take(one).fence
+
+    leave(other, fence=fence + 5, rest=SECOND)
+
+    assert owner_of(crawl) is None
+    assert take(one).fence >= 1
+    assert not crawl.client.exists(crawl.key("held:other"))
+
+
+def test_a_rest_that_is_stored_is_not_shortened(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    fence = take(one).fence
+    one.step(holds=[Hold("a.example", fence, 60 * SECOND, None)])
+
+    leave(one, rest=SECOND)
+
+    assert take(one).free > 50 * SECOND
+
+
+def test_a_home_without_tasks_is_forgotten_when_it_has_rested(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    take(one)
+    leave(one, rest=3 * SECOND)
+    assert crawl.client.hexists(crawl.key("h"), "a.example")
+
+    crawl.age(3 * SECOND)
+    one.step()
+
+    assert not crawl.client.hexists(crawl.key("h"), "a.example")
+    assert not crawl.client.exists(crawl.key("forget"))
+
+
+def test_a_home_that_is_owned_again_is_not_forgotten(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    take(one)
+    leave(one, rest=3 * SECOND)
+    take(one)
+    crawl.age(3 * SECOND)
+    one.step()
+
+    assert owner_of(crawl) == "one"
+
+
+@pytest.mark.parametrize("why", ["state", "death"])
+def test_what_the_next_owner_must_know_is_kept_for_a_day(crawl: Crawl, why: str) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    take(one)
+    if why == "state":
+        leave(one, state="{}")
+    else:
+        crawl.expire(one)
+        other.step()
+
+    crawl.age(DAY - 60 * SECOND)
+    other.step(first=True)
+    assert crawl.client.hexists(crawl.key("h"), "a.example")
+    crawl.age(60 * SECOND)
+    other.step(first=True)
+    assert not crawl.client.hexists(crawl.key("h"), "a.example")
+
+
+def test_a_long_rest_is_written_through(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    fence = take(one).fence
+    one.step(holds=[Hold("a.example", fence, 600 * SECOND, "{1}")])
+    one.step(holds=[Hold("a.example", fence, 6 * SECOND, None)])
+    crawl.expire(one)
+
+    other.step()
+    taken = take(other)
+
+    assert taken.state == "{1}"
+    assert 590 * SECOND < taken.free <= 600 * SECOND
+
+
+def test_only_the_owner_writes_a_rest(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    fence = take(one).fence
+
+    other.step(holds=[Hold("a.example", fence, 600 * SECOND, "{1}")])
+    one.step(holds=[Hold("a.example", fence + 1, 600 * SECOND, "{1}")])
+
+    leave(one)
+    assert take(other).free == 0
+
+
+def test_homes_of_mine_stay_ours(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    fence = take(one).fence
+
+    assert one.step(mine=[Mine("a.example", fence)]).gone == []
+    assert owner_of(crawl) == "one"
+
+
+def test_a_home_of_mine_that_the_store_does_not_know_becomes_ours(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(A)
+    crawl.another_server()
+
+    assert one.step(mine=[Mine("a.example", 7)]).gone == []
+
+    assert owner_of(crawl) == "one"
+    crawl.age(LEASE)
+    one.step()
+    assert other.step(room=9).picked == []
+
+
+def test_the_greater_fence_of_mine_wins_over_an_older_owner(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    fence = take(one).fence
+
+    assert other.step(mine=[Mine("a.example", fence + 1)]).gone == []
+
+    assert owner_of(crawl) == "other"
+    assert one.step(mine=[Mine("a.example", fence)]).gone == ["a.example"]
+
+
+@pytest.mark.parametrize("older", [0, 1])
+def test_a_home_of_mine_that_another_took_is_gone(crawl: Crawl, older: int) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    fence = take(other).fence
+
+    assert one.step(mine=[Mine("a.example", fence - older)]).gone == ["a.example"]
+    assert owner_of(crawl) == "other"
+
+
+def test_a_home_that_we_do_not_know_to_hold_is_free(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(A)
+    one.pick()
+
+    one.step(mine=[])
+
+    [(taken, _)] = other.step(room=9).picked
+    assert (taken.home, taken.clean, taken.age) == ("a.example", True, None)
+
+
+def test_a_home_that_we_do_not_know_to_hold_rests_from_the_end_of_quiet(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(A)
+    one.pick()
+    crawl.another_server()
+    one.step(mine=[])
+    other.step()
+
+    crawl.age(LEASE + SECOND)
+    other.step(first=True, mine=[])
+    [(taken, _)] = other.step(room=9).picked
+
+    assert not taken.clean
+    assert taken.age is not None
+    assert SECOND <= taken.age < 2 * SECOND
+
+
+def test_after_an_epoch_even_an_unknown_home_has_the_age_of_quiet(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.step()
+    crawl.another_server()
+    one.step()
+    crawl.age(LEASE + 2 * SECOND)
+
+    taken = take(one)
+
+    assert not taken.clean
+    assert taken.age is not None
+    assert 2 * SECOND <= taken.age < 3 * SECOND
+
+
+def test_a_put_whose_answer_was_lost_is_news_when_its_process_says_what_it_holds(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    fence = take(one).fence
+    one.put(A)
+
+    reply = one.step(mine=[Mine("a.example", fence)], puts=[put(A)])
+
+    assert reply.puts == [None]
+    assert [(home, len(rows)) for home, _, rows in reply.news] == [("a.example", 1)]
+
+
+def test_a_wanted_home_without_owner_is_taken_and_out_of_line(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(A)
+
+    assert take(one).home == "a.example"
+    assert other.step(room=9).picked == []
+
+
+def test_the_owner_of_a_wanted_home_is_asked_once_for_each_wish(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    take(one)
+
+    assert other.take("a.example") is None
+    assert other.take("a.example") is None
+
+    assert one.step().recalls == ["a.example"]
+    assert one.step().recalls == []
+    leave(one)
+    assert other.take("a.example") is not None
+
+
+def test_no_recall_of_a_home_that_was_left_meanwhile(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    take(one)
+    other.take("a.example")
+
+    assert one.step(leaves=[Leave("a.example", one.fences["a.example"], 0, None)]).recalls == []
+
+
+def test_a_home_that_is_ours_already_is_taken_under_the_same_fence(crawl: Crawl) -> None:
+    one = crawl.process("one")
+
+    assert take(one).fence == take(one).fence
+
+
+def test_nothing_is_taken_while_quiet(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.step()
+    crawl.another_server()
+
+    assert one.take("a.example") is None
+    crawl.age(LEASE)
+    assert one.take("a.example") is not None
+
+
+def test_each_taking_has_a_greater_fence(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    fences = []
+    for home in ("a.example", "b.example", "a.example"):
+        taken = one.take(home)
+        assert taken is not None
+        fences.append(taken.fence)
+        one.step(leaves=[Leave(home, taken.fence, 0, None)], ended=[ended(A)])
+
+    assert fences == sorted(set(fences))

@@ -1,0 +1,260 @@
+"""step.lua, steps 10, 12 and 13: origins that rest, rows for homes that are held, and homes from the line."""
+
+import pytest
+
+from polite.stores.redis.step import Leave, Load, Postpone
+from tests.many.stepping import SECOND, Crawl, Process, digest, ended, paths
+
+HOST, PLAIN = "https://a.example", "http://a.example"
+
+
+def origins_of_news(process: Process) -> set[str]:
+    return {origin for _, origin, _ in process.step().news}
+
+
+def many_origins(count: int) -> list[str]:
+    return [f"http://a.example:{8000 + number}/" for number in range(count)]
+
+
+def test_homes_are_picked_in_the_order_of_waiting(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    for name in ("c", "a", "b"):
+        one.put(f"https://{name}.example/")
+
+    assert [taken.home for taken, _ in one.step(room=2).picked] == ["c.example", "a.example"]
+
+
+def test_a_pick_is_bounded_by_room_and_by_50(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(*(f"https://{number}.example/" for number in range(60)))
+
+    assert len(one.step(room=3).picked) == 3
+    reply = one.step(room=100)
+    assert (len(reply.picked), reply.inline) == (50, 7)
+
+
+def test_each_session_picks_its_share_and_the_last_ones_are_not_left(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    other.step()
+    one.put(*(f"https://{number}.example/" for number in range(7)))
+
+    assert [len(one.step(room=9).picked), len(other.step(room=9).picked)] == [4, 3]
+    reply = other.step(room=9)
+    assert (reply.fair, reply.inline, reply.starving) == (4, 0, False)
+
+
+def test_a_session_with_too_few_starves_and_others_see_it_for_a_moment(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(*(f"https://{number}.example/" for number in range(2)))
+    assert not one.step(room=9).starving
+
+    other.step(room=9)
+
+    reply = one.step()
+    assert (reply.starving, reply.fair) == (True, 1)
+    crawl.age(2 * SECOND)
+    assert not one.step().starving
+
+
+def test_a_session_without_room_does_not_starve(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(*(f"https://{number}.example/" for number in range(4)))
+    one.pick()
+
+    assert not other.step(room=0).starving
+
+
+def test_a_gate_without_a_frontier_has_no_share(crawl: Crawl) -> None:
+    gate, one = crawl.process("gate", gate_alone=True), crawl.process("one")
+    gate.step(takes=["x.example", "y.example"])
+    one.put(*(f"https://{number}.example/" for number in range(4)))
+
+    reply = one.step(room=9)
+
+    assert (len(reply.picked), reply.fair, reply.live) == (4, 4, 2)
+
+
+def test_a_picked_home_comes_with_32_rows_of_an_origin(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(*(f"{HOST}/{number:02}" for number in range(40)))
+
+    [(_, [(_, rows)])] = one.step(room=1).picked
+
+    assert paths(rows) == [f"/{number:02}" for number in range(32)]
+
+
+def test_the_origins_of_a_home_come_8_at_a_time(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(*many_origins(30))
+
+    [(_, first)] = one.step(room=1).picked
+    seen = [{origin for origin, _ in first}, *(origins_of_news(one) for _ in range(3))]
+
+    assert [len(each) for each in seen] == [8, 8, 8, 6]
+    assert set().union(*seen) == {url.rstrip("/") for url in many_origins(30)}
+    assert one.step().news == []
+
+
+def test_the_next_origins_come_though_the_last_one_has_no_tasks_any_more(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(*many_origins(20))
+    [(_, first)] = one.step(room=1).picked
+
+    reply = one.step(ended=[ended(f"{origin}/") for origin, _ in first])
+    seen = {origin for origin, _ in first} | {origin for _, origin, _ in reply.news}
+    for _ in range(3):
+        seen |= origins_of_news(one)
+
+    assert len(seen) == 20
+
+
+def test_a_home_with_one_origin_stores_nothing_more(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(f"{HOST}/a", f"{HOST}/b")
+
+    assert not crawl.client.exists(crawl.key("x:a.example"))
+    one.put(f"{PLAIN}/")
+    assert crawl.client.zrange(crawl.key("x:a.example"), 0, -1) == [PLAIN, HOST]
+    one.step(ended=[ended(f"{PLAIN}/"), ended(f"{HOST}/a"), ended(f"{HOST}/b")])
+    assert not crawl.client.exists(crawl.key("x:a.example"))
+
+
+def test_a_put_by_another_is_news_to_the_owner_and_its_own_is_not(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(f"{HOST}/a")
+    one.pick()
+
+    assert one.put(f"{HOST}/b")
+    assert one.step().news == []
+    other.put(f"{HOST}/c", f"{PLAIN}/d")
+
+    news = {origin: paths(rows) for _, origin, rows in one.step().news}
+    assert news == {HOST: ["/a", "/b", "/c"], PLAIN: ["/d"]}
+
+
+def test_news_of_a_home_that_was_left_are_told_to_its_next_owner_only(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(f"{HOST}/a")
+    one.pick()
+    other.put(f"{HOST}/b")
+
+    reply = one.step(leaves=[Leave("a.example", one.fences["a.example"], 0, None)])
+
+    assert reply.news == []
+    assert other.pick() == {HOST: ["/a", "/b"]}
+
+
+def test_a_call_answers_100_news_and_then_the_others(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put("https://a.example/")
+    one.pick()
+    other.put(*many_origins(120))
+
+    replies = [one.step() for _ in range(3)]
+
+    assert [len(reply.news) for reply in replies] == [100, 20, 0]
+    assert [reply.next_in for reply in replies] == [0, None, None]
+
+
+def test_loads_answer_in_order_and_nothing_for_homes_of_others(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(*(f"{HOST}/{number}" for number in range(5)))
+    one.pick()
+    fence = one.fences["a.example"]
+
+    mine = one.step(loads=[Load("a.example", fence, PLAIN, 3), Load("a.example", fence, HOST, 3)]).loads
+    stale = one.step(loads=[Load("a.example", fence - 1, HOST, 3)]).loads
+    others = other.step(loads=[Load("a.example", fence, HOST, 3)]).loads
+
+    assert [paths(rows) for rows in mine] == [[], ["/0", "/1", "/2"]]
+    assert (stale, others) == ([[]], [[]])
+
+
+def test_a_postponed_origin_is_news_when_its_time_has_come(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(f"{HOST}/a", f"{PLAIN}/b")
+    one.pick()
+
+    one.step(postpones=[Postpone("a.example", one.fences["a.example"], PLAIN, 5 * SECOND)])
+
+    reply = one.step()
+    assert reply.news == []
+    assert 4 * SECOND < (reply.next_in or 0) <= 5 * SECOND
+    crawl.age(5 * SECOND)
+    assert origins_of_news(one) == {PLAIN}
+
+
+def test_the_next_owner_gets_a_postponed_origin_when_its_time_has_come(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(f"{HOST}/a", f"{PLAIN}/b")
+    one.pick()
+    fence = one.fences["a.example"]
+    one.step(postpones=[Postpone("a.example", fence, PLAIN, 5 * SECOND)])
+    one.step(leaves=[Leave("a.example", fence, 0, None)])
+
+    assert other.pick() == {HOST: ["/a"]}
+    crawl.age(5 * SECOND)
+    assert origins_of_news(other) == {PLAIN}
+
+
+@pytest.mark.parametrize("origin", [HOST, PLAIN])
+def test_a_home_whose_origins_all_wait_stands_in_line_from_the_first_ones_time(
+    crawl: Crawl, origin: str
+) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(f"{origin}/a")
+    one.pick()
+    fence = one.fences["a.example"]
+    one.step(postpones=[Postpone("a.example", fence, origin, 5 * SECOND)])
+    one.step(leaves=[Leave("a.example", fence, 0, None)])
+
+    assert other.pick() == {}
+    crawl.age(5 * SECOND)
+    assert other.pick() == {origin: ["/a"]}
+
+
+def test_a_ready_origin_brings_a_waiting_home_forward(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(f"{PLAIN}/a")
+    one.pick()
+    fence = one.fences["a.example"]
+    one.step(postpones=[Postpone("a.example", fence, PLAIN, 5 * SECOND)])
+    one.step(leaves=[Leave("a.example", fence, 0, None)])
+
+    other.put(f"{HOST}/b")
+
+    assert other.pick() == {HOST: ["/b"]}
+
+
+def test_only_the_owner_postpones_and_only_origins_with_tasks(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(f"{HOST}/a")
+    one.pick()
+    fence = one.fences["a.example"]
+
+    other.step(postpones=[Postpone("a.example", fence, HOST, 5 * SECOND)])
+    one.step(postpones=[Postpone("a.example", fence, PLAIN, 5 * SECOND)])
+
+    assert not crawl.client.exists(crawl.key("x:a.example"), crawl.key("later"))
+
+
+def test_what_waits_for_its_time_comes_100_at_a_time(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(*(f"https://{number}.example/" for number in range(150)), ready_in=SECOND)
+    crawl.age(SECOND)
+
+    replies = [one.step() for _ in range(2)]
+
+    assert [reply.inline for reply in replies] == [100, 150]
+    assert [reply.next_in for reply in replies] == [0, None]
+
+
+def test_a_domains_home_holds_the_origins_of_its_hosts(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put("https://www.example.com/a", "https://api.example.com/b", home="example.com")
+
+    assert one.pick() == {"https://api.example.com": ["/b"], "https://www.example.com": ["/a"]}
+    one.step(ended=[ended("https://www.example.com/a", home="example.com")])
+    assert digest("https://www.example.com/a") not in crawl.client.hkeys(
+        crawl.key("t:https://www.example.com")
+    )

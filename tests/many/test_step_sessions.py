@@ -1,0 +1,260 @@
+"""step.lua, steps 6, 7 and 14: sessions that are renewed, lost, ended without a word, closed, and that say goodbye."""
+
+import pytest
+
+from polite.stores.redis.step import Back, Leave, Mine, Out, Requeued
+from tests.many.stepping import LEASE, SECOND, Crawl, Process, digest, ended, paths, put
+
+HOST = "https://a.example"
+A, B = f"{HOST}/a", f"{HOST}/b"
+
+
+def holder(crawl: Crawl, *urls: str, name: str = "dead") -> Process:
+    """A process that holds the home of these tasks."""
+    process = crawl.process(name)
+    process.put(*urls)
+    process.pick()
+    return process
+
+
+def out(process: Process, url: str) -> Out:
+    return Out("a.example", process.fences["a.example"], HOST, digest(url))
+
+
+def test_a_batch_renews_the_session(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.step()
+    crawl.age(LEASE // 2)
+    one.step()
+
+    assert int(crawl.client.hget(crawl.key("s"), "one")) > crawl.now() + LEASE - SECOND
+
+
+def test_a_session_whose_end_has_passed_is_renewed_if_nobody_ended_it(crawl: Crawl) -> None:
+    one = holder(crawl, A)
+    crawl.expire(one)
+
+    assert not one.step().lost
+    assert crawl.process("other").step(room=9).picked == []
+
+
+def test_a_session_that_others_ended_is_lost_and_only_what_needs_none_is_done(crawl: Crawl) -> None:
+    one, other = holder(crawl, A, B), crawl.process("other")
+    crawl.expire(one)
+    other.pick()
+
+    reply = one.step(
+        ended=[ended(A)],
+        puts=[put("https://b.example/")],
+        leaves=[Leave("a.example", one.fences["a.example"], 0, None)],
+        takes=["c.example"],
+        room=9,
+    )
+
+    assert reply.lost
+    assert (reply.waiting, reply.done, len(reply.puts)) == (2, 1, 1)
+    assert (reply.taken, reply.picked) == ([], [])
+    assert crawl.client.sismember(crawl.key("held:other"), "a.example")
+
+
+def test_a_first_batch_begins_a_session(crawl: Crawl) -> None:
+    assert not crawl.process("one").step().lost
+    assert crawl.process("other").step(first=False).lost
+
+
+def test_an_unknown_session_is_renewed_while_quiet(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.step()
+    crawl.another_server()
+    one.step()
+
+    assert not other.step(first=False).lost
+    assert other.step().live == 2
+
+
+def test_homes_of_a_dead_session_go_to_others_with_the_age_of_its_lease(crawl: Crawl) -> None:
+    dead, other = holder(crawl, A, B), crawl.process("other")
+    crawl.expire(dead, ago=3 * SECOND)
+
+    [(taken, [(origin, rows)])] = other.step(room=9).picked
+
+    assert (taken.home, taken.clean, origin, paths(rows)) == ("a.example", False, HOST, ["/a", "/b"])
+    assert taken.fence > dead.fences["a.example"]
+    assert taken.age is not None
+    assert 3 * SECOND <= taken.age < 4 * SECOND
+
+
+def test_no_session_is_ended_while_quiet(crawl: Crawl) -> None:
+    dead, other = holder(crawl, A), crawl.process("other")
+    crawl.another_server()
+    other.step()
+    crawl.expire(dead)
+
+    assert other.step().live == 2
+    assert not dead.step().lost
+
+
+def test_what_a_dead_sessions_workers_had_counts_as_tried(crawl: Crawl) -> None:
+    dead, other = holder(crawl, A, B), crawl.process("other")
+    dead.step(outs=[out(dead, B)])
+    crawl.expire(dead)
+
+    [(_, [(_, rows)])] = other.step(room=9).picked
+
+    assert [row.tries for row in rows] == [0, 1]
+
+
+def test_a_page_that_kills_its_processes_is_given_up(crawl: Crawl) -> None:
+    for number in range(3):
+        dead = holder(crawl, A, name=f"dead-{number}")
+        dead.step(outs=[out(dead, A)])
+        crawl.expire(dead)
+        reply = crawl.process(f"other-{number}").step(bye=True)
+
+    assert reply.given_up == [(A, 3)]
+    assert (reply.waiting, reply.dropped) == (0, 1)
+    assert crawl.process("last").put(A).puts == [None]
+    assert crawl.process("last2").pick() == {}
+
+
+def test_a_row_that_cannot_be_read_is_given_up_all_the_same(crawl: Crawl) -> None:
+    dead = crawl.process("dead", max_tries=1)
+    dead.step(puts=[put(A)._replace(row="no JSON: at all")])
+    dead.step(room=1)
+    dead.step(outs=[out(dead, A)])
+    crawl.expire(dead)
+
+    assert crawl.process("other", max_tries=1).step().given_up == [(HOST, 1)]
+
+
+@pytest.mark.parametrize("then", ["back", "requeued", "ended", "left"])
+def test_what_was_no_more_out_is_not_tried(crawl: Crawl, then: str) -> None:
+    dead, other = holder(crawl, A, B), crawl.process("other")
+    fence = dead.fences["a.example"]
+    dead.step(outs=[out(dead, A)])
+    if then == "back":
+        dead.step(backs=[Back("a.example", fence, HOST, digest(A))])
+    elif then == "requeued":
+        dead.step(requeued=[Requeued("a.example", HOST, digest(A), 0, None)])
+    elif then == "ended":
+        dead.step(ended=[ended(A)])
+        dead.put(A, again=True)
+    else:
+        dead.step(leaves=[Leave("a.example", fence, 0, None)])
+        dead.pick()
+    crawl.expire(dead)
+
+    [(_, [(_, rows)])] = other.step(room=9).picked
+
+    assert {row.tries for row in rows} == {0}
+
+
+def test_what_waits_again_is_not_out_though_one_batch_says_both(crawl: Crawl) -> None:
+    dead, other = holder(crawl, A), crawl.process("other")
+    dead.step(outs=[out(dead, A)], requeued=[Requeued("a.example", HOST, digest(A), 1, None)])
+    crawl.expire(dead)
+
+    [(_, [(_, rows)])] = other.step(room=9).picked
+    assert [row.tries for row in rows] == [1]
+
+
+def test_an_out_of_an_earlier_owner_is_not_counted(crawl: Crawl) -> None:
+    early, dead = holder(crawl, A, name="early"), crawl.process("dead")
+    stale = out(early, A)
+    early.step(leaves=[Leave("a.example", stale.fence, 0, None)])
+    dead.pick()
+    early.step(outs=[stale])
+    crawl.expire(dead)
+
+    [(_, [(_, rows)])] = early.step(room=9).picked
+    assert [row.tries for row in rows] == [0]
+
+
+def test_a_call_ends_200_homes_and_says_that_there_are_more(crawl: Crawl) -> None:
+    dead, other = crawl.process("dead"), crawl.process("other")
+    urls = [f"https://{number}.example/" for number in range(450)]
+    for start in range(0, 450, 150):
+        dead.put(*urls[start : start + 150])
+    while dead.step(room=50, check=False).picked:
+        pass
+    crawl.expire(dead)
+
+    replies = [other.step() for _ in range(3)]
+
+    assert [reply.inline for reply in replies] == [200, 400, 450]
+    assert [reply.next_in for reply in replies] == [0, 0, None]
+    assert dead.step().lost
+
+
+def test_the_end_of_a_session_leaves_none_of_its_keys(crawl: Crawl) -> None:
+    dead, other = crawl.process("dead", gate_alone=True, closed=True), crawl.process("other")
+    dead.step(takes=["a.example"])
+    other.put(A)
+    other.step(takes=["a.example"])
+    crawl.expire(dead)
+    other.step()
+
+    assert [key for key in crawl.client.scan_iter() if "dead" in key] == []
+    for name in ("s", "seq"):
+        assert list(crawl.client.hgetall(crawl.key(name))) == ["other"]
+    assert crawl.client.exists(crawl.key("closed"), crawl.key("alone")) == 0
+
+
+def test_goodbye_with_all_homes_left_ends_the_session_at_once(crawl: Crawl) -> None:
+    one, other = holder(crawl, A, name="one"), crawl.process("other")
+    other.step()
+
+    one.step(leaves=[Leave("a.example", one.fences["a.example"], 0, None)], bye=True)
+
+    assert other.step().live == 1
+    assert other.pick() == {HOST: ["/a"]}
+
+
+def test_goodbye_with_a_home_held_leaves_it_until_the_lease_is_over(crawl: Crawl) -> None:
+    one, other = holder(crawl, A, name="one"), crawl.process("other")
+    ends = crawl.client.hget(crawl.key("s"), "one")
+
+    one.step(bye=True)
+
+    assert crawl.client.hget(crawl.key("s"), "one") == ends
+    assert other.step(room=9).picked == []
+    crawl.expire(one)
+    [(taken, _)] = other.step(room=9).picked
+    assert not taken.clean
+
+
+def test_a_session_that_says_goodbye_picks_nothing(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    one.put(A)
+
+    assert one.step(bye=True, room=9).picked == []
+
+
+def test_all_are_closed_when_each_live_session_is(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+
+    assert not one.step().all_closed
+    assert one.step(closed=True).all_closed
+    assert not other.step().all_closed
+    assert not one.step(closed=True).all_closed
+    crawl.expire(other)
+    assert one.step(closed=True).all_closed
+
+
+def test_the_end_of_a_crawl_waits_for_no_gate_without_a_frontier(crawl: Crawl) -> None:
+    crawl.process("gate", gate_alone=True).step()
+
+    reply = crawl.process("one").step(closed=True)
+
+    assert reply.all_closed
+    assert reply.live == 2
+
+
+def test_a_dead_session_that_holds_a_home_by_mine_only_is_ended_as_others(crawl: Crawl) -> None:
+    dead, other = crawl.process("dead"), crawl.process("other")
+    dead.put(A)
+    dead.step(mine=[Mine("a.example", 7)])
+    crawl.expire(dead)
+
+    [(taken, _)] = other.step(room=9).picked
+    assert taken.home == "a.example"
