@@ -31,9 +31,12 @@ local function clock()
 end
 local now, run = clock()
 
--- What one call does at most, beside what it was given.
-local HOMES_ENDED, OUTS_ENDED, NEWS, PICKS, RECALLS, DUE = 200, 400, 100, 50, 200, 100
-local ROWS_OF_ORIGIN, ORIGINS_AT_ONCE, ROWS = 32, 8, 1600
+-- What one call does at most beside what it was given, so that others never wait long for the server. A unit of work is about 10 us.
+-- The more a batch brings, the less else is done; the rest is for the next calls.
+local work_left = 400
+local function work(units) work_left = max(40, work_left - units) end
+local NEWS, PICKS, RECALLS = 100, 50, 200
+local ROWS_OF_ORIGIN, ORIGINS_AT_ONCE = 32, 8
 local SOON, DAY = 1000000, 86400000000
 
 local function exact(number) return string.format('%.0f', number) end
@@ -178,9 +181,11 @@ local function parse_task(value)
   return { number = tonumber(number), tries = tonumber(tries), key = key, text = text }
 end
 
-local function write_task(origin, digest, task)
-  call('HSET', P .. 't:' .. origin, digest, exact(task.number) .. ':' .. task.tries .. ':' .. task.key .. ':' .. task.text)
+local function task_row(task)
+  return string.format('%.0f:%.0f:', task.number, task.tries) .. task.key .. ':' .. task.text
 end
+
+local function write_task(origin, digest, task) call('HSET', P .. 't:' .. origin, digest, task_row(task)) end
 
 local function member(digest, task)
   return a.keyed and string.format('%014.0f', task.number) .. digest or digest
@@ -199,13 +204,18 @@ local function announce(home, origin, by_caller)
   end
 end
 
-local function enqueue(home, origin, digest, task)
+-- Note an origin with tasks, ready from `at` on. A home whose only origin is `https://<home>` needs no note while that is ready.
+local function note_origin(home, origin, at)
   local x, first = P .. 'x:' .. home, 'https://' .. home
-  if origin ~= first and call('EXISTS', x) == 0 and call('EXISTS', P .. 'q:' .. first) == 1 then
-    call('ZADD', x, 0, first)
-  end
+  local noted = call('EXISTS', x) == 1
+  if origin == first and not noted and not at then return end
+  if origin ~= first and not noted and call('EXISTS', P .. 'q:' .. first) == 1 then call('ZADD', x, 0, first) end
+  if at then call('ZADD', x, exact(at), origin) else call('ZADD', x, 'NX', 0, origin) end
+end
+
+local function enqueue(home, origin, digest, task)
   call('ZADD', P .. 'q:' .. origin, a.keyed and task.key or exact(task.number), member(digest, task))
-  if origin ~= first or call('EXISTS', x) == 1 then call('ZADD', x, 'NX', 0, origin) end
+  note_origin(home, origin)
 end
 
 -- Take a task out of the queue or out of `later`.
@@ -239,10 +249,7 @@ local function finish(home, origin, digest, task, how)
   m.waiting, m[how] = m.waiting - 1, m[how] + 1
 end
 
-local function is_duplicate(origin, digest, again)
-  return call('HEXISTS', P .. 't:' .. origin, digest) == 1
-    or (not again and call('SISMEMBER', P .. 'd:' .. origin, digest) == 1)
-end
+local function is_done(origin, digest) return call('SISMEMBER', P .. 'd:' .. origin, digest) == 1 end
 
 -- ---- 4. Tasks that ended. No fence: they were fetched, whoever owns their homes by now.
 
@@ -271,12 +278,11 @@ end
 local number = a.puts and reserve('num', #a.puts) or 0
 for i, e in each(a.puts) do
   local home, origin, digest, text, key, again, ready_in = unpack(e, 1, 7)
-  if is_duplicate(origin, digest, again) then
+  local task = { number = number + i, tries = 0, key = given(key) and string.format('%.17g', key) or '', text = text }
+  if (not again and is_done(origin, digest)) or call('HSETNX', P .. 't:' .. origin, digest, task_row(task)) == 0 then
     reply.puts[i] = 0
     if a.mine then announce(home, origin, true) end
   else
-    local task = { number = number + i, tries = 0, key = given(key) and string.format('%.17g', key) or '', text = text }
-    write_task(origin, digest, task)
     if call('HLEN', P .. 't:' .. origin) == 1 then call('ZREM', P .. 'idle', origin) end
     wait_until_ready(home, origin, digest, task, ready_in)
     m.waiting, reply.puts[i] = m.waiting + 1, number + i
@@ -284,7 +290,10 @@ for i, e in each(a.puts) do
 end
 m.nputs = m.nputs + #(a.puts or {})
 
-for i, e in each(a.met) do reply.met[i] = is_duplicate(e[2], e[3], e[4]) end
+for i, e in each(a.met) do
+  local _, origin, digest, again = unpack(e)
+  reply.met[i] = call('HEXISTS', P .. 't:' .. origin, digest) == 1 or (not again and is_done(origin, digest))
+end
 
 local requeued = {}
 for _, e in each(a.requeued) do
@@ -352,29 +361,26 @@ local function count_tries(home, fence)
     local out_fence, origin = string.match(outs[i + 1], '^([^:]*):(.*)$')
     if tonumber(out_fence) == fence then count_try(home, origin, outs[i]) end
   end
-  call('DEL', P .. 'o:' .. home)
+  if #outs > 0 then call('DEL', P .. 'o:' .. home) end
   return #outs / 2
 end
 
-local homes_left, outs_left = HOMES_ENDED, OUTS_ENDED
--- End one session; return whether all its homes are free. If it has more than one call may do, the next one goes on.
+work(#(a.ended or {}) + #(a.puts or {}) + #(a.requeued or {}) + #(a.leaves or {}) + #(a.takes or {}))
+local ends_left = work_left / 2
+-- End one session. If it has more homes and tasks than one call may free, the next call goes on.
 local function end_session(session, ended_at)
-  while homes_left > 0 and outs_left > 0 do
+  while ends_left > 0 do
     local home = call('SPOP', P .. 'held:' .. session)
-    if not home then
-      forget_session(session)
-      return true
-    end
-    homes_left = homes_left - 1
+    if not home then return forget_session(session) end
     local row = home_row(home)
     if row.owner == session then
-      outs_left = outs_left - count_tries(home, row.fence)
+      ends_left = ends_left - max(1, count_tries(home, row.fence))
+      work(2)
       row.owner, row.since, row.clean = nil, max(row.since, ended_at), false
       write_home(home, row)
       line_up(home, row)
     end
   end
-  return false
 end
 
 local live = {}
@@ -464,9 +470,7 @@ end
 for _, e in each(a.postpones) do
   local home, fence, origin, ready_in = unpack(e)
   if own(home, fence) and call('EXISTS', P .. 'q:' .. origin) == 1 then
-    local first = 'https://' .. home
-    if origin ~= first and call('EXISTS', P .. 'q:' .. first) == 1 then call('ZADD', P .. 'x:' .. home, 'NX', 0, first) end
-    call('ZADD', P .. 'x:' .. home, exact(now + ready_in), origin)
+    note_origin(home, origin, now + ready_in)
     call('ZADD', P .. 'later', exact(now + ready_in), 'o\n' .. home .. '\n' .. origin)
   end
 end
@@ -510,7 +514,8 @@ end
 
 -- Take the entries of a set whose time has come, and do what is due for each.
 local function each_due(name, act)
-  for _, entry in ipairs(call('ZRANGE', P .. name, '-inf', exact(now), 'BYSCORE', 'LIMIT', 0, DUE)) do
+  for _, entry in ipairs(call('ZRANGE', P .. name, '-inf', exact(now), 'BYSCORE', 'LIMIT', 0, floor(work_left / 4))) do
+    work(1)
     call('ZREM', P .. name, entry)
     act(entry)
   end
@@ -518,7 +523,7 @@ end
 each_due('later', move_due)
 each_due('forget', forget_home)
 
-local rows_left = ROWS
+local rows_left = floor(work_left * 2.5)
 local function first_rows(origin, limit)
   local members = call('ZRANGE', P .. 'q:' .. origin, 0, max(1, min(limit, rows_left)) - 1)
   if #members == 0 then return {} end
@@ -614,7 +619,7 @@ reply.inline, reply.starving = inline, now - m.starve < 1500000
 -- ---- 14. What comes next by time alone; and the session's end.
 
 local function next_in()
-  if call('EXISTS', P .. 'n:' .. a.session) == 1 or homes_left <= 0 or outs_left <= 0 then return 0 end
+  if call('EXISTS', P .. 'n:' .. a.session) == 1 or ends_left <= 0 then return 0 end
   local at = {}
   local due = call('ZRANGE', P .. 'later', 0, 0, 'WITHSCORES')
   if due[2] then at[#at + 1] = tonumber(due[2]) end
