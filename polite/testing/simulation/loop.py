@@ -150,7 +150,7 @@ class SimulatedClock:
         wall: Unix time at the loop's time 0.
     """
 
-    def __init__(self, loop: SimulationLoop, *, zero: float, wall: float) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, zero: float, wall: float) -> None:
         self._loop = loop
         self._zero = zero
         self._wall = wall

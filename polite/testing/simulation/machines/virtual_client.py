@@ -1,0 +1,46 @@
+"""VirtualClient: a client of redis.asyncio whose commands travel to a VirtualServer in virtual time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.client import NEVER_DECODE
+
+from polite.testing.simulation.machines.virtual_server import VirtualServer
+
+# Takes a command's execution to the server at some time, and its reply or error back.
+Wire = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+
+class VirtualClient(Redis):
+    """A client for `open_gate(store=...)`, `open_frontier(store=...)` or `RedisLink.of`. It opens no connection.
+
+    Args:
+        wire: How commands travel; by default they take 1 ms to the server, and 1 ms back.
+    """
+
+    def __init__(self, server: VirtualServer, wire: Wire | None = None) -> None:
+        super().__init__(host="simulated")
+        self._server = server
+        self._wire = wire or steady_wire
+
+    def set_retry(self, retry: Retry) -> None:
+        """Do nothing: commands are sent once."""
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - redis-py's own signature
+        """Execute a command on the server, and return its reply as redis-py does."""
+        reply = await self._wire(lambda: self._server.execute(*args))
+        if NEVER_DECODE in options:
+            return reply
+        read = self.response_callbacks.get(args[0])
+        return reply if read is None else read(reply, **options)
+
+
+async def steady_wire(execute: Callable[[], Any]) -> Any:  # noqa: ANN401 - the reply
+    """Take 1 ms for each way, and lose nothing."""
+    await asyncio.sleep(0.001)
+    reply = execute()
+    await asyncio.sleep(0.001)
+    return reply

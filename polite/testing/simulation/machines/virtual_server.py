@@ -1,0 +1,121 @@
+"""VirtualServer: a real Redis or Valkey server, used in lock-step, whose clock and run id are virtual."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from redis.connection import AbstractConnection
+from redis.exceptions import NoScriptError
+
+# The lines of polite's scripts that read the server's clock or run id, and what stands there instead: two more arguments.
+# Keys expire by the real clock: their end is kept beside them instead.
+_VIRTUAL = {
+    "local now, run = clock()": "local now, run = tonumber(ARGV[#ARGV - 1]), ARGV[#ARGV]",
+    "local t = redis.call('TIME')": """
+local t = { string.sub(ARGV[#ARGV - 1], 1, -7), string.sub(ARGV[#ARGV - 1], -6) }
+local now_ms = tonumber(ARGV[#ARGV - 1]) / 1000
+for _, each in ipairs(KEYS) do
+  if tonumber(redis.call('GET', each .. ':until') or 'inf') <= now_ms then redis.call('DEL', each, each .. ':until') end
+end""",
+    "redis.call('SET', key, ARGV[3], 'PX', ARGV[4])": (
+        "redis.call('SET', key, ARGV[3]) redis.call('SET', key .. ':until', now_ms + ARGV[4])"
+    ),
+    "redis.call('SET', key, ARGV[3]) else": "redis.call('SET', key, ARGV[3]) redis.call('DEL', key .. ':until') else",
+}
+_COPY_ALL = """
+for _, key in ipairs(redis.call('KEYS', '*')) do redis.call('COPY', key, key, 'DB', ARGV[1]) end
+"""
+_COPY = 1  # the number of the database that has what outlives a failover
+
+
+class VirtualServer:
+    """A real server that runs polite's own scripts, one blocking command at a time, so that virtual time may stand still meanwhile.
+
+    Its data is deleted at the beginning. It must be used by one VirtualServer at a time.
+
+    Args:
+        connection: A connection to the real server, of redis-py's blocking client.
+        now: Returns the server's Unix time (seconds).
+
+    Attributes:
+        calls: How many commands it executed.
+    """
+
+    _told: ClassVar[dict[tuple[Any, ...], Any]] = {}
+
+    def __init__(self, connection: AbstractConnection, now: Callable[[], float]) -> None:
+        self._connection = connection
+        self._now = now
+        self._run = 0
+        self._known: dict[str, str] = {}  # the sums of the scripts that it knows, and of their virtual texts
+        self.calls = 0
+        self._execute("FLUSHALL")
+
+    def execute(self, *command: Any) -> Any:  # noqa: ANN401 - what redis-py sends and gets
+        """Execute a command, and return the reply with octets undecoded.
+
+        Raises:
+            redis.exceptions.ResponseError: The server refuses it.
+        """
+        self.calls += 1
+        match command[0]:
+            case "TIME":
+                seconds, micros = divmod(self._micros(), 1_000_000)
+                return [b"%d" % seconds, b"%d" % micros]
+            case "EVALSHA":
+                if (script := self._known.get(command[1])) is None:
+                    raise NoScriptError("No matching script.")
+                return self._execute("EVALSHA", script, *command[2:], self._micros(), f"{self._run:040x}")
+            case "INFO":
+                return self._info(command)
+            case "EVAL":
+                self._known[_sum(command[1])] = self._load(command[1])
+                return self.execute("EVALSHA", _sum(command[1]), *command[2:])
+            case _:
+                return self._execute(*command)
+
+    def restart(self) -> None:
+        """Begin another run. All data is kept, and no script."""
+        self._run += 1
+        self._known.clear()
+
+    def keep(self) -> None:
+        """Copy all data: `fail_over` returns to it."""
+        self._execute("SELECT", _COPY)
+        self._execute("FLUSHDB")
+        self._execute("SELECT", 0)
+        self._execute("EVAL", _COPY_ALL, 0, _COPY)
+
+    def fail_over(self) -> None:
+        """Begin another run, with the data that `keep` copied: all writes since then are lost."""
+        self._execute("SWAPDB", 0, _COPY)
+        self.restart()
+
+    def empty(self) -> None:
+        """Delete all data."""
+        self._execute("FLUSHDB")
+
+    def _info(self, command: tuple[Any, ...]) -> Any:  # noqa: ANN401 - see execute
+        """Ask once: what polite reads of it when it opens a server stays the same."""
+        if command not in self._told:
+            self._told[command] = self._execute(*command)
+        return self._told[command]
+
+    def _micros(self) -> int:
+        return int(self._now() * 1_000_000)
+
+    def _load(self, text: str) -> str:
+        virtual = text
+        for line, instead in _VIRTUAL.items():
+            virtual = virtual.replace(line, instead)
+        if "'TIME'" in text and virtual == text:
+            raise AssertionError(f"a script reads the clock in a way that VirtualServer does not know: {text[:200]}")
+        return str(self._execute("SCRIPT", "LOAD", virtual).decode())
+
+    def _execute(self, *command: Any) -> Any:  # noqa: ANN401 - see execute
+        self._connection.send_command(*command)
+        return self._connection.read_response(disable_decoding=True)
+
+
+def _sum(script: str) -> str:
+    return hashlib.sha1(script.encode(), usedforsecurity=False).hexdigest()
