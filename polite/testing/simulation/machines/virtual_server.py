@@ -4,8 +4,9 @@ import hashlib
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from redis.connection import AbstractConnection
 from redis.exceptions import NoScriptError
+
+from polite.testing.simulation.machines.own_server import Connection
 
 # The lines of polite's scripts that read the server's clock or run id, and what stands there instead: two more arguments.
 # Keys expire by the real clock: their end is kept beside them instead.
@@ -34,7 +35,7 @@ class VirtualServer:
     Its data is deleted at the beginning. It must be used by one VirtualServer at a time.
 
     Args:
-        connection: A connection to the real server, of redis-py's blocking client.
+        connection: The connection to the real server.
         now: Returns the server's Unix time (seconds).
 
     Attributes:
@@ -43,7 +44,7 @@ class VirtualServer:
 
     _told: ClassVar[dict[tuple[Any, ...], Any]] = {}
 
-    def __init__(self, connection: AbstractConnection, now: Callable[[], float]) -> None:
+    def __init__(self, connection: Connection, now: Callable[[], float]) -> None:
         self._connection = connection
         self._now = now
         self._run = 0
@@ -109,12 +110,13 @@ class VirtualServer:
         for line, instead in _VIRTUAL.items():
             virtual = virtual.replace(line, instead)
         if "'TIME'" in text and virtual == text:
-            raise AssertionError(f"a script reads the clock in a way that VirtualServer does not know: {text[:200]}")
+            raise AssertionError(
+                f"a script reads the clock in a way that VirtualServer does not know: {text[:200]}"
+            )
         return str(self._execute("SCRIPT", "LOAD", virtual).decode())
 
     def _execute(self, *command: Any) -> Any:  # noqa: ANN401 - see execute
-        self._connection.send_command(*command)
-        return self._connection.read_response(disable_decoding=True)
+        return self._connection.execute(*command)
 
 
 def _sum(script: str) -> str:
