@@ -106,13 +106,16 @@ def _add_diff(add_command: _AddCommand) -> None:
 
 def _add_store(add_command: _AddCommand) -> None:
     text = "print or delete what a crawler keeps between runs"
-    epilog = "exit status: 0 success, 1 the file has nothing about the origin, 2 wrong usage or unusable file"
+    epilog = (
+        "exit status: 0 success, 1 the store has nothing about the origin, 2 wrong usage or unusable store; "
+        "POLITE_STORE_USER and POLITE_STORE_PASSWORD are for a URL without credentials"
+    )
     store = add_command("store", help=text, description=text, epilog=epilog)
     store.add_argument(
         "action",
         choices=("ls", "show", "purge"),
         metavar="ls|show|purge",
-        help="list the origins, show all about one, or delete",
+        help="list the origins (or crawls), show all about one, or delete",
     )
     store.add_argument(
         "origin",
@@ -120,7 +123,18 @@ def _add_store(add_command: _AddCommand) -> None:
         metavar="ORIGIN",
         help="any URL of the origin; for show, and for purge of one origin",
     )
-    store.add_argument("file", metavar="FILE", help="the store")
+    store.add_argument(
+        "file", metavar="FILE|URL", help="the store: a file, or the URL of a shared one (redis://host/0)"
+    )
+    store.add_argument("--crawl", metavar="NAME", help="a crawl of a shared store; for ls, show and purge")
+    store.add_argument(
+        "--limit",
+        type=typed(lambda text: whole("--limit", text, most=10_000)),
+        default="20",
+        metavar="NUMBER",
+        help="limit on crawls, and on entries of each kind, of a shared store (default: %(default)s)",
+    )
+    store.add_argument("--yes", action="store_true", help="really purge a shared store")
     store.add_argument("--expired", action="store_true", help="purge only expired copies of robots.txt")
     store.add_argument("--back-offs", action="store_true", help="also purge back-offs that have not ended")
     store.add_argument("--json", action="store_true", help="print one JSON object per line")

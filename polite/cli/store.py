@@ -6,19 +6,26 @@ import math
 import sys
 import time
 from contextlib import closing
-from datetime import UTC, datetime
 from typing import Any
 
 from polite.cli.exit_codes import Exit
+from polite.cli.origin_page import as_json, page, printable
+from polite.cli.shared_store import shared_store
 from polite.errors import InvalidOption
 from polite.origin import Origin
 from polite.stores.inspector import StoreInspector
-
-_TIMES = ("fetched_at", "expires_at", "unreachable_since", "good_at", "back_off_until")
+from polite.stores.redis.address import is_address
 
 
 def store(options: argparse.Namespace) -> Exit:
     """Run the action. Raises InvalidOption, InvalidURL, StoreFailed."""
+    if is_address(options.file):
+        return shared_store(options)
+    for name in ("crawl", "yes"):
+        if getattr(options, name):
+            raise InvalidOption(
+                f"store {options.action}: --{name} is for the URL of a shared store, and FILE is a file"
+            )
     match options.action:
         case "ls":
             return _ls(options)
@@ -33,7 +40,7 @@ def _ls(options: argparse.Namespace) -> Exit:
     now = time.time()
     with closing(StoreInspector(options.file)) as store:
         for known in store.origins():
-            print(_json(known) if options.json else _line(known, now))
+            print(as_json(known) if options.json else _line(known, now))
     return Exit.ALLOWED
 
 
@@ -49,7 +56,7 @@ def _show(options: argparse.Namespace) -> Exit:
         return Exit.DISALLOWED
     body = known["body"]
     text = None if body is None else body.decode("utf-8", "replace")
-    print(_json({**known, "body": text}) if options.json else _page(known, text))
+    print(as_json({**known, "body": text}) if options.json else page(known, text))
     return Exit.ALLOWED
 
 
@@ -75,11 +82,6 @@ def _refuse(options: argparse.Namespace, *names: str) -> None:
             raise InvalidOption(f"store {options.action} takes no {shown}")
 
 
-def _json(known: dict[str, Any]) -> str:
-    """Infinity becomes null, since JSON has no infinity."""
-    return json.dumps({name: None if value == math.inf else value for name, value in known.items()})
-
-
 def _line(known: dict[str, Any], now: float) -> str:
     """Return one line about an origin: outcome, remaining lifetime, remaining back-off."""
     parts = [known["origin"], _outcome(known)]
@@ -88,7 +90,7 @@ def _line(known: dict[str, Any], now: float) -> str:
         parts.append(_lifetime(left))
     if known["back_off_until"] is not None and known["back_off_until"] > now:
         parts.append(f"backs off for {known['back_off_until'] - now:.0f} s")
-    return _printable("  ".join(parts))
+    return printable("  ".join(parts))
 
 
 def _lifetime(left_s: float) -> str:
@@ -103,26 +105,3 @@ def _outcome(known: dict[str, Any]) -> str:
     status = "" if known["status"] is None else f" {known['status']}"
     octets = "" if known["octets"] is None else f", {known['octets']} octets"
     return f"{known['outcome']}{status} {known['reason']}{octets}"
-
-
-def _page(known: dict[str, Any], body: str | None) -> str:
-    """Return all that is known about an origin, and its robots.txt."""
-    lines = [known["origin"]]
-    for name, value in known.items():
-        if value is not None and name not in ("origin", "body"):
-            lines.append(_printable(f"  {name}: {_when(value) if name in _TIMES else value}"))
-    if body is not None:
-        lines += ["", *map(_printable, body.splitlines())]
-    return "\n".join(lines)
-
-
-def _when(wall: float) -> str:
-    try:
-        return datetime.fromtimestamp(wall, UTC).isoformat(" ", "seconds")
-    except (OverflowError, ValueError, OSError):
-        return str(wall)  # a policy may set infinity
-
-
-def _printable(text: str) -> str:
-    """Escape control characters, which a site could send to control the terminal."""
-    return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in text)

@@ -1,0 +1,38 @@
+-- What one partition of a crawl holds, for people. It writes nothing.
+-- KEYS[1]: the prefix, ARGV[1]: how many entries of each list. The reply is JSON; times are microseconds from now.
+local P, limit = KEYS[1], tonumber(ARGV[1])
+local call = redis.call
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+local out = { sessions = {}, held = {}, line = {}, later = {} }
+
+local numbers = call('HMGET', P .. 'm', 'waiting', 'done', 'refused', 'dropped', 'quiet')
+for i, name in ipairs({ 'waiting', 'done', 'refused', 'dropped' }) do out[name] = tonumber(numbers[i] or '0') end
+out.quiet = math.max(0, tonumber(numbers[5] or '0') - now)
+
+-- Sessions are as many as processes.
+local sessions, held = call('HGETALL', P .. 's'), 0
+for i = 1, #sessions, 2 do
+  local id, homes = sessions[i], call('SCARD', P .. 'held:' .. sessions[i])
+  held = held + homes
+  if #out.sessions < limit then
+    out.sessions[#out.sessions + 1] = { id, tonumber(sessions[i + 1]) - now, homes, call('SISMEMBER', P .. 'closed', id) }
+    if homes > 0 then
+      local room = limit - #out.held
+      for _, home in ipairs(room > 0 and call('SRANDMEMBER', P .. 'held:' .. id, room) or {}) do
+        local row = call('HGET', P .. 'h', home) or ''
+        local free_at = tonumber(string.match(row, '^[^:]*:[^:]*:[^:]*:([^:]*)') or '0') or 0
+        out.held[#out.held + 1] = { home, id, math.max(0, free_at - now) }
+      end
+    end
+  end
+end
+
+local function first(key)
+  local entries, list = call('ZRANGE', key, 0, limit - 1, 'WITHSCORES'), {}
+  for i = 1, #entries, 2 do list[#list + 1] = { entries[i], tonumber(entries[i + 1]) - now } end
+  return list
+end
+out.line, out.later = first(P .. 'l'), first(P .. 'later')
+out.counts = { #sessions / 2, held, call('ZCARD', P .. 'l'), call('ZCARD', P .. 'later') }
+return cjson.encode(out)

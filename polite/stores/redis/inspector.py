@@ -1,0 +1,159 @@
+"""Lists, shows and deletes crawls and robots.txt results on a shared server, for the command line. Each call is bounded."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from polite.errors import InvalidOption, StoreFailed
+from polite.origin import Origin
+from polite.ports import SavedBackOff
+from polite.robots.fetching.snapshot import Snapshot
+from polite.stores.redis.crawl import crawl_key, crawl_name, partition_prefix
+from polite.stores.redis.link import Script
+from polite.stores.redis.opening import SharedStore
+from polite.stores.redis.patience import Patience
+
+_SCRIPT = Script("inspect")
+# Keys that one SCAN looks at, and that one UNLINK deletes.
+_SCANNED = 1_000
+# A crawl's key between these is its name.
+_BEFORE, _AFTER = "polite:{", "}:crawl"
+
+
+@dataclass(slots=True)
+class PartitionState:
+    """One partition. Times are seconds from now; each list has at most the entries that were asked for.
+
+    Attributes:
+        sessions: Session, its end, how many homes it holds, whether it puts no more tasks.
+        held: Home, its session, what is left of a long rest.
+        line: Homes that wait for an owner, and from when.
+        later: Home, origin, whether it is one task, and when it is ready.
+        counts: All sessions, held homes, homes in line, entries that wait for a time.
+        quiet_s: For how long no home is given, after the server was another.
+    """
+
+    waiting: int
+    done: int
+    refused: int
+    dropped: int
+    quiet_s: float
+    sessions: list[tuple[str, float, int, bool]] = field(default_factory=list)
+    held: list[tuple[str, str, float]] = field(default_factory=list)
+    line: list[tuple[str, float]] = field(default_factory=list)
+    later: list[tuple[str, str, bool, float]] = field(default_factory=list)
+    counts: tuple[int, ...] = (0, 0, 0, 0)
+
+
+class SharedInspector:
+    """Looks into an opened shared store.
+
+    Raises:
+        StoreFailed: (each method) The server is not reached, or refuses.
+    """
+
+    def __init__(self, shared: SharedStore, patience: Patience) -> None:
+        self._shared = shared
+        self._link = shared.link
+        self._patience = patience
+
+    async def crawls(self, limit: int) -> list[str]:
+        """Return the names of at most so many crawls."""
+        names: set[str] = set()
+        async for keys, _ in self._scan(f"{_BEFORE}*{_AFTER}"):
+            names |= {key.removeprefix(_BEFORE).removesuffix(_AFTER) for key in keys}
+            if len(names) >= limit:
+                break
+        return sorted(names)[:limit]
+
+    async def terms(self, crawl: str) -> dict[str, str]:
+        """Return the crawl's terms. Raises StoreFailed if there is no such crawl."""
+        key = crawl_key(crawl_name(crawl))
+        flat = await self._call("HGETALL", key)
+        terms = {_text(name): _text(value) for name, value in dict(flat).items()}
+        if not terms.get("partitions", "").isdecimal():
+            raise StoreFailed(f"{self._link.name}: there is no crawl {crawl!r}")
+        return terms
+
+    async def partitions(self, crawl: str, limit: int) -> list[PartitionState]:
+        """Return all partitions of a crawl, with at most `limit` entries of each list."""
+        count = int((await self.terms(crawl))["partitions"])
+        return [await self._partition(partition_prefix(crawl, number), limit) for number in range(count)]
+
+    async def robots(self, origin: Origin) -> tuple[Snapshot | None, SavedBackOff | None]:
+        """Return the robots.txt result and the back-off of an origin."""
+        return await self._shared.robots.load(origin), await self._shared.robots.held(origin)
+
+    async def forget_robots(self, origin: Origin) -> int:
+        """Delete the robots.txt result and the back-off of an origin; return how many keys that were."""
+        key = f"polite:{{r:{origin}}}"
+        return int(await self._call("UNLINK", key)) + int(await self._call("UNLINK", f"{key}:b"))
+
+    async def purge(self, crawl: str) -> int:
+        """Delete a crawl, a thousand keys at a time; return how many keys that were.
+
+        Raises:
+            InvalidOption: A session of it is live: its process would fail with StoreEmptied.
+        """
+        live = [each for part in await self.partitions(crawl, 1) for each in part.sessions if each[1] > 0]
+        if live:
+            raise InvalidOption(
+                f"crawl {crawl!r} is used: a session ends in {max(end for _, end, _, _ in live):.0f} s unless it is renewed; "
+                "stop its processes first"
+            )
+        deleted = 0
+        async for keys, node in self._scan(f"polite:{{{crawl}:*"):
+            for key in keys:
+                deleted += int(await self._call("UNLINK", key, node=node))
+        return deleted + int(await self._call("UNLINK", crawl_key(crawl)))
+
+    async def _partition(self, prefix: str, limit: int) -> PartitionState:
+        reply = await self._patience.wait_for(lambda: self._link.run(_SCRIPT, [prefix], limit))
+        told: dict[str, Any] = json.loads(reply)
+        return PartitionState(
+            waiting=int(told["waiting"]),
+            done=int(told["done"]),
+            refused=int(told["refused"]),
+            dropped=int(told["dropped"]),
+            quiet_s=told["quiet"] / 1e6,
+            sessions=[(name, us / 1e6, int(n), bool(shut)) for name, us, n, shut in _list(told["sessions"])],
+            held=[(home, session, us / 1e6) for home, session, us in _list(told["held"])],
+            line=[(home, us / 1e6) for home, us in _list(told["line"])],
+            later=[_later(member, us / 1e6) for member, us in _list(told["later"])],
+            counts=(*map(int, told["counts"]),),
+        )
+
+    async def _scan(self, pattern: str) -> AsyncIterator[tuple[list[str], Any]]:
+        """Yield keys in portions, and the node that has them. A key may come twice."""
+        for node in await self._patience.wait_for(self._link.masters):
+            cursor = 0
+            while True:
+                reply = await self._call("SCAN", cursor, "MATCH", pattern, "COUNT", _SCANNED, node=node)
+                cursor, keys = self._page(reply)
+                yield keys, node
+                if not cursor:
+                    break
+
+    @staticmethod
+    def _page(reply: Any) -> tuple[int, list[str]]:  # noqa: ANN401 - a cluster's client has a dict by node
+        cursor, keys = reply
+        if isinstance(cursor, dict):
+            (cursor,) = cursor.values()
+        return int(cursor), [_text(key) for key in keys]
+
+    async def _call(self, *command: str | int, node: Any = None) -> Any:  # noqa: ANN401 - of redis-py
+        return await self._patience.wait_for(lambda: self._link.call(*command, node=node))
+
+
+def _later(member: str, ready_s: float) -> tuple[str, str, bool, float]:
+    kind, home, origin, *_ = [*member.split("\n"), "", ""]
+    return home, origin, kind == "t", ready_s
+
+
+def _list(value: Any) -> list[Any]:  # noqa: ANN401 - Lua writes an empty list as {}
+    return value or []
+
+
+def _text(word: Any) -> str:  # noqa: ANN401 - as the client decodes
+    return word.decode("utf-8", "replace") if isinstance(word, bytes) else str(word)
