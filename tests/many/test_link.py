@@ -1,9 +1,10 @@
 """The connection on real servers: what is tried again, what is an error, and what Sentinels, clusters and ACLs do to it."""
 
 import asyncio
+import re
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import redis.asyncio
 
 from polite.clock import SystemClock
 from polite.errors import StoreFailed
+from polite.origin import Origin
 from polite.stores.redis import link as link_module
 from polite.stores.redis.address import Address
 from polite.stores.redis.crawl import partition_prefix
@@ -179,31 +181,59 @@ async def test_too_few_replicas_are_waited_for(start_valkey: Callable[..., Valke
 
 # ACL
 
-# As docs/how-to/many-machines.md has it.
-RULES = Path(__file__).parents[2] / "docs/how-to/many-machines.md"
+# As docs/how-to/many-machines.md has them: for crawling, and for `polite store`.
+PAGE = Path(__file__).parents[2] / "docs/how-to/many-machines.md"
+SCRIPTS = sorted(Path(link_module.__file__).parent.glob("*.lua"))
 
 
-def acl_rules() -> list[str]:
-    (line,) = [
-        line
-        for line in RULES.read_text(encoding="utf-8").splitlines()
-        if line.startswith("ACL SETUSER polite ")
-    ]
-    return line.removeprefix("ACL SETUSER polite ").replace("<password>", "hunter2").split()
+def acl_rules(user: str = "polite") -> list[str]:
+    head = f"ACL SETUSER {user} on "
+    (line,) = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(head)]
+    return ["on", *line.removeprefix(head).replace("<password>", "hunter2").split()]
 
 
-async def test_the_documented_acl_is_enough(valkey: ValkeyServer, caplog: pytest.LogCaptureFixture) -> None:
-    valkey.client.acl_deluser("polite")
-    valkey.client.execute_command("ACL", "SETUSER", "polite", *acl_rules())
-    shared = await open_shared(f"redis://polite:hunter2@127.0.0.1:{valkey.port}", SystemClock())
+def commands_of(scripts: Iterable[Path]) -> set[str]:
+    text = "".join(script.read_text(encoding="utf-8") for script in scripts)
+    return {f"+{name.lower()}" for name in re.findall(r"call\(\s*'([A-Z]+)'", text)}
+
+
+def test_the_documented_acl_has_what_scripts_call_and_no_more() -> None:
+    own = {"+eval", "+evalsha", "+info"}
+    crawling = [script for script in SCRIPTS if script.stem != "inspect"]
+
+    rules = {rule for rule in acl_rules() if rule.startswith("+")}
+
+    assert rules == commands_of(crawling) | own
+    # Of robots.lua only what reads.
+    reading = commands_of(script for script in SCRIPTS if script.stem in ("inspect", "robots")) - {"+set"}
+    operating = {rule for rule in acl_rules("polite-operator") if rule.startswith("+")}
+    assert operating == reading | own | {"+scan", "+unlink"}
+
+
+@pytest.fixture
+def acl(valkey: ValkeyServer) -> Iterator[Callable[..., str]]:
+    """Make the user with the documented rules and others; return the URL that names it."""
+
+    def make(*more: str, user: str = "polite") -> str:
+        valkey.client.execute_command("ACL", "SETUSER", user, "reset", *acl_rules(user), *more)
+        return f"redis://{user}:hunter2@127.0.0.1:{valkey.port}"
+
+    yield make
+    valkey.client.acl_deluser("polite", "polite-operator")
+
+
+async def test_the_documented_acl_is_enough(
+    acl: Callable[..., str], valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    shared = await open_shared(acl(), SystemClock())
     try:
         await shared.join("news")
         assert await shared.link.step(PREFIX, "1") == "1"
         valkey.client.script_flush()
         assert await shared.link.step(PREFIX, "1") == "2"
+        assert await shared.robots.load(Origin.of("https://site.example")) is None
     finally:
         await shared.close()
-        valkey.client.acl_deluser("polite")
     assert "maxmemory-policy" not in caplog.text
 
 
@@ -215,15 +245,45 @@ async def test_the_documented_acl_is_enough(valkey: ValkeyServer, caplog: pytest
         ("resetkeys", "~polite:\\* permits it"),
     ],
 )
-async def test_what_an_acl_lacks_is_named(valkey: ValkeyServer, taken_away: str, named: str) -> None:
-    valkey.client.acl_deluser("polite")
-    valkey.client.execute_command("ACL", "SETUSER", "polite", *acl_rules(), taken_away)
+async def test_what_an_acl_lacks_is_named(acl: Callable[..., str], taken_away: str, named: str) -> None:
+    async with linked(acl(taken_away)) as link:
+        with pytest.raises(StoreFailed, match=named):
+            await link.step(PREFIX, "1")
+
+
+async def test_on_a_cluster_two_more_rules_are_enough(valkey_cluster: ValkeyCluster) -> None:
+    (line,) = [
+        line
+        for line in PAGE.read_text(encoding="utf-8").splitlines()
+        if line.startswith("ACL SETUSER polite +")
+    ]
+    for node in valkey_cluster.nodes:
+        node.client.execute_command("ACL", "SETUSER", "polite", "reset", *acl_rules(), *line.split()[3:])
+    shared = await open_shared(valkey_cluster.url.replace("://", "://polite:hunter2@"), SystemClock())
     try:
-        async with linked(f"redis://polite:hunter2@127.0.0.1:{valkey.port}") as link:
-            with pytest.raises(StoreFailed, match=named):
-                await link.step(PREFIX, "1")
+        await shared.join("news")
+        assert await shared.link.step(PREFIX, "1") == "1"
     finally:
-        valkey.client.acl_deluser("polite")
+        await shared.close()
+
+
+async def test_a_server_that_does_not_tell_its_eviction_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, acl: Callable[..., str], caplog: pytest.LogCaptureFixture
+) -> None:
+    call = RedisLink.call
+
+    async def without_memory(self: RedisLink, *command: str, **where: object) -> object:
+        return {} if command == ("INFO", "memory") else await call(self, *command, **where)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(RedisLink, "call", without_memory)
+
+    await (await open_shared(acl(), SystemClock())).close()
+    told = caplog.text
+    caplog.clear()
+    await (await open_shared(acl("+config|get"), SystemClock())).close()
+
+    assert "does not tell its maxmemory-policy" in told
+    assert "maxmemory-policy" not in caplog.text
 
 
 # Cluster

@@ -103,7 +103,8 @@ class SharedInspector:
                 "stop its processes first"
             )
         deleted = 0
-        async for keys, node in self._scan(f"polite:{{{crawl}:*"):
+        # A number follows: in the keys of robots.txt results an origin follows the colon.
+        async for keys, node in self._scan(f"polite:{{{crawl}:[0-9]*"):
             for key in keys:
                 deleted += int(await self._call("UNLINK", key, node=node))
         return deleted + int(await self._call("UNLINK", crawl_key(crawl)))

@@ -129,16 +129,20 @@ class RedisStore:
             async with asyncio.timeout(_CLOSE_S):
                 await self._write_back_offs()
         except StoreFailed as error:
-            log.warning("%d back-offs were not saved: %s", len(self._pending), error)
+            log.warning("%s not saved: %s", self._waiting, error)
         except TimeoutError:
-            log.warning("%r: %d back-offs were not saved within %g s", self, len(self._pending), _CLOSE_S)
+            log.warning("%s not saved within %g s at %s", self._waiting, _CLOSE_S, self._link.name)
 
     async def _write_in_background(self) -> None:
         try:
             await self._write_back_offs()
         except StoreFailed as error:
             # They stay, and go with the next save.
-            log.warning("%d back-offs were not saved yet: %s", len(self._pending), error)
+            log.warning("%s not saved yet: %s", self._waiting, error)
+
+    @property
+    def _waiting(self) -> str:
+        return "1 back-off was" if len(self._pending) == 1 else f"{len(self._pending)} back-offs were"
 
     async def _write_back_offs(self) -> None:
         """Write all that wait. One stays until it is written, so that a cancellation loses none."""

@@ -1,0 +1,267 @@
+"""robots.txt results and back-offs on a real server: dates, expiry, octets, damage, and what happens while it is away."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+import redis
+
+from polite.clock import SystemClock
+from polite.errors import StoreFailed
+from polite.origin import Origin
+from polite.ports import SavedBackOff
+from polite.robots.fetching.result import Found, Unreachable
+from polite.robots.fetching.snapshot import Snapshot, renewed
+from polite.robots.policy import RobotsPolicy
+from polite.robots.reason import Reason
+from polite.stores.redis import link as link_module
+from polite.stores.redis import robots as robots_module
+from polite.stores.redis.address import Address
+from polite.stores.redis.link import RedisLink
+from polite.stores.redis.robots import RedisStore
+from tests.many.servers import ValkeyServer
+
+SITE = Origin.of("https://site.example/")
+KEY = "polite:{r:https://site.example}"
+SMALL = b"User-agent: *\nDisallow: /private/\n"
+DAY = 86_400.0
+
+
+class AheadClock(SystemClock):
+    """A host whose wall clock is an hour ahead."""
+
+    def wall(self) -> float:  # type: ignore[override]
+        return time.time() + 3_600.0
+
+
+def found(at: float, body: bytes = SMALL) -> Snapshot:
+    return renewed(None, Found(body, 200, SITE.robots_url), RobotsPolicy(), at)
+
+
+@pytest.fixture
+async def open_store(valkey: ValkeyServer) -> AsyncIterator[Callable[..., RedisStore]]:
+    links: list[RedisLink] = []
+
+    def make(
+        clock: SystemClock | None = None, server: ValkeyServer = valkey, patience_s: float = 60.0
+    ) -> RedisStore:
+        links.append(RedisLink.to(Address.of(server.url)))
+        return RedisStore(links[-1], clock or SystemClock(), patience_s=patience_s)
+
+    yield make
+    for link in links:
+        await link.close()
+
+
+async def test_dates_are_shifted_by_each_hosts_offset_to_the_server(
+    open_store: Callable[..., RedisStore],
+) -> None:
+    now = float(int(time.time()))
+    ahead, right = open_store(AheadClock()), open_store()
+    failure = renewed(found(now + 3_600), Unreachable(Reason.TIMEOUT, ""), RobotsPolicy(), now + 3_700.0)
+
+    await ahead.save(SITE, failure)
+    ahead.hold(SITE, SavedBackOff(now + 3_600.0, now + 7_200.0, "status 503"))
+    await ahead.close()
+
+    assert await ahead.load(SITE) == failure
+    assert await right.load(SITE) == failure.shifted(-3_600.0)
+    assert await right.held(SITE) == SavedBackOff(now, now + 3_600.0, "status 503")
+
+
+async def test_a_wall_clock_that_is_set_while_the_store_is_open_shifts_nothing_wrongly(
+    open_store: Callable[..., RedisStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = float(int(time.time()))
+    clock = SystemClock()
+    store, other = open_store(clock), open_store()
+    await store.load(SITE)
+
+    monkeypatch.setattr(clock, "wall", lambda: time.time() - 7_200.0, raising=False)
+    await store.save(SITE, found(now - 7_200.0))
+
+    assert await other.load(SITE) == found(now)
+
+
+async def test_a_result_is_kept_for_a_month_beyond_its_end_and_a_back_off_until_its_own(
+    valkey: ValkeyServer, open_store: Callable[..., RedisStore]
+) -> None:
+    store, now = open_store(), time.time()
+
+    await store.save(SITE, found(now))
+    store.hold(SITE, SavedBackOff(now, now + 500.0, "status 503"))
+    await store.close()
+
+    assert valkey.client.ttl(KEY) == pytest.approx(31 * DAY, abs=5)
+    assert valkey.client.ttl(f"{KEY}:b") == pytest.approx(501, abs=5)
+
+    await store.save(SITE, Snapshot(found(now).access, now + 1, float("inf")))
+    assert valkey.client.ttl(KEY) == -1
+
+
+async def test_a_small_file_takes_few_octets_and_a_large_one_is_compressed(
+    valkey: ValkeyServer, open_store: Callable[..., RedisStore]
+) -> None:
+    store, now = open_store(), time.time()
+
+    await store.save(SITE, found(now))
+    small = valkey.client.memory_usage(KEY)
+    large = found(now + 1, b"Disallow: /x\n" * 30_000)
+    await store.save(SITE, large)
+
+    assert small is not None
+    assert small < 400
+    assert valkey.client.strlen(KEY) < 10_000
+    assert await store.load(SITE) == large
+
+
+async def test_a_save_and_a_load_with_its_back_off_are_one_call_each(
+    valkey: ValkeyServer, open_store: Callable[..., RedisStore]
+) -> None:
+    store = open_store()
+    await store.load(SITE)
+    valkey.client.config_resetstat()
+
+    await store.save(SITE, found(time.time()))
+    await store.load(SITE)
+    await store.held(SITE)
+
+    calls = valkey.client.info("commandstats")
+    assert (calls["cmdstat_evalsha"]["calls"], "cmdstat_eval" in calls) == (2, False)
+
+
+async def test_a_back_off_read_with_a_snapshot_answers_only_at_once(
+    open_store: Callable[..., RedisStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, other, now = open_store(), open_store(), time.time()
+    monkeypatch.setattr(robots_module, "_READ_FOR_S", 0.0)
+    await store.load(SITE)
+    other.hold(SITE, SavedBackOff(now, now + 500.0, "status 503"))
+    await other.close()
+
+    assert await store.held(SITE) is not None
+
+
+async def test_a_back_off_is_written_in_the_background_and_the_longest_stays(
+    open_store: Callable[..., RedisStore],
+) -> None:
+    store, other, now = open_store(), open_store(), float(int(time.time()))
+    long, short = SavedBackOff(now, now + 900.0, "long"), SavedBackOff(now, now + 60.0, "short")
+
+    store.hold(SITE, long)
+    assert await store.held(SITE) == long
+    async with asyncio.timeout(5):
+        while await other.held(SITE) is None:
+            await asyncio.sleep(0.01)
+    other.hold(SITE, short)
+    await other.close()
+
+    assert await store.held(SITE) == long
+
+
+async def test_a_damaged_value_is_fetched_again_and_replaced(
+    valkey: ValkeyServer, open_store: Callable[..., RedisStore], caplog: pytest.LogCaptureFixture
+) -> None:
+    store, snapshot = open_store(), found(float(int(time.time())))
+    await store.save(SITE, snapshot)
+    whole = redis_bytes(valkey, KEY)
+
+    for damaged in (
+        b"",
+        b"1",
+        b"2" + whole[1:],
+        whole[:-1],
+        whole.replace(b"private", b"public!"),
+        b"1[[1]]\n",
+        b"1{}\n",
+    ):
+        raw(valkey).set(KEY, damaged)
+        assert await store.load(SITE) is None, damaged
+        await store.save(SITE, snapshot)
+        assert await store.load(SITE) == snapshot
+
+    assert "it is fetched again" in caplog.text
+
+
+def raw(valkey: ValkeyServer) -> redis.Redis:
+    return redis.Redis(port=valkey.port)
+
+
+def redis_bytes(valkey: ValkeyServer, key: str) -> bytes:
+    value = raw(valkey).get(key)
+    assert isinstance(value, bytes)
+    return value
+
+
+async def test_a_key_of_another_program_is_an_error_at_once(
+    valkey: ValkeyServer, open_store: Callable[..., RedisStore]
+) -> None:
+    valkey.client.lpush(KEY, "x")
+
+    with pytest.raises(StoreFailed, match="WRONGTYPE"):
+        await open_store().load(SITE)
+
+
+async def test_while_the_server_is_away_calls_wait_and_go_on_when_it_is_back(
+    start_valkey: Callable[..., ValkeyServer], open_store: Callable[..., RedisStore]
+) -> None:
+    server = start_valkey(append_only=True)
+    store, snapshot = open_store(server=server), found(float(int(time.time())))
+    await store.save(SITE, snapshot)
+    server.kill()
+
+    loading = asyncio.ensure_future(store.load(SITE))
+    await asyncio.sleep(0.2)
+    assert not loading.done()
+    await asyncio.to_thread(server.start)
+
+    assert await loading in (snapshot, None)  # appendfsync everysec may lose the last second
+
+
+async def test_after_their_patience_calls_fail_and_say_since_when_and_why(
+    start_valkey: Callable[..., ValkeyServer], open_store: Callable[..., RedisStore]
+) -> None:
+    server = start_valkey()
+    store = open_store(server=server, patience_s=0.3)
+    await store.load(SITE)
+    server.kill()
+    began = time.monotonic()
+
+    outcomes = await asyncio.gather(
+        *(store.load(Origin.of(f"https://h{number}.example/")) for number in range(200)),
+        return_exceptions=True,
+    )
+
+    assert time.monotonic() - began < 2.0
+    assert {type(each) for each in outcomes} == {StoreFailed}
+    message = str(outcomes[0])
+    assert message.startswith(f"redis://127.0.0.1:{server.port}/0: the server does not respond since ")
+    assert " UTC (" in message
+    assert "; the last error: " in message
+    assert "Connect" in message
+
+
+async def test_closing_while_the_server_is_away_ends_and_tells_what_was_not_saved(
+    start_valkey: Callable[..., ValkeyServer],
+    open_store: Callable[..., RedisStore],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(robots_module, "_CLOSE_S", 0.2)
+    monkeypatch.setattr(link_module, "CALL_S", 0.1)
+    server = start_valkey()
+    store, now = open_store(server=server), time.time()
+    server.pause()
+
+    store.hold(SITE, SavedBackOff(now, now + 900.0, "status 503"))
+    async with asyncio.timeout(2):
+        await store.close()
+    server.resume()
+    warned = caplog.text
+    store.hold(SITE, SavedBackOff(now, now + 1_000.0, "late"))
+    await store.close()
+
+    assert "1 back-off was not saved within 0.2 s" in warned
+    assert "came after" in caplog.text
+    assert await store.held(SITE) == SavedBackOff(now, now + 1_000.0, "late")

@@ -1,0 +1,266 @@
+"""`polite store` with the URL of a shared store."""
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from polite.cli.main import main
+from polite.clock import SystemClock
+from polite.origin import Origin
+from polite.ports import SavedBackOff
+from polite.robots.fetching.result import Found
+from polite.robots.fetching.snapshot import renewed
+from polite.robots.policy import RobotsPolicy
+from polite.stores.redis.opening import open_shared
+from polite.stores.redis.step import Hold
+from tests.many.servers import ValkeyCluster, ValkeyServer
+from tests.many.stepping import SECOND, Crawl, Process, put
+from tests.many.test_link import acl_rules
+
+SITE = Origin.of("https://site.example/")
+
+
+@pytest.fixture
+def polite(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run the command; return what it prints. A failure prints its status and its message."""
+
+    def run(*arguments: str) -> str:
+        capsys.readouterr()
+        status = main(["store", *arguments])
+        printed = capsys.readouterr()
+        errors = [line for line in printed.err.splitlines() if "appendonly" not in line]
+        return printed.out if not status else f"{status} " + "\n".join(errors)
+
+    return run
+
+
+def begun(valkey: ValkeyServer, name: str = "news") -> Crawl:
+    async def join() -> None:
+        shared = await open_shared(valkey.url, SystemClock())
+        await shared.join(name, order="fifo")
+        await shared.close()
+
+    asyncio.run(join())
+    return Crawl(valkey, f"polite:{{{name}:0}}:")
+
+
+@pytest.fixture
+def crawl(valkey: ValkeyServer) -> Process:
+    """A crawl in which one session holds a home that is delayed, and others wait."""
+    process = begun(valkey).process("one")
+    process.put("https://held.example/1", "https://held.example/2")
+    process.take("held.example")
+    process.step(holds=[Hold("held.example", process.fences["held.example"], 90 * SECOND, None)])
+    process.put("https://ready.example/")
+    process.step(puts=[put("https://later.example/", ready_in=500 * SECOND)])
+    return process
+
+
+def test_ls_has_a_line_for_each_crawl(
+    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
+) -> None:
+    begun(valkey, "other")
+
+    assert polite("ls", valkey.url).splitlines() == [
+        "news  4 waiting, 0 done, 0 refused, 0 dropped; 1 session, 1 home held, 1 in line, 1 later",
+        "other  0 waiting, 0 done, 0 refused, 0 dropped; 0 sessions, 0 homes held, 0 in line, 0 later",
+    ]
+    assert polite("ls", valkey.url, "--crawl", "other").startswith("other  0 waiting")
+    assert len(polite("ls", valkey.url, "--limit", "1").splitlines()) == 1
+
+
+def test_ls_gives_objects_for_programs(
+    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
+) -> None:
+    (news,) = map(json.loads, polite("ls", valkey.url, "--json").splitlines())
+
+    assert (news["crawl"], news["order"], news["waiting"], news["held"]) == ("news", "fifo", 4, 1)
+
+
+def test_show_says_who_has_what_and_what_waits_for_what(
+    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
+) -> None:
+    out = polite("show", valkey.url, "--crawl", "news")
+
+    assert [re.sub(r"\d+\.\d", "T", line) for line in out.splitlines()] == [
+        "news  4 waiting, 0 done, 0 refused, 0 dropped; 1 session, 1 home held, 1 in line, 1 later",
+        "  home host, lease 15, order fifo, partitions 1, schema 1",
+        "  session one  ends in T s unless renewed  1 home",
+        "  held    held.example  by one  delayed for T s",
+        "  line    ready.example  ready for T s, waits for a session with room",
+        "  later   a task of https://later.example  for T s",
+    ]
+    assert 80 < float(re.findall(r"delayed for (\S+) s", out)[0]) <= 90
+
+
+def test_show_says_why_no_home_is_given_after_another_server_took_over(
+    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
+) -> None:
+    crawl.crawl.another_server()
+    crawl.step(check=False)
+
+    assert re.search(
+        r"\n  quiet for [\d.]+ s: the server was restarted", polite("show", valkey.url, "--crawl", "news")
+    )
+
+
+def test_show_is_bounded_and_says_what_is_left_out(
+    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
+) -> None:
+    crawl.put(*(f"https://h{number}.example/" for number in range(40)))
+
+    out = polite("show", valkey.url, "--crawl", "news", "--limit", "3")
+
+    assert out.count("\n  line ") == 3
+    assert "38 more homes in line (--limit 3)" in out
+
+
+def test_show_gives_an_object_for_each_partition(
+    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
+) -> None:
+    partition = json.loads(polite("show", valkey.url, "--crawl", "news", "--json"))
+
+    assert (partition["crawl"], partition["partition"], partition["counts"]) == ("news", 0, [1, 1, 1, 1])
+
+
+def test_show_of_an_origin_has_its_robots_txt_and_its_back_off(
+    valkey: ValkeyServer, polite: Callable[..., str]
+) -> None:
+    async def fill() -> None:
+        shared = await open_shared(valkey.url, SystemClock())
+        now = time.time()
+        rules = Found(b"User-agent: *\nDisallow: /\x1b[31m", 200, SITE.robots_url)
+        await shared.robots.save(SITE, renewed(None, rules, RobotsPolicy(), now))
+        shared.robots.hold(SITE, SavedBackOff(now, now + 900.0, "status 503"))
+        await shared.close()
+
+    nothing = polite("show", "https://site.example", valkey.url)
+    asyncio.run(fill())
+    out = polite("show", "https://site.example/page", valkey.url)
+
+    assert nothing == "1 polite: the store has nothing about https://site.example"
+    assert out.startswith("https://site.example\n")
+    assert "  outcome: found\n" in out
+    assert "  back_off_because: status 503\n" in out
+    assert out.endswith("\n\nUser-agent: *\nDisallow: /\\x1b[31m\n")
+    known = json.loads(polite("show", "https://site.example/page", valkey.url, "--json"))
+    assert known["body"].startswith("User-agent")
+    assert "deleted: robots.txt of https://site.example (2 keys)" in polite(
+        "purge", "https://site.example/", valkey.url, "--yes"
+    )
+    assert polite("show", "https://site.example", valkey.url) == nothing
+
+
+def test_purge_asks_refuses_a_crawl_in_use_and_deletes_that_crawl_alone(
+    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
+) -> None:
+    begun(valkey, "news2").process("two").put("https://site.example/")
+    others = set(valkey.client.keys("polite:{news2*"))
+
+    asks = polite("purge", valkey.url, "--crawl", "news")
+    used = polite("purge", valkey.url, "--crawl", "news", "--yes")
+    crawl.crawl.expire(crawl)
+    done = polite("purge", valkey.url, "--crawl", "news", "--yes")
+
+    assert asks == "2 polite: store purge: this deletes crawl news for all machines; add --yes to do it"
+    assert used.startswith("2 polite: crawl 'news' is used: a session ends in ")
+    assert re.fullmatch(r"deleted: crawl news \(\d+ keys\)\n", done)
+    assert set(valkey.client.keys()) == others
+    assert polite("show", valkey.url, "--crawl", "news").endswith("there is no crawl 'news'")
+
+
+def test_purge_of_a_crawl_with_any_name_deletes_no_robots_txt(
+    valkey: ValkeyServer, polite: Callable[..., str]
+) -> None:
+    crawl = begun(valkey, "r")
+    crawl.process("one").put("https://a.example/")
+    crawl.expire(crawl.process("one"))
+    valkey.client.set("polite:{r:https://a.example}", "1")
+
+    polite("purge", valkey.url, "--crawl", "r", "--yes")
+
+    assert valkey.client.keys() == ["polite:{r:https://a.example}"]
+
+
+def test_a_cluster_is_listed_and_purged_whole(
+    valkey_cluster: ValkeyCluster, polite: Callable[..., str]
+) -> None:
+    async def join() -> None:
+        shared = await open_shared(valkey_cluster.url, SystemClock())
+        await shared.join("news")
+        await shared.close()
+
+    asyncio.run(join())
+    for number in range(8):
+        prefix = f"polite:{{news:{number}}}:"
+        process = Crawl(valkey_cluster.of(prefix), prefix).process("one")
+        process.step(puts=[put(f"https://h{number}.example/")], bye=True, check=False)
+
+    listed = polite("ls", valkey_cluster.url)
+    shown = polite("show", valkey_cluster.url, "--crawl", "news")
+    polite("purge", valkey_cluster.url, "--crawl", "news", "--yes")
+
+    assert listed.startswith("news  8 waiting")
+    assert [f"  {number}  line    h{number}.example" in shown for number in range(8)] == [True] * 8
+    assert [node.client.keys() for node in valkey_cluster.nodes] == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [
+        (["show", "URL"], "use polite store show ORIGIN URL, or"),
+        (["show", "https://a.example", "URL", "--crawl", "news"], "use polite store show ORIGIN URL, or"),
+        (["purge", "URL", "--yes"], "use polite store purge ORIGIN URL, or"),
+        (["ls", "https://a.example", "URL"], "takes no ORIGIN"),
+        (["purge", "URL", "--expired"], "--expired is for files alone"),
+        (["purge", "URL", "--back-offs"], "--back-offs is for files alone"),
+        (["ls", "URL", "--crawl", "a b"], "crawl must be a name"),
+        (["ls", "URL", "--crawl", "none"], "there is no crawl 'none'"),
+        (["ls", "crawl.sqlite", "--crawl", "news"], "--crawl is for the URL of a shared store"),
+        (["ls", "redis://u:hunter2@a:x"], "must have a port"),
+    ],
+)
+def test_wrong_usage_is_named(
+    valkey: ValkeyServer, polite: Callable[..., str], arguments: list[str], wrong: str
+) -> None:
+    message = polite(*(valkey.url if each == "URL" else each for each in arguments))
+
+    assert message.startswith("2 polite: ")
+    assert wrong in message
+    assert "hunter2" not in message
+
+
+def test_credentials_come_from_the_environment_and_the_documented_acl_is_enough(
+    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    valkey.client.execute_command("ACL", "SETUSER", "polite-operator", "reset", *acl_rules("polite-operator"))
+    monkeypatch.setenv("POLITE_STORE_USER", "polite-operator")
+    monkeypatch.setenv("POLITE_STORE_PASSWORD", "hunter2")
+    try:
+        outputs: list[Any] = [
+            polite("ls", valkey.url),
+            polite("show", valkey.url, "--crawl", "news"),
+            polite("show", "https://site.example", valkey.url),
+            polite("purge", "https://site.example", valkey.url, "--yes"),
+        ]
+        crawl.crawl.expire(crawl)
+        outputs.append(polite("purge", valkey.url, "--crawl", "news", "--yes"))
+        monkeypatch.setenv("POLITE_STORE_PASSWORD", "hunter3")
+        refused = polite("ls", valkey.url)
+    finally:
+        valkey.client.acl_deluser("polite-operator")
+
+    assert [output[:9] for output in outputs] == [
+        "news  4 w",
+        "news  4 w",
+        "1 polite:",
+        "deleted: ",
+        "deleted: ",
+    ]
+    assert "refuses the user or the password" in refused
+    assert "hunter" not in refused + "".join(outputs)
