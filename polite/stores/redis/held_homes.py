@@ -1,0 +1,216 @@
+"""HeldHomes: the homes that a process holds, and which of them leave when."""
+
+import heapq
+import math
+from collections.abc import Callable
+from functools import partial
+from itertools import islice
+
+from polite.ports import Clock, TakenHome, Tenant
+from polite.ports import Home as AnyHome
+from polite.stores.redis.home import Home
+from polite.stores.redis.home_user import HomeUser
+from polite.stores.redis.partition import Partition, microseconds
+from polite.stores.redis.step import Changes, Leave, StepReply, Taken, TaskRow
+
+# How long a home that others want is kept while requests of this process need it.
+_QUANTUM_S = 5.0
+# How long a gate keeps a home that it does not use, and how many homes at most.
+_IDLE_S = 30.0
+_MOST_HELD = 10_000
+# Idle homes that leave after one reply.
+_MOST_SWEPT = 200
+
+
+class HeldHomes:
+    """Homes by name. A home leaves only without an open turn: what is left of its delay is not known before.
+
+    Attributes:
+        tenant: The pacer.
+        user: The frontier, if this process has one.
+
+    Args:
+        beat_s: For how long a home is not taken again after it was left for others.
+    """
+
+    tenant: Tenant
+
+    def __init__(self, clock: Clock, beat_s: float, partition: Callable[[str], Partition]) -> None:
+        self._clock = clock
+        self._beat_s = beat_s
+        self._partition = partition
+        self.user: HomeUser | None = None
+        self._homes: dict[str, Home] = {}
+        # Homes without an open turn that the frontier does not use, and since when; the one idle longest first.
+        self._idle: dict[Home, float] = {}
+        # Homes that were left for others, and until when they are not taken again; the oldest first.
+        self._left: dict[str, float] = {}
+
+    def held(self, name: str) -> Home | None:
+        """Return the home if it may give a turn now: it is good, and not closing."""
+        # Hot path: called for each permit.
+        home = self._homes.get(name)
+        return home if home is not None and not home.closing and home.good else None
+
+    def has(self, home: AnyHome) -> bool:
+        """Whether this home was neither lost nor left."""
+        return self._homes.get(home.name) is home
+
+    def may_take(self, name: str) -> bool:
+        """Return whether a wanted home may be asked for now."""
+        return name not in self._homes and self._clock.monotonic() >= self._left.get(name, -math.inf)
+
+    # Turns
+
+    def entered(self, home: AnyHome) -> None:
+        """Count a turn that was granted there."""
+        home.open += 1
+        held = self._homes.get(home.name)
+        if held is home:
+            held.served = True
+            self._idle.pop(held, None)
+
+    def left(self, home: AnyHome) -> None:
+        """Count a turn that was released, or given back."""
+        home.open -= 1
+        held = self._homes.get(home.name)
+        if held is home and not held.open:
+            self._keep_or_leave(held)
+
+    # Homes that come
+
+    def take_over(self, partition: Partition, taken: Taken) -> None:
+        """Hold a home that calls of `take` wait for, unless all were cancelled meanwhile."""
+        home = self._hold(partition, taken)
+        if home.name not in partition.wanted and not self._needed(home):
+            self._leave(home)
+
+    def pick(self, partition: Partition, taken: Taken, origins: list[tuple[str, list[TaskRow]]]) -> None:
+        """Hold a home from the line, and give it to the frontier."""
+        home = self._hold(partition, taken)
+        if self.user is not None:
+            self._mark_used(home)
+            self.user.picked(home, origins, taken.state)
+
+    def bring_news(self, name: str, origin: str, rows: list[TaskRow]) -> None:
+        """Give new tasks of a held home to the frontier."""
+        home = self._homes.get(name)
+        # The tasks of a closing home stay in the store: its next owner gets them.
+        if home is not None and not home.closing and self.user is not None:
+            self._mark_used(home)
+            self.user.news(home, origin, rows)
+
+    def _hold(self, partition: Partition, taken: Taken) -> Home:
+        older = self._homes.get(taken.home)
+        if older is not None:
+            self.lose(older)
+        age_s = None if taken.age is None else taken.age / 1e6
+        self.tenant.take_over(TakenHome(taken.home, taken.free / 1e6, age_s, taken.clean, taken.state))
+        home = Home(taken.home, taken.fence, partition.tenure, self._clock)
+        partition.homes[home.name] = self._homes[home.name] = home
+        self._idle[home] = home.since
+        return home
+
+    def _mark_used(self, home: Home) -> None:
+        home.used, home.spare = True, False
+        self._idle.pop(home, None)
+
+    # Homes that leave
+
+    def release(self, home: Home, rest_s: float) -> None:
+        """Note that the frontier has nothing of it any more."""
+        home.used, home.spare = False, True
+        home.free_at = max(home.free_at, self._clock.monotonic() + rest_s)
+        if self.has(home) and not home.open:
+            self._keep_or_leave(home)
+
+    def lose(self, home: Home) -> None:
+        """Drop a home that is not ours any more."""
+        self._forget(home)
+        if home.used and self.user is not None:
+            self.user.withdrawn(home)
+
+    def close(self) -> None:
+        """Leave all homes. Those with an open turn are dropped: the next owner waits from the end of the lease."""
+        for home in list(self._homes.values()):
+            if home.open:
+                self._forget(home)
+            else:
+                self._leave(home)
+
+    def recall(self, names: list[str]) -> None:
+        """Leave what others want: now, or when no request here needs it, or after a while."""
+        for name in names:
+            home = self._homes.get(name)
+            if home is None or home.wanted:
+                continue
+            home.wanted = True
+            if not home.closing and not self._needed(home):
+                self._leave(home)
+            elif not home.closing:
+                self._clock.call_at(home.since + _QUANTUM_S, partial(self._close_home, home))
+
+    def share_out(self, partition: Partition, reply: StepReply) -> None:
+        """While another process has too few homes, leave what is above the fair share."""
+        if not reply.starving:
+            return
+        staying = [home for home in partition.homes.values() if not home.closing]
+        spare = len(staying) - reply.fair
+        if spare > 0:
+            able = [home for home in staying if home.used or home in self._idle]
+            # What needs no waiting first; then homes whose rules are known, which the next owner finds in the store.
+            for home in heapq.nsmallest(spare, able, key=lambda home: (home.open > 0, not home.served)):
+                self._close_home(home)
+
+    def sweep(self) -> None:
+        """Leave homes that the gate does not use: after a while, or at once if too many are held."""
+        now = self._clock.monotonic()
+        for name in [name for name, until in self._left.items() if until <= now]:
+            del self._left[name]
+        for home in list(islice(self._idle, _MOST_SWEPT)):
+            if now - self._idle[home] < _IDLE_S and len(self._homes) <= _MOST_HELD:
+                return
+            if self._needed(home):
+                self._keep_or_leave(home)
+            else:
+                self._leave(home)
+
+    def _keep_or_leave(self, home: Home) -> None:
+        """Decide what becomes of a home without an open turn."""
+        if home.used:
+            return
+        if home.closing or ((home.wanted or home.spare) and not self._needed(home)):
+            self._leave(home)
+        else:
+            self._idle.pop(home, None)
+            self._idle[home] = self._clock.monotonic()
+
+    def _close_home(self, home: Home) -> None:
+        """Give no new turn there. It leaves at once, or after the last turn and the last task in flight."""
+        if home.closing or not self.has(home):
+            return
+        home.closing = True
+        self._idle.pop(home, None)
+        if home.used and self.user is not None:
+            self.user.withdrawn(home)
+        # The frontier may have released it in `withdrawn`.
+        if self.has(home) and not home.open:
+            self._keep_or_leave(home)
+
+    def _needed(self, home: Home) -> bool:
+        return bool(home.open) or home.used or self.tenant.waits(home.name)
+
+    def _leave(self, home: Home) -> None:
+        self._forget(home)
+        rest_s, state = self.tenant.hand_over(home.name)
+        now = self._clock.monotonic()
+        if home.wanted:
+            self._left[home.name] = now + self._beat_s
+        leave = Leave(home.name, home.fence, microseconds(max(rest_s, home.free_at - now)), state)
+        self._partition(home.name).submit(Changes(leaves=[leave]))
+
+    def _forget(self, home: Home) -> None:
+        home.over = True
+        self._idle.pop(home, None)
+        del self._homes[home.name]
+        del self._partition(home.name).homes[home.name]

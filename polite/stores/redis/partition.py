@@ -1,0 +1,396 @@
+"""Partition: sends one batch after the other to a partition of a shared crawl, and keeps the session's deadline."""
+
+import asyncio
+import math
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from polite.errors import GateClosed, StoreEmptied, StoreFailed
+from polite.pace import exponential
+from polite.ports import Clock, Timer
+from polite.stores.redis.change_queue import ChangeBatch, ChangeQueue, Section
+from polite.stores.redis.home import Home, Tenure
+from polite.stores.redis.journal import Journal
+from polite.stores.redis.step import Changes, Link, Mine, StepReply, StepRequest, Unreached
+from polite.stores.redis.wanted_homes import WantedHomes
+
+# How long a batch is collected (seconds): changes that something waits for, and others.
+URGENT_S = 0.03
+LAZY_S = 0.15
+_FIRST_RETRY_S = 0.05
+_LAST_RETRY_S = 1.0
+# How long `end` waits for a server that does not respond.
+_END_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlSettings:
+    """What all processes of a crawl agree on.
+
+    Attributes:
+        lease_s: How long a session lasts without a batch.
+        keyed: Whether tasks have scheduler's keys.
+        max_tries: How often a task is given out before it is dropped.
+        max_done: How many finished URLs a partition remembers.
+    """
+
+    lease_s: float
+    keyed: bool
+    max_tries: int
+    max_done: int
+
+    @property
+    def beat_s(self) -> float:
+        """The longest time between two batches."""
+        return self.lease_s / 6
+
+    @property
+    def margin_s(self) -> float:
+        """What a session's deadline lies before the server's: clock rates differ by 1 % at most."""
+        return 0.2 + 0.01 * self.lease_s
+
+
+class PartitionOwner(Protocol):
+    """What Partition calls."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether this process has no frontier on the crawl."""
+        ...
+
+    @property
+    def closed(self) -> bool:
+        """Whether this process puts no more tasks of its own."""
+        ...
+
+    def room(self) -> int:
+        """Return how many homes the next batch may pick."""
+        ...
+
+    def may_take(self, name: str) -> bool:
+        """Return whether a wanted home may be asked for now."""
+        ...
+
+    def lose(self, homes: list[Home]) -> None:
+        """Drop homes that are not ours any more."""
+        ...
+
+    def replied(self, partition: "Partition", reply: StepReply) -> float:
+        """Use a reply. Return the seconds after which the next batch should go at the latest."""
+        ...
+
+    def unreached(self, partition: "Partition", since: float, error: str) -> None:
+        """Note that no batch had a reply since then (monotonic)."""
+        ...
+
+    def fail(self, error: Exception) -> None:
+        """Stop all partitions: no batch will ever be applied again."""
+        ...
+
+
+class Partition:
+    """One session of this process with one partition, one batch under way at a time.
+
+    A batch without a reply goes again with a new `seq`, together with `mine`, since whether it was applied is not known. Timers
+    and callbacks drive it. Only a call of the link is a task; if a loop that ends cancels it, that is a batch without a reply.
+
+    Attributes:
+        changes: What the next `send` sends. A digest may be in only one of `ended`, `requeued`, `outs` and `backs`.
+        homes: What is held here, by name. Only the owner changes it.
+        wanted: What is to be taken.
+        tenure: Until when `homes` are held.
+        picking: How many homes the batch under way may pick.
+        reply: The last one; None before the first.
+        away_since: When the first batch without a reply went (monotonic); None if the last one had a reply.
+    """
+
+    def __init__(
+        self, link: Link, clock: Clock, prefix: str, settings: CrawlSettings, owner: PartitionOwner
+    ) -> None:
+        self._link = link
+        self._clock = clock
+        self._prefix = prefix
+        self._settings = settings
+        self._owner = owner
+        self.changes = Changes()
+        self.homes: dict[str, Home] = {}
+        self.wanted = WantedHomes()
+        self.tenure = Tenure(clock)
+        self.picking = 0
+        self.reply: StepReply | None = None
+        self.away_since: float | None = None
+        self._queue = ChangeQueue()
+        self._journal = Journal(2 * settings.lease_s)
+        self._batch: ChangeBatch | None = None  # taken from the queue, and without a reply
+        self._call: asyncio.Task[str] | None = None
+        self._timer: Timer | None = None
+        self._timer_at = math.inf
+        self._wished_at = math.inf  # when `stir` asked for a batch
+        self._sent_at = -math.inf  # when the last batch went (monotonic)
+        self._failures = 0  # in a row
+        self._session = secrets.token_hex(8)
+        self._first = True
+        self._seq = 0
+        self._mine = False
+        self._born: str | None = None
+        self._epoch = 0
+        self._begun = False
+        self._answered_at = -math.inf  # when the last reply came, or `end` was called (monotonic)
+        self._bye = False  # the batch under way is the last
+        self._ending: asyncio.Future[None] | None = None
+        self._over: Exception | None = None
+
+    def send(self, *, lazy: bool = False) -> "asyncio.Future[StepReply]":
+        """Send `changes`. The future is that of the last batch that carries some of them; it waits through outages.
+
+        Its reply has `puts`, `met` and `loads` of these changes alone, in their order. It raises StoreFailed, or GateClosed.
+        """
+        changes, self.changes = self.changes, Changes()
+        return self.submit(changes, lazy=lazy)
+
+    def submit(self, changes: Changes, *, lazy: bool = False) -> "asyncio.Future[StepReply]":
+        """Send these changes, as `send` does."""
+        sent: asyncio.Future[StepReply] = asyncio.get_running_loop().create_future()
+        section = Section(changes, self._clock.monotonic() + (LAZY_S if lazy else URGENT_S), sent)
+        if self._over is not None:
+            section.fail(self._over)
+            return sent
+        self._queue.add(section)
+        self.stir(section.due - self._clock.monotonic())
+        return sent
+
+    def stir(self, within_s: float) -> None:
+        """Send a batch within so many seconds; or as soon as possible while another is under way, or has to be repeated."""
+        self._begun = True
+        self._wished_at = min(self._wished_at, self._clock.monotonic() + max(0.0, within_s))
+        if self._call is None and self._batch is None and self._over is None:
+            self._send_at(self._wished_at)
+
+    def end(self) -> "asyncio.Future[None]":
+        """End the session after what waits was sent. While the server does not respond, that is given up after 5 s."""
+        if self._ending is None:
+            self._ending = asyncio.get_running_loop().create_future()
+            if not self._begun:
+                self.stop(GateClosed("the gate is closed"))
+            elif self._over is not None:
+                self._ending.set_result(None)
+            else:
+                self._answered_at = self._clock.monotonic()
+                self._give_up()
+                self.stir(0.0)
+        return self._ending
+
+    def stop(self, error: Exception) -> None:
+        """Send nothing more. What waits fails."""
+        if self._over is None:
+            self._over = error
+        self.tenure.until = -math.inf
+        self._cancel_timer()
+        if self._call is not None:
+            self._call.cancel()
+        if self._batch is not None:
+            self._batch.fail(error)
+            self._batch = None
+        self._queue.fail(error)
+        self.wanted.fail(error)
+        if self._ending is not None and not self._ending.done():
+            self._ending.set_result(None)
+
+    def renew(self) -> None:
+        """Begin a new session. The homes of the old one are lost."""
+        self._session, self._seq, self._first, self._mine = secrets.token_hex(8), 0, True, False
+        self.tenure.until = -math.inf
+        self._owner.lose(list(self.homes.values()))
+
+    def _give_up(self) -> None:
+        """End in spite of a server that does not respond."""
+        at = self._answered_at + _END_S
+        if self._over is None and self._clock.monotonic() < at:
+            self._clock.call_at(at, self._give_up)
+        elif self._over is None:
+            self.stop(
+                StoreFailed(
+                    f"{self._link.name} did not respond for {_END_S:.0f} s while the crawl was closed"
+                )
+            )
+
+    def _send_at(self, when: float) -> None:
+        if when < self._timer_at:
+            self._cancel_timer()
+            self._timer_at = when
+            self._timer = self._clock.call_at(when, self._guarded(self._send_batch))
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._timer_at = None, math.inf
+
+    def _guarded(self, work: Callable[[], None]) -> Callable[[], None]:
+        """Return `work`, whose exceptions stop the session: nothing may wait for ever."""
+
+        def run() -> None:
+            try:
+                work()
+            except Exception as defect:
+                self._owner.fail(defect)
+                raise
+            except BaseException as error:
+                ended = RuntimeError(f"the shared crawl was ended by {error!r}")
+                ended.__cause__ = error
+                self._owner.fail(ended)
+                raise
+
+        return run
+
+    def _send_batch(self) -> None:
+        self._cancel_timer()
+        if self._over is not None or self._call is not None:
+            return
+        batch = self._batch = self._batch or self._queue.cut()
+        request = self._request(batch).encode()
+        self._wished_at = math.inf
+        self._sent_at = self._clock.monotonic()
+        # Read before the command is written: a late reply lengthens nothing.
+        sent = self._clock.lasting()
+        self._call = asyncio.get_running_loop().create_task(
+            self._link.step(self._prefix, request), name="polite-step"
+        )
+        self._call.add_done_callback(lambda call: self._guarded(partial(self._returned, call, batch, sent))())
+
+    def _request(self, batch: ChangeBatch) -> StepRequest:
+        self._seq += 1
+        self._bye = self._ending is not None and not self._queue
+        self.picking = 0 if self._ending is not None else self._owner.room()
+        batch.changes.takes = self.wanted.to_take(self._owner.may_take)
+        settings = self._settings
+        return StepRequest(
+            session=self._session,
+            first=self._first,
+            seq=self._seq,
+            lease=microseconds(settings.lease_s),
+            beat=microseconds(settings.beat_s),
+            born=self._born,
+            newborn=secrets.token_hex(8),
+            gate_alone=self._owner.alone,
+            keyed=settings.keyed,
+            max_tries=settings.max_tries,
+            max_done=settings.max_done,
+            closed=self._owner.closed,
+            bye=self._bye,
+            room=self.picking,
+            mine=[Mine(home.name, home.fence) for home in self.homes.values()] if self._mine else None,
+            changes=batch.changes,
+        )
+
+    def _returned(self, call: "asyncio.Task[str]", batch: ChangeBatch, sent: float) -> None:
+        self._call = None
+        if self._over is not None:
+            # Nothing waits for it any more. Retrieved here, so that asyncio does not log it.
+            _ = call.cancelled() or call.exception()
+        elif call.cancelled():
+            self._repeat("its task was cancelled")
+        elif isinstance(error := call.exception(), Unreached):
+            self._repeat(str(error) or "it was not reached")
+        elif error is not None:
+            self._owner.fail(self._as_failure(error))
+        else:
+            self._read(call.result(), batch, sent)
+
+    def _as_failure(self, error: BaseException) -> Exception:
+        if isinstance(error, StoreFailed):
+            return error
+        failed = StoreFailed(f"{self._link.name}: {error!r}")
+        failed.__cause__ = error
+        return failed
+
+    def _repeat(self, error: str) -> None:
+        """Send the batch again, later."""
+        if self.away_since is None:
+            self.away_since = self._sent_at
+        # The batch may have been applied: then homes are ours that we do not know.
+        self._mine = True
+        delay_s = exponential(_FIRST_RETRY_S, self._failures, _LAST_RETRY_S)
+        self._failures += 1
+        self._send_at(self._clock.monotonic() + delay_s)
+        self._owner.unreached(self, self.away_since, error)
+
+    def _read(self, text: str, batch: ChangeBatch, sent: float) -> None:
+        try:
+            reply = StepReply.decode(text)
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            self._owner.fail(self._as_failure(error))
+            return
+        if reply.err == "old":
+            self._repeat("it had a younger batch of this session")
+        elif reply.err is not None:
+            self._refused(reply.err)
+        else:
+            self._apply(reply, batch, sent)
+
+    def _refused(self, err: str) -> None:
+        """The store holds no crawl, or not the one that we know."""
+        if not self._owner.alone:
+            what = (
+                "holds another crawl of this name"
+                if err == "other crawl"
+                else "holds nothing of this crawl any more"
+            )
+            self._owner.fail(
+                StoreEmptied(f"{self._link.name} {what}: it was flushed, or restarted without its data")
+            )
+            return
+        self._born = None
+        self._journal.clear()
+        self.renew()
+        self._repeat(f"its data is gone ({err})")
+
+    def _apply(self, reply: StepReply, batch: ChangeBatch, sent: float) -> None:
+        self._batch = None
+        known = self._born is not None
+        moved = known and (reply.epoch, reply.born) != (self._epoch, self._born)
+        self._born, self._epoch = reply.born, reply.epoch
+        self._failures, self.away_since, self.picking = 0, None, 0
+        self._answered_at = self._clock.monotonic()
+        if reply.lost:
+            self.renew()
+        else:
+            self.reply = reply
+            self._first = self._mine = False
+            self.tenure.until = sent + self._settings.lease_s - self._settings.margin_s
+            self._owner.lose([self.homes[name] for name in reply.gone if name in self.homes])
+        now = self._answered_at
+        if moved:
+            self._restore(now)
+        self._journal.add(now, batch.changes)
+        try:
+            within_s = self._owner.replied(self, reply)
+        except BaseException as error:
+            batch.fail(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+            raise
+        batch.answer(reply)
+        if self._bye and not self._queue:
+            self.stop(GateClosed("the gate is closed"))
+        else:
+            self._plan(now, within_s)
+
+    def _restore(self, now: float) -> None:
+        """Tell a server that may have lost the last writes what they were, and what is ours."""
+        self._mine = True
+        lost = self._journal.take(now, self._queue.ended)
+        self._queue.add_first(Section(changes, now, None) for changes in lost)
+
+    def _plan(self, now: float, within_s: float) -> None:
+        if self._over is not None:
+            return
+        if self._first or self._mine or self._ending is not None:
+            within_s = 0.0
+        beat_at = self._sent_at + self._settings.beat_s
+        self._send_at(max(now, min(now + within_s, self._wished_at, self._queue.due, beat_at)))
+
+
+def microseconds(seconds: float) -> int:
+    """Return whole microseconds, rounded up; at most 115 days, which the script's numbers hold exactly."""
+    return math.ceil(min(max(seconds, 0.0) * 1e6, 1e13))

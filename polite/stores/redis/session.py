@@ -1,0 +1,282 @@
+"""Session: the homes of one process in a shared crawl, for its pacer and its frontier."""
+
+import asyncio
+import hashlib
+import math
+from typing import NamedTuple
+
+from polite.errors import GateClosed
+from polite.ports import Clock, Listener, Tenant
+from polite.ports import Home as AnyHome
+from polite.stores.redis.held_homes import HeldHomes
+from polite.stores.redis.home import Home
+from polite.stores.redis.home_user import HomeUser
+from polite.stores.redis.outage import Outage
+from polite.stores.redis.partition import LAZY_S, URGENT_S, CrawlSettings, Partition, microseconds
+from polite.stores.redis.patience import PATIENCE_S
+from polite.stores.redis.step import Changes, Hold, Link, StepReply
+
+# Wanted homes are asked for again so often.
+_ASK_AGAIN_S = 0.2
+# Homes that the script lets one batch pick.
+_MOST_PICKED = 50
+
+
+class Remaining(NamedTuple):
+    """What a crawl has left.
+
+    Attributes:
+        empty: No task waits or is in flight anywhere.
+        all_closed: No process puts tasks of its own any more.
+    """
+
+    empty: bool
+    all_closed: bool
+
+
+class Session:
+    """The homes of one process in one crawl (ports.Homes), and its partitions.
+
+    Attributes:
+        settings: What all processes agree on.
+        closed: Whether this process puts no more tasks of its own.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        clock: Clock,
+        crawl: str,
+        *,
+        partitions: int,
+        lease_s: float,
+        keyed: bool,
+        max_tries: int,
+        max_done: int,
+        tell: Listener,
+    ) -> None:
+        self._clock = clock
+        self.settings = CrawlSettings(lease_s, keyed, max_tries, max_done)
+        self.closed = False
+        self._partitions = [
+            Partition(link, clock, f"polite:{{{crawl}:{index}}}:", self.settings, self)
+            for index in range(partitions)
+        ]
+        self._homes = HeldHomes(clock, self.settings.beat_s, self.partition)
+        self._outage = Outage(link.name, clock, tell)
+        self._failure: Exception | None = None
+        self._closing: asyncio.Future[None] | None = None
+
+    @property
+    def tenant(self) -> Tenant:
+        """The pacer. It is set before the first home is taken."""
+        return self._homes.tenant
+
+    @tenant.setter
+    def tenant(self, tenant: Tenant) -> None:
+        self._homes.tenant = tenant
+
+    @property
+    def user(self) -> HomeUser | None:
+        """The frontier, if this process has one."""
+        return self._homes.user
+
+    @user.setter
+    def user(self, user: HomeUser | None) -> None:
+        self._homes.user = user
+
+    # What the pacer calls
+
+    @property
+    def live(self) -> int:
+        """How many processes share the crawl, this one included."""
+        return max(1 if each.reply is None else each.reply.live for each in self._partitions)
+
+    def held(self, name: str) -> Home | None:
+        """Return the home if it may give a turn now: it is good, and not closing."""
+        return self._homes.held(name)
+
+    async def take(self, name: str) -> Home:
+        """Wait until the home is held."""
+        home = self.held(name)
+        if home is not None:
+            return home
+        if self._failure is not None:
+            raise self._failure
+        if self._closing is not None:
+            raise GateClosed("the gate is closed")
+        partition = self.partition(name)
+        partition.stir(URGENT_S)
+        return await partition.wanted.wait(name, self._clock.monotonic())
+
+    def entered(self, home: AnyHome) -> None:
+        """Count a turn that was granted there."""
+        self._homes.entered(home)
+
+    def left(self, home: AnyHome) -> None:
+        """Count a turn that was released, or given back. The last turn of a closing home lets it leave."""
+        self._homes.left(home)
+
+    def rests(self, home: AnyHome, seconds: float) -> None:
+        """Write a long delay of the home through."""
+        if self._homes.has(home):
+            hold = Hold(home.name, home.fence, microseconds(seconds), None)
+            self.partition(home.name).submit(Changes(holds=[hold]), lazy=True)
+
+    # What the frontier and the composition call
+
+    def begin(self) -> None:
+        """Send the first batches. May be called twice."""
+        for partition in self._partitions:
+            if partition.reply is None:
+                partition.stir(0.0)
+
+    def partition(self, home: str) -> Partition:
+        """Return the partition that the home belongs to."""
+        if len(self._partitions) == 1:
+            return self._partitions[0]
+        digest = hashlib.blake2b(home.encode(), digest_size=8).digest()
+        return self._partitions[int.from_bytes(digest, "big") % len(self._partitions)]
+
+    def release(self, home: Home, rest_s: float = 0.0) -> None:
+        """Give back a home that the frontier has nothing of, after `send` of all ends. It leaves unless the pacer needs it.
+
+        Args:
+            home: The home.
+            rest_s: The least time until it may be requested again.
+        """
+        self._homes.release(home, rest_s)
+
+    def close_puts(self) -> None:
+        """Tell the others that this process puts no more tasks of its own."""
+        self.closed = True
+        for partition in self._partitions:
+            partition.stir(URGENT_S)
+
+    async def over(self) -> Remaining:
+        """Return what the crawl has left. It is empty if nothing waits in two readings, and nothing was put between them."""
+        first = await self._read()
+        second = None if first is None else await self._read()
+        if first is None or second is None or second[0] != first[0]:
+            return Remaining(empty=False, all_closed=False)
+        return Remaining(empty=True, all_closed=first[1] and second[1])
+
+    async def _read(self) -> tuple[int, bool] | None:
+        """Return how many puts there have been, and whether all processes are closed; None if something waits."""
+        replies = await asyncio.gather(*(each.submit(Changes()) for each in self._partitions))
+        if any(reply.lost or reply.waiting or reply.quiet for reply in replies):
+            return None
+        return sum(reply.nputs for reply in replies), all(reply.all_closed for reply in replies)
+
+    async def close(self) -> None:
+        """Leave all homes, and end the session. May be called twice.
+
+        While the store does not respond, this is given up after 5 s. A cancellation is raised when it is done.
+        """
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_future()
+            self._end(self._closing)
+        cancelled: asyncio.CancelledError | None = None
+        while not self._closing.done():
+            try:
+                await asyncio.wait([self._closing])
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+
+    def _end(self, closing: "asyncio.Future[None]") -> None:
+        ends = {partition.end() for partition in self._partitions}
+
+        def ended(end: "asyncio.Future[None]") -> None:
+            ends.discard(end)
+            if not ends:
+                closing.set_result(None)
+
+        for end in list(ends):
+            end.add_done_callback(ended)
+        for partition in self._partitions:
+            partition.wanted.fail(GateClosed("the gate is closed"))
+        self._homes.close()
+
+    # What partitions call
+
+    @property
+    def alone(self) -> bool:
+        """Whether this process has no frontier on the crawl."""
+        return self.user is None
+
+    def room(self) -> int:
+        """Return how many homes the next batch may pick."""
+        if self.user is None or self._closing is not None:
+            return 0
+        return max(0, min(_MOST_PICKED, self.user.room - sum(each.picking for each in self._partitions)))
+
+    def may_take(self, name: str) -> bool:
+        """Return whether a wanted home may be asked for now."""
+        return self._homes.may_take(name)
+
+    def lose(self, homes: list[Home]) -> None:
+        """Drop homes that are not ours any more."""
+        for home in homes:
+            self._homes.lose(home)
+
+    def replied(self, partition: Partition, reply: StepReply) -> float:
+        """Use a reply. Return the seconds after which the next batch should go at the latest."""
+        if all(each.away_since is None for each in self._partitions):
+            self._outage.ended()
+        if self._closing is None:
+            self._use(partition, reply)
+        if self.user is not None and not reply.lost:
+            self.user.stepped(reply)
+        return self._next_step_in(partition, reply)
+
+    def unreached(self, partition: Partition, since: float, error: str) -> None:
+        """Note that no batch had a reply since then (monotonic)."""
+        now = self._clock.monotonic()
+        was_held = partition.tenure.until > -math.inf
+        if self._outage.began(since) > self.settings.beat_s or (was_held and not partition.tenure.good):
+            self._outage.lasts(error)
+        if now - since >= PATIENCE_S:
+            partition.wanted.expire(now - PATIENCE_S, self._outage.error(now - since, error))
+
+    def fail(self, error: Exception) -> None:
+        """Stop all partitions: no batch will ever be applied again."""
+        if self._failure is not None:
+            return
+        self._failure = error
+        for partition in self._partitions:
+            partition.stop(error)
+        for partition in self._partitions:
+            self.lose(list(partition.homes.values()))
+        if self.user is not None:
+            self.user.failed(error)
+
+    def _use(self, partition: Partition, reply: StepReply) -> None:
+        for taken in reply.taken:
+            self._homes.take_over(partition, taken)
+        for taken, origins in reply.picked:
+            self._homes.pick(partition, taken, origins)
+        for name, origin, rows in reply.news:
+            self._homes.bring_news(name, origin, rows)
+        for name in partition.wanted:
+            home = self.held(name)
+            if home is not None:
+                partition.wanted.resolve(home)
+        self._homes.recall(reply.recalls)
+        self._homes.share_out(partition, reply)
+        self._homes.sweep()
+
+    def _next_step_in(self, partition: Partition, reply: StepReply) -> float:
+        within_s = _ASK_AGAIN_S if partition.wanted else math.inf
+        if reply.next_in == 0:
+            # The script stopped at one of its limits.
+            within_s = min(within_s, URGENT_S)
+        elif reply.next_in is not None:
+            within_s = min(within_s, max(reply.next_in / 1e6, LAZY_S))
+        if self.room():
+            if reply.picked:
+                within_s = min(within_s, URGENT_S)
+            elif len(partition.homes) < reply.fair:
+                within_s = min(within_s, self.settings.beat_s / 3)
+        return within_s
