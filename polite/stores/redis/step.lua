@@ -214,7 +214,8 @@ local function note_origin(home, origin, at)
 end
 
 local function enqueue(home, origin, digest, task)
-  call('ZADD', P .. 'q:' .. origin, a.keyed and task.key or exact(task.number), member(digest, task))
+  local score = a.keyed and task.key ~= '' and task.key or exact(task.number)
+  call('ZADD', P .. 'q:' .. origin, score, member(digest, task))
   note_origin(home, origin)
 end
 
