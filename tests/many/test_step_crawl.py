@@ -89,7 +89,7 @@ def test_another_server_begins_an_epoch_and_is_quiet_for_a_lease(crawl: Crawl) -
     reply = one.step(room=9)
 
     assert reply.epoch == 1
-    assert reply.quiet == LEASE
+    assert reply.quiet == reply.next_in == LEASE
     assert reply.picked == []
     assert one.step().epoch == 1
     crawl.age(LEASE)
@@ -129,6 +129,8 @@ def test_a_batch_that_is_sent_twice_is_done_once(crawl: Crawl) -> None:
     one.pick()
 
     assert one.send(leave).err == "old"
+    batch = one.request()
+    assert [one.send(batch).err, one.send(batch).err] == [None, "old"]
     assert crawl.client.sismember(crawl.key("held:one"), "a.example")
 
 

@@ -292,6 +292,14 @@ def test_no_recall_of_a_home_that_was_left_meanwhile(crawl: Crawl) -> None:
     assert one.step(leaves=[Leave("a.example", one.fences["a.example"], 0, None)]).recalls == []
 
 
+def test_no_recall_of_a_home_that_was_not_known_to_be_held(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    take(one)
+    other.take("a.example")
+
+    assert one.step(mine=[]).recalls == []
+
+
 def test_a_home_that_is_ours_already_is_taken_under_the_same_fence(crawl: Crawl) -> None:
     one = crawl.process("one")
 

@@ -124,8 +124,7 @@ def test_a_put_by_another_is_news_to_the_owner_and_its_own_is_not(crawl: Crawl) 
     one.put(f"{HOST}/a")
     one.pick()
 
-    assert one.put(f"{HOST}/b")
-    assert one.step().news == []
+    assert one.put(f"{HOST}/b").news == []
     other.put(f"{HOST}/c", f"{PLAIN}/d")
 
     news = {origin: paths(rows) for _, origin, rows in one.step().news}
@@ -208,8 +207,12 @@ def test_a_home_whose_origins_all_wait_stands_in_line_from_the_first_ones_time(
     one.step(postpones=[Postpone("a.example", fence, origin, 5 * SECOND)])
     one.step(leaves=[Leave("a.example", fence, 0, None)])
 
-    assert other.pick() == {}
-    crawl.age(5 * SECOND)
+    reply = other.step(room=9)
+    assert (reply.picked, reply.inline) == ([], 0)
+    # A home that rests may be picked a second before, for its new owner knows until when. Of an origin it does not.
+    crawl.age(4_500_000)
+    assert other.step(room=9).picked == []
+    crawl.age(500_000)
     assert other.pick() == {origin: ["/a"]}
 
 

@@ -170,6 +170,16 @@ def test_an_out_of_an_earlier_owner_is_not_counted(crawl: Crawl) -> None:
     assert [row.tries for row in rows] == [0]
 
 
+def test_an_out_before_another_owner_claimed_the_home_is_not_counted(crawl: Crawl) -> None:
+    early, dead = holder(crawl, A, name="early"), crawl.process("dead")
+    early.step(outs=[out(early, A)])
+    dead.step(mine=[Mine("a.example", early.fences["a.example"] + 1)])
+    crawl.expire(dead)
+
+    [(_, [(_, rows)])] = early.step(room=9).picked
+    assert [row.tries for row in rows] == [0]
+
+
 def test_a_call_ends_200_homes_and_says_that_there_are_more(crawl: Crawl) -> None:
     dead, other = crawl.process("dead"), crawl.process("other")
     urls = [f"https://{number}.example/" for number in range(450)]
@@ -221,6 +231,16 @@ def test_goodbye_with_a_home_held_leaves_it_until_the_lease_is_over(crawl: Crawl
     crawl.expire(one)
     [(taken, _)] = other.step(room=9).picked
     assert not taken.clean
+
+
+def test_goodbye_after_the_lease_leaves_homes_cleanly(crawl: Crawl) -> None:
+    one, other = holder(crawl, A, name="one"), crawl.process("other")
+    crawl.expire(one)
+
+    one.step(leaves=[Leave("a.example", one.fences["a.example"], 0, None)], bye=True)
+
+    [(taken, _)] = other.step(room=9).picked
+    assert taken.clean
 
 
 def test_a_session_that_says_goodbye_picks_nothing(crawl: Crawl) -> None:

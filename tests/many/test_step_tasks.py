@@ -263,6 +263,17 @@ def test_beyond_the_limit_the_origin_without_tasks_for_longest_is_forgotten(craw
     assert one.put(busy, second).puts == [None, None]
 
 
+def test_an_origin_that_never_had_tasks_is_forgotten_as_others(crawl: Crawl) -> None:
+    one = crawl.process("one", max_done=2)
+    one.put(A, B, C)
+    one.step(ended=[ended("https://unknown.example/")])
+
+    one.step(ended=[ended(A), ended(B)])
+
+    assert not crawl.client.exists(crawl.key("d:https://unknown.example"))
+    assert one.put(A, B).puts == [None, None]
+
+
 def test_urls_of_a_single_origin_with_tasks_stay_within_the_limit(crawl: Crawl) -> None:
     one = crawl.process("one", max_done=3)
     one.put(*(f"{HOST}/{number}" for number in range(10)))

@@ -421,8 +421,6 @@ local function release_unnamed(named)
       local row = home_row(home)
       if row.owner == a.session then
         row.owner = nil
-        -- Until quiet is over, an owner that is not known here may send requests.
-        if m.quiet > row.since then row.since, row.clean = m.quiet, false end
         write_home(home, row)
         line_up(home, row)
       end
@@ -506,9 +504,8 @@ local function move_due(entry)
     local value = call('HGET', P .. 't:' .. origin, digest)
     if not value then return end
     enqueue(home, origin, digest, parse_task(value))
-  else
-    call('ZADD', P .. 'x:' .. home, 'XX', 0, origin)
-    if call('EXISTS', P .. 'q:' .. origin) == 0 then return end
+  elseif call('EXISTS', P .. 'q:' .. origin) == 0 then
+    return
   end
   announce(home, origin, false)
 end
