@@ -57,7 +57,7 @@ class InFlight:
                 self._progress.counts.dropped += 1
                 self._progress.tell(Dropped(task.url, f"max_tries={self._max_tries}", task.tries + 1))
                 self._finish(task, End.DROPPED)
-        self.store.responded(task.origin)
+        self.store.responded(task.target.origin)
 
     def _retry(self, task: Task, again_in: float) -> None:
         # Counted among those that wait first: the listener sees it there, and may close the frontier.

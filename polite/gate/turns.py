@@ -116,7 +116,12 @@ class Turns:
 
     def take_now(self, target: Target, *, pace: RequestedPace | None = None) -> Turn | None:
         """Return the turn of a URL if it is free now; None if it is not, or if only a wait can tell."""
-        if self._acquire_now is None or not self._at_once(pace):
+        if self._acquire_now is None:
+            return None
+        # Hot path: inlines _at_once and _provisional_s for the usual case, here and in take_later.
+        if pace is None and self._simple and self._plain:
+            return self._acquire_now(self.scopes_of(target))
+        if not self._at_once(pace):
             return None
         return self._acquire_now(self.scopes_of(target), provisional_s=self._provisional_s(target, pace))
 
@@ -129,7 +134,11 @@ class Turns:
         first: bool = False,
     ) -> TurnRequest | None:
         """As `take`, but with a callback (see ports.CallbackPacer); None if only `take` can do it."""
-        if self._acquire_later is None or not self._at_once(pace):
+        if self._acquire_later is None:
+            return None
+        if pace is None and self._simple and self._plain:
+            return self._acquire_later(self.scopes_of(target), back, urgent=first)
+        if not self._at_once(pace):
             return None
         provisional_s = self._provisional_s(target, pace)
         return self._acquire_later(self.scopes_of(target), back, urgent=first, provisional_s=provisional_s)
