@@ -321,11 +321,12 @@ class Dispatcher:
 
     def _ready_when_free(self, queue: OriginQueue) -> None:
         """With a concurrency above 1, the grant itself begins a delay, whether the turn is used or not."""
-        ready_at = self._turns.outlook(queue.requested or queue.sample).ready_at
-        if ready_at > self._clock.monotonic():
-            self._postpone(queue, ready_at, self._make_ready)
-        else:
-            self._make_ready(queue)
+        if self._turns.grants_delay:
+            ready_at = self._turns.ready_at(queue.requested or queue.sample)
+            if ready_at > self._clock.monotonic():
+                self._postpone(queue, ready_at, self._make_ready)
+                return
+        self._make_ready(queue)
 
     def _make_ready(self, queue: OriginQueue) -> None:
         if queue.drop_reason is None:

@@ -32,6 +32,7 @@ class Turns:
 
     Attributes:
         scopes_of: Returns the scopes of a URL, narrowest first.
+        grants_delay: Whether the grant of a turn may itself begin a delay, as it does if a scope may have several open turns.
         counters: What the gate counts.
 
     Args:
@@ -84,6 +85,7 @@ class Turns:
         self.anchor = self._policies.policy.anchor
         self.timed = self._policies.timed
         self._ordinary = self._policies.general.ordinary if self._policies.uniform else None
+        self.grants_delay = self._policies.concurrent
         self._simple = self._find is None and not self._policies.concurrent
         # Whether a scope's own delay follows any ordinary response: then a grant needs to name none.
         self._plain = self._policies.plain
@@ -243,6 +245,10 @@ class Turns:
         since = self._clock.monotonic() - pace.closed_for_s(self._clock.wall())
         waiting = self._pacer.outlook((hours,)).waiting
         return Outlook(opens_at, hours, waiting, 0, _closed(pace), since)
+
+    def ready_at(self, target: Target) -> float:
+        """Return when this URL's turn could come, opening hours aside, as far as is known now (monotonic seconds)."""
+        return self._pacer.outlook(self.scopes_of(target)).ready_at
 
     def wait_s(self, target: Target, pace: RequestedPace | None = None) -> float:
         """Return the seconds until this URL's turn could come, as far as is known now.
