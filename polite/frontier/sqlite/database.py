@@ -232,9 +232,8 @@ class QueueFile:
             rows = self._bring_back(connection, number, tries, later)
             if later is None:
                 waiting.add_all(rows)
-        connection.executemany(
-            _GIVE, [(number,) for number, state in batch.marks.items() if state is TaskState.IN_FLIGHT]
-        )
+        if given := [(number,) for number, state in batch.marks.items() if state is TaskState.IN_FLIGHT]:
+            connection.executemany(_GIVE, given)
         for number, state in batch.marks.items():
             if state is TaskState.READY:
                 waiting.add_all(connection.execute(self._unused, (number,)))
