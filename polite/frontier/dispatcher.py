@@ -64,6 +64,9 @@ from polite.task import Task
 
 log = logging.getLogger("polite")
 
+# Hot path: an enum's member costs a descriptor call each time it is named.
+_WAITING_TURN, _READY = QueueState.WAITING_TURN, QueueState.READY
+
 # After so many tasks that end without a permit (refused, dropped), other tasks of the loop run.
 _AT_A_TIME = 500
 # Too many requests wait in the gate: request again after so long (seconds).
@@ -153,7 +156,8 @@ class Dispatcher:
         if allowed and known is not None:
             if fresh:
                 queue.grounds = known.grounds
-            self._keep(queue)
+            if queue.drop_reason is not None:
+                self._keep(queue)
             self._rules.schedule(queue, task, known)
         else:
             queue.put_unchecked(task)
@@ -200,7 +204,7 @@ class Dispatcher:
             return
         queue.seeker = self._seeker.call_back(queue, self._arrived)
         if queue.seeker is not None:
-            queue.state = QueueState.WAITING_TURN
+            queue.state = _WAITING_TURN
             return
         if self._seeker.needs_rules(queue):
             self._unchoose(queue)
@@ -330,7 +334,7 @@ class Dispatcher:
 
     def _make_ready(self, queue: OriginQueue) -> None:
         if queue.drop_reason is None:
-            queue.state = QueueState.READY
+            queue.state = _READY
         self._scheduler.ready(queue.origin)
         self.schedule_dispatch()
 
