@@ -73,7 +73,7 @@ class Frontier:
         frontier.close()  # no more URLs: the loop ends when all are done
         async for permit in frontier:
             async with permit:
-                async with session.get(permit.url) as response:
+                async with session.get(permit.url, allow_redirects=False) as response:
                     permit.report(status=response.status, headers=response.headers)
 
     Closing the gate stops the frontier with GateClosed.

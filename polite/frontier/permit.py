@@ -41,7 +41,7 @@ class TaskPermit(Permit):
     Example:
         async for permit in frontier:
             async with permit:
-                async with session.get(permit.url) as response:
+                async with session.get(permit.url, allow_redirects=False) as response:
                     permit.report(status=response.status, headers=response.headers)
                 if response.status >= 500:
                     permit.retry(after=60.0)
