@@ -12,6 +12,8 @@ from polite.clock import SystemClock
 from polite.errors import InvalidOption, redact_url
 from polite.events import Event
 from polite.frontier.frontier import Frontier, FrontierOptions
+from polite.frontier.parts import Parts
+from polite.frontier.task_store import Limits
 from polite.gate.address_book import AddressBook
 from polite.gate.gate import Gate
 from polite.gate.origin_manager import OriginManager
@@ -269,13 +271,14 @@ async def open_frontier(
         InvalidOption: An option has the wrong type or value.
         StoreFailed: The file cannot be used.
     """
-    frontier = Frontier(gate, scheduler=scheduler, **options)
     if store is None:
+        frontier = Frontier(gate, scheduler=scheduler, **options)
         try:
             yield frontier
         finally:
             frontier.stop()
         return
+    parts = Parts(gate.services, scheduler, Limits(**options))
     # Imported here: a crawler that keeps nothing loads no database.
     from polite.frontier.durable.active_origin import TASKS_PER_ORIGIN
     from polite.frontier.durable.store import DurableTaskStore
@@ -287,14 +290,18 @@ async def open_frontier(
         _queue_path(store),
         order=order,
         tasks_per_origin=TASKS_PER_ORIGIN,
-        max_done=frontier.parts.limits.max_done,
+        max_done=parts.limits.max_done,
     )
-    kept = DurableTaskStore(frontier.parts, SqliteBackend(file), order)
+    kept = DurableTaskStore(parts, SqliteBackend(file), order)
+    parts.keep_in(kept)
     try:
         await kept.begin()
-        yield frontier
+        frontier = Frontier.from_parts(gate, parts)
+        try:
+            yield frontier
+        finally:
+            frontier.stop()
     finally:
-        frontier.stop()
         await kept.close()
 
 
