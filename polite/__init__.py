@@ -1,4 +1,7 @@
-"""polite: may I fetch this URL, and now? robots.txt and pacing for asyncio crawlers."""
+"""polite: may I fetch this URL, and now? robots.txt and pacing for asyncio crawlers.
+
+Ids in docstrings, such as (T4), name requirements of docs/spec.md.
+"""
 
 from polite import schedulers, throttles
 from polite.compose import open_frontier, open_gate

@@ -12,6 +12,8 @@ from polite.clock import SystemClock
 from polite.errors import InvalidOption, redact_url
 from polite.events import Event
 from polite.frontier.frontier import Frontier, FrontierOptions
+from polite.frontier.parts import Parts
+from polite.frontier.task_store import Limits
 from polite.gate.address_book import AddressBook
 from polite.gate.gate import Gate
 from polite.gate.origin_manager import OriginManager
@@ -23,6 +25,7 @@ from polite.pacers.local import LocalPacer
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
+from polite.pacing.throttle import Throttle
 from polite.ports import (
     AddressSource,
     BackOffStore,
@@ -31,7 +34,6 @@ from polite.ports import (
     RobotsStore,
     SavedBackOff,
     Scheduler,
-    Throttle,
     Transport,
 )
 from polite.robots.agent import UserAgent
@@ -93,11 +95,11 @@ async def open_gate(
         pacing: Delays, scopes, back-off and limits.
         fetching: How robots.txt is fetched.
         store: Keeps robots.txt results: a RobotsStore, or the name of a file for a SqliteStore, which keeps them between runs.
-            By default they are forgotten with the gate. The gate closes it.
+            By default they are forgotten with the gate. The gate closes it; other gates that share it go on.
         throttle: Decides delays instead of the throttle that `pacing` describes.
         listener: Receives each event.
         clock: Replaces the system's clocks, for tests.
-        transports: Transports by scheme, besides http, https and ftp or instead of them (L9). The gate closes them.
+        transports: Transports by scheme, besides http, https and ftp or instead of them (L9 in docs/spec.md). The gate closes them.
         addresses: Looks up addresses for `Scopes(address=...)`, instead of the nameservers of `fetching`. The gate closes it.
 
     Raises:
@@ -143,15 +145,14 @@ def _refuse_odd(
     throttle: object, clock: object, listener: object, transports: object, addresses: object
 ) -> None:
     """Refuse objects that lack a method of their port, so that a crawl does not fail later."""
-    for option, value, call in (
-        ("throttle", throttle, "rest"),
-        ("clock", clock, "call_at"),
-        ("listener", listener, "__call__"),
-        ("addresses", addresses, "addresses"),
+    for option, value, call, kind in (
+        ("throttle", throttle, "rest", "a Throttle of polite.throttles"),
+        ("clock", clock, "call_at", "a Clock of polite.ports"),
+        ("listener", listener, "__call__", "a Listener of polite.ports"),
+        ("addresses", addresses, "addresses", "an AddressSource of polite.ports"),
     ):
         if value is not None and not callable(getattr(value, call, None)):
-            kind = "an AddressSource" if option == "addresses" else f"a {option.capitalize()}"
-            raise InvalidOption(f"{option} must be {kind} of polite.ports, got {value!r}")
+            raise InvalidOption(f"{option} must be {kind}, got {value!r}")
     if transports is not None and not isinstance(transports, Mapping):
         raise InvalidOption(f"transports must be a mapping of schemes to transports, got {transports!r}")
     for scheme, transport in (transports or {}).items():
@@ -270,13 +271,14 @@ async def open_frontier(
         InvalidOption: An option has the wrong type or value.
         StoreFailed: The file cannot be used.
     """
-    frontier = Frontier(gate, scheduler=scheduler, **options)
     if store is None:
+        frontier = Frontier(gate, scheduler=scheduler, **options)
         try:
             yield frontier
         finally:
             frontier.stop()
         return
+    parts = Parts(gate.services, scheduler, Limits(**options))
     # Imported here: a crawler that keeps nothing loads no database.
     from polite.frontier.durable.active_origin import TASKS_PER_ORIGIN
     from polite.frontier.durable.store import DurableTaskStore
@@ -288,14 +290,18 @@ async def open_frontier(
         _queue_path(store),
         order=order,
         tasks_per_origin=TASKS_PER_ORIGIN,
-        max_done=frontier.parts.limits.max_done,
+        max_done=parts.limits.max_done,
     )
-    kept = DurableTaskStore(frontier.parts, SqliteBackend(file), order)
+    kept = DurableTaskStore(parts, SqliteBackend(file), order)
+    parts.keep_in(kept)
     try:
         await kept.begin()
-        yield frontier
+        frontier = Frontier.from_parts(gate, parts)
+        try:
+            yield frontier
+        finally:
+            frontier.stop()
     finally:
-        frontier.stop()
         await kept.close()
 
 

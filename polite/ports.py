@@ -7,7 +7,6 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from polite.events import Event
 from polite.origin import Origin
 from polite.pacing.scope_table import Concurrency, Delay, Provisional
-from polite.pacing.throttle import Throttle
 from polite.pacing.turn import Outlook, Turn
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.fetching.snapshot import Snapshot
@@ -30,7 +29,6 @@ __all__ = [
     "Scheduler",
     "TakenHome",
     "Tenant",
-    "Throttle",
     "Timer",
     "Transport",
     "TurnRequest",

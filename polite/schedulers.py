@@ -61,32 +61,35 @@ class Ordered:
     def __init__(self, key: Key, *, order: FileOrder = "fifo") -> None:
         self.order = order
         self._key = key
-        self._tasks: dict[Origin, list[tuple[Any, int, Task]]] = {}
-        self._ready: set[Origin] = set()
+        # Hot path: by text, since a str caches its hash, and an Origin's is a call.
+        self._tasks: dict[str, list[tuple[Any, int, Task]]] = {}
+        self._ready: set[str] = set()
         # The first task of each ready origin. Outdated entries are skipped when they are reached.
         self._firsts: list[tuple[Any, int, Task]] = []
         self._listed: set[int] = set()
 
     def add(self, task: Task) -> None:
         """See ports.Scheduler."""
-        tasks = self._tasks.setdefault(task.origin, [])
+        origin = task.target.origin.text
+        tasks = self._tasks.setdefault(origin, [])
         heappush(tasks, (self._key(task), task.number, task))
-        if tasks[0][2] is task and task.origin in self._ready:
+        if tasks[0][2] is task and origin in self._ready:
             self._list(tasks[0])
 
     def ready(self, origin: Origin) -> None:
         """See ports.Scheduler."""
-        self._ready.add(origin)
-        self._list(self._tasks[origin][0])
+        self._ready.add(origin.text)
+        self._list(self._tasks[origin.text][0])
 
     def next(self) -> Task:
         """See ports.Scheduler. Raises LookupError if no origin is ready."""
         while self._firsts:
             _, number, task = heappop(self._firsts)
             self._listed.discard(number)
-            if task.origin in self._ready:
-                self._ready.discard(task.origin)
-                self._take_first(task.origin)
+            origin = task.target.origin.text
+            if origin in self._ready:
+                self._ready.discard(origin)
+                self._take_first(origin)
                 return task
         raise LookupError("no origin is ready")
 
@@ -96,7 +99,7 @@ class Ordered:
             self._listed.add(first[1])
             heappush(self._firsts, first)
 
-    def _take_first(self, origin: Origin) -> None:
+    def _take_first(self, origin: str) -> None:
         tasks = self._tasks[origin]
         heappop(tasks)
         if not tasks:
@@ -147,22 +150,23 @@ class RoundRobin:
     def __init__(self, key: Key = ORDERS["fifo"], *, order: FileOrder = "fifo") -> None:
         self.order = order
         self._key = key
-        self._tasks: dict[Origin, list[tuple[Any, int, Task]]] = {}
-        self._since: dict[Origin, int] = {}
-        self._ready: list[tuple[int, Origin]] = []
+        self._tasks: dict[str, list[tuple[Any, int, Task]]] = {}
+        self._since: dict[str, int] = {}
+        self._ready: list[tuple[int, str]] = []
         self._ticket = 0
 
     def add(self, task: Task) -> None:
         """See ports.Scheduler."""
-        tasks = self._tasks.get(task.origin)
+        origin = task.target.origin.text
+        tasks = self._tasks.get(origin)
         if tasks is None:
-            tasks = self._tasks[task.origin] = []
-            self._since[task.origin] = self._draw()
+            tasks = self._tasks[origin] = []
+            self._since[origin] = self._draw()
         heappush(tasks, (self._key(task), task.number, task))
 
     def ready(self, origin: Origin) -> None:
         """See ports.Scheduler."""
-        heappush(self._ready, (self._since[origin], origin))
+        heappush(self._ready, (self._since[origin.text], origin.text))
 
     def next(self) -> Task:
         """See ports.Scheduler. Raises IndexError if no origin is ready."""

@@ -15,6 +15,11 @@ _EXITS = (
     "for several URLs, the highest"
 )
 
+_ALL_EXITS = (
+    "exit status: 0 allowed or success, 1 disallowed or findings, 2 wrong usage, 3 unreachable, 130 interrupted, "
+    "141 output closed, 143 terminated; COMMAND --help has those of a command"
+)
+
 _AddCommand: TypeAlias = Callable[..., argparse.ArgumentParser]
 
 
@@ -22,12 +27,12 @@ class _Parser(argparse.ArgumentParser):
     """Prints a usage error as one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(Exit.USAGE, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(Exit.USAGE, f"polite: {message} (see {self.prog} --help)\n")
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser. Parsed options have the function of the subcommand as `run`."""
-    command = _Parser(prog="polite", description="May I fetch this URL, and now?")
+    command = _Parser(prog="polite", description="May I fetch this URL, and now?", epilog=_ALL_EXITS)
     command.add_argument("--version", action="version", version=f"polite {__version__}")
     commands = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_check(commands.add_parser)
@@ -157,7 +162,8 @@ def _add_fetch(add_command: _AddCommand) -> None:
 
 def _add_timeline(add_command: _AddCommand) -> None:
     text = "draw the requests of a run by origin over time, as SVG on standard output"
-    timeline = add_command("timeline", help=text, description=text)
+    epilog = "exit status: 0 success, 2 wrong usage, or RUN is not a log"
+    timeline = add_command("timeline", help=text, description=text, epilog=epilog)
     timeline.add_argument("log", metavar="RUN", help="a log that polite fetch --log wrote")
     timeline.add_argument(
         "--rows",
@@ -171,7 +177,7 @@ def _add_timeline(add_command: _AddCommand) -> None:
 
 def _add_demo(add_command: _AddCommand) -> None:
     text = "crawl sixteen virtual hosts on loopback, and judge the crawl by the servers' log"
-    epilog = "exit status: 0 the crawl was polite, 1 it was not"
+    epilog = "exit status: 0 the crawl was polite, 1 it was not, 2 wrong usage"
     demo = add_command("demo", help=text, description=text, epilog=epilog)
     demo.add_argument(
         "--timeline", metavar="FILE", help="draw the requests of each host over time, as SVG in FILE"

@@ -47,7 +47,7 @@ def _ls(options: argparse.Namespace) -> Exit:
 def _show(options: argparse.Namespace) -> Exit:
     _refuse(options, "expired", "back_offs")
     if options.origin is None:
-        raise InvalidOption("store show: ORIGIN is missing; use polite store show ORIGIN FILE")
+        raise InvalidOption("ORIGIN is missing; use polite store show ORIGIN FILE")
     origin = str(Origin.of(options.origin))
     with closing(StoreInspector(options.file)) as store:
         known = store.origin(origin)

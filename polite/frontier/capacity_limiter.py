@@ -36,9 +36,9 @@ class CapacityLimiter:
                 self.release()
             raise
 
-    def add(self) -> None:
-        """Take a slot at once, even beyond the limit: for a task that is requeued."""
-        self.taken += 1
+    def add(self, slots: int = 1) -> None:
+        """Take slots at once, even beyond the limit: for a task that is requeued, or for those that a file keeps."""
+        self.taken += slots
 
     def release(self) -> None:
         """Free a slot, or give it to the first waiter."""

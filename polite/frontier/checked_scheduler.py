@@ -33,7 +33,8 @@ class CheckedScheduler:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._added: dict[int, Task] = {}
-        self._ready: set[Origin] = set()
+        # Hot path: by text, since a str caches its hash, and an Origin's is a call.
+        self._ready: set[str] = set()
 
     def __len__(self) -> int:
         """Return how many origins are ready."""
@@ -53,7 +54,7 @@ class CheckedScheduler:
             raise self._failed(f"add raised {error!r}", task) from error
 
     def ready(self, origin: Origin) -> None:
-        self._ready.add(origin)
+        self._ready.add(origin.text)
         try:
             self._scheduler.ready(origin)
         except _RAISED as error:
@@ -70,10 +71,11 @@ class CheckedScheduler:
             raise self._failed(
                 "next returned a task that does not wait: it was chosen before, or never added", task
             )
-        if task.origin not in self._ready:
-            raise self._failed(f"next returned a task of {task.origin}, whose turn has not come", task)
+        origin = task.target.origin.text
+        if origin not in self._ready:
+            raise self._failed(f"next returned a task of {origin}, whose turn has not come", task)
         del self._added[task.number]
-        self._ready.discard(task.origin)
+        self._ready.discard(origin)
         return task
 
     def take_back(self, origin: Origin, count: int) -> None:

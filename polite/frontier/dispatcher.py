@@ -64,6 +64,9 @@ from polite.task import Task
 
 log = logging.getLogger("polite")
 
+# Hot path: an enum's member costs a descriptor call each time it is named.
+_WAITING_TURN, _READY = QueueState.WAITING_TURN, QueueState.READY
+
 # After so many tasks that end without a permit (refused, dropped), other tasks of the loop run.
 _AT_A_TIME = 500
 # Too many requests wait in the gate: request again after so long (seconds).
@@ -105,7 +108,8 @@ class Dispatcher:
         self._slots = FetchSlots(services.clock, limits.max_robots_fetches, self._evict)
         self._timers = TimerQueue(services.clock)
         self._later: dict[int, Task] = {}  # tasks whose own time has not come
-        self._queues: dict[Origin, OriginQueue] = {}
+        # Hot path: by text, since a str caches its hash, and an Origin's is a call.
+        self._queues: dict[str, OriginQueue] = {}
         self._requested: list[OriginQueue] = []  # ASSIGNED in the last step
         self._holding: list[OriginQueue] = []  # turns that came in this step
         self._dispatch_scheduled = False
@@ -137,8 +141,8 @@ class Dispatcher:
         self.enqueue(task)
 
     def _add(self, task: Task) -> bool:
-        origin = task.origin
-        queue = self._queues.get(origin)
+        origin = task.target.origin
+        queue = self._queues.get(origin.text)
         known = self._rules.known(origin)
         # None: no rules are known, or to decide takes long; the seeker decides then.
         allowed = None if known is None else self._rules.allows(task, known)
@@ -147,12 +151,13 @@ class Dispatcher:
             return False
         fresh = queue is None
         if queue is None:
-            queue = self._queues[origin] = OriginQueue(origin, task.target)
+            queue = self._queues[origin.text] = OriginQueue(origin, task.target)
         queue.sample = task.target
         if allowed and known is not None:
             if fresh:
                 queue.grounds = known.grounds
-            self._keep(queue)
+            if queue.drop_reason is not None:
+                self._keep(queue)
             self._rules.schedule(queue, task, known)
         else:
             queue.put_unchecked(task)
@@ -170,7 +175,7 @@ class Dispatcher:
 
     def shared(self, target: Target) -> Target:
         """Return the same target with the origin object of its queue: smaller, and compared by `is`."""
-        queue = self._queues.get(target.origin)
+        queue = self._queues.get(target.origin.text)
         if queue is None or queue.origin is target.origin:
             return target
         return Target(queue.origin, target.path)
@@ -180,14 +185,14 @@ class Dispatcher:
         known = self._rules.known(origin)
         if known is None or out_of_reach(known):
             return False
-        queue = self._queues.get(origin)
+        queue = self._queues.get(origin.text)
         if queue is not None:
             self._keep(queue)
         return True
 
     def restore_failures(self, origin: Origin, failures: int) -> None:
         """Say how often in a row the origin's rules could not be had before its queue was forgotten."""
-        queue = self._queues.get(origin)
+        queue = self._queues.get(origin.text)
         if queue is not None:
             queue.failures = failures
 
@@ -199,7 +204,7 @@ class Dispatcher:
             return
         queue.seeker = self._seeker.call_back(queue, self._arrived)
         if queue.seeker is not None:
-            queue.state = QueueState.WAITING_TURN
+            queue.state = _WAITING_TURN
             return
         if self._seeker.needs_rules(queue):
             self._unchoose(queue)
@@ -320,15 +325,16 @@ class Dispatcher:
 
     def _ready_when_free(self, queue: OriginQueue) -> None:
         """With a concurrency above 1, the grant itself begins a delay, whether the turn is used or not."""
-        ready_at = self._turns.outlook(queue.requested or queue.sample).ready_at
-        if ready_at > self._clock.monotonic():
-            self._postpone(queue, ready_at, self._make_ready)
-        else:
-            self._make_ready(queue)
+        if self._turns.grants_delay:
+            ready_at = self._turns.ready_at(queue.requested or queue.sample)
+            if ready_at > self._clock.monotonic():
+                self._postpone(queue, ready_at, self._make_ready)
+                return
+        self._make_ready(queue)
 
     def _make_ready(self, queue: OriginQueue) -> None:
         if queue.drop_reason is None:
-            queue.state = QueueState.READY
+            queue.state = _READY
         self._scheduler.ready(queue.origin)
         self.schedule_dispatch()
 
@@ -363,7 +369,7 @@ class Dispatcher:
             if ended >= _AT_A_TIME:
                 return True
             task = self._scheduler.next()
-            assigned = self._assign(self._queues[task.origin], task)
+            assigned = self._assign(self._queues[task.target.origin.text], task)
             idle -= assigned
             ended += not assigned
         return False
@@ -428,9 +434,10 @@ class Dispatcher:
 
     def _fits(self, queue: OriginQueue, task: Task, turn: Turn) -> bool:
         """Whether the turn is one at the task's own scopes: those may differ from URL to URL."""
-        return task.target is queue.requested or (
-            tuple(dict.fromkeys(self._turns.scopes_of(task.target))) == turn.scopes
-        )
+        if task.target is queue.requested:
+            return True
+        scopes = self._turns.scopes_of(task.target)
+        return scopes == turn.scopes or tuple(dict.fromkeys(scopes)) == turn.scopes
 
     def _decide_first(self, queue: OriginQueue, task: Task) -> None:
         """Other rules are in force since the task was scheduled, and must be learned, or take long: the seeker decides."""
@@ -453,7 +460,7 @@ class Dispatcher:
         self._go_on(queue)
 
     def _go_on(self, queue: OriginQueue) -> None:
-        if queue.waiting:
+        if queue.scheduled or queue.unchecked:
             self._seek(queue)
         else:
             self._remove(queue)
@@ -507,7 +514,7 @@ class Dispatcher:
 
     def deactivate(self, origin: Origin) -> bool:
         """Give the origin's tasks back to the store if it gives no turn for long. Whether that was done."""
-        queue = self._queues.get(origin)
+        queue = self._queues.get(origin.text)
         if queue is None or not self._waits_only(queue):
             return False
         wait_s = self._wait_s(queue)
@@ -597,7 +604,7 @@ class Dispatcher:
 
     def _remove(self, queue: OriginQueue) -> None:
         queue.state = QueueState.REMOVED
-        del self._queues[queue.origin]
+        del self._queues[queue.origin.text]
 
     def _cancel_seeker(self, queue: OriginQueue) -> None:
         seeker, queue.seeker = queue.seeker, None

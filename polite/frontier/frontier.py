@@ -21,13 +21,13 @@ from polite.frontier.task_store import Limits, TaskDraft
 from polite.gate.gate import Gate
 from polite.origin import Target
 from polite.ports import Scheduler
-from polite.schedulers import Fifo
 from polite.task import Admission, Task
 
 # After so many URLs, `put_many` waits until they are written, and lets other tasks run.
 _AT_A_TIME = 500
 
 _MOST_WHOLE = 2**63
+_DEFAULTS = Limits()
 
 
 class FrontierClosed(PoliteError):
@@ -73,7 +73,7 @@ class Frontier:
         frontier.close()  # no more URLs: the loop ends when all are done
         async for permit in frontier:
             async with permit:
-                async with session.get(permit.url) as response:
+                async with session.get(permit.url, allow_redirects=False) as response:
                     permit.report(status=response.status, headers=response.headers)
 
     Closing the gate stops the frontier with GateClosed.
@@ -97,20 +97,13 @@ class Frontier:
         gate: Gate,
         *,
         scheduler: Scheduler | None = None,
-        max_waiting: int = 1_000_000,
-        max_done: int = 10_000_000,
-        max_tries: int = 3,
-        max_robots_tries: int = 10,
-        max_robots_fetches: int = 1_000,
-        max_active_origins: int = 10_000,
+        max_waiting: int = _DEFAULTS.max_waiting,
+        max_done: int = _DEFAULTS.max_done,
+        max_tries: int = _DEFAULTS.max_tries,
+        max_robots_tries: int = _DEFAULTS.max_robots_tries,
+        max_robots_fetches: int = _DEFAULTS.max_robots_fetches,
+        max_active_origins: int = _DEFAULTS.max_active_origins,
     ) -> None:
-        if scheduler is not None and (
-            isinstance(scheduler, type)
-            or not all(callable(getattr(scheduler, each, None)) for each in ("add", "ready", "next"))
-        ):
-            raise InvalidOption(
-                f"scheduler={scheduler!r}: a Scheduler of polite.ports is needed, such as schedulers.Fifo()"
-            )
         limits = Limits(
             max_waiting=max_waiting,
             max_done=max_done,
@@ -119,16 +112,23 @@ class Frontier:
             max_robots_fetches=max_robots_fetches,
             max_active_origins=max_active_origins,
         )
-        self._parts = parts = Parts(gate.services, Fifo() if scheduler is None else scheduler, limits)
+        parts = Parts(gate.services, scheduler, limits)
+        parts.keep_in_memory()
+        self._delegate_to(parts, gate)
+
+    @classmethod
+    def from_parts(cls, gate: Gate, parts: Parts) -> Self:
+        """Make a frontier whose store is connected and open. For `polite.open_frontier`, not for users."""
+        frontier = cls.__new__(cls)
+        frontier._delegate_to(parts, gate)  # noqa: SLF001 - its own method
+        return frontier
+
+    def _delegate_to(self, parts: Parts, gate: Gate) -> None:
+        self._parts = parts
         self._services = parts.services
         self._progress = parts.progress
         self._dispatcher = parts.dispatcher
         gate.on_close(self._gate_closed)
-
-    @property
-    def parts(self) -> Parts:
-        """The objects it delegates to. For `polite.open_frontier`, not for users."""
-        return self._parts
 
     # Plain counters, always on.
 

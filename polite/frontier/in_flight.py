@@ -37,7 +37,7 @@ class InFlight:
         self._services.counters.granted += 1
         self._services.counters.waited += turn.waited
         self.store.start(task, None if grounds.pace is None else grounds.pace.slowest_s)
-        worker.set_result(TaskPermit(self._services, task, turn, grounds, self))
+        worker.set_result(TaskPermit(self._services, task, turn, grounds, self, worker.get_loop()))
         if self._progress.listened:
             self._progress.tell(Granted(task.url, self._services.clock.monotonic() - task.queued_at))
         return True
@@ -57,7 +57,7 @@ class InFlight:
                 self._progress.counts.dropped += 1
                 self._progress.tell(Dropped(task.url, f"max_tries={self._max_tries}", task.tries + 1))
                 self._finish(task, End.DROPPED)
-        self.store.responded(task.origin)
+        self.store.responded(task.target.origin)
 
     def _retry(self, task: Task, again_in: float) -> None:
         # Counted among those that wait first: the listener sees it there, and may close the frontier.

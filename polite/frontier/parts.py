@@ -1,5 +1,6 @@
-"""The parts of one frontier, put together; only its store is exchanged, by polite.open_frontier."""
+"""The objects of one frontier, connected with each other and with the store of its tasks."""
 
+from polite.errors import InvalidOption
 from polite.frontier.checked_scheduler import CheckedScheduler
 from polite.frontier.dispatcher import Dispatcher
 from polite.frontier.in_flight import InFlight
@@ -8,30 +9,55 @@ from polite.frontier.task_store import Limits, MemoryTaskStore, TaskStore
 from polite.frontier.workers import Workers
 from polite.gate.services import Services
 from polite.ports import Scheduler
+from polite.schedulers import Fifo
 
 
 class Parts:
-    """What a Frontier delegates to, and what a TaskStore that outlives the process works with."""
+    """What a Frontier delegates to, and what its TaskStore works with.
 
-    def __init__(self, services: Services, scheduler: Scheduler, limits: Limits) -> None:
+    A store needs the other objects, so it is made after them: call `keep_in` or `keep_in_memory` once, before a Frontier is made.
+
+    Args:
+        scheduler: The user's scheduler; None for Fifo.
+
+    Raises:
+        InvalidOption: The scheduler lacks a method.
+    """
+
+    store: TaskStore
+
+    def __init__(self, services: Services, scheduler: Scheduler | None, limits: Limits) -> None:
+        checked = CheckedScheduler(Fifo() if scheduler is None else _complete(scheduler))
         self.services = services
         self.limits = limits
         self.workers = Workers()
         self.progress = Progress(self.workers, limits.max_waiting, services.listener)
         self.in_flight = InFlight(services, self.progress, self.workers, limits.max_tries)
-        self.dispatcher = Dispatcher(
-            services, CheckedScheduler(scheduler), self.progress, self.workers, self.in_flight, limits
-        )
+        self.dispatcher = Dispatcher(services, checked, self.progress, self.workers, self.in_flight, limits)
+
+    def keep_in(self, store: TaskStore) -> None:
+        """Connect the store of the tasks."""
+        self.store = self.dispatcher.store = self.in_flight.store = store
+
+    def keep_in_memory(self) -> None:
+        """Keep the tasks in memory only."""
+        dispatcher = self.dispatcher
         self.keep_in(
             MemoryTaskStore(
-                services.clock,
+                self.services.clock,
                 self.progress,
-                self.dispatcher.enqueue,
-                self.dispatcher.shared,
-                max_done=limits.max_done,
+                dispatcher.enqueue,
+                dispatcher.shared,
+                max_done=self.limits.max_done,
             )
         )
 
-    def keep_in(self, store: TaskStore) -> None:
-        """Keep the tasks there. To be called before the first task."""
-        self.store = self.dispatcher.store = self.in_flight.store = store
+
+def _complete(scheduler: Scheduler) -> Scheduler:
+    if isinstance(scheduler, type) or not all(
+        callable(getattr(scheduler, each, None)) for each in ("add", "ready", "next")
+    ):
+        raise InvalidOption(
+            f"scheduler={scheduler!r}: a Scheduler of polite.ports is needed, such as schedulers.Fifo()"
+        )
+    return scheduler

@@ -41,7 +41,7 @@ class TaskPermit(Permit):
     Example:
         async for permit in frontier:
             async with permit:
-                async with session.get(permit.url) as response:
+                async with session.get(permit.url, allow_redirects=False) as response:
                     permit.report(status=response.status, headers=response.headers)
                 if response.status >= 500:
                     permit.retry(after=60.0)
@@ -55,14 +55,23 @@ class TaskPermit(Permit):
 
     __slots__ = ("_again_in", "_granted", "_loop", "_owner", "_task")
 
-    def __init__(self, services: Services, task: Task, turn: Turn, grounds: Grounds, owner: Owner) -> None:
+    def __init__(
+        self,
+        services: Services,
+        task: Task,
+        turn: Turn,
+        grounds: Grounds,
+        owner: Owner,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
         super().__init__(services, task.target)
         self._granted: Turn | None = turn
         self._grounds = grounds
         self._task = task
         self._owner = owner
         self._again_in: float | None = None
-        self._loop = asyncio.get_running_loop()
+        # That of the worker, which knows it: on Python 3.11, asyncio finds the running loop by a system call.
+        self._loop = loop
         held = services.held_turns
         held[turn] = task.target
         if held.needs_timer:

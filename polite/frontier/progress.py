@@ -68,6 +68,13 @@ class Progress:
         """Whether events are wanted."""
         return self._listener is not None
 
+    def resume(self, waiting: int, counts: Counts) -> None:
+        """Continue with the counts of an earlier run, and with its tasks that wait."""
+        self.waiting.add(waiting)
+        self.counts = counts
+        if waiting:
+            self.nothing_left.clear()
+
     def began(self, task: Task) -> None:
         """Count a task that is given to a worker."""
         self.in_flight[task.number] = task

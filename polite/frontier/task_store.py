@@ -25,12 +25,12 @@ class End(Enum):
 class Limits:
     """The limits of a frontier; see Frontier for what each means."""
 
-    max_waiting: int
-    max_done: int
-    max_tries: int
-    max_robots_tries: int
-    max_robots_fetches: int
-    max_active_origins: int
+    max_waiting: int = 1_000_000
+    max_done: int = 10_000_000
+    max_tries: int = 3
+    max_robots_tries: int = 10
+    max_robots_fetches: int = 1_000
+    max_active_origins: int = 10_000
 
     def __post_init__(self) -> None:
         for field in fields(self):

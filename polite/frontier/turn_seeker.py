@@ -180,7 +180,7 @@ class TurnSeeker:
 
     def _newest(self, queue: OriginQueue, grounds: Grounds) -> bool:
         """Whether these are the grounds of the rules that are known; of forgotten rules, whether they are still valid."""
-        known = self._rules.known(queue.origin)
+        known = self._origins.current(queue.origin)
         if known is None:
             return grounds.meaning == queue.meaning and self._origins.still_valid(grounds)
         return known.grounds is grounds

@@ -36,7 +36,7 @@ class Workers:
 
     def next(self) -> "asyncio.Future[TaskPermit | None] | None":
         """Remove and return the worker that has waited longest; None if no worker is idle."""
-        while self.idle:
+        while self._waiting and not self.paused:
             worker, _ = self._waiting.popitem(last=False)
             if not worker.done():
                 return worker

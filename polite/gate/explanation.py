@@ -72,14 +72,19 @@ class Explanation:
         age = self.now - self.snapshot.fetched_at
         left = self.snapshot.expires_at - self.now
         inferred = f"; {access.reason.option} inferred it" if access.reason is Reason.INFERRED_MISSING else ""
-        return f"robots.txt: {access.reason.value}{status}{hops}{inferred}; requested {age:.0f} s ago, good for {left:.0f} s more"
+        # A failure that cannot pass is not good for any time.
+        good_for = f", good for {left:.0f} s more" if access.reason.may_pass else ""
+        return (
+            f"robots.txt: {access.reason.value}{status}{hops}{inferred}; requested {age:.0f} s ago{good_for}"
+        )
 
     def _failures(self) -> str:
         since = self.snapshot.unreachable_since
         days = 0.0 if since is None else (self.now - since) / 86_400
-        return (
-            f"failed {_times(self.snapshot.failures)} in {days:.1f} days; {self._copy()}{self._what_failed()}"
-        )
+        failed = f"failed {_times(self.snapshot.failures)} in {days:.1f} days"
+        if not self.snapshot.access.reason.may_pass:
+            failed = "waiting cannot help"
+        return f"{failed}; {self._copy()}{self._what_failed()}"
 
     def _copy(self) -> str:
         if self.snapshot.good is None:

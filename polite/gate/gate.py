@@ -86,7 +86,7 @@ class Gate:
             wait_s=max(0.0, outlook.ready_at - now),
             held_s=None if outlook.since is None else max(0.0, now - outlook.since),
             now=services.clock.wall(),
-            request_rate=_ruling_rate(known),
+            request_rate=_slowest_rate(known),
             attempt=known.attempt,
         )
 
@@ -135,7 +135,7 @@ class Gate:
             await self.services.origins.close()
 
 
-def _ruling_rate(known: OriginRules) -> str:
+def _slowest_rate(known: OriginRules) -> str:
     rate = known.rules.request_rate
     if rate is None or rate.delay_s <= (known.rules.crawl_delay or 0.0):
         return ""

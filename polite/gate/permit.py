@@ -25,7 +25,7 @@ class Permit:
 
     Example:
         async with gate.permit("https://example.com/about") as permit:
-            async with session.get(permit.url) as response:
+            async with session.get(permit.url, allow_redirects=False) as response:
                 permit.report(status=response.status, headers=response.headers)
                 body = await response.read()
 

@@ -32,6 +32,7 @@ class Turns:
 
     Attributes:
         scopes_of: Returns the scopes of a URL, narrowest first.
+        grants_delay: Whether the grant of a turn may itself begin a delay, as it does if a scope may have several open turns.
         counters: What the gate counts.
         shared: Whether other processes grant turns at the same scopes, one at a time (see `share`).
         holds: Returns whether a granted turn still holds (see ports.Pacer.holds).
@@ -96,6 +97,7 @@ class Turns:
         self.anchor = self._policies.policy.anchor
         self.timed = self._policies.timed
         self._ordinary = self._policies.general.ordinary if self._policies.uniform else None
+        self.grants_delay = self._policies.concurrent
         self._simple = self._find is None and not self._policies.concurrent
         # Whether a scope's own delay follows any ordinary response: then a grant needs to name none.
         self._plain = self._policies.plain
@@ -128,7 +130,12 @@ class Turns:
 
     def take_now(self, target: Target, *, pace: RequestedPace | None = None) -> Turn | None:
         """Return the turn of a URL if it is free now; None if it is not, or if only a wait can tell."""
-        if self._acquire_now is None or not self._at_once(pace):
+        if self._acquire_now is None:
+            return None
+        # Hot path: inlines _at_once and _provisional_s for the usual case, here and in take_later.
+        if pace is None and self._simple and self._plain:
+            return self._acquire_now(self.scopes_of(target))
+        if not self._at_once(pace):
             return None
         return self._acquire_now(self.scopes_of(target), provisional_s=self._provisional_s(target, pace))
 
@@ -141,7 +148,11 @@ class Turns:
         first: bool = False,
     ) -> TurnRequest | None:
         """As `take`, but with a callback (see ports.CallbackPacer); None if only `take` can do it."""
-        if self._acquire_later is None or not self._at_once(pace):
+        if self._acquire_later is None:
+            return None
+        if pace is None and self._simple and self._plain:
+            return self._acquire_later(self.scopes_of(target), back, urgent=first)
+        if not self._at_once(pace):
             return None
         provisional_s = self._provisional_s(target, pace)
         return self._acquire_later(self.scopes_of(target), back, urgent=first, provisional_s=provisional_s)
@@ -251,6 +262,10 @@ class Turns:
         since = self._clock.monotonic() - pace.closed_for_s(self._clock.wall())
         waiting = self._pacer.outlook((hours,)).waiting
         return Outlook(opens_at, hours, waiting, 0, _closed(pace), since)
+
+    def ready_at(self, target: Target) -> float:
+        """Return when this URL's turn could come, opening hours aside, as far as is known now (monotonic seconds)."""
+        return self._pacer.outlook(self.scopes_of(target)).ready_at
 
     def wait_s(self, target: Target, pace: RequestedPace | None = None) -> float:
         """Return the seconds until this URL's turn could come, as far as is known now.

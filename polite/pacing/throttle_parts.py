@@ -124,8 +124,8 @@ class BackOff:
     """Exponential back-off after a refusal (429, 503) without Retry-After.
 
     The first refusal delays the scope by `first` seconds. Each refusal before it that is not forgiven doubles that, up to `most`.
-    Up to a quarter is added at random, so that clients refused together do not return together. Each response other than 429 or
-    a server error halves the count of refusals, so that a server that recovers is trusted step by step.
+    Up to a quarter is added at random, so that clients refused together do not return together. Each response below 500
+    other than 429 halves the count of refusals, so that a server that recovers is trusted step by step.
 
     >>> back_off = BackOff(10.0, most=3_600.0, random=lambda: 0.0)
     >>> back_off.rest(Outcome(429), ThrottleContext(None, 2, 0.0)).seconds

@@ -137,7 +137,7 @@ def _product_name(header: str) -> str:
         name = _NAME.match(header, compatible.end()) or name
     if name is None or not _LETTER.search(name[0]):
         raise InvalidUserAgent(
-            f"the User-Agent header {header[:80]!r} names no product: start it with one such as ExampleBot/1.0, or give tokens="
+            f"the User-Agent header {header[:80]!r} names no product: start it with one such as ExampleBot/1.0"
         )
     return name[0].lower()
 

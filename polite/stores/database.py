@@ -172,8 +172,11 @@ class Database:
         return Path(f"{self.path}-wal")
 
     def _note_logs(self) -> None:
-        """Note the identities of the file's logs, while it is at its path."""
-        if len(self._logs) < len(_SUFFIXES):
+        """Note the identities of the file's logs, while it is at its path.
+
+        SQLite makes both before the first transaction. A connection that locks the file for itself has no "-shm".
+        """
+        if "-wal" not in self._logs:
             for suffix in _SUFFIXES:
                 found = _identity(Path(f"{self.path}{suffix}"))
                 if found is not None:

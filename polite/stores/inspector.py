@@ -42,7 +42,8 @@ class StoreInspector:
 
     def __init__(self, path: str, *, to_change: bool = False) -> None:
         if not Path(path).is_file():
-            raise StoreFailed(f"{path}: there is no such file")
+            missing = "it is a folder, not a file" if Path(path).is_dir() else "there is no such file"
+            raise StoreFailed(f"{path}: {missing}")
         self._database = RobotsDatabase(Path(path), mode="rw" if to_change else "ro")
 
     def origins(self) -> Iterator[dict[str, Any]]:

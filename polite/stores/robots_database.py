@@ -87,8 +87,7 @@ class RobotsDatabase:
             set_aside=mode == "rwc",
             busy_timeout=busy_timeout,
             full="the disk is full, or what may not be forgotten fills twice SqliteStore(max_bytes=...)",
-            locked="another process kept it locked for longer than "
-            f"SqliteStore(busy_timeout={busy_timeout:g}) seconds",
+            locked=f"another process kept it locked for longer than the busy timeout of {busy_timeout:g} s",
             wall=wall,
         )
 

@@ -38,6 +38,8 @@ STEPS = (
     """,
 )
 VERSION = len(STEPS)
+# "polq": marks the queue file of a frontier (polite.frontier.sqlite.schema, which is above this file).
+_QUEUE_ID = 0x706F6C71
 # The first version in which each row has a checksum. A file that was created earlier contains the table `unsummed`.
 FIRST_CHECKSUMS = 3
 _MARK_WITHOUT_CHECKSUMS = "CREATE TABLE unsummed (since_version INTEGER)"
@@ -57,6 +59,11 @@ def version_of(connection: sqlite3.Connection) -> int:
         WrongFile: It belongs to another program or to a newer polite.
     """
     version, application, tables = connection.execute(_MARKS).fetchone()
+    if application == _QUEUE_ID:
+        raise WrongFile(
+            "is the queue of a crawl: robots.txt results are in a file of their own "
+            "(polite fetch --resume FILE keeps them in FILE.robots)"
+        )
     if application != APPLICATION_ID and (application or version or tables):
         raise WrongFile("is the database of another program: name another file")
     if version > VERSION:

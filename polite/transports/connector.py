@@ -17,7 +17,7 @@ def guarded_connector(policy: FetchPolicy | None = None, **options: object) -> "
 
     Example:
         async with aiohttp.ClientSession(connector=polite.guarded_connector()) as session:
-            async with session.get("https://example.com/") as response:
+            async with session.get("https://example.com/", allow_redirects=False) as response:
                 body = await response.read()
 
     A blocked address raises aiohttp.ClientConnectorError, and a proxy that `policy.proxy` does not name raises

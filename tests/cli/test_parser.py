@@ -26,10 +26,13 @@ def test_each_command_has_help(command, says, capsys):
     assert says in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("command", ["check", "explain", "lint", "diff", "fetch"])
+@pytest.mark.parametrize(
+    "command",
+    [[], *([name] for name in ("check", "explain", "lint", "diff", "store", "fetch", "timeline", "demo"))],
+)
 def test_help_names_the_exit_statuses(command, capsys):
     with pytest.raises(SystemExit):
-        main([command, "--help"])
+        main([*command, "--help"])
 
     assert "exit status: 0" in capsys.readouterr().out
 
@@ -50,7 +53,10 @@ def test_the_version_is_printed(capsys):
         ([], "COMMAND"),
         (["crawl"], "invalid choice: 'crawl'"),
         (["check"], "URL"),
-        (["check", "/x", "--agent", "1.0"], "no product"),
+        (
+            ["check", "/x", "--agent", "1.0"],
+            "no product: start it with one such as ExampleBot/1.0 (see polite",
+        ),
         (["check", "/x", "--agent", "Bot\nX-Evil: 1"], "at character 3"),
         (["check", "/x", "--dialect", "latin"], "the dialects are classic"),
         (["check", "/x", "--timeout", "soon"], "'soon'"),
@@ -84,4 +90,5 @@ def test_wrong_usage_is_one_line_and_status_2(arguments, says, capsys):
     out, err = capsys.readouterr()
     assert (left.value.code, out) == (2, "")
     assert says in err
+    assert err.startswith("polite: ")
     assert err.count("\n") == 1

@@ -3,18 +3,23 @@
 import asyncio
 import json
 import re
+import sqlite3
 import time
+from contextlib import closing
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 from polite.cli.main import main
+from polite.frontier.sqlite.database import QueueFile
 from polite.origin import Origin
 from polite.ports import SavedBackOff
 from polite.robots.fetching.result import Found, Unavailable, Unreachable
 from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
+from polite.stores.robots_database import RobotsDatabase
 from polite.stores.sqlite import SqliteStore
 
 POLICY = RobotsPolicy()
@@ -195,6 +200,37 @@ def test_a_file_that_is_no_store_is_left_as_it_is(tmp_path, action, octets, said
     assert status == (2 if err else 0)
     assert [file.name for file in tmp_path.glob("*corrupt*")] == []
     assert octets is None or b"plain" not in octets or path.read_bytes() == octets
+
+
+def test_the_queue_of_a_crawl_is_named_and_so_is_the_file_with_its_robots_txt(tmp_path, capsys):
+    path = tmp_path / "queue.sqlite"
+    queue = QueueFile(path, order="fifo", tasks_per_origin=1, max_done=1)
+    queue.open(1)
+    queue.close()
+
+    assert main(["store", "ls", str(path)]) == 2
+
+    assert capsys.readouterr().err == (
+        f"polite: {path} is the queue of a crawl: robots.txt results are in a file of their own "
+        "(polite fetch --resume FILE keeps them in FILE.robots)\n"
+    )
+
+
+def test_a_folder_is_called_a_folder(tmp_path, capsys):
+    assert main(["store", "ls", str(tmp_path)]) == 2
+
+    assert capsys.readouterr().err == f"polite: {tmp_path}: it is a folder, not a file\n"
+
+
+def test_a_file_that_stays_locked_is_told_without_a_python_name(crawl, monkeypatch, capsys):
+    monkeypatch.setattr("polite.stores.inspector.RobotsDatabase", partial(RobotsDatabase, busy_timeout=0.01))
+    with closing(sqlite3.connect(crawl, isolation_level=None)) as rival:
+        rival.execute("BEGIN IMMEDIATE")
+        assert main(["store", "purge", crawl]) == 2
+
+    assert capsys.readouterr().err == (
+        f"polite: {crawl}: another process kept it locked for longer than the busy timeout of 0.01 s\n"
+    )
 
 
 def test_a_copy_that_was_changed_is_one_line(crawl, capsys):

@@ -31,13 +31,13 @@ async def expect_a_healthy_frontier(frontier: Frontier, urls: set[str], fetched:
 
 async def rows_in_file(frontier: Frontier, query: str) -> list[Any]:
     """Return what the frontier's file holds, once all changes are written."""
-    batches: Any = frontier.parts.store._batches
+    batches: Any = frontier._parts.store._batches
     while batches._busy is not None or batches.batch:
         if batches._busy is None:
             batches._flush()
         if batches._busy is not None:
             await asyncio.wait([batches._busy])
-    backend = frontier.parts.store.backend  # type: ignore[attr-defined]
+    backend = frontier._parts.store.backend  # type: ignore[attr-defined]
     return await backend.run(lambda: backend.file._database._connection.execute(query).fetchall())
 
 
@@ -48,4 +48,4 @@ def turns_of(gate: polite.Gate) -> Any:
 
 def stop(frontier: Frontier, error: Exception) -> None:
     """End a frontier with an error, in this step."""
-    frontier.parts.dispatcher.stop(error)
+    frontier._parts.dispatcher.stop(error)

@@ -48,7 +48,7 @@ class Wrong(schedulers.Fifo):
             case "a foreign origin":
                 return Task(target=polite.Target.of("https://foreign.test/"), number=7)
             case "an origin whose turn has not come":
-                return next(task for task in super()._tasks[polite.Origin.of(B)])[2]
+                return next(task for task in super()._tasks[polite.Origin.of(B).text])[2]
             case "an exception":
                 raise ZeroDivisionError("no idea")
         return super().next()
@@ -94,7 +94,7 @@ async def test_a_task_of_an_origin_whose_turn_has_not_come_is_no_answer(
     class Hasty(schedulers.Fifo):
         def next(self) -> Task:
             super().next()
-            return self._tasks[polite.Origin.of(B)][0][2]
+            return self._tasks[polite.Origin.of(B).text][0][2]
 
     rules = Reply(200, b"User-agent: *\nCrawl-delay: 60")
     async with opened({f"{B}/robots.txt": rules}, frontier={"scheduler": Hasty()}) as (frontier, _):

@@ -94,7 +94,7 @@ async def test_a_task_that_was_granted_is_not_left_too_when_the_listener_aborts(
         except (Abort, RuntimeError):
             pass
 
-        left = [task.url for task in frontier.parts.dispatcher.left]
+        left = [task.url for task in frontier._parts.dispatcher.left]
         assert fetched.count(f"{A}/1") + left.count(f"{A}/1") <= 1
 
 

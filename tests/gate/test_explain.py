@@ -40,6 +40,16 @@ async def test_explain_tells_of_failures_and_the_copy_that_serves() -> None:
     assert "turn: in 1.0 s" in text
 
 
+async def test_explain_of_a_failure_that_cannot_pass_names_no_times() -> None:
+    transport = ScriptedTransport({ROBOTS: Failed(polite.Reason.ADDRESS_REFUSED, "it is private")})
+
+    async with opened(transport) as (gate, _):
+        text = str(await gate.explain(PAGE))
+
+    assert "requested 0 s ago\n  waiting cannot help; there is no earlier copy (it is private)" in text
+    assert "good for" not in text
+
+
 async def test_explain_names_the_request_rate_that_sets_the_delay() -> None:
     transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nRequest-rate: 1/30\n")})
 

@@ -15,6 +15,8 @@ import aiohttp
 import pytest
 
 import polite
+from polite.gate.counters import Counters
+from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 
 
@@ -32,10 +34,12 @@ def examples() -> Iterator[doctest.DocTest]:
 
 def blocks() -> dict[str, str]:
     """The text below `Example:` in the docstrings of public names: what a coroutine of a crawler contains."""
+    public = {name: getattr(polite, name) for name in polite.__all__}
+    public |= {kind.__name__: kind for kind in (Counters, SqliteStore)}
     documented = {
-        name: inspect.getdoc(getattr(polite, name)) or ""
-        for name in polite.__all__
-        if inspect.isclass(getattr(polite, name)) or inspect.isroutine(getattr(polite, name))
+        name: inspect.getdoc(value) or ""
+        for name, value in public.items()
+        if inspect.isclass(value) or inspect.isroutine(value)
     }
     found = {
         name: re.search(r"^Example:\n((?:    .*\n?|\n)+)", text, re.MULTILINE)
@@ -59,10 +63,11 @@ def fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> list[str]:
     urls: list[str] = []
 
     @contextlib.asynccontextmanager
-    async def get(_: object, url: str) -> AsyncIterator[Any]:
+    async def get(_: object, url: str, *, allow_redirects: bool) -> AsyncIterator[Any]:
         async def read() -> bytes:
             return b""
 
+        assert not allow_redirects, "a redirect is a request of its own, with rules and a turn"
         urls.append(url)
         yield SimpleNamespace(status=200, headers={}, read=read)
 
@@ -82,6 +87,7 @@ async def run_block(text: str) -> str:
         await frontier.put(url)
         frontier.close()
         names: dict[str, Any] = {"polite": polite, "aiohttp": aiohttp, "asyncio": asyncio, "sys": sys}
+        names["SqliteStore"] = SqliteStore
         names |= {"gate": gate, "session": session, "frontier": frontier, "url": url}
         # Options as a user may mistype them: the example shows what happens then.
         names |= {"agent": "ExampleBot/1.0", "name": "", "seconds": -1.0}

@@ -139,7 +139,7 @@ async def test_a_file_that_stays_locked_is_an_error_that_names_the_option(opened
     await store.save(OTHER, FIRST)
     with closing(sqlite3.connect(path, isolation_level=None)) as rival:
         rival.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreFailed, match="busy_timeout=0.01"):
+        with pytest.raises(StoreFailed, match="busy timeout of 0.01 s"):
             await store.save(SITE, FIRST)
 
     await store.save(SITE, FIRST)
@@ -151,7 +151,7 @@ async def test_a_new_file_that_another_process_is_writing_is_waited_for(opened, 
     store = opened(busy_timeout=0.02)
     with closing(sqlite3.connect(path, isolation_level=None)) as rival:
         rival.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreFailed, match="busy_timeout"):
+        with pytest.raises(StoreFailed, match="busy timeout"):
             await store.open()
 
     await store.open()

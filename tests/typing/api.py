@@ -19,13 +19,13 @@ from polite.events import (
     Skipped,
 )
 from polite.gate.counters import Counters
-from polite.ports import Clock, Listener, RobotsStore, Throttle, Timer, Transport
+from polite.ports import Clock, Listener, RobotsStore, Timer, Transport
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.fetching.snapshot import Snapshot
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ManualClock, ScriptedTransport, VirtualTimeLoop
-from polite.throttles import DelayThrottle, Longest, MinDelay, Outcome, Pause, ThrottleContext
+from polite.throttles import DelayThrottle, Longest, MinDelay, Outcome, Pause, Throttle, ThrottleContext
 
 AGENT = polite.UserAgent(
     "ExampleBot-News/1.0 (+https://example.com/bot)", tokens=("examplebot-news", "examplebot")

@@ -22,9 +22,9 @@ from polite.cli.fetch.run_log import RunLog
 from polite.cli.fetch.warc import Warc
 from polite.clock import SystemClock
 from polite.compose import open_frontier, open_gate
-from polite.errors import InvalidOption
+from polite.errors import InvalidOption, redact_url
 from polite.frontier.frontier import Frontier
-from polite.frontier.sqlite.database import QueueFile
+from polite.frontier.sqlite.inspector import waiting_by_origin
 from polite.gate.gate import Gate
 from polite.pacing.policy import PacingPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
@@ -42,10 +42,20 @@ _EXTRA_TRIES = 10
 
 def fetch(options: argparse.Namespace) -> Exit:
     """Fetch the list and return the highest exit status. Raises InvalidOption, OSError, StoreFailed."""
-    if not options.urls and options.resume is None:
-        raise InvalidOption("fetch: no URLs given; name them, or use - to read them from standard input")
+    if options.resume is not None:
+        _check_resume(options.resume)
+    elif not options.urls:
+        raise InvalidOption("no URLs given; name them, or use - to read them from standard input")
     check_distinct(_output_paths(options))
     return asyncio.run(_fetch(options))
+
+
+def _check_resume(name: str) -> None:
+    """Refuse what is not the name of a file. SQLite would keep some of these in memory."""
+    if not name or name == ":memory:" or "://" in name:
+        raise InvalidOption(f"--resume must be the name of a file, got {redact_url(name)!r}")
+    if Path(name).is_dir():
+        raise InvalidOption(f"--resume {name} is a folder; name a file in it")
 
 
 def _output_paths(options: argparse.Namespace) -> Iterator[OutputPath]:
@@ -77,12 +87,13 @@ async def _fetch(options: argparse.Namespace) -> Exit:
 async def _run(options: argparse.Namespace, interrupt: Interrupt) -> Exit:
     async with AsyncExitStack() as stack:
         clock = SystemClock()
-        run_log = _run_log(options, stack, clock)
+        resumed: list[tuple[str, int, float | None]] = []
         if options.resume is not None:
-            for each in await asyncio.to_thread(
-                QueueFile.waiting_by_origin, Path(options.resume), MAX_ORIGINS
-            ):
-                run_log.origin_stats.add_resumed(*each)
+            # Before a file is opened or made: this one may be no queue.
+            resumed = await asyncio.to_thread(waiting_by_origin, Path(options.resume), MAX_ORIGINS)
+        run_log = _run_log(options, stack, clock)
+        for each in resumed:
+            run_log.origin_stats.add_resumed(*each)
         archive = _archive(options)
         if archive is not None:
             stack.push_async_callback(archive.close)

@@ -13,6 +13,7 @@ from polite.frontier.durable.store_clock import StoreClock
 from polite.frontier.durable.task_row import as_json, row_of, task_of
 from polite.frontier.durable.writer import BatchWriter, PendingReplies
 from polite.frontier.parts import Parts
+from polite.frontier.progress import Counts
 from polite.frontier.task_store import End, TaskDraft
 from polite.origin import Origin, Target
 from polite.ports import Timer
@@ -26,7 +27,7 @@ _LONGEST_S = 600.0
 
 
 class DurableTaskStore:
-    """A TaskStore in a Backend. `begin` must be called first, `close` last."""
+    """A TaskStore in a Backend. `begin` must be called before the Frontier is made, `close` last."""
 
     lasting = True
 
@@ -50,18 +51,12 @@ class DurableTaskStore:
         self._active = ActiveOrigins(
             self._parts, self._batches, self._key, self._store_clock, last_origin=found.last_origin
         )
-        self._parts.keep_in(self)
-        progress.waiting.taken = found.waiting
-        counts = progress.counts
-        counts.done, counts.refused, counts.dropped = found.done, found.refused, found.dropped
-        counts.damaged = found.damaged
+        progress.resume(found.waiting, Counts(found.done, found.refused, found.dropped, found.damaged))
         for number in found.newly_damaged:
             self._warn(number)
             progress.tell(SetAside(self.backend.name, number))
         for url, tries in found.given_up:
             progress.tell(Dropped(url, f"max_tries={limits.max_tries}", tries))
-        if found.waiting:
-            progress.nothing_left.clear()
         if not self._active.begun:
             begins_at = self._active.opened_at + self._parts.services.turns.longest_delay_s
             self._timer = self._clock.call_at(begins_at, self._check_times)

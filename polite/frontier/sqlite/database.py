@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import TypeVar
@@ -27,10 +27,6 @@ _MET_NOW = "INSERT OR IGNORE INTO seen (origin, digest) VALUES (?, ?)"
 _GIVE = "UPDATE tasks SET place = 1 WHERE number = ? AND place != 3"
 _TASK = f"SELECT text, {TASK}, tasks.sum FROM tasks JOIN origins ON origins.id = tasks.origin WHERE "  # noqa: S608
 _SET_ASIDE = "UPDATE tasks SET place = ? WHERE number = ? AND place != 3"
-_WAITING_BY_ORIGIN = """
-    SELECT text, count(*) AS waiting, crawl_delay FROM tasks JOIN origins ON origins.id = tasks.origin
-    GROUP BY tasks.origin ORDER BY waiting DESC LIMIT ?
-"""
 # As plain integers: SQLite is slower with an enum.
 _READY, _DELAYED, _DAMAGED = TaskState.READY.value, TaskState.DELAYED.value, TaskState.DAMAGED.value
 # SQLite's cache (KiB), and how many pages go from the log into the file at one time.
@@ -88,20 +84,6 @@ class QueueFile:
         self._due = (
             f"SELECT number, origin, {key} FROM tasks WHERE place = 2 AND later <= ? ORDER BY later LIMIT ?"  # noqa: S608
         )
-
-    @staticmethod
-    def waiting_by_origin(path: Path, limit: int) -> list[tuple[str, int, float | None]]:
-        """Return the origins with the most waiting tasks: text, number of tasks, Crawl-delay.
-
-        Does not lock the file. Empty if the file does not exist, is not a queue, or is in use: opening it raises then.
-        """
-        if not path.is_file():
-            return []
-        try:
-            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as connection:
-                return connection.execute(_WAITING_BY_ORIGIN, (limit,)).fetchall()
-        except sqlite3.Error:
-            return []
 
     def open(self, max_tries: int) -> StoreSummary:
         """Lock the file. Requeue what was in flight at its last use, with one more try. See Backend.open."""
@@ -232,9 +214,8 @@ class QueueFile:
             rows = self._bring_back(connection, number, tries, later)
             if later is None:
                 waiting.add_all(rows)
-        connection.executemany(
-            _GIVE, [(number,) for number, state in batch.marks.items() if state is TaskState.IN_FLIGHT]
-        )
+        if given := [(number,) for number, state in batch.marks.items() if state is TaskState.IN_FLIGHT]:
+            connection.executemany(_GIVE, given)
         for number, state in batch.marks.items():
             if state is TaskState.READY:
                 waiting.add_all(connection.execute(self._unused, (number,)))

@@ -97,8 +97,7 @@ def check(connection: sqlite3.Connection) -> int:
     version, application, tables = connection.execute(_MARKS).fetchone()
     if application == _ROBOTS_ID:
         raise WrongFile(
-            "keeps robots.txt for a gate (open_gate(store=...)): "
-            "a frontier needs a file of its own, name another in open_frontier(store=...)"
+            "keeps robots.txt results of a gate: a queue needs a file of its own, name another file"
         )
     if application != APPLICATION_ID and (application or version or tables):
         raise WrongFile("is the database of another program: name another file")

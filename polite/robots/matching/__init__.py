@@ -3,7 +3,7 @@
 Theory of operation. Rules and paths are brought to one normal form (`normal_form`), and each rule's path becomes a
 pattern: a literal head and the pieces between its wildcards (`pattern`). `ranking` sorts the rules by precedence; a
 rule's position in that order is its rank, 0 for the strongest. To decide is to find the smallest rank that
-matches?
+matches.
 
 `prefilter` decides most paths: it knows a few literal starts and needles, and no Disallow can match without
 one. `rule_index` decides the others. It finds literal rules by binary search over their heads. Rules with

@@ -51,7 +51,7 @@ class FaultyThrottle:
         self._nonsense = nonsense
 
     def rest(self, outcome: Outcome, given: ThrottleContext) -> Pause:
-        """See ports.Throttle."""
+        """See throttles.Throttle."""
         if self._chance.random() < 0.9:
             return throttle_of(self._policy()).rest(outcome, given)
         if not self._nonsense:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from polite.frontier.sqlite.database import QueueFile
+from polite.frontier.sqlite.inspector import waiting_by_origin
 
 ROOT = Path(__file__).resolve().parents[3]
 LIMIT_S = 60
@@ -34,7 +34,7 @@ def prompt(site):
     """The site in real time: virtual time does not wait for the thread of the robots store."""
     site.loop = asyncio.SelectorEventLoop
     run = site.run
-    site.run = lambda *arguments: run("--delay", "0", *arguments)
+    site.run = lambda *arguments, **options: run("--delay", "0", *arguments, **options)
     return site
 
 
@@ -139,12 +139,56 @@ def test_records_of_something_else_are_one_line_and_stay_as_they_are(prompt, que
     assert prompt.asked == []
 
 
-def test_of_what_is_no_queue_nothing_is_left(tmp_path):
-    other = tmp_path / "other"
-    other.write_bytes(b"x")
+def test_nothing_waits_in_a_file_that_is_not_there_or_is_empty(tmp_path):
+    empty = tmp_path / "empty"
+    empty.touch()
 
-    for path in (tmp_path / "missing", tmp_path, other):
-        assert QueueFile.waiting_by_origin(path, 9) == []
+    for path in (tmp_path / "missing", tmp_path, empty):
+        assert waiting_by_origin(path, 9) == []
+
+
+def test_a_file_of_something_else_leaves_no_file_behind(prompt, queue):
+    Path(queue).write_bytes(b"no database at all" * 100)
+
+    prompt.run("--quiet", "--resume", queue, "/a")
+
+    assert list(prompt.folder.parent.iterdir()) == [Path(queue)]
+
+
+def test_the_robots_store_of_a_queue_is_no_queue(prompt, queue):
+    prompt.run("--resume", queue, "/a", output=False)
+    files = set(prompt.folder.parent.iterdir())
+
+    assert prompt.run("--resume", f"{queue}.robots", "/a") == 2
+
+    assert prompt.err == (
+        f"polite: {queue}.robots keeps robots.txt results of a gate: a queue needs a file of its own, "
+        "name another file\n"
+    )
+    assert set(prompt.folder.parent.iterdir()) == files
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "--resume must be the name of a file, got ''"),
+        (":memory:", "--resume must be the name of a file, got ':memory:'"),
+        (
+            "redis://user:secret@example.com/1",
+            "--resume must be the name of a file, got 'redis://example.com/1'",
+        ),
+        (".", "--resume . is a folder; name a file in it"),
+    ],
+)
+def test_what_is_not_the_name_of_a_file_is_wrong_usage_and_makes_none(
+    site, tmp_path, monkeypatch, name, said
+):
+    monkeypatch.chdir(tmp_path)
+
+    assert site.run("--resume", name, "/a") == 2
+
+    assert site.err == f"polite: {said}\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 class _Stalling(BaseHTTPRequestHandler):

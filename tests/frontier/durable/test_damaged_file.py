@@ -158,7 +158,7 @@ async def test_a_row_that_is_damaged_while_its_task_is_in_memory_fails(path: Pat
         queue.close()
         permit = await anext(queue)
         number = permit.task.number if where == "out" else permit.task.number + 28
-        backend = queue.parts.store.backend
+        backend = queue._parts.store.backend
         change = "UPDATE tasks SET path = '/x', place = 0 WHERE number = ?"
         await backend.run(lambda: backend.file._database._connection.execute(change, (number,)))
         with pytest.raises(polite.StoreFailed, match=rf"row {number} of tasks"):

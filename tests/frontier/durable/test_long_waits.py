@@ -197,7 +197,7 @@ def test_an_origin_with_a_long_wait_stays_active_while_no_other_waits(path: Path
         async with Crawl(path, CRAWL_DELAY, max_active_origins=2) as crawl:
             await crawl.frontier.put_many([f"https://slow{o}.test/{n}" for o in range(2) for n in range(2)])
             await asyncio.sleep(100)
-            windows = crawl.frontier.parts.store._active  # type: ignore[attr-defined]
+            windows = crawl.frontier._parts.store._active  # type: ignore[attr-defined]
             assert len(windows._by_origin) == 2
 
     run(go())
