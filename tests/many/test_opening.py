@@ -50,6 +50,10 @@ async def test_a_client_object_is_taken_and_left_open(valkey: ValkeyServer) -> N
     async with opened(client) as shared:
         assert shared.link.name == f"redis://localhost:{valkey.port}/0"
         await shared.join("news")
+        # A batch that was sent twice would be refused, and its reply would be lost.
+        retry = client.get_retry()
+        assert retry is not None
+        assert retry.get_retries() == 0
 
     assert await client.ping()
     await client.aclose()
@@ -290,6 +294,15 @@ async def test_a_process_with_other_terms_is_refused_and_changes_nothing(
             await shared.join("news", **terms)
 
     assert valkey.client.hgetall("polite:{news}:crawl") == before
+
+
+async def test_a_process_that_is_refused_sets_nothing_that_was_open(valkey: ValkeyServer) -> None:
+    async with opened(valkey.url) as shared:
+        await shared.join("news")
+        with pytest.raises(InvalidOption, match="home"):
+            await shared.join("news", home="domain", order="depth")
+
+    assert valkey.client.hget("polite:{news}:crawl", "order") is None
 
 
 async def test_a_crawl_keeps_the_number_of_partitions_that_it_began_with(valkey: ValkeyServer) -> None:

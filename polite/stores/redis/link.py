@@ -256,7 +256,7 @@ def _client(address: Address) -> "Redis | RedisCluster":
         "socket_connect_timeout": CONNECT_S,
         "retry": _no_retry(),
         "protocol": 2,
-        # Otherwise each connection sends CLIENT SETINFO, which an ACL may forbid.
+        # Otherwise each connection begins with CLIENT SETINFO, twice.
         "driver_info": None,
     }
     if address.secure:

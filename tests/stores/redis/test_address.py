@@ -58,6 +58,7 @@ def test_credentials_are_unescaped() -> None:
         ("redis://a/x", "a number as its database, got 'x'"),
         ("redis://a/0/1", "one database, got '/0/1'"),
         ("redis://a/²", "a number as its database"),
+        ("redis://u:12/34@a:1", "in a password, write @ / ? # : as %40 %2F %3F %23 %3A"),
         ("redis://a#0", "a part that no address has"),
         ("redis://a?db=1", "unknown parameter, got 'db'; here there are: none"),
         ("redis://a?ssl_ca_certs=x", "here there are: none"),
