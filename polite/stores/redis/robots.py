@@ -22,6 +22,9 @@ log = logging.getLogger("polite")
 _SCRIPT = Script("robots")
 # The first octet of each value.
 _FORMAT = b"1"
+# What stands for the origin's own robots.txt, as a URL.
+_PATH = "/robots.txt"
+_USUAL: list[object] = []
 _BODIES = (rows.COLUMNS.index("body"), rows.COLUMNS.index("good_body"))
 # After its end a result still says since when a server fails (RFC 9309, 2.3.1.4), and has the last good copy.
 _KEPT_AFTER_S = 30 * 86_400.0
@@ -217,10 +220,17 @@ def _sum(value: bytes | None) -> str:
 
 
 def _encoded(row: rows.Row) -> bytes:
-    """Return a row as octets: a line of JSON, in which bodies are lengths, and the bodies. The key has the origin already."""
-    bodies = b"".join(each for each in row if isinstance(each, bytes))
-    values = [len(each) if isinstance(each, bytes) else each for each in row[1:]]
-    return _FORMAT + json.dumps(values, separators=(",", ":")).encode() + b"\n" + bodies
+    """Return a row as octets: a line of JSON, in which bodies are lengths, and the bodies.
+
+    A small file should take little: the key has the origin already, most URLs follow from it, and what is unknown stands last.
+    """
+    origin, *middle, checksum = row
+    bodies = b"".join(each for each in middle if isinstance(each, bytes))
+    usual = f"{origin}{_PATH}"
+    values = [_USUAL if each == usual else len(each) if isinstance(each, bytes) else each for each in middle]
+    while values and values[-1] is None:
+        values.pop()
+    return _FORMAT + json.dumps([checksum, *values], separators=(",", ":")).encode() + b"\n" + bodies
 
 
 def _decoded(origin: Origin, value: bytes | None, columns: int) -> Sequence[Any] | None:
@@ -228,15 +238,14 @@ def _decoded(origin: Origin, value: bytes | None, columns: int) -> Sequence[Any]
     if value is None:
         return None
     header, _, bodies = value.partition(b"\n")
-    damaged = (str(origin), *(None,) * (columns - 1))
-    if header[:1] != _FORMAT:
-        return damaged
     try:
-        row = [str(origin), *json.loads(header[1:])]
-    except ValueError:
-        return damaged
+        checksum, *values = json.loads(header.removeprefix(_FORMAT)) if header.startswith(_FORMAT) else (-1,)
+    except (TypeError, ValueError):
+        checksum, values = -1, []
+    row: list[Any] = [str(origin), *(f"{origin}{_PATH}" if each == _USUAL else each for each in values)]
+    row = [*row, *(None for _ in range(columns - 1 - len(row))), checksum]
     at = 0
     for column in _BODIES if columns == len(rows.COLUMNS) == len(row) else ():
         if isinstance(row[column], int):
             row[column], at = bodies[at : at + row[column]], at + row[column]
-    return row if len(row) == columns else damaged
+    return row if len(row) == columns else [str(origin), *(None for _ in range(columns - 2)), -1]
