@@ -226,7 +226,7 @@ def _encoded(row: rows.Row) -> bytes:
     """
     origin, *middle, checksum = row
     bodies = b"".join(each for each in middle if isinstance(each, bytes))
-    usual = f"{origin}{_PATH}"
+    usual = str(origin) + _PATH
     values = [_USUAL if each == usual else len(each) if isinstance(each, bytes) else each for each in middle]
     while values and values[-1] is None:
         values.pop()
