@@ -22,7 +22,9 @@ from polite.gate.services import Services
 from polite.gate.turns import Turns
 from polite.origin import Origin
 from polite.pacers.local import LocalPacer
+from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import EffectivePolicies
+from polite.pacing.homes import HomeNames
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
 from polite.pacing.throttle import Throttle
@@ -30,6 +32,7 @@ from polite.ports import (
     AddressSource,
     BackOffStore,
     Clock,
+    Homes,
     Listener,
     RobotsStore,
     SavedBackOff,
@@ -218,15 +221,53 @@ def _scopes(pacing: PacingPolicy, book: AddressBook | None) -> ScopePolicy:
         return pacing.scopes
     if pacing.scopes.domain is None:
         return ScopeResolver(pacing.scopes, addresses=book)
+    return ScopeResolver(pacing.scopes, domain_of=_registrable_domains("Scopes(domain=...)"), addresses=book)
+
+
+def share_turns(
+    gate: Gate, homes: Homes, *, lease_s: float, robots: RobotsStore | None = None
+) -> SharedPacer:
+    """Have a gate grant turns only at homes that this process holds. The session becomes what its pacer is told of.
+
+    Args:
+        robots: Keeps robots.txt results and back-offs for all processes, if the gate has no store of its own.
+
+    Raises:
+        InvalidOption: The gate has granted turns already, of which other processes know nothing; or its homes cannot be named.
+    """
+    services = gate.services
+    turns, clock = services.turns, services.clock
+    if turns.shared or not (isinstance(turns.pacer, LocalPacer) and turns.pacer.untouched):
+        raise InvalidOption(
+            "the gate has sent requests already, of which other processes know nothing: open the frontier before the first "
+            "permit or check, or name the shared store in open_gate(store=...)"
+        )
+    pacer = SharedPacer(clock, homes, _home_names(turns.policies), turns.policies, lease_s=lease_s)
+    homes.tenant = pacer
+    turns.share(pacer, keep_back_off=_keep_back_off(robots, clock))
+    if robots is not None:
+        services.origins.use_store(robots)
+    return pacer
+
+
+def _home_names(policies: EffectivePolicies) -> HomeNames:
+    """Return what names the homes of a policy."""
+    kind, resolver = policies.policy.home, policies.scopes
+    domain_of = _registrable_domains('PacingPolicy(home="domain")') if kind == "domain" else None
+    if not isinstance(resolver, ScopeResolver):
+        return HomeNames(kind, domain_of=domain_of)
+    return HomeNames(kind, divided=resolver.divided, domain_of=domain_of, addresses=resolver.addresses)
+
+
+def _registrable_domains(option: str) -> Callable[[str], str | None]:
     # Imported here: the list is an optional package.
     try:
         from polite.pacing.public_suffix import registrable_domains
     except ImportError as error:
         raise InvalidOption(
-            "Scopes(domain=...) needs the public suffix list: pip install 'polite-crawl[domains]'"
+            f"{option} needs the public suffix list: pip install 'polite-crawl[domains]'"
         ) from error
-
-    return ScopeResolver(pacing.scopes, domain_of=registrable_domains(), addresses=book)
+    return registrable_domains()
 
 
 def _address_book(

@@ -137,12 +137,12 @@ class TurnLost(PoliteError):
 
     Example:
         async with gate.permit(url) as permit:
-            connection = await pool.connect(permit.url)  # may take long
+            await asyncio.sleep(0.1)  # whatever takes long before the request is sent
             try:
                 permit.require()
             except polite.TurnLost:
-                return  # send nothing: try again with a new permit
-            response = await connection.send(permit.url)
+                return  # send nothing: request a new permit
+            permit.report(status=200)
     """
 
 

@@ -62,6 +62,7 @@ class OriginManager:
         self._policy = policy
         self._listener = listener
         self._store = store
+        self._owns_store = True
         self._jitter = jitter
         self._known = RulesCache(policy.max_origins, policy.max_memory)
         self._flights: dict[Origin, SingleFlight[OriginRules]] = {}
@@ -127,6 +128,11 @@ class OriginManager:
         known = self._known.get(origin)
         return None if known is None or known.meaning != grounds.meaning else known
 
+    def use_store(self, store: RobotsStore) -> None:
+        """Use a store, if there is none. To be called before the first fetch. It is closed by its owner, after the gate."""
+        if self._store is None:
+            self._store, self._owns_store = store, False
+
     async def close(self) -> None:
         """End all fetches; their waiters get GateClosed. May be called twice."""
         self._closed = True
@@ -138,7 +144,7 @@ class OriginManager:
             for _, flight in flights:
                 await flight.ended()
         finally:
-            if self._store is not None:
+            if self._store is not None and self._owns_store:
                 await self._store.close()
 
     def __len__(self) -> int:

@@ -34,6 +34,8 @@ class Turns:
         scopes_of: Returns the scopes of a URL, narrowest first.
         grants_delay: Whether the grant of a turn may itself begin a delay, as it does if a scope may have several open turns.
         counters: What the gate counts.
+        pacer: Grants the turns.
+        policies: The pacing policy in force.
         shared: Whether other processes grant turns at the same scopes, one at a time (see `share`).
         holds: Returns whether a granted turn still holds (see ports.Pacer.holds).
 
@@ -54,7 +56,7 @@ class Turns:
     ) -> None:
         self.shared = False
         self._use(pacer)
-        self._policies = policies
+        self.policies = policies
         self._clock = clock
         self._listener = listener
         self._keep_back_off = keep_back_off
@@ -64,13 +66,20 @@ class Turns:
         self.counters = Counters()
         self._adopt()
 
-    def share(self, pacer: Pacer) -> None:
-        """Have another pacer, which is shared between processes, grant the turns. To be called before the first turn."""
+    def share(
+        self, pacer: Pacer, *, keep_back_off: Callable[[Origin, float, str], None] | None = None
+    ) -> None:
+        """Have another pacer, which is shared between processes, grant the turns. To be called before the first turn.
+
+        Args:
+            keep_back_off: As above, if there is none yet.
+        """
         self.shared = True
         self._use(pacer)
+        self._keep_back_off = self._keep_back_off or keep_back_off
 
     def _use(self, pacer: Pacer) -> None:
-        self._pacer = pacer
+        self.pacer = pacer
         self.holds = pacer.holds
         callback_pacer = pacer if isinstance(pacer, CallbackPacer) else None
         self._acquire_later = None if callback_pacer is None else callback_pacer.acquire_later
@@ -79,28 +88,28 @@ class Turns:
     @property
     def pacing(self) -> PacingPolicy:
         """The pacing policy in force."""
-        return self._policies.policy
+        return self.policies.policy
 
     @property
     def longest_delay_s(self) -> float:
         """The longest delay of any scope after an ordinary response, if the file gives none (seconds)."""
-        return self._policies.longest_delay_s(self._clock.wall())
+        return self.policies.longest_delay_s(self._clock.wall())
 
     def repace(self, policy: PacingPolicy) -> None:
         """Change the policy. Delays that run already stay. Raises InvalidOption if it cannot change while turns are granted."""
-        changed = self._policies.replace(policy)
+        changed = self.policies.replace(policy)
         self._adopt()
-        self._pacer.limit(*self._policies.limits, policy.max_waiting)
-        self._pacer.relimit(changed)
+        self.pacer.limit(*self.policies.limits, policy.max_waiting)
+        self.pacer.relimit(changed)
 
     def _adopt(self) -> None:
-        self.anchor = self._policies.policy.anchor
-        self.timed = self._policies.timed
-        self._ordinary = self._policies.general.ordinary if self._policies.uniform else None
-        self.grants_delay = self._policies.concurrent
-        self._simple = self._find is None and not self._policies.concurrent
+        self.anchor = self.policies.policy.anchor
+        self.timed = self.policies.timed
+        self._ordinary = self.policies.general.ordinary if self.policies.uniform else None
+        self.grants_delay = self.policies.concurrent
+        self._simple = self._find is None and not self.policies.concurrent
         # Whether a scope's own delay follows any ordinary response: then a grant needs to name none.
-        self._plain = self._policies.plain
+        self._plain = self.policies.plain
 
     def take(
         self,
@@ -121,7 +130,7 @@ class Turns:
         """
         # Hot path: a plain function that returns the pacer's coroutine saves one frame for each permit.
         if self._simple and self._plain and pace is None and not urgent:
-            return self._pacer.acquire(self.scopes_of(target), urgent=first)
+            return self.pacer.acquire(self.scopes_of(target), urgent=first)
         return self._take(target, pace, urgent=urgent, first=first or (urgent and overtake))
 
     async def meet(self, target: Target) -> bool:
@@ -189,11 +198,11 @@ class Turns:
             and not self._failing
             and not turn.broader
         ):
-            self._pacer.settle(turn, ordinary.seconds, because=ordinary.because)
+            self.pacer.settle(turn, ordinary.seconds, because=ordinary.because)
             return ordinary
         well = status is not None and status < 500
-        effective = self._policies.of(target.origin)
-        strikes = self._pacer.strikes(turn.narrowest) if status in REFUSALS else 0
+        effective = self.policies.of(target.origin)
+        strikes = self.pacer.strikes(turn.narrowest) if status in REFUSALS else 0
         pause = effective.rest(outcome, ThrottleContext(pace, strikes, self._clock.wall()))
         if pause.seconds > most_s and outcome.retry_after_s is None:
             seconds = max(most_s, self.pause(target.origin, pace).seconds)
@@ -202,10 +211,8 @@ class Turns:
             pause = self._circuit(turn, target, outcome, pause, most_s)
         delays: float | dict[Hashable, float] = pause.seconds
         if turn.broader:
-            delays = {turn.narrowest: pause.seconds} | {
-                key: self._policies.delay(key) for key in turn.broader
-            }
-        self._pacer.settle(turn, delays, strike=pause.strike, forgive=well, because=pause.because)
+            delays = {turn.narrowest: pause.seconds} | {key: self.policies.delay(key) for key in turn.broader}
+        self.pacer.settle(turn, delays, strike=pause.strike, forgive=well, because=pause.because)
         if pause.seconds >= LONG_BACK_OFF_S and self._keep_back_off:
             self._keep_long(target.origin, pause, pace)
         if pause.strike:
@@ -215,37 +222,37 @@ class Turns:
 
     def limits(self, target: Target) -> list[tuple[Hashable, int]]:
         """Return the URL's scopes, and the concurrency of each."""
-        return [(scope, self._policies.concurrency(scope)) for scope in self.scopes_of(target)]
+        return [(scope, self.policies.concurrency(scope)) for scope in self.scopes_of(target)]
 
     def release(self, turn: Turn) -> None:
         """End a request: another one may take its place in its scopes."""
-        self._pacer.release(turn)
+        self.pacer.release(turn)
 
     def give_back(self, turn: Turn) -> None:
         """Return a turn for which no request was sent: no delay follows."""
-        self._pacer.give_back(turn)
+        self.pacer.give_back(turn)
 
     def spare(self, turn: Turn) -> None:
         """Return a turn of a robots.txt that need not be fetched any more."""
-        self._pacer.give_back(turn)
+        self.pacer.give_back(turn)
         self.counters.robots -= 1
 
     def skip(self, turn: Turn, target: Target, because: str) -> None:
         """Return a turn that was granted to a URL and not used, with an event."""
-        self._pacer.give_back(turn)
+        self.pacer.give_back(turn)
         self.counters.skipped += 1
         self._listener(Skipped(target.url, because))
 
     def hold(self, target: Target, seconds: float, because: str) -> None:
         """Delay the URL's narrowest scope by at least `seconds` from now."""
-        self._pacer.hold(self.scopes_of(target)[:1], seconds, because)
+        self.pacer.hold(self.scopes_of(target)[:1], seconds, because)
 
     def delayed(self, target: Target, pace: RequestedPace | None) -> None:
         """Start the delays of a turn's scopes now, since its request is sent only now."""
         scopes = self.scopes_of(target)
-        self._pacer.hold(scopes[:1], self.pause(target.origin, pace).seconds, "a request was just sent")
+        self.pacer.hold(scopes[:1], self.pause(target.origin, pace).seconds, "a request was just sent")
         for scope in scopes[1:]:
-            self._pacer.hold((scope,), self._policies.delay(scope), "a request was just sent")
+            self.pacer.hold((scope,), self.policies.delay(scope), "a request was just sent")
 
     def renewed_delay(self, target: Target, because: str) -> RenewedDelay:
         """Return a block in which the URL's narrowest scope grants no turn, whatever its concurrency."""
@@ -253,36 +260,36 @@ class Turns:
 
     def outlook(self, target: Target, pace: RequestedPace | None = None) -> Outlook:
         """Return when this URL's turn could come, as far as is known now."""
-        outlook = self._explained(self._pacer.outlook(self.scopes_of(target)))
+        outlook = self._explained(self.pacer.outlook(self.scopes_of(target)))
         closed_s = self._closed_s(target, pace)
         opens_at = self._clock.monotonic() + closed_s
         if not closed_s or pace is None or opens_at < outlook.ready_at:
             return outlook
         hours = OpeningHours(target.origin)
         since = self._clock.monotonic() - pace.closed_for_s(self._clock.wall())
-        waiting = self._pacer.outlook((hours,)).waiting
+        waiting = self.pacer.outlook((hours,)).waiting
         return Outlook(opens_at, hours, waiting, 0, _closed(pace), since)
 
     def ready_at(self, target: Target) -> float:
         """Return when this URL's turn could come, opening hours aside, as far as is known now (monotonic seconds)."""
-        return self._pacer.outlook(self.scopes_of(target)).ready_at
+        return self.pacer.outlook(self.scopes_of(target)).ready_at
 
     def wait_s(self, target: Target, pace: RequestedPace | None = None) -> float:
         """Return the seconds until this URL's turn could come, as far as is known now.
 
         While the site is closed, at most the time after which the wall clock is read again.
         """
-        ready_at = self._pacer.outlook(self.scopes_of(target)).ready_at
+        ready_at = self.pacer.outlook(self.scopes_of(target)).ready_at
         return max(ready_at - self._clock.monotonic(), min(self._closed_s(target, pace), _LOOK_AGAIN_S))
 
     def pause(self, origin: Origin, pace: RequestedPace | None) -> Pause:
         """Return an origin's delay after an ordinary response, and its reason."""
         given = ThrottleContext(pace, 0, self._clock.wall())
-        return self._policies.of(origin).rest(Outcome(200), given)
+        return self.policies.of(origin).rest(Outcome(200), given)
 
     async def close(self) -> None:
         """Close the pacer: waiting calls get GateClosed. May be called twice."""
-        await self._pacer.close()
+        await self.pacer.close()
 
     async def _take(self, target: Target, pace: RequestedPace | None, *, urgent: bool, first: bool) -> Turn:
         waited = await self.meet(target)
@@ -292,15 +299,13 @@ class Turns:
                 await self._opening(target, pace)
                 waited = True
             provisional_s = self._provisional_s(target, pace)
-            turn = await self._pacer.acquire(
-                self.scopes_of(target), urgent=first, provisional_s=provisional_s
-            )
+            turn = await self.pacer.acquire(self.scopes_of(target), urgent=first, provisional_s=provisional_s)
             turn.waited = turn.waited or waited
             moved = turn.waited and moves < _MOST_MOVES and await self._moved(turn, target)
             if moved or not self.holds(turn):
                 moves += moved
                 waited = first = True
-                self._pacer.give_back(turn)
+                self.pacer.give_back(turn)
                 continue
             if urgent:
                 self.counters.robots += 1
@@ -316,7 +321,7 @@ class Turns:
         try:
             return await self.meet(target) or tuple(dict.fromkeys(self.scopes_of(target))) != turn.scopes
         except BaseException:
-            self._pacer.give_back(turn)
+            self.pacer.give_back(turn)
             raise
 
     async def _opening(self, target: Target, pace: RequestedPace | None) -> None:
@@ -324,9 +329,9 @@ class Turns:
         hours = (OpeningHours(target.origin),)
         first = False
         while pace is not None and (closed_s := self._closed_s(target, pace)):
-            self._pacer.hold(hours, max(_MOMENT_S, min(closed_s, _LOOK_AGAIN_S)), _closed(pace))
+            self.pacer.hold(hours, max(_MOMENT_S, min(closed_s, _LOOK_AGAIN_S)), _closed(pace))
             # A request that still finds the site closed stays the first of its queue.
-            self._pacer.give_back(await self._pacer.acquire(hours, urgent=first))
+            self.pacer.give_back(await self.pacer.acquire(hours, urgent=first))
             first = True
 
     def _provisional_s(self, target: Target, pace: RequestedPace | None) -> Callable[[], float] | None:
@@ -335,7 +340,7 @@ class Turns:
         It is given even if only one turn may be open now, and called when the turn is granted: the policy may change while the
         request waits, and the hours of a Request-rate may begin.
         """
-        if pace is None and self._plain and not self._policies.concurrent:
+        if pace is None and self._plain and not self.policies.concurrent:
             return None
         return lambda: self.pause(target.origin, pace).seconds
 
@@ -343,26 +348,26 @@ class Turns:
         """Return the seconds until the site is open (Visit-time)."""
         if pace is None or pace.visit_time is None:
             return 0.0
-        obeyed = self._policies.of(target.origin).policy.obey_visit_time
+        obeyed = self.policies.of(target.origin).policy.obey_visit_time
         return pace.opens_in_s(self._clock.wall()) if obeyed else 0.0
 
     def _circuit(self, turn: Turn, target: Target, outcome: Outcome, pause: Pause, most_s: float) -> Pause:
         """Count the outcome in the origin's circuit. Return the longer delay that may follow."""
-        circuits, scope = self._policies.circuits, turn.narrowest
+        circuits, scope = self.policies.circuits, turn.narrowest
         if turn.settled:
             return pause
         if is_response(outcome) and circuits.responded(scope, turn.granted_at):
-            self._pacer.relimit((scope,))
+            self.pacer.relimit((scope,))
             self.counters.closed += 1
             self._listener(CircuitClosed(str(target.origin), outcome.status or 0))
         if not is_failure(outcome):
             return pause
-        limits = self._policies.of(target.origin).circuit
+        limits = self.policies.of(target.origin).circuit
         rest_s = circuits.failed(scope, turn.granted_at, self._clock.monotonic(), limits)
         if rest_s is None:
             return pause
         rest_s = min(rest_s, most_s)
-        self._pacer.relimit((scope,))
+        self.pacer.relimit((scope,))
         self.counters.opened += 1
         failures = circuits.failures(scope)
         last = "no response" if outcome.status is None else f"status {outcome.status}"
@@ -375,7 +380,7 @@ class Turns:
         if outlook.scope is None or outlook.because or outlook.ready_at <= self._clock.monotonic():
             return outlook
         return replace(
-            outlook, because=f"delay of {self._policies.delay(outlook.scope):g} s after each request"
+            outlook, because=f"delay of {self.policies.delay(outlook.scope):g} s after each request"
         )
 
     def _keep_long(self, origin: Origin, pause: Pause, pace: RequestedPace | None) -> None:

@@ -85,6 +85,11 @@ class LocalPacer:
         self._relimiting = False  # whether scopes get new limits, in steps
         self._closed = False
 
+    @property
+    def untouched(self) -> bool:
+        """Whether no turn was requested yet, and nothing was delayed."""
+        return not len(self._turnstile)
+
     async def acquire(
         self, scopes: Sequence[Hashable], *, urgent: bool = False, provisional_s: Provisional | None = None
     ) -> Turn:
@@ -122,8 +127,11 @@ class LocalPacer:
         *,
         urgent: bool = False,
         provisional_s: Provisional | None = None,
-    ) -> Call:
-        """Request a turn, and call `back` with it in another step of the event loop. Raises GateClosed, Overloaded."""
+    ) -> Call | None:
+        """Request a turn, and call `back` with it in another step of the event loop. Raises GateClosed, Overloaded.
+
+        It is never None here: every request can be one that calls back.
+        """
         if self._closed:
             raise GateClosed("the gate is closed: no more turns are given")
         turn = self._turnstile.request(scopes, self._now(), urgent=urgent, provisional_s=provisional_s)

@@ -77,6 +77,18 @@ class Circuits:
         row = self.rows.get(scope)
         return 0 if row is None else row.failures
 
+    def openings(self, scope: Hashable) -> int:
+        """Return how often the scope's circuit opened since it was last closed."""
+        row = self.rows.get(scope)
+        return 0 if row is None else row.openings
+
+    def restore(self, scope: Hashable, failures: int, openings: int, now: float, *, is_open: bool) -> None:
+        """Replace what is known of a scope by what another process knew. If the circuit is open, the next request is the probe."""
+        self.rows.pop(scope, None)
+        if failures or openings or is_open:
+            self.rows[scope] = _Row(failures, openings, now if is_open else None, now)
+            self._forget(now)
+
     def failed(
         self, scope: Hashable, granted_at: float | None, now: float, limits: CircuitLimits
     ) -> float | None:

@@ -135,12 +135,14 @@ class EffectivePolicies:
             The origins whose limits may have changed, or None for all.
 
         Raises:
-            InvalidOption: The scopes differ.
+            InvalidOption: The scopes differ, or the home.
         """
         if policy.scopes is not self.policy.scopes and policy.scopes != self.policy.scopes:
             raise InvalidOption(
                 "PacingPolicy: scopes cannot change while the gate is open, since running delays would be lost"
             )
+        if policy.home != self.policy.home:
+            raise InvalidOption("PacingPolicy: home cannot change while the gate is open")
         before, base = self._own, policy.with_checked(overrides=Overrides())
         alike = base == self.general.policy
         if not alike:

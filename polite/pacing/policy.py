@@ -9,7 +9,7 @@ from polite.errors import InvalidOption
 from polite.options import boolean, integer, number
 from polite.origin import Origin, Target
 from polite.pacing.overrides import Override, Overrides
-from polite.pacing.scopes import ScopePolicy, Scopes
+from polite.pacing.scopes import HomeKind, ScopePolicy, Scopes
 
 
 class Anchor(Enum):
@@ -73,6 +73,8 @@ class PacingPolicy:
         jitter: Up to this fraction of the delay is added at random.
         concurrency: Requests of one scope that may be under way at one time.
         scopes: The scopes at which a URL takes turns: Scopes, or a function of a Target that returns them, narrowest first.
+        home: What one process of a shared crawl owns, and paces alone: a "host", a registrable "domain", an "address", or what a
+            function returns for the root URL of an origin. Without a shared store it has no effect.
         anchor: When a delay starts.
         max_retry_after: The limit for the Retry-After of a response (T4).
         backoff: The first back-off after 429 or 503 without Retry-After (T4). It doubles for each refusal in a row.
@@ -95,6 +97,7 @@ class PacingPolicy:
     jitter: float = 0.0
     concurrency: int = 1
     scopes: ScopePolicy | Scopes = by_origin
+    home: HomeKind = "host"
     anchor: Anchor = Anchor.FIRST_BYTE
     max_retry_after: float = 86_400.0
     backoff: float = 10.0
@@ -120,6 +123,11 @@ class PacingPolicy:
             raise InvalidOption(
                 f"PacingPolicy: scopes must be Scopes(...) or a function of a Target that "
                 f"returns a tuple of scopes, got {self.scopes!r}"
+            )
+        if not callable(self.home) and self.home not in ("host", "domain", "address"):
+            raise InvalidOption(
+                f'PacingPolicy: home must be "host", "domain", "address", or a function of a Target that returns a name, '
+                f"got {self.home!r}"
             )
         if not isinstance(self.overrides, Overrides):
             object.__setattr__(self, "overrides", _checked(self.overrides))

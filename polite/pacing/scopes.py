@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from polite.errors import InvalidOption
-from polite.options import integer, number
+from polite.options import boolean, integer, number
 from polite.origin import Target
 
 
@@ -16,6 +16,10 @@ class ScopePolicy(Protocol):
     """
 
     def __call__(self, target: Target, /) -> tuple[Hashable, ...]: ...
+
+
+# What one process of a shared crawl owns and paces alone (see pacing/homes.py).
+HomeKind = Literal["host", "domain", "address"] | Callable[[Target], str]
 
 
 class ScopeName(NamedTuple):
@@ -70,6 +74,9 @@ class CustomScope:
         by: Returns the scope's name for a URL, or None if the URL has no scope of this kind. Pure and fast: called for each
             request.
         limit: Its delay and concurrency.
+        divide: Whether the processes of a shared crawl divide the limit between them: of n processes, each has n times the delay,
+            and the n-th part of the concurrency, at least 1. Otherwise one process at a time has the scope, and keeps the limit
+            exactly. Without a shared store it has no effect.
 
     Raises:
         InvalidOption: The kind is taken, or a value has the wrong type.
@@ -78,6 +85,7 @@ class CustomScope:
     kind: str
     by: Callable[[Target], str | None]
     limit: ScopeLimit = ScopeLimit()
+    divide: bool = False
 
     def __post_init__(self) -> None:
         if type(self.kind) is not str or self.kind in {"", "domain", "address", "crawl"}:
@@ -85,6 +93,7 @@ class CustomScope:
         if not callable(self.by):
             raise InvalidOption(f"CustomScope: by must be a function of a Target, got {self.by!r}")
         _limit("CustomScope: limit", self.limit)
+        boolean("CustomScope: divide", self.divide)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +147,9 @@ class ScopeResolver:
         scopes: The scopes to name.
         domain_of: Returns the registrable domain of a host; needed for `Scopes(domain=...)`.
         addresses: Knows the addresses of hosts; needed for `Scopes(address=...)`.
+
+    Attributes:
+        addresses: The same, or None if addresses are no scopes.
     """
 
     def __init__(
@@ -149,8 +161,9 @@ class ScopeResolver:
     ) -> None:
         self._scopes = scopes
         self._limits = scopes.limits
+        self._divided = frozenset(each.kind for each in scopes.custom if each.divide) | {"crawl"}
         self._domain_of = domain_of if scopes.domain is not None else None
-        self._addresses = addresses if scopes.address is not None else None
+        self.addresses = addresses if scopes.address is not None else None
         self._crawl = () if scopes.crawl is None else (ScopeName("crawl", ""),)
 
     def __call__(self, target: Target, /) -> tuple[Hashable, ...]:
@@ -159,8 +172,8 @@ class ScopeResolver:
         names: list[Hashable] = [target.origin]
         if self._domain_of is not None and (domain := self._domain_of(host)) is not None:
             names.append(ScopeName("domain", domain))
-        if self._addresses is not None:
-            names += [ScopeName("address", address) for address in self._addresses.known(host)]
+        if self.addresses is not None:
+            names += [ScopeName("address", address) for address in self.addresses.known(host)]
         for custom in self._scopes.custom:
             if (name := custom.by(target)) is not None:
                 names.append(ScopeName(custom.kind, name))
@@ -169,6 +182,26 @@ class ScopeResolver:
     def limit(self, scope: Hashable) -> ScopeLimit | None:
         """Return the limits of a scope, or None for an origin."""
         return self._limits.get(scope.kind) if isinstance(scope, ScopeName) else None
+
+    def divided(self, scope: Hashable) -> bool:
+        """Whether the processes of a shared crawl divide the scope's limits between them: the crawl, and as `CustomScope` says."""
+        return isinstance(scope, ScopeName) and scope.kind in self._divided
+
+    def divide(self, processes: int) -> None:
+        """Take one share of the divided limits. The rates of all processes together keep the limit."""
+        self._limits = {
+            kind: _share(limit, processes) if kind in self._divided else limit
+            for kind, limit in self._scopes.limits.items()
+        }
+
+    @property
+    def divides(self) -> bool:
+        """Whether any scope is divided."""
+        return not self._divided.isdisjoint(self._limits)
+
+
+def _share(limit: ScopeLimit, processes: int) -> ScopeLimit:
+    return ScopeLimit(limit.delay * processes, max(1, limit.concurrency // processes))
 
 
 def _custom_scopes(value: object) -> tuple[CustomScope, ...]:

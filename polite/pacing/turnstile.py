@@ -304,6 +304,22 @@ class Turnstile:
         known = self._scopes.find(scope)
         return 0 if known is None else known.strikes
 
+    def restore_strikes(self, scope: Hashable, strikes: int) -> None:
+        """Replace the refusals of a scope by those that another process has counted."""
+        if strikes or self._scopes.find(scope) is not None:
+            named = self._scopes.named((scope,))[0]
+            named.strikes = strikes
+            self._scopes.retire(named)
+
+    def known(self) -> list[Hashable]:
+        """Return the scopes that are remembered."""
+        return self._scopes.known()
+
+    def awaited(self, scope: Hashable) -> bool:
+        """Whether a turn waits at the scope, or will once it has passed another."""
+        known = self._scopes.find(scope)
+        return known is not None and known.awaited > 0
+
     def outlook(self, scopes: Sequence[Hashable], now: float) -> Outlook:
         """Return when a request for these scopes could go, and which scope becomes free last. Changes nothing."""
         known = (self._scopes.find(key) for key in scopes)

@@ -63,7 +63,7 @@ async def test_a_pacer_that_closes_by_itself_ends_the_frontier(opened: Opened) -
         await frontier.put_many([f"{A}/{n}" for n in range(3)])
         async with await anext(frontier):
             pass
-        await turns_of(gate)._pacer.close()
+        await turns_of(gate).pacer.close()
 
         with pytest.raises(polite.GateClosed):
             await anext(frontier)

@@ -1,0 +1,108 @@
+"""Homes: what one process of a shared crawl owns and paces alone. Names the home of an origin, and of any other scope."""
+
+from collections.abc import Callable, Hashable
+from hashlib import blake2b
+from urllib.parse import quote
+
+from polite.errors import InvalidOption
+from polite.origin import Origin, Target
+from polite.pacing.effective_policy import OpeningHours
+from polite.pacing.scopes import HomeKind, KnownAddresses, ScopeName
+
+# Characters of a name that is stored as it is; a longer one is stored as its digest.
+_MOST_CHARACTERS = 200
+_DIGEST_OCTETS = 16
+_UNKNOWN_ADDRESS = "unknown"
+
+
+def scope_name(scope: Hashable) -> str:
+    """Return the name of a scope for all processes: printable, without control characters, bounded.
+
+    >>> scope_name(Origin.of("https://example.com/")), scope_name(ScopeName("customer", "acme")), scope_name("acme")
+    ('https://example.com', 'customer acme', '= acme')
+
+    Raises:
+        InvalidOption: It is no Origin, ScopeName or str. Another value's hash differs between processes.
+    """
+    match scope:
+        case Origin():
+            return scope.text
+        case ScopeName(kind, name):
+            # The quoted kind has no space and no "=", so no two scopes have one name.
+            return f"{quote(kind, safe='', errors='surrogatepass')} {_bounded(name)}"
+        case str():
+            return f"= {_bounded(scope)}"
+    raise InvalidOption(
+        f"PacingPolicy: scopes of a shared crawl must be Origin, ScopeName or str, got {scope!r}"
+    )
+
+
+class HomeNames:
+    """Names homes. A process sends requests of a scope only while it holds the scope's home.
+
+    An origin's home is its host (http and https together), its registrable domain, or what a function of its root URL returns. All
+    URLs of an origin have one home, since its delay must be kept by one process. With "address", a frontier's tasks are at home at
+    the host's first address; the turns of the origin need the host besides, since two processes may resolve different addresses.
+
+    A domain is at home where domains are the homes. Opening hours and scopes that processes divide between them have no home. Any
+    other scope is a home of its own.
+
+    Args:
+        kind: `PacingPolicy.home`.
+        divided: Returns whether processes divide a scope between them.
+        domain_of: Returns the registrable domain of a host; needed for "domain".
+        addresses: Knows the addresses of hosts; needed for "address".
+    """
+
+    def __init__(
+        self,
+        kind: HomeKind = "host",
+        *,
+        divided: Callable[[Hashable], bool] = lambda _: False,
+        domain_of: Callable[[str], str | None] | None = None,
+        addresses: KnownAddresses | None = None,
+    ) -> None:
+        self._divided = divided
+        self._by_domain = kind == "domain"
+        self._by = kind if callable(kind) else None
+        self._domain_of = domain_of if self._by_domain else None
+        self._addresses = addresses if kind == "address" else None
+        if self._by_domain and domain_of is None:
+            raise InvalidOption('PacingPolicy: home="domain" needs the public suffix list')
+        if kind == "address" and addresses is None:
+            raise InvalidOption('PacingPolicy: home="address" in a shared crawl needs Scopes(address=...)')
+
+    def of_origin(self, origin: Origin) -> str:
+        """Return the home of an origin's turns. Raises InvalidOption if the user's function does not return a name."""
+        if self._domain_of is not None:
+            return self._domain_of(origin.host) or origin.host
+        if self._by is None:
+            return origin.host
+        name = self._by(Target(origin, "/"))
+        if type(name) is not str or not name:
+            raise InvalidOption(f"PacingPolicy: home must return a name for {origin}, got {name!r}")
+        return _bounded(name)
+
+    def of_tasks(self, origin: Origin) -> str:
+        """Return the home at which a frontier's tasks of the origin wait. With "address", its host must have been resolved."""
+        if self._addresses is None:
+            return self.of_origin(origin)
+        known = self._addresses.known(origin.host)
+        return scope_name(ScopeName("address", known[0] if known else _UNKNOWN_ADDRESS))
+
+    def of_scope(self, scope: Hashable) -> str | None:
+        """Return the home of a scope, or None if any process may send its requests. Raises InvalidOption."""
+        if isinstance(scope, Origin):
+            return self.of_origin(scope)
+        if isinstance(scope, OpeningHours) or self._divided(scope):
+            return None
+        if self._by_domain and isinstance(scope, ScopeName) and scope.kind == "domain":
+            return scope.name
+        return scope_name(scope)
+
+
+def _bounded(name: str) -> str:
+    if len(name) <= _MOST_CHARACTERS and name.isprintable():
+        return name
+    digest = blake2b(name.encode(errors="surrogatepass"), digest_size=_DIGEST_OCTETS).hexdigest()
+    return f"#{digest}"

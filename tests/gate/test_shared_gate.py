@@ -1,0 +1,253 @@
+"""Two gates in one world, each in a process of its own: the gap between two requests of a host is kept, whichever sends."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import polite
+from polite.compose import share_turns
+from polite.ports import RobotsStore
+from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.stores.memory import MemoryStore
+from polite.testing import LoopClock
+from tests.pacers.homes import FakeHomes, FakeStore
+from tests.support import now, scripted_gate
+
+pytestmark = pytest.mark.virtual_time
+
+HOSTS = ("a.test", "b.test", "c.test")
+GAP_S = 1.0
+# Floating point of the virtual clock.
+TINY_S = 1e-6
+
+
+class World:
+    """All servers, which note each request."""
+
+    def __init__(self, robots: Reply | None = None) -> None:
+        self.sent: dict[str, list[tuple[float, str]]] = {}
+        self.robots = robots or Reply(404, b"")
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        self.note(ask.target.url)
+        return self.robots
+
+    async def close(self) -> None: ...
+
+    def note(self, url: str) -> None:
+        self.sent.setdefault(polite.Origin.of(url).host, []).append((now(), url))
+
+    @property
+    def gaps(self) -> list[float]:
+        return [later[0] - sooner[0] for sent in self.sent.values() for sooner, later in pairwise(sent)]
+
+    def robots_fetched(self, host: str) -> int:
+        return sum(url.endswith("/robots.txt") for _, url in self.sent[host])
+
+
+class SharedStore(MemoryStore):
+    """One store of robots.txt for several gates: none of them closes it."""
+
+    async def close(self) -> None: ...
+
+
+@asynccontextmanager
+async def opened(
+    world: World,
+    count: int = 2,
+    *,
+    store: FakeStore | None = None,
+    robots: RobotsStore | None = None,
+    **options: Any,
+) -> AsyncIterator[list[tuple[polite.Gate, FakeHomes]]]:
+    """Open gates that share homes, and robots.txt if a store is given."""
+    store = store or FakeStore(LoopClock())
+    async with AsyncExitStack() as stack:
+        gates = []
+        for _ in range(count):
+            gate = await stack.enter_async_context(scripted_gate(world, **options))
+            homes = store.process()
+            share_turns(gate, homes, lease_s=store.lease_s, robots=robots)
+            gates.append((gate, homes))
+        yield gates
+
+
+async def visit(gate: polite.Gate, world: World, url: str, **report: Any) -> None:
+    async with gate.permit(url) as permit:
+        world.note(permit.url)
+        permit.report(**({"status": 200} | report))
+
+
+async def test_the_gap_holds_whichever_gate_sends() -> None:
+    world = World()
+    async with opened(world) as gates:
+
+        async def crawl(gate: polite.Gate) -> None:
+            for page in range(20):
+                await visit(gate, world, f"https://a.test/{page}")
+
+        await asyncio.gather(*(crawl(gate) for gate, _ in gates))
+
+    assert len(world.gaps) >= 40
+    assert min(world.gaps) >= GAP_S - TINY_S
+
+
+async def test_robots_txt_is_fetched_once_for_all() -> None:
+    world = World(Reply(200, b"User-agent: *\nDisallow: /private\n"))
+    async with opened(world, 4, robots=SharedStore()) as gates:
+        decisions = await asyncio.gather(*(gate.check("https://a.test/private") for gate, _ in gates))
+
+    assert not any(decision.allowed for decision in decisions)
+    assert world.robots_fetched("a.test") == 1
+
+
+async def test_a_retry_after_of_one_gate_delays_the_other() -> None:
+    world = World()
+    async with opened(world) as [(first, _), (second, _)]:
+        await visit(first, world, "https://a.test/1", status=429, headers={"Retry-After": "100"})
+        began = now()
+        await visit(second, world, "https://a.test/2")
+
+    assert now() - began >= 100.0 - TINY_S
+
+
+async def test_refusals_that_one_gate_counted_make_the_others_back_off_longer() -> None:
+    world = World()
+    async with opened(world, robots=SharedStore()) as [(first, _), (second, _)]:
+        for number, gate in enumerate((first, second, first)):
+            await visit(gate, world, f"https://a.test/{number}", status=503)
+        began = now()
+        await visit(second, world, "https://a.test/3")
+
+    # 10 s, 20 s, 40 s.
+    assert now() - began >= 40.0 - TINY_S
+
+
+async def test_a_circuit_that_one_gate_opened_is_open_for_the_other() -> None:
+    world = World()
+    pacing = polite.PacingPolicy(circuit_failures=3, circuit_rest=60.0, concurrency=4)
+    async with opened(world, pacing=pacing, robots=SharedStore()) as [(first, _), (second, _)]:
+        for number in range(3):
+            await visit(first, world, f"https://a.test/{number}", status=500)
+        began = now()
+        await visit(second, world, "https://a.test/3")
+        closed = second.counters.closed
+
+    assert now() - began >= 60.0 - TINY_S
+    assert closed == 1
+
+
+async def test_a_crawl_delay_counts_after_a_gate_that_ended_without_a_word() -> None:
+    world = World(Reply(200, b"User-agent: *\nCrawl-delay: 30\n"))
+    store = FakeStore(LoopClock(), lease_s=6.0)
+    async with opened(world, store=store, robots=SharedStore()) as [(first, homes), (second, _)]:
+        await visit(first, world, "https://a.test/1")
+        homes.lose_all()
+        lost = now()
+        await visit(second, world, "https://a.test/2")
+
+    assert now() - lost == pytest.approx(36.0, abs=0.5)
+
+
+async def test_a_permit_that_waits_while_its_home_is_lost_asks_for_another_turn() -> None:
+    world = World()
+    async with opened(world, 1) as [(gate, homes)]:
+        await visit(gate, world, "https://a.test/1")
+        waiting = asyncio.create_task(visit(gate, world, "https://a.test/2"))
+        await asyncio.sleep(0.5)
+        homes.lose_all()
+        lost = now()
+        await waiting
+
+    assert now() - lost >= 15.0 + GAP_S - TINY_S
+
+
+async def test_addresses_that_hosts_share_are_kept_by_one_gate_at_a_time() -> None:
+    class OneAddress:
+        async def addresses(self, host: str) -> tuple[list[str], float]:
+            return ["192.0.2.1"], 3_600.0
+
+        async def close(self) -> None: ...
+
+    world = World()
+    pacing = polite.PacingPolicy(scopes=polite.Scopes(address=polite.ScopeLimit(delay=0.5)), home="address")
+    async with opened(world, pacing=pacing, addresses=OneAddress(), robots=SharedStore()) as gates:
+
+        async def crawl(gate: polite.Gate, host: str) -> None:
+            for page in range(10):
+                await visit(gate, world, f"https://{host}/{page}")
+
+        await asyncio.gather(*(crawl(gate, host) for gate, _ in gates for host in HOSTS))
+
+    times = sorted(time for sent in world.sent.values() for time, _ in sent)
+    assert min(later - sooner for sooner, later in pairwise(times)) >= 0.5 - TINY_S
+
+
+async def test_a_gate_that_has_sent_requests_cannot_be_shared() -> None:
+    store = FakeStore(LoopClock())
+    async with scripted_gate() as gate:
+        await gate.check("https://a.test/")
+
+        with pytest.raises(polite.InvalidOption, match="before the first permit"):
+            share_turns(gate, store.process(), lease_s=15.0)
+
+
+async def test_a_gate_is_shared_once() -> None:
+    store = FakeStore(LoopClock())
+    async with scripted_gate() as gate:
+        share_turns(gate, store.process(), lease_s=15.0)
+
+        with pytest.raises(polite.InvalidOption):
+            share_turns(gate, store.process(), lease_s=15.0)
+
+
+async def test_a_home_without_a_shared_store_has_no_effect_and_cannot_change() -> None:
+    async with scripted_gate(pacing=polite.PacingPolicy(home="address")) as gate:
+        await gate.check("https://a.test/")
+
+        with pytest.raises(polite.InvalidOption, match="home cannot change"):
+            gate.pacing = polite.PacingPolicy(home="host")
+
+
+async def test_a_home_that_is_none_is_refused() -> None:
+    with pytest.raises(polite.InvalidOption, match="home must be"):
+        polite.PacingPolicy(home="planet")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(10))
+async def test_no_gap_is_short_whatever_happens_to_the_gates(seed: int) -> None:
+    draw = random.Random(seed)
+    world = World()
+    store = FakeStore(LoopClock(), lease_s=4.0, seed=seed, slow_s=0.4)
+    async with opened(world, 3, store=store, robots=SharedStore()) as gates:
+
+        async def crawl(gate: polite.Gate) -> None:
+            for page in range(15):
+                url = f"https://{draw.choice(HOSTS)}/{page}"
+                async with gate.permit(url) as permit:
+                    await asyncio.sleep(draw.choice([0.0, 0.0, 0.1]))  # connecting
+                    if not permit.valid:
+                        continue
+                    world.note(url)
+                    # Longer than this would be a request that the next owner cannot know of.
+                    await asyncio.sleep(draw.choice([0.0, 0.3]))
+                    permit.report(status=draw.choice([200, 200, 404]))
+
+        async def trouble(homes: FakeHomes) -> None:
+            while True:
+                await asyncio.sleep(draw.random() * 15.0)
+                draw.choice([homes.leave_all, homes.lose_all])()
+
+        troubles = [asyncio.create_task(trouble(homes)) for _, homes in gates]
+        async with asyncio.timeout(3_600.0):
+            await asyncio.gather(*(crawl(gate) for gate, _ in gates for _ in range(2)))
+        for each in troubles:
+            each.cancel()
+
+    assert min(world.gaps) >= GAP_S - TINY_S
+    assert all(world.robots_fetched(host) == 1 for host in world.sent)
