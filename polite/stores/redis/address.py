@@ -94,8 +94,10 @@ def is_address(text: object) -> bool:
 
 
 def is_shared(store: object) -> bool:
-    """Return whether the option `store` of a gate or a frontier is a shared store: a URL, or a client of the package redis."""
-    return is_address(store) or type(store).__module__.partition(".")[0] == "redis"
+    """Return whether the option `store` of a gate or a frontier is a shared store: a URL, an Address, or a client."""
+    return (
+        isinstance(store, Address) or is_address(store) or type(store).__module__.partition(".")[0] == "redis"
+    )
 
 
 class _Reader:

@@ -3,6 +3,7 @@
 import pickle
 
 import pytest
+import redis.asyncio
 
 from polite.errors import InvalidOption
 from polite.stores.redis.address import Address, Kind, is_address, is_shared
@@ -134,3 +135,9 @@ def test_the_environment_gives_credentials_that_the_url_lacks() -> None:
 )
 def test_other_stores_are_no_shared_stores(store: object) -> None:
     assert not is_shared(store)
+
+
+def test_urls_addresses_and_clients_are_shared_stores() -> None:
+    url = "redis://example.com"
+
+    assert all(map(is_shared, [url, Address.of(url), redis.asyncio.Redis()]))
