@@ -141,6 +141,7 @@ def test_what_was_no_more_out_is_not_tried(crawl: Crawl, then: str) -> None:
         dead.put(A, again=True)
     else:
         dead.step(leaves=[Leave("a.example", fence, 0, None)])
+        assert not crawl.client.exists(crawl.key("o:a.example"))
         dead.pick()
     crawl.expire(dead)
 

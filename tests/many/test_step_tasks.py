@@ -230,11 +230,11 @@ def test_requeueing_never_lowers_the_tries(crawl: Crawl) -> None:
 def test_a_keyed_crawl_gives_tasks_by_key_and_equal_keys_in_the_order_of_puts(crawl: Crawl) -> None:
     crawl.keyed = True
     one = crawl.process("one")
-    keys = {"m": 2.5, "b": -1.0, "z": 2.5, "a": 2.5, "n": 1e15}
+    keys = {"m": 2.5, "b": -1.0, "z": 2.5, "a": 2.5, "n": 1e15 + 1, "o": 1e15}
 
     one.step(puts=[put(f"{HOST}/{path}", key=key) for path, key in keys.items()])
 
-    assert one.pick() == {HOST: ["/b", "/m", "/z", "/a", "/n"]}
+    assert one.pick() == {HOST: ["/b", "/m", "/z", "/a", "/o", "/n"]}
     assert one.step(ended=[ended(f"{HOST}/{path}") for path in keys]).waiting == 0
 
 

@@ -147,8 +147,8 @@ local function ready_from(home)
 end
 
 -- A home without an owner waits in line if it has tasks; else it is forgotten when nobody needs to know it any more.
-local function line_up(home, row)
-  local from = ready_from(home)
+local function line_up(home, row, from)
+  from = from or ready_from(home)
   if from then
     call('ZADD', P .. 'l', 'LT', exact(max(now, row.free_at, from)), home)
   elseif row.fence > 0 then
@@ -194,21 +194,22 @@ end
 local function due_member(home, origin, digest) return 't\n' .. home .. '\n' .. origin .. '\n' .. digest end
 
 -- Tell the owner, or put the home in line. The caller knows what it puts itself, but for what it put in a batch without an answer:
--- after such a one it sends `mine`.
-local function announce(home, origin, by_caller)
+-- after such a one it sends `mine`. `from`: from when the home has something to do, if that is known.
+local function announce(home, origin, by_caller, from)
   local row = home_row(home)
   if not row.owner then
-    line_up(home, row)
+    line_up(home, row, from)
   elseif row.owner ~= a.session or not by_caller or a.mine then
     call('SADD', P .. 'n:' .. row.owner, home .. '\n' .. origin)
   end
 end
 
--- Note an origin with tasks, ready from `at` on. A home whose only origin is `https://<home>` needs no note while that is ready.
+-- Note an origin with tasks, ready from `at` on. A home whose only origin is `https://<home>` needs no note while that is ready:
+-- then return 0, from when the home has something to do.
 local function note_origin(home, origin, at)
   local x, first = P .. 'x:' .. home, 'https://' .. home
   local noted = call('EXISTS', x) == 1
-  if origin == first and not noted and not at then return end
+  if origin == first and not noted and not at then return 0 end
   if origin ~= first and not noted and call('EXISTS', P .. 'q:' .. first) == 1 then call('ZADD', x, 0, first) end
   if at then call('ZADD', x, exact(at), origin) else call('ZADD', x, 'NX', 0, origin) end
 end
@@ -216,7 +217,7 @@ end
 local function enqueue(home, origin, digest, task)
   local score = a.keyed and task.key ~= '' and task.key or exact(task.number)
   call('ZADD', P .. 'q:' .. origin, score, member(digest, task))
-  note_origin(home, origin)
+  return note_origin(home, origin)
 end
 
 -- Take a task out of the queue or out of `later`.
@@ -224,8 +225,8 @@ local function dequeue(home, origin, digest, task)
   if call('ZREM', P .. 'q:' .. origin, member(digest, task)) == 0 then
     call('ZREM', P .. 'later', due_member(home, origin, digest))
   elseif call('EXISTS', P .. 'q:' .. origin) == 0 then
-    call('ZREM', P .. 'x:' .. home, origin)
-    if not ready_from(home) then call('ZREM', P .. 'l', home) end
+    -- An origin that is not noted was the only one.
+    if call('ZREM', P .. 'x:' .. home, origin) == 0 or not ready_from(home) then call('ZREM', P .. 'l', home) end
   end
 end
 
@@ -271,8 +272,7 @@ local function wait_until_ready(home, origin, digest, task, ready_in)
   if given(ready_in) and ready_in > 0 then
     call('ZADD', P .. 'later', exact(now + ready_in), due_member(home, origin, digest))
   else
-    enqueue(home, origin, digest, task)
-    announce(home, origin, true)
+    announce(home, origin, true, enqueue(home, origin, digest, task))
   end
 end
 
@@ -402,7 +402,6 @@ for _, e in each(a.leaves) do
   local row = home_row(home)
   if row.fence < fence or (row.fence == fence and row.owner == a.session) then
     if row.owner then call('SREM', P .. 'held:' .. row.owner, home) end
-    call('SREM', P .. 'w:' .. a.session, home)
     call('DEL', P .. 'o:' .. home)
     row = {
       fence = fence, since = now, free_at = max(row.free_at, now + rest), clean = true, state = given(state) and state or '',
