@@ -163,6 +163,18 @@ async def test_200_puts_and_ends_fit_and_the_rest_goes_at_once() -> None:
     assert reply.puts == [*range(1, 201), *range(1, 201), *range(1, 51)]
 
 
+async def test_the_rest_of_lazy_changes_goes_at_once_too() -> None:
+    link = ScriptedLink()
+    partition = on(link)
+
+    ends = partition.submit(Changes(ended=[ended(n) for n in range(450)]), lazy=True)
+    partition.submit(Changes(), lazy=False)
+    await ends
+
+    assert [len(request["ended"]) for request in link.sent] == [200, 200, 50]
+    assert link.requests[-1][0] < 0.05
+
+
 async def test_each_caller_gets_its_own_part_of_the_reply() -> None:
     def answer(request: Request) -> Request:
         rows = [[["d", n, 0, f"row of {load[2]}"]] for n, load in enumerate(request["loads"])]

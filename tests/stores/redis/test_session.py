@@ -677,9 +677,10 @@ async def test_two_processes_never_hold_a_home_at_once_and_all_get_it(seed: int)
             late, lost = weather.expovariate(8.0), weather.random()
             process.link.faults.append(Fault(late, late, request_lost=lost < 0.2, reply_lost=lost > 0.8))
 
-    await asyncio.gather(*(use(process) for process in processes))
-    for process in processes:
-        await process.session.close()
+    async with asyncio.timeout(600.0):
+        await asyncio.gather(*(use(process) for process in processes))
+        for process in processes:
+            await process.session.close()
 
     assert turns > 30
     assert all(row.owner is None for row in server.homes.values() if math.isfinite(row.fence))
