@@ -7,7 +7,8 @@ request after its own deadline, which lies before the server's. If an owner ends
 full delay, counted from the end of the lease.
 
 `step.lua` is the one operation: it applies a batch atomically. `step.py` is its request and its reply. `partition.py` sends one
-batch after the other (`change_queue.py`) and keeps the deadline. `journal.py` has what a failover may have lost. `session.py` is what
-the pacer and the frontier (`home_user.py`) call; `held_homes.py` decides which homes (`home.py`) leave when. `link.py` is the connection, `address.py`
-reads its URL, `server.py` checks the server when it is opened, and `robots.py` keeps robots.txt results for all processes.
+batch after the other (`change_queue.py`) and keeps the deadline. `journal.py` has what a failover may have lost. The pacer and
+the frontier (`home_user.py`) call `session.py`; `held_homes.py` decides which homes (`home.py`) leave when. `link.py` is the
+connection, `address.py` reads its URL, `server.py` checks the server when it is opened, and `robots.py` keeps robots.txt
+results for all processes.
 """

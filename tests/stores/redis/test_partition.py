@@ -232,16 +232,14 @@ async def test_of_a_task_the_latest_word_counts() -> None:
     task = ("example.com", "https://example.com")
     out = Out("example.com", 1, "https://example.com", "digest-1")
 
-    partition.submit(Changes(outs=[out, out._replace(digest="digest-2")]))
-    partition.submit(
-        Changes(requeued=[Requeued(*task, "digest-1", 1, None), Requeued(*task, "digest-2", 1, None)])
-    )
+    partition.submit(Changes(outs=[out._replace(digest=f"digest-{n}") for n in (1, 2, 3)]))
+    partition.submit(Changes(requeued=[Requeued(*task, f"digest-{n}", 1, None) for n in (1, 2, 3)]))
     partition.submit(Changes(outs=[out]))
     await submit(partition, ended=[ended(2)])
 
     [request] = link.sent
     assert [each[3] for each in request["outs"]] == ["digest-1"]
-    assert digests(request["requeued"]) == [1]
+    assert digests(request["requeued"]) == [1, 3]
 
 
 # The deadline
@@ -531,6 +529,22 @@ async def test_the_last_batch_says_goodbye() -> None:
     assert len((await sent).puts) == 450
     with pytest.raises(GateClosed):
         await submit(partition)
+
+
+async def test_a_goodbye_to_another_server_is_not_the_last_word() -> None:
+    epoch = 1
+    link = ScriptedLink(lambda request: {"epoch": epoch})
+    partition = on(link)
+    await submit(partition, puts=[put(1)])
+
+    epoch = 2
+    await partition.end()
+
+    assert [(r["bye"], digests(r.get("puts", []))) for r in link.sent] == [
+        (False, [1]),
+        (True, []),
+        (True, [1]),
+    ]
 
 
 async def test_a_partition_that_sent_nothing_says_nothing() -> None:
