@@ -403,6 +403,7 @@ async def test_a_lost_session_loses_its_homes_and_what_was_written_counts() -> N
 
     reply = await submit(partition, puts=[put(1)], loads=[Load("example.com", 1, "https://example.com", 5)])
     assert not home.good
+    assert not partition.tenure.good
     await asyncio.sleep(0.01)
 
     assert reply.puts == [7]
