@@ -49,6 +49,15 @@ class CapacityLimiter:
                 return
         self.taken -= 1
 
+    def set_taken(self, taken: int) -> None:
+        """Set how many slots are taken, as others count them. Waiters get those that became free."""
+        self.taken = taken
+        while self.taken < self._limit and self._waiters:
+            waiter, _ = self._waiters.popitem(last=False)
+            if not waiter.done():
+                waiter.set_result(None)
+                self.taken += 1
+
     def fail_waiters(self, error: Exception) -> None:
         """Raise the error in all waiters."""
         while self._waiters:

@@ -60,6 +60,9 @@ class CheckedScheduler:
         except _RAISED as error:
             raise self._failed(f"ready({origin}) raised {error!r}") from error
 
+    def is_ready(self, origin: Origin) -> bool:
+        return origin in self._ready
+
     def next(self) -> Task:
         try:
             task = self._scheduler.next()

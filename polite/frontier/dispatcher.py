@@ -30,6 +30,8 @@ Each row is one transition. "seek" is `_seek`, which requests what the queue nee
 | DROPPING       | all tasks are dropped                         | REMOVED        | seek, if tasks were put since                |
 | DROPPING       | the rules are known by now                    | READY          | drop no more                                 |
 | waits for long | other origins wait to become active           | REMOVED        | its tasks go back to the store: `deactivate` |
+| any            | a shared store takes the origin away          | REMOVED        | forget its tasks: `withdraw`                 |
+| any            | the same, while the scheduler is busy         | DROPPING       | forget them as the scheduler gives them out  |
 | any            | no task is left                               | REMOVED        |                                              |
 
 "Waits for long": FETCHING_RULES, WAITING_TURN or POSTPONED, and no turn within LONG_S. Rules that are replaced while a
@@ -144,6 +146,10 @@ class Dispatcher:
         origin = task.target.origin
         queue = self._queues.get(origin.text)
         known = self._rules.known(origin)
+        if queue is not None and queue.withdrawn:
+            # The scheduler still has tasks of before, perhaps this one.
+            queue.put_unchecked(task)
+            return True
         # None: no rules are known, or to decide takes long; the seeker decides then.
         allowed = None if known is None else self._rules.allows(task, known)
         if known is not None and allowed is False and not out_of_reach(known):
@@ -387,6 +393,9 @@ class Dispatcher:
 
     def _assign(self, queue: OriginQueue, task: Task) -> int:
         """Give the scheduler's choice to a worker, now or in the next step. How many workers that takes: 0 if the task ends."""
+        if queue.withdrawn:
+            self._end(queue, task)
+            return 0
         if queue.drop_reason is not None:
             self._in_flight.drop(task, queue.drop_reason)
             self._end(queue, task)
@@ -453,7 +462,7 @@ class Dispatcher:
         if queue.scheduled:
             self._scheduler.ready(queue.origin)
             return
-        if queue.drop_reason is not None:
+        if queue.drop_reason is not None or queue.withdrawn:
             queue.begin_anew()
         queue.failures = 0
         self._release_turn(queue)
@@ -531,6 +540,29 @@ class Dispatcher:
             self.fail(error)
         return True
 
+    def withdraw(self, origin: Origin) -> None:
+        """Forget the origin's tasks, about which nothing is told: another process has them now, or will have."""
+        queue = self._queues.get(origin)
+        if queue is not None and not self._progress.stopped:
+            self._guarded(self._withdraw, queue)
+
+    def _withdraw(self, queue: OriginQueue) -> None:
+        self._unchoose(queue)
+        self._release_turn(queue)
+        self._cancel_seeker(queue)
+        self._free_slot(queue)
+        queue.unchecked, queue.to_drop = None, 0
+        if queue.scheduled and self._scheduler:
+            # The scheduler cannot be asked for one origin's tasks while others are ready: it gives them out in its order.
+            queue.withdrawn = True
+            queue.state = QueueState.DROPPING
+            if not self._scheduler.is_ready(queue.origin):
+                self._scheduler.ready(queue.origin)
+            self.stir()
+            return
+        self._remove(queue)
+        self._scheduler.take_back(queue.origin, queue.scheduled)
+
     def _waits_only(self, queue: OriginQueue) -> bool:
         """Whether the queue only waits for its time, and the scheduler can give its tasks back.
 
@@ -574,6 +606,8 @@ class Dispatcher:
 
         Meanwhile another request may have got the rules: then `drop_reason` is None, and the other tasks are decided as usual.
         """
+        if queue.withdrawn or queue.state is QueueState.REMOVED:
+            return
         dropped = 0
         while queue.unchecked and queue.to_drop and queue.drop_reason is not None:
             if self._progress.stopped:
@@ -598,6 +632,8 @@ class Dispatcher:
 
     def _keep(self, queue: OriginQueue) -> None:
         """Drop no more tasks of the queue: its rules are known by now."""
+        if queue.withdrawn:
+            return
         queue.drop_reason = None
         if queue.state is QueueState.DROPPING and not queue.to_drop:
             queue.state = QueueState.READY

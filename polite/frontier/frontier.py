@@ -241,6 +241,7 @@ class Frontier:
     def close(self) -> None:
         """Take no more tasks; the iteration ends when all that was put has ended. May be called twice."""
         self._progress.close(_no_more())
+        self._parts.store.put_no_more()
 
     # Taking.
 

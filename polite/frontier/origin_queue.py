@@ -54,6 +54,7 @@ class OriginQueue:
         turn_failures: How often in a row no turn could be requested.
         drop_reason: Why its tasks are dropped (DROPPING).
         to_drop: How many of the first tasks in `unchecked` are dropped.
+        withdrawn: Its tasks at the scheduler are forgotten, as they come (DROPPING): another process has them.
     """
 
     __slots__ = (
@@ -78,6 +79,7 @@ class OriginQueue:
         "turn_failures",
         "unchecked",
         "wakes_at",
+        "withdrawn",
     )
 
     def __init__(self, origin: Origin, sample: Target) -> None:
@@ -102,6 +104,7 @@ class OriginQueue:
         self.turn_failures = 0
         self.drop_reason: str | None = None
         self.to_drop = 0
+        self.withdrawn = False
 
     def put_unchecked(self, task: Task) -> None:
         """Add a task about which no known rules can decide."""
@@ -156,6 +159,7 @@ class OriginQueue:
     def begin_anew(self) -> None:
         """Forget that the origin was given up: the tasks that wait now were put later."""
         self.drop_reason = self.grounds = None
+        self.withdrawn = False
         self.failures = self.turn_failures = 0
 
     @property

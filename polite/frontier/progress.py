@@ -34,6 +34,7 @@ class Progress:
     Attributes:
         waiting: Limits the tasks that wait, in memory and in the file.
         in_flight: Tasks that were given to workers, by number.
+        shared: Whether other processes put and take tasks of the same crawl. Then its store says what is left, and when it ends.
         nothing_left: Set when nothing waits and nothing is in flight, or all was stopped.
         nothing_in_flight: Set when nothing is in flight.
         failure: What stopped the frontier, if it failed.
@@ -50,12 +51,16 @@ class Progress:
         self.counts = Counts()
         self.closed = False
         self.stopped = False
+        self.shared = False
+        self._ended = False  # a shared crawl: no process has or puts a task any more
         self.failure: Exception | None = None
         self._trace: TracebackType | None = None
 
     @property
     def over(self) -> bool:
         """Whether no permit will be given any more."""
+        if self.shared:
+            return self.stopped or self._ended
         return self.stopped or (self.closed and not self.waiting.taken and not self.in_flight)
 
     def tell(self, event: Event) -> None:
@@ -89,10 +94,28 @@ class Progress:
 
     def end_if_over(self) -> None:
         """Wake `join` if nothing is left, and dismiss the workers if nothing more comes."""
-        if not self.waiting.taken and not self.in_flight:
+        if not self.shared and not self.waiting.taken and not self.in_flight:
             self.nothing_left.set()
             if self.closed:
                 self._workers.dismiss()
+
+    def hear(self, *, nothing_left: bool, over: bool) -> None:
+        """Note what the store says of a shared crawl: whether a task is left in any process, and whether it has ended."""
+        if self.stopped:
+            return
+        if nothing_left and not self.in_flight:
+            self.nothing_left.set()
+        elif not nothing_left:
+            self.nothing_left.clear()
+        if over and self.closed and not self.in_flight:
+            self._ended = True
+            self._workers.dismiss()
+
+    def recount(self, left: int, done: int, refused: int, dropped: int) -> None:
+        """Count as the store of a shared crawl does; `left` includes tasks in flight."""
+        counts = self.counts
+        counts.done, counts.refused, counts.dropped = done, refused, dropped
+        self.waiting.set_taken(max(0, left - len(self.in_flight)))
 
     def close(self, no_more: Exception) -> None:
         """Take no more tasks. Each `put` that waits for capacity raises the error."""

@@ -14,7 +14,7 @@ from polite.frontier.durable.active_origin import (
     ActiveOrigin,
     QueuePosition,
 )
-from polite.frontier.durable.batch import Activation, Batch, BatchResult, Deactivation, Row
+from polite.frontier.durable.batch import Activation, Batch, BatchResult, Deactivation, News, Row
 from polite.frontier.durable.store_clock import StoreClock
 from polite.frontier.durable.task_row import task_of
 from polite.frontier.durable.writer import BatchWriter, PendingReplies
@@ -127,9 +127,32 @@ class ActiveOrigins:
             self._activate(activated)
         for task in pending.requeued:
             self._load_missed(task)
+        self._make_room(result.activated)
+
+    def hear(self, news: News) -> None:
+        """Take in what a shared store tells of other processes."""
+        if news.origins_waiting is not None:
+            self._origins_waiting = news.origins_waiting
+        for origin_id in news.withdrawn:
+            if (lost := self._by_id.get(origin_id)) is not None:
+                self._deactivate(lost)
+                self._dispatcher.withdraw(lost.origin)
+        for origin_id, rows in news.loaded:
+            if (active := self._by_id.get(origin_id)) is not None:
+                loading = active.loading
+                self._loaded(active, rows, TASKS_PER_ORIGIN)
+                active.loading = active.loading or loading
+        for activated in news.activated:
+            self._activate(activated)
+        self._make_room(news.activated)
+        if self.has_work:
+            self._batches.schedule_flush()
+
+    def _make_room(self, activated: list[Activation]) -> None:
+        """Have origins deactivated that get no turn for long, if others wait to become active."""
         if self.crowded:
-            for activated in result.activated:
-                self._dispatcher.deactivate(Origin.of(activated.text))
+            for each in activated:
+                self._dispatcher.deactivate(Origin.of(each.text))
             self._sweep.resume()
 
     def has(self, number: int) -> bool:

@@ -1,16 +1,22 @@
 """The port of a durable frontier: a backend keeps tasks, origins and seen URLs, and applies batches of changes to them."""
 
 from asyncio import Future
+from collections.abc import Callable
 from typing import Protocol
 
-from polite.frontier.durable.batch import Batch, BatchResult, StoreSummary
+from polite.frontier.durable.batch import Batch, BatchResult, News, StoreSummary
 
 
 class Backend(Protocol):
-    """Stores what DurableTaskStore gives it. One batch is one transaction, and one call is under way at a time.
+    """Stores what DurableTaskStore gives it. One batch is one transaction.
 
     Each method is called on the event loop and returns at once. Its future must not be a task: a loop that ends cancels every
     task, and the last batch would be lost.
+
+    Attributes:
+        shared: Whether other processes use the store at the same time. Then `apply` is called for a batch while others are under
+            way; a task goes to its worker before that is written; and the store tells what others do (`open`), above all when the
+            crawl has ended. Otherwise one call is under way at a time.
     """
 
     @property
@@ -18,10 +24,16 @@ class Backend(Protocol):
         """What error messages and events call the store: the path of a file, or an address."""
         ...
 
-    def open(self, max_tries: int) -> "Future[StoreSummary]":
-        """Take the store for this frontier alone. Raises StoreFailed.
+    @property
+    def shared(self) -> bool: ...
+
+    def open(self, max_tries: int, tell: Callable[[News], None]) -> "Future[StoreSummary]":
+        """Take the store for this frontier, alone unless it is shared. Raises StoreFailed.
 
         A task that was in flight at the last use waits again with one more try, or is dropped at `max_tries`.
+
+        Args:
+            tell: To be called on the event loop with what a shared store learns. A file never calls it.
         """
         ...
 
@@ -29,6 +41,13 @@ class Backend(Protocol):
         """Write the batch, then read what it requests. If it raises StoreFailed, nothing of the batch was written."""
         ...
 
+    def put_no_more(self) -> None:
+        """This process puts no more tasks. A shared crawl ends when that is true of all processes, and nothing is left."""
+        ...
+
     def close(self) -> "Future[None]":
-        """Give the store back. Called once, after the last `apply`, even if `open` failed. Raises StoreFailed."""
+        """Give the store back. Called once, after the last `apply`, even if `open` failed. Raises StoreFailed.
+
+        A shared store may be closed while batches are under way: it ends them, in bounded time, before its future is done.
+        """
         ...

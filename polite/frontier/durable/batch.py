@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import NamedTuple
+
+from polite.origin import Target
 
 # number, path, priority, depth, deadline, not_before, tries, payload
 Row = tuple[int, str, float, float, float | None, float | None, int, str | None]
@@ -43,6 +46,30 @@ class Put:
     ready_at: float | None
 
 
+class Mark(NamedTuple):
+    """A new state of a task, READY or IN_FLIGHT. Its tries do not change."""
+
+    state: TaskState
+    target: Target
+
+
+class Requeue(NamedTuple):
+    """A task that was tried. It becomes ready at `ready_at` (Unix time by the store's clock); None: now."""
+
+    number: int
+    tries: int
+    ready_at: float | None
+    target: Target
+
+
+class EndedTask(NamedTuple):
+    """A task that ended; `end` is "done", "refused" or "dropped"."""
+
+    number: int
+    end: str
+    target: Target
+
+
 @dataclass(slots=True)
 class Deactivation:
     """An origin whose tasks leave memory.
@@ -63,11 +90,10 @@ class Batch:
 
     Attributes:
         now: The store's clock (Unix time that never goes back).
-        requeued: Number, tries, and when each becomes ready (Unix time; None: now).
-        marks: New states by number, READY or IN_FLIGHT; tries do not change.
+        requeued: Tasks that were tried and wait again.
+        marks: New states by the task's number.
         crawl_delays: Each with its origin's number.
-        ended: Number and path of each task that ended.
-        counts: How many of them are done, refused and dropped.
+        ended: Tasks that ended.
         seen: Lookups of seen URLs: origin, path, and whether a URL that is done is put `again`.
         loads: An origin's number, and how many of its tasks to load.
         activate: How many origins may become active.
@@ -75,11 +101,10 @@ class Batch:
     """
 
     now: float = 0.0
-    requeued: list[tuple[int, int, float | None]] = field(default_factory=list)
-    marks: dict[int, TaskState] = field(default_factory=dict)
+    requeued: list[Requeue] = field(default_factory=list)
+    marks: dict[int, Mark] = field(default_factory=dict)
     crawl_delays: list[tuple[float | None, int]] = field(default_factory=list)
-    ended: list[tuple[int, str]] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)
+    ended: list[EndedTask] = field(default_factory=list)
     puts: list[Put] = field(default_factory=list)
     deactivated: list[Deactivation] = field(default_factory=list)
     seen: list[tuple[str, str, bool]] = field(default_factory=list)
@@ -133,6 +158,43 @@ class BatchResult:
     next_at: float | None
     became_ready: list[int]
     damaged: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How many tasks a store holds, and how those that are gone ended. Tasks in flight count as waiting."""
+
+    waiting: int
+    done: int
+    refused: int
+    dropped: int
+
+
+@dataclass(slots=True)
+class News:
+    """What a shared store tells without being asked: other processes put, take and end tasks, too.
+
+    Attributes:
+        withdrawn: Numbers of active origins that this process lost or must give up. Nothing more is told to the store about them.
+        activated: Origins that become active.
+        loaded: Tasks of active origins, by the origin's number.
+        totals: The tasks of the crawl, without what this process has not written yet; None if not known.
+        given_up: URLs that were in flight too often when processes ended, and how often.
+        nothing_left: Whether no task waits or is in flight in any process; None if that did not change.
+        over: Whether, besides, no process puts any more: the crawl has ended.
+        origins_waiting: Whether origins that this process may activate are left.
+        next_at: When the next origin or task becomes ready, by the store's clock.
+    """
+
+    withdrawn: list[int] = field(default_factory=list)
+    activated: list[Activation] = field(default_factory=list)
+    loaded: list[tuple[int, list[Row]]] = field(default_factory=list)
+    totals: Totals | None = None
+    given_up: list[tuple[str, int]] = field(default_factory=list)
+    nothing_left: bool | None = None
+    over: bool = False
+    origins_waiting: bool | None = None
+    next_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

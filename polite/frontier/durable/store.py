@@ -2,13 +2,24 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable
 
 from polite.errors import InvalidOption, StoreFailed
 from polite.events import Dropped, SetAside
 from polite.frontier.durable.active_origins import ActiveOrigins
 from polite.frontier.durable.backend import Backend
-from polite.frontier.durable.batch import Batch, BatchResult, Put, TaskState
+from polite.frontier.durable.batch import (
+    Batch,
+    BatchResult,
+    EndedTask,
+    Mark,
+    News,
+    Put,
+    Requeue,
+    TaskState,
+    Totals,
+)
 from polite.frontier.durable.store_clock import StoreClock
 from polite.frontier.durable.task_row import as_json, row_of, task_of
 from polite.frontier.durable.writer import BatchWriter, PendingReplies
@@ -42,11 +53,12 @@ class DurableTaskStore:
         self._batches = BatchWriter(backend, self._store_clock, self)
         self._started: dict[int, asyncio.Future[None]] = {}
         self._timer: Timer | None = None
+        self._totals: Totals | None = None  # what a shared store has counted
 
     async def begin(self) -> None:
         """Open the backend, and begin to give its tasks to the Dispatcher. Raises StoreFailed."""
         limits, progress = self._parts.limits, self._progress
-        found = await self.backend.open(limits.max_tries)
+        found = await self.backend.open(limits.max_tries, self._hear)
         self._store_clock.resume(found.last_time)
         self._active = ActiveOrigins(
             self._parts, self._batches, self._key, self._store_clock, last_origin=found.last_origin
@@ -109,12 +121,13 @@ class DurableTaskStore:
 
     def start(self, task: Task, crawl_delay: float | None) -> None:
         active = self._active.started(task)
-        self._batches.batch.marks[task.number] = TaskState.IN_FLIGHT
+        self._batches.batch.marks[task.number] = Mark(TaskState.IN_FLIGHT, task.target)
         if active is not None and active.crawl_delay != crawl_delay:
             active.crawl_delay = crawl_delay
             self._batches.batch.crawl_delays.append((crawl_delay, active.origin_id))
-        started = self._started[task.number] = asyncio.get_running_loop().create_future()
-        self._batches.pending.started.append(started)
+        if not self.backend.shared:
+            started = self._started[task.number] = asyncio.get_running_loop().create_future()
+            self._batches.pending.started.append(started)
         self._batches.schedule_flush()
 
     def started(self, task: Task) -> Awaitable[object] | None:
@@ -123,11 +136,11 @@ class DurableTaskStore:
     def requeue(self, task: Task, after: float | None) -> None:
         if after is None:
             self._started.pop(task.number, None)
-            self._batches.batch.marks[task.number] = TaskState.READY
+            self._batches.batch.marks[task.number] = Mark(TaskState.READY, task.target)
             self._active.requeue(task)
             return
         ready_at = self._store_clock.now() + after if after else None
-        self._batches.batch.requeued.append((task.number, task.tries, ready_at))
+        self._batches.batch.requeued.append(Requeue(task.number, task.tries, ready_at, task.target))
         if ready_at is None:
             self._active.requeue(task)
         else:
@@ -137,9 +150,7 @@ class DurableTaskStore:
     def finish(self, task: Task, end: End) -> None:
         self._active.remove(task)
         self._batches.gone.add(task.number)
-        self._batches.batch.ended.append((task.number, task.target.path))
-        counts = self._batches.batch.counts
-        counts[end.value] = counts.get(end.value, 0) + 1
+        self._batches.batch.ended.append(EndedTask(task.number, end.value, task.target))
         self._batches.schedule_flush()
 
     @property
@@ -155,6 +166,9 @@ class DurableTaskStore:
     def responded(self, origin: Origin) -> None:
         if self.crowded:
             self._dispatcher.deactivate(origin)
+
+    def put_no_more(self) -> None:
+        self.backend.put_no_more()
 
     def stop(self) -> None:
         self._cancel_timer()
@@ -178,6 +192,43 @@ class DurableTaskStore:
         for number in result.damaged:
             self._lost(number)
         self._set_timer(result.next_at)
+        self._recount()
+
+    # What a shared store tells.
+
+    def _hear(self, news: News) -> None:
+        """Take in what the store tells of other processes. A defect here must not leave an origin without its tasks."""
+        if self._progress.stopped:
+            return
+        try:
+            self._active.hear(news)
+        except Exception as defect:
+            log.exception("the frontier failed")
+            self.fail(defect)
+            raise
+        if news.totals is not None:
+            self._totals = news.totals
+            self._recount()
+        for url, tries in news.given_up:
+            self._progress.tell(Dropped(url, f"max_tries={self._parts.limits.max_tries}", tries))
+        if news.nothing_left is not None:
+            self._progress.hear(nothing_left=news.nothing_left, over=news.over)
+        if news.next_at is not None:
+            self._set_timer(news.next_at)
+
+    def _recount(self) -> None:
+        """Count as the shared store does, and what this process has not written yet."""
+        if self._totals is None:
+            return
+        unwritten = self._batches.unwritten
+        ends = Counter(each.end for batch in unwritten for each in batch.ended)
+        puts = sum(len(batch.puts) for batch in unwritten)
+        self._progress.recount(
+            self._totals.waiting + puts - ends.total(),
+            self._totals.done + ends[End.DONE.value],
+            self._totals.refused + ends[End.REFUSED.value],
+            self._totals.dropped + ends[End.DROPPED.value],
+        )
 
     def _lost(self, number: int) -> None:
         """A task is damaged, and the backend has set it aside."""

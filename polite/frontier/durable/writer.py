@@ -1,6 +1,7 @@
 """Group commit for a durable frontier: while the backend applies one batch, changes collect in the next.
 
-Many puts cost one transaction. Only what was written is acknowledged.
+Many puts cost one transaction. Only what was written is acknowledged. A shared backend groups by itself: it gets the changes of
+each step of the event loop, while earlier ones are under way.
 """
 
 import asyncio
@@ -71,11 +72,12 @@ class BatchOwner(Protocol):
 
 
 class BatchWriter:
-    """Writes batches, one at a time.
+    """Writes batches: one at a time, unless the backend is shared.
 
     Callers add changes to `batch` and futures to `pending`, then call `schedule_flush`.
 
     Attributes:
+        under_way: Batches that the backend applies now.
         gone: Numbers of tasks that are no longer where a batch under way may find them.
         closed: Whether `close` was called.
     """
@@ -87,7 +89,7 @@ class BatchWriter:
         self.batch, self.pending = Batch(), PendingReplies()
         self.gone: set[int] = set()
         self.closed = False
-        self._busy: asyncio.Future[BatchResult] | None = None
+        self.under_way: list[Batch] = []
         self._scheduled = False
         self._failed = False  # a batch failed: nothing more can be written
         self._released = False  # the backend is being closed, or is
@@ -115,9 +117,9 @@ class BatchWriter:
 
     def _end(self, closing: "asyncio.Future[None]") -> None:
         """Take the next step of `close`: write, or close the backend if nothing is left to write."""
-        if self._busy is None and self.batch and not self._failed:
+        if not self._busy and self.batch and not self._failed:
             self._flush()
-        if self._busy is None:
+        if not self._busy and not self._released:
             self._released = True
             self._backend.close().add_done_callback(partial(self._ended, closing))
 
@@ -128,15 +130,25 @@ class BatchWriter:
         else:
             closing.set_exception(error)
 
+    @property
+    def _busy(self) -> bool:
+        """Whether a batch is under way that the next one waits for."""
+        return bool(self.under_way) and not self._backend.shared
+
+    @property
+    def unwritten(self) -> list[Batch]:
+        """The batches whose changes the store may not have yet."""
+        return [*self.under_way, self.batch]
+
     def schedule_flush(self) -> None:
         """Write the batch at the end of this step of the loop, or when the one under way is written."""
-        if not self._scheduled and self._busy is None and not self.closed:
+        if not self._scheduled and not self._busy and not self.closed:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
         self._scheduled = False
-        if self._busy is not None or self._failed or self._released:
+        if self._busy or self._failed or self._released:
             return
         self._owner.fill()
         batch, pending = self.batch, self.pending
@@ -145,11 +157,11 @@ class BatchWriter:
         self.batch, self.pending = Batch(), PendingReplies()
         self.gone.clear()
         batch.now = self._clock.now()
-        self._busy = self._backend.apply(batch)
-        self._busy.add_done_callback(partial(self._written, batch, pending))
+        self.under_way.append(batch)
+        self._backend.apply(batch).add_done_callback(partial(self._written, batch, pending))
 
     def _written(self, batch: Batch, pending: PendingReplies, written: "asyncio.Future[BatchResult]") -> None:
-        self._busy = None
+        self.under_way = [each for each in self.under_way if each is not batch]
         self._deliver(batch, pending, written)
         if self._closing is not None:
             self._end(self._closing)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from polite.frontier.durable.batch import Batch, BatchResult, StoreSummary
+from polite.frontier.durable.batch import Batch, BatchResult, News, StoreSummary
 from polite.frontier.sqlite.database import QueueFile
 
 _T = TypeVar("_T")
@@ -14,6 +14,8 @@ _T = TypeVar("_T")
 
 class SqliteBackend:
     """A durable.backend.Backend. The thread starts with `open` and ends after `close`."""
+
+    shared = False
 
     def __init__(self, file: QueueFile) -> None:
         self.file = file
@@ -23,11 +25,13 @@ class SqliteBackend:
     def name(self) -> str:
         return str(self.file.path)
 
-    def open(self, max_tries: int) -> "asyncio.Future[StoreSummary]":
+    def open(self, max_tries: int, tell: Callable[[News], None]) -> "asyncio.Future[StoreSummary]":
         return self.run(partial(self.file.open, max_tries))
 
     def apply(self, batch: Batch) -> "asyncio.Future[BatchResult]":
         return self.run(partial(self.file.apply, batch))
+
+    def put_no_more(self) -> None: ...
 
     def close(self) -> "asyncio.Future[None]":
         closing = self.run(self.file.close)

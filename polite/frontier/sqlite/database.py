@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from polite.errors import StoreFailed
-from polite.frontier.durable.batch import Batch, BatchResult, Put, StoreSummary, TaskState
+from polite.frontier.durable.batch import Batch, BatchResult, EndedTask, Put, StoreSummary, TaskState
 from polite.frontier.sqlite.activation import Activations
 from polite.frontier.sqlite.rows import TASK, change_origin, new_row, origin_sum, row_sum, sound_task
 from polite.frontier.sqlite.schema import SQL_ORDERS, make
@@ -210,19 +210,20 @@ class QueueFile:
 
     def _applied(self, connection: sqlite3.Connection, batch: Batch) -> BatchResult:
         totals, waiting = self._state, WaitingOrigins()
-        for number, tries, later in batch.requeued:
+        for number, tries, later, _ in batch.requeued:
             rows = self._bring_back(connection, number, tries, later)
             if later is None:
                 waiting.add_all(rows)
-        if given := [(number,) for number, state in batch.marks.items() if state is TaskState.IN_FLIGHT]:
+        marks = batch.marks.items()
+        if given := [(number,) for number, (state, _) in marks if state is TaskState.IN_FLIGHT]:
             connection.executemany(_GIVE, given)
-        for number, state in batch.marks.items():
+        for number, (state, _) in marks:
             if state is TaskState.READY:
                 waiting.add_all(connection.execute(self._unused, (number,)))
         for crawl_delay, origin in batch.crawl_delays:
             change_origin(connection, origin, crawl_delay=crawl_delay)
         self._end(connection, batch.ended)
-        totals.count(batch.counts)
+        totals.count(batch.ended)
         self._forget(connection)
         puts = self._put_all(connection, batch.puts, waiting)
         due = self._call(connection, batch.now, waiting)
@@ -322,9 +323,9 @@ class QueueFile:
         ).fetchone()
         return row is not None and (row[0] is None or not again)
 
-    def _end(self, connection: sqlite3.Connection, ended: Iterable[tuple[int, str]]) -> None:
+    def _end(self, connection: sqlite3.Connection, ended: Iterable[EndedTask]) -> None:
         state = self._state
-        for number, path in ended:
+        for number, _, target in ended:
             rows = connection.execute("DELETE FROM tasks WHERE number = ? RETURNING origin, place", (number,))
             for origin, place in rows.fetchall():
                 state.sequence += 1
@@ -332,7 +333,7 @@ class QueueFile:
                 state.waiting -= place != _DAMAGED
                 connection.execute(
                     "UPDATE seen SET done = ? WHERE origin = ? AND digest = ?",
-                    (state.sequence, origin, _digest(path)),
+                    (state.sequence, origin, _digest(target.path)),
                 )
 
     def _call(self, connection: sqlite3.Connection, now: float, waiting: WaitingOrigins) -> list[int]:

@@ -1,9 +1,12 @@
 """The totals of a queue file: the last numbers that were given, and how many tasks wait and ended."""
 
 import sqlite3
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from operator import attrgetter
 
+from polite.frontier.durable.batch import EndedTask
 from polite.stores.checksum import checksum
 from polite.stores.database import Damaged
 
@@ -45,10 +48,12 @@ class State:
         values = _values(self)
         connection.execute(_WRITE, (*values, checksum(values)))
 
-    def count(self, ended: dict[str, int]) -> None:
-        self.done += ended.get("done", 0)
-        self.refused += ended.get("refused", 0)
-        self.dropped += ended.get("dropped", 0)
+    def count(self, ended: Iterable[EndedTask]) -> None:
+        """Count tasks by how they ended."""
+        ends = Counter(each.end for each in ended)
+        self.done += ends["done"]
+        self.refused += ends["refused"]
+        self.dropped += ends["dropped"]
 
     def copy(self) -> "State":
         return State(*_values(self))
