@@ -14,6 +14,7 @@ from polite.frontier.sqlite.rows import TASK, change_origin, new_row, origin_sum
 from polite.frontier.sqlite.schema import SQL_ORDERS, make
 from polite.frontier.sqlite.totals import State
 from polite.frontier.sqlite.waiting_origins import WaitingOrigins
+from polite.origin import Origin, Target
 from polite.schedulers import ORDERS, FileOrder
 from polite.stores.checksum import checksum
 from polite.stores.database import Damaged, DamagedRows, Database
@@ -198,7 +199,7 @@ class QueueFile:
             text, row = found[0], sound_task(found[0], found[1:])
             number, path, tries = row[0], row[1], row[6] + 1
             if tries >= max_tries:
-                self._end(connection, [(number, path)])
+                self._end(connection, [EndedTask(number, "dropped", Target(Origin.of(text), path))])
                 self._state.dropped += 1
                 given_up.append((text + path, tries))
             else:

@@ -15,10 +15,13 @@ import pytest
 import polite
 from polite import schedulers
 from polite.events import SetAside
-from polite.frontier.durable.batch import Batch, Put, TaskState
+from polite.frontier.durable.batch import Batch, EndedTask, Mark, Put, Requeue, TaskState
 from polite.frontier.sqlite.database import QueueFile
 from polite.frontier.sqlite.schema import VERSION
+from polite.origin import Target
 from tests.support import scripted_gate
+
+SECOND = Target.of("https://h1.test/2")
 
 pytestmark = pytest.mark.virtual_time
 
@@ -222,10 +225,10 @@ async def test_a_number_of_any_kind_matches_its_checksum_when_it_is_read_again(
 @pytest.mark.parametrize(
     ("then", "left"),
     [
-        (Batch(marks={2: TaskState.IN_FLIGHT}), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
-        (Batch(marks={2: TaskState.READY}), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
-        (Batch(requeued=[(2, 1, None)]), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
-        (Batch(ended=[(2, "/2")]), [(1, 0), (3, 0)]),
+        (Batch(marks={2: Mark(TaskState.IN_FLIGHT, SECOND)}), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
+        (Batch(marks={2: Mark(TaskState.READY, SECOND)}), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
+        (Batch(requeued=[Requeue(2, 1, None, SECOND)]), [(1, 0), (2, TaskState.DAMAGED), (3, 0)]),
+        (Batch(ended=[EndedTask(2, "done", SECOND)]), [(1, 0), (3, 0)]),
     ],
 )
 def test_what_a_batch_says_of_a_row_that_is_set_aside_changes_no_count(
