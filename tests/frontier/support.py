@@ -32,11 +32,11 @@ async def expect_a_healthy_frontier(frontier: Frontier, urls: set[str], fetched:
 async def rows_in_file(frontier: Frontier, query: str) -> list[Any]:
     """Return what the frontier's file holds, once all changes are written."""
     batches: Any = frontier._parts.store._batches
-    while batches._busy is not None or batches.batch:
-        if batches._busy is None:
+    while batches.under_way or batches.batch:
+        if not batches.under_way:
             batches._flush()
-        if batches._busy is not None:
-            await asyncio.wait([batches._busy])
+        if batches.under_way:
+            await asyncio.wait(list(batches.under_way))
     backend = frontier._parts.store.backend  # type: ignore[attr-defined]
     return await backend.run(lambda: backend.file._database._connection.execute(query).fetchall())
 

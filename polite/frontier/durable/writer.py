@@ -89,7 +89,7 @@ class BatchWriter:
         self.batch, self.pending = Batch(), PendingReplies()
         self.gone: set[int] = set()
         self.closed = False
-        self.under_way: list[Batch] = []
+        self.under_way: dict[asyncio.Future[BatchResult], Batch] = {}
         self._scheduled = False
         self._failed = False  # a batch failed: nothing more can be written
         self._released = False  # the backend is being closed, or is
@@ -138,7 +138,7 @@ class BatchWriter:
     @property
     def unwritten(self) -> list[Batch]:
         """The batches whose changes the store may not have yet."""
-        return [*self.under_way, self.batch]
+        return [*self.under_way.values(), self.batch]
 
     def schedule_flush(self) -> None:
         """Write the batch at the end of this step of the loop, or when the one under way is written."""
@@ -157,11 +157,12 @@ class BatchWriter:
         self.batch, self.pending = Batch(), PendingReplies()
         self.gone.clear()
         batch.now = self._clock.now()
-        self.under_way.append(batch)
-        self._backend.apply(batch).add_done_callback(partial(self._written, batch, pending))
+        written = self._backend.apply(batch)
+        self.under_way[written] = batch
+        written.add_done_callback(partial(self._written, batch, pending))
 
     def _written(self, batch: Batch, pending: PendingReplies, written: "asyncio.Future[BatchResult]") -> None:
-        self.under_way = [each for each in self.under_way if each is not batch]
+        del self.under_way[written]
         self._deliver(batch, pending, written)
         if self._closing is not None:
             self._end(self._closing)
