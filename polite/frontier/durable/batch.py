@@ -183,7 +183,7 @@ class News:
         nothing_left: Whether no task waits or is in flight in any process; None if that did not change.
         over: Whether, besides, no process puts any more: the crawl has ended.
         origins_waiting: Whether origins that this process may activate are left.
-        next_at: When the next origin or task becomes ready, by the store's clock.
+        next_s: Seconds until the next origin or task becomes ready.
     """
 
     withdrawn: list[int] = field(default_factory=list)
@@ -194,7 +194,7 @@ class News:
     nothing_left: bool | None = None
     over: bool = False
     origins_waiting: bool | None = None
-    next_at: float | None = None
+    next_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,8 +191,10 @@ class DurableTaskStore:
         self._active.deliver(batch, pending, result)
         for number in result.damaged:
             self._lost(number)
-        self._set_timer(result.next_at)
-        self._recount()
+        if self.backend.shared:
+            self._recount()
+        else:
+            self._set_timer(result.next_at)
 
     # What a shared store tells.
 
@@ -213,8 +215,8 @@ class DurableTaskStore:
             self._progress.tell(Dropped(url, f"max_tries={self._parts.limits.max_tries}", tries))
         if news.nothing_left is not None:
             self._progress.hear(nothing_left=news.nothing_left, over=news.over)
-        if news.next_at is not None:
-            self._set_timer(news.next_at)
+        if news.next_s is not None:
+            self._set_timer(self._store_clock.now() + news.next_s)
 
     def _recount(self) -> None:
         """Count as the shared store does, and what this process has not written yet."""

@@ -263,6 +263,7 @@ class StepReply:
         loads: The rows of each Load, in order; empty if the home is not ours.
         news: Origins of our homes that got tasks from others, with their first rows.
         given_up: Tasks dropped because their sessions ended without a word too often: URL and tries.
+        held: The homes that this session has.
         fair: The homes that each session should have.
         live: Sessions that are live, this one included.
         inline: Homes that wait in the line and may be taken now.
@@ -287,6 +288,7 @@ class StepReply:
     loads: list[list[TaskRow]] = field(default_factory=list)
     news: list[tuple[str, str, list[TaskRow]]] = field(default_factory=list)
     given_up: list[tuple[str, int]] = field(default_factory=list)
+    held: int = 0
     fair: int = 0
     live: int = 1
     inline: int = 0

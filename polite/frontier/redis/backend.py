@@ -1,0 +1,328 @@
+"""The backend of a frontier that many processes share: each batch goes to the partitions of its homes."""
+
+import asyncio
+import json
+from base64 import urlsafe_b64encode
+from collections import Counter
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+
+from polite.frontier.durable.batch import (
+    Activation,
+    Batch,
+    BatchResult,
+    Deactivation,
+    EndedTask,
+    Mark,
+    News,
+    Put,
+    Requeue,
+    Row,
+    StoreSummary,
+    TaskState,
+)
+from polite.frontier.redis.crawl_totals import CrawlTotals
+from polite.frontier.redis.held_homes import HeldHome, HeldHomes
+from polite.frontier.redis.partition_batch import PartitionBatches
+from polite.origin import Origin, Target
+from polite.ports import Clock
+from polite.stores.redis.home import Home
+from polite.stores.redis.session import Session
+from polite.stores.redis.step import Back, Ended, Load, Lookup, Out, Postpone, PutEntry, Requeued, StepReply, TaskRow
+
+# Octets of a URL's digest: 1,000,000,000 URLs have two that are equal with a chance of 1 to 10**11.
+_DIGEST_OCTETS = 12
+# While this process has clearly too few homes, or none, it looks for others this often (seconds).
+_LOOK_S = 0.5
+# Origins of a home whose failures are handed over with it.
+_MOST_NOTED = 5
+# Before it says that nothing is left, it looks at each partition once more, after so long (seconds).
+_CONFIRM_S = 0.2
+
+
+class RedisBackend:
+    """A durable.backend.Backend on a session, and the session's HomeUser.
+
+    Args:
+        home_of: Returns the name of a URL's home.
+        key: Returns the scheduler's key of a put; None if tasks go in the order of puts.
+        owned: Whether the session is this frontier's own, to be closed with it; otherwise a gate has it.
+    """
+
+    shared = True
+
+    def __init__(
+        self,
+        session: Session,
+        clock: Clock,
+        home_of: Callable[[Target], str],
+        key: Callable[[Put], float] | None,
+        *,
+        owned: bool,
+    ) -> None:
+        self._session = session
+        self._clock = clock
+        self._home_of = home_of
+        self._key = key
+        self._owned = owned
+        self._partitions = len(session.partitions)
+        self._homes = HeldHomes()
+        self._totals = CrawlTotals(self._partitions)
+        self._tell: Callable[[News], None] = lambda _: None
+        self._news = News()
+        self._telling = False
+        self._free = 0
+        # Digests of tasks that ended, or wait for a time, until the server knows: rows may still name them.
+        self._gone: Counter[str] = Counter()
+        self._closed = False
+
+    @property
+    def name(self) -> str:
+        return self._session.name
+
+    def open(self, max_tries: int, tell: Callable[[News], None]) -> "asyncio.Future[StoreSummary]":  # noqa: ARG002 - the session has it
+        self._tell = tell
+        self._session.join(self)
+        opened: asyncio.Future[StoreSummary] = asyncio.get_running_loop().create_future()
+        # The replies of the partitions tell what waits.
+        opened.set_result(StoreSummary(0, 0.0, 0, 0, 0, 0, [], 0, []))
+        return opened
+
+    def put_no_more(self) -> None:
+        self._session.close_puts()
+
+    def close(self) -> "asyncio.Future[None]":
+        self._closed = True
+        return self._session.close_later() if self._owned else self._session.leave_later(self)
+
+    # Batches.
+
+    def apply(self, batch: Batch) -> "asyncio.Future[BatchResult]":
+        self._free = batch.activate
+        parts = PartitionBatches(self._session)
+        for put in batch.puts:
+            self._put(parts, put, batch.now)
+        for text, path, again in batch.met:
+            home, digest = self._placed(Target(Origin.of(text), path))
+            parts.at(home).met.append(Lookup(home, text, digest, again))
+            parts.order("met", home)
+        for requeue in batch.requeued:
+            self._requeue(parts, requeue, batch.now)
+        for number, mark in batch.marks.items():
+            self._mark(parts, number, mark)
+        for ended in batch.ended:
+            self._end(parts, ended)
+        for change in batch.deactivated:
+            self._deactivate(parts, change, batch.now)
+        for number, count in batch.loads:
+            self._load(parts, number, count)
+        if batch.check_times or (batch.activate and self._totals.origins_waiting):
+            parts.ask_all()
+        self._release_unneeded()
+        return parts.send(lambda: self._written(batch), self._result)
+
+    def _put(self, parts: PartitionBatches, put: Put, now: float) -> None:
+        home, digest = self._placed(Target(Origin.of(put.origin), put.path))
+        key = None if self._key is None else self._key(put)
+        row = [put.path, put.priority, put.depth, put.deadline, put.not_before, put.payload, key]
+        parts.at(home).puts.append(
+            PutEntry(
+                home, put.origin, digest, json.dumps(row), key, put.again, _microseconds(put.ready_at, now)
+            )
+        )
+        parts.order("puts", home)
+
+    def _requeue(self, parts: PartitionBatches, requeue: Requeue, now: float) -> None:
+        home, digest = self._placed(requeue.target)
+        ready_in = _microseconds(requeue.ready_at, now)
+        parts.at(home, lazy=True).requeued.append(
+            Requeued(home, requeue.target.origin.text, digest, requeue.tries, ready_in)
+        )
+        if ready_in is not None:
+            self._gone[digest] += 1
+        self._landed(home, requeue.number)
+
+    def _mark(self, parts: PartitionBatches, number: int, mark: Mark) -> None:
+        """Tell who is out. Of a home that was lost nothing is told: its session ended, and that was counted."""
+        home, digest = self._placed(mark.target)
+        held = self._homes.get(home)
+        if held is None:
+            return
+        text = mark.target.origin.text
+        if mark.state is TaskState.IN_FLIGHT:
+            held.in_flight.add(number)
+            parts.at(home, lazy=True).outs.append(Out(home, held.home.fence, text, digest))
+        else:
+            parts.at(home, lazy=True).backs.append(Back(home, held.home.fence, text, digest))
+            self._landed(home, number)
+
+    def _end(self, parts: PartitionBatches, ended: EndedTask) -> None:
+        home, digest = self._placed(ended.target)
+        parts.at(home, lazy=True).ended.append(Ended(home, ended.target.origin.text, digest, ended.end))
+        self._gone[digest] += 1
+        self._landed(home, ended.number)
+
+    def _landed(self, home: str, number: int) -> None:
+        held = self._homes.get(home)
+        if held is not None:
+            held.in_flight.discard(number)
+
+    def _load(self, parts: PartitionBatches, number: int, count: int) -> None:
+        origin = self._homes.origin(number)
+        if origin is None:
+            parts.order("loads", None)
+            return
+        home = origin.home.home
+        parts.at(home.name).loads.append(Load(home.name, home.fence, origin.text, count))
+        parts.order("loads", home.name)
+
+    def _written(self, batch: Batch) -> None:
+        """The server knows of these now: a later row that names them is a new task."""
+        for target in (
+            *(ended.target for ended in batch.ended),
+            *(requeue.target for requeue in batch.requeued if requeue.ready_at is not None),
+        ):
+            digest = digest_of(target)
+            self._gone[digest] -= 1
+            if not self._gone[digest]:
+                del self._gone[digest]
+
+    def _result(
+        self, puts: list[int | None], met: list[bool], loads: list[tuple[str, list[TaskRow]]]
+    ) -> BatchResult:
+        return BatchResult(
+            puts,
+            met,
+            [self._rows(home, rows) for home, rows in loads],
+            [],
+            self._totals.origins_waiting,
+            None,
+            [],
+        )
+
+    # Homes that are needed.
+
+    def _deactivate(self, parts: PartitionBatches, change: Deactivation, now: float) -> None:
+        origin = self._homes.origin(change.origin_id)
+        if origin is None:
+            return
+        held, ready_in = origin.home, _microseconds(change.until, now)
+        self._homes.deactivate(origin)
+        held.failures.pop(origin.text, None)
+        if change.failures and len(held.failures) < _MOST_NOTED:
+            held.failures[origin.text] = change.failures
+        if ready_in is not None:
+            home = held.home
+            parts.at(home.name).postpones.append(Postpone(home.name, home.fence, origin.text, ready_in))
+
+    def _release_unneeded(self) -> None:
+        for held in [each for each in self._homes if not each.needed]:
+            self._homes.drop(held)
+            held.home.note = json.dumps(held.failures) if held.failures else None
+            self._session.release(held.home)
+
+    # The session's HomeUser.
+
+    @property
+    def room(self) -> int:
+        """How many homes it can take now."""
+        return 0 if self._closed else max(0, self._free - len(self._news.activated))
+
+    def picked(self, home: Home, origins: Sequence[tuple[str, list[TaskRow]]], note: str | None) -> None:
+        """A home was taken from the line, with the first tasks of its origins."""
+        held = self._homes.hold(home)
+        held.failures = {} if note is None else json.loads(note)
+        for text, rows in origins:
+            self._activate(held, text, rows)
+        self._tell_soon()
+
+    def news(self, home: Home, origin: str, rows: list[TaskRow]) -> None:
+        """Tasks were put for an origin of a held home, or became ready."""
+        held = self._homes.hold(home)
+        active = held.origins.get(origin)
+        if active is None:
+            self._activate(held, origin, rows)
+        else:
+            self._news.loaded.append((active.number, self._rows(home.name, rows)))
+        self._tell_soon()
+
+    def _activate(self, held: HeldHome, text: str, rows: list[TaskRow]) -> None:
+        found = self._rows(held.home.name, rows)
+        if found:
+            active = self._homes.activate(held, text)
+            self._news.activated.append(Activation(active.number, text, held.failures.get(text, 0), None, found))
+
+    def withdrawn(self, home: Home) -> None:
+        """The home was lost, or is to be left: its tasks are another process's."""
+        held = self._homes.get(home.name)
+        if held is None or held.home is not home:
+            return
+        in_flight = set(held.in_flight)
+        numbers = self._homes.drop(held)
+        self._news.withdrawn += numbers
+        self._news.activated = [each for each in self._news.activated if each.origin_id not in numbers]
+        self._news.loaded = [each for each in self._news.loaded if each[0] not in numbers]
+        if in_flight and home.good:
+            # It leaves when these have ended.
+            self._homes.hold(home).in_flight = in_flight
+        self._tell_soon()
+
+    def stepped(self, partition: int, reply: StepReply) -> None:
+        """A partition has replied."""
+        self._totals.add(partition, reply)
+        self._news.given_up += reply.given_up
+        self._tell_soon()
+
+    def _tell_soon(self) -> None:
+        """Tell what is new at the end of this step of the loop."""
+        if not self._telling and not self._closed:
+            self._telling = True
+            asyncio.get_running_loop().call_soon(self._tell_now)
+
+    def _tell_now(self) -> None:
+        self._telling = False
+        if self._closed:
+            return
+        news, self._news = self._news, News()
+        totals = self._totals
+        news.totals = totals.totals
+        news.origins_waiting = totals.origins_waiting
+        news.nothing_left = totals.confirmed
+        news.over = totals.confirmed and totals.all_closed
+        news.next_s = self._next_s()
+        self._tell(news)
+        self._release_unneeded()
+
+    def _next_s(self) -> float | None:
+        """Return the seconds until it should ask again, besides the session's beat."""
+        times = [self._totals.next_s]
+        if self._totals.to_confirm:
+            times.append(_CONFIRM_S)
+        if self._free and self._totals.left and (not len(self._homes) or self._totals.few):
+            times.append(_LOOK_S)
+        return min((time for time in times if time is not None), default=None)
+
+    # Rows.
+
+    def _placed(self, target: Target) -> tuple[str, str]:
+        """Return the home and the digest of a URL."""
+        return self._home_of(target), digest_of(target)
+
+    def _rows(self, home: str, rows: list[TaskRow]) -> list[Row]:
+        partition = self._session.partition(home).index
+        return [self._row(partition, row) for row in rows if row.digest not in self._gone]
+
+    def _row(self, partition: int, row: TaskRow) -> Row:
+        path, priority, depth, deadline, not_before, payload, _ = json.loads(row.text)
+        number = row.number * self._partitions + partition
+        return (number, path, priority, depth, deadline, not_before, row.tries, payload)
+
+
+def digest_of(target: Target) -> str:
+    """Return the name of a URL among those of its origin."""
+    digest = blake2b(target.url.encode(), digest_size=_DIGEST_OCTETS).digest()
+    return urlsafe_b64encode(digest).decode()
+
+
+def _microseconds(at: float | None, now: float) -> int | None:
+    return None if at is None else max(0, round((at - now) * 1e6))

@@ -1,0 +1,100 @@
+"""CrawlTotals: what the partitions of a shared crawl count together, and whether anything is left."""
+
+from dataclasses import dataclass
+
+from polite.frontier.durable.batch import Totals
+from polite.stores.redis.step import StepReply
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A moment at which each partition said that it has no task.
+
+    Attributes:
+        puts: How many puts there have ever been.
+        replies: How many replies each partition had given by then.
+    """
+
+    puts: int
+    replies: tuple[int, ...]
+
+
+class CrawlTotals:
+    """The latest reply of each partition.
+
+    One look at each partition does not tell that nothing is left: the page of a task that ends in one partition may have put a
+    task into another, after that was asked. Two looks do, if each partition was empty at both and there was no put between them.
+    """
+
+    def __init__(self, partitions: int) -> None:
+        self._latest: list[StepReply | None] = [None] * partitions
+        self._replies = [0] * partitions
+        self._empty: _Reading | None = None
+        self.confirmed = False
+
+    def add(self, partition: int, reply: StepReply) -> None:
+        """Take in a reply, and look whether two readings agree."""
+        self._latest[partition] = reply
+        self._replies[partition] += 1
+        replies = self._known
+        if replies is None or any(each.waiting or each.quiet for each in replies):
+            self._empty, self.confirmed = None, False
+            return
+        puts = sum(each.nputs for each in replies)
+        if self._empty is None or self._empty.puts != puts:
+            self._empty, self.confirmed = _Reading(puts, tuple(self._replies)), False
+        elif all(now > then for now, then in zip(self._replies, self._empty.replies, strict=True)):
+            self.confirmed = True
+
+    @property
+    def to_confirm(self) -> bool:
+        """Whether nothing seems to be left, and each partition should be asked once more."""
+        return self._empty is not None and not self.confirmed
+
+    @property
+    def all_closed(self) -> bool:
+        """Whether, at the latest replies, no process put any more."""
+        replies = self._known
+        return replies is not None and all(each.all_closed for each in replies)
+
+    @property
+    def left(self) -> int:
+        """How many tasks are left, as far as is known."""
+        return sum(each.waiting for each in self._latest if each is not None)
+
+    @property
+    def origins_waiting(self) -> bool:
+        """Whether homes wait that this process should take: its share is not full."""
+        return any(each.inline and each.held < each.fair for each in self._replied)
+
+    @property
+    def few(self) -> bool:
+        """Whether this process has clearly fewer homes than others."""
+        return any(each.live > 1 and each.held < each.fair - 1 for each in self._replied)
+
+    @property
+    def next_s(self) -> float | None:
+        """The seconds until a task or a home becomes ready by time alone, counted from the replies."""
+        return min((each.next_in / 1e6 for each in self._replied if each.next_in is not None), default=None)
+
+    @property
+    def totals(self) -> Totals | None:
+        """The sums, once each partition has replied."""
+        replies = self._known
+        if replies is None:
+            return None
+        return Totals(
+            self.left,
+            sum(each.done for each in replies),
+            sum(each.refused for each in replies),
+            sum(each.dropped for each in replies),
+        )
+
+    @property
+    def _replied(self) -> list[StepReply]:
+        return [each for each in self._latest if each is not None]
+
+    @property
+    def _known(self) -> list[StepReply] | None:
+        replied = self._replied
+        return replied if len(replied) == len(self._latest) else None
