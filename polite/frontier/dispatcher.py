@@ -558,7 +558,7 @@ class Dispatcher:
             queue.state = QueueState.DROPPING
             if not self._scheduler.is_ready(queue.origin):
                 self._scheduler.ready(queue.origin)
-            self.stir()
+            self.schedule_dispatch()
             return
         self._remove(queue)
         self._scheduler.take_back(queue.origin, queue.scheduled)

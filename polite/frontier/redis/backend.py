@@ -28,7 +28,18 @@ from polite.origin import Origin, Target
 from polite.ports import Clock
 from polite.stores.redis.home import Home
 from polite.stores.redis.session import Session
-from polite.stores.redis.step import Back, Ended, Load, Lookup, Out, Postpone, PutEntry, Requeued, StepReply, TaskRow
+from polite.stores.redis.step import (
+    Back,
+    Ended,
+    Load,
+    Lookup,
+    Out,
+    Postpone,
+    PutEntry,
+    Requeued,
+    StepReply,
+    TaskRow,
+)
 
 # Octets of a URL's digest: 1,000,000,000 URLs have two that are equal with a chance of 1 to 10**11.
 _DIGEST_OCTETS = 12
@@ -102,7 +113,7 @@ class RedisBackend:
         parts = PartitionBatches(self._session)
         for put in batch.puts:
             self._put(parts, put, batch.now)
-        for text, path, again in batch.met:
+        for text, path, again in batch.seen:
             home, digest = self._placed(Target(Origin.of(text), path))
             parts.at(home).met.append(Lookup(home, text, digest, again))
             parts.order("met", home)
@@ -250,7 +261,9 @@ class RedisBackend:
         found = self._rows(held.home.name, rows)
         if found:
             active = self._homes.activate(held, text)
-            self._news.activated.append(Activation(active.number, text, held.failures.get(text, 0), None, found))
+            self._news.activated.append(
+                Activation(active.number, text, held.failures.get(text, 0), None, found)
+            )
 
     def withdrawn(self, home: Home) -> None:
         """The home was lost, or is to be left: its tasks are another process's."""
