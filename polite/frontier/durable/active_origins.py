@@ -164,6 +164,9 @@ class ActiveOrigins:
     def admit(self, task: Task) -> Admission:
         """Take in a ready task that was just put."""
         active = self._by_origin.get(task.origin)
+        if active is not None and task.number in active.in_memory:
+            # A shared store told of it before it acknowledged the put.
+            return Admission.WAITING
         if active is not None and active.drop_reason is not None:
             self._keep_if_reachable(active)
             active = self._by_origin.get(task.origin)

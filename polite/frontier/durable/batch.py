@@ -184,6 +184,7 @@ class News:
         over: Whether, besides, no process puts any more: the crawl has ended.
         origins_waiting: Whether origins that this process may activate are left.
         next_s: Seconds until the next origin or task becomes ready.
+        failure: Why nothing more can be written.
     """
 
     withdrawn: list[int] = field(default_factory=list)
@@ -195,6 +196,7 @@ class News:
     over: bool = False
     origins_waiting: bool | None = None
     next_s: float | None = None
+    failure: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)

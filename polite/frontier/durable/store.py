@@ -200,6 +200,8 @@ class DurableTaskStore:
 
     def _hear(self, news: News) -> None:
         """Take in what the store tells of other processes. A defect here must not leave an origin without its tasks."""
+        if news.failure is not None:
+            self.fail(news.failure)
         if self._progress.stopped:
             return
         try:

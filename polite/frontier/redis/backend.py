@@ -2,11 +2,15 @@
 
 import asyncio
 import json
+import math
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from hashlib import blake2b
 
+from polite.errors import StoreFailed
+from polite.frontier.durable.active_origin import TASKS_PER_ORIGIN
 from polite.frontier.durable.batch import (
     Activation,
     Batch,
@@ -30,6 +34,7 @@ from polite.stores.redis.home import Home
 from polite.stores.redis.session import Session
 from polite.stores.redis.step import (
     Back,
+    Changes,
     Ended,
     Load,
     Lookup,
@@ -45,6 +50,8 @@ from polite.stores.redis.step import (
 _DIGEST_OCTETS = 12
 # While this process has clearly too few homes, or none, it looks for others this often (seconds).
 _LOOK_S = 0.5
+# How long `close` waits for a server that does not respond, in a session that goes on (seconds).
+_CLOSE_S = 5.0
 # Origins of a home whose failures are handed over with it.
 _MOST_NOTED = 5
 # Before it says that nothing is left, it looks at each partition once more, after so long (seconds).
@@ -85,15 +92,19 @@ class RedisBackend:
         self._free = 0
         # Digests of tasks that ended, or wait for a time, until the server knows: rows may still name them.
         self._gone: Counter[str] = Counter()
+        self._under_way: set[asyncio.Future[BatchResult]] = set()
         self._closed = False
+        self._closing: asyncio.Future[None] | None = None
+        self._close_at = math.inf
 
     @property
     def name(self) -> str:
         return self._session.name
 
-    def open(self, max_tries: int, tell: Callable[[News], None]) -> "asyncio.Future[StoreSummary]":  # noqa: ARG002 - the session has it
+    def open(self, max_tries: int, tell: Callable[[News], None]) -> "asyncio.Future[StoreSummary]":
         self._tell = tell
-        self._session.join(self)
+        self._session.user = self
+        self._session.begin()
         opened: asyncio.Future[StoreSummary] = asyncio.get_running_loop().create_future()
         # The replies of the partitions tell what waits.
         opened.set_result(StoreSummary(0, 0.0, 0, 0, 0, 0, [], 0, []))
@@ -104,7 +115,30 @@ class RedisBackend:
 
     def close(self) -> "asyncio.Future[None]":
         self._closed = True
-        return self._session.close_later() if self._owned else self._session.leave_later(self)
+        if self._owned:
+            return self._session.end()
+        # The gate goes on with the session. What was written by then is written; the rest of the homes are its own.
+        self._session.user = None
+        for held in list(self._homes):
+            self._homes.drop(held)
+            self._session.release(held.home)
+        closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._closing, self._close_at = closed, self._clock.monotonic() + _CLOSE_S
+        self._clock.call_at(self._close_at, self._close_if_written)
+        self._close_if_written()
+        return closed
+
+    def _close_if_written(self) -> None:
+        """End `close` when all batches are written, or after a while."""
+        closing = self._closing
+        if closing is None or closing.done():
+            return
+        if not self._under_way:
+            closing.set_result(None)
+        elif self._clock.monotonic() >= self._close_at:
+            closing.set_exception(
+                StoreFailed(f"{self.name} did not respond for {_CLOSE_S:g} s while the frontier was closed")
+            )
 
     # Batches.
 
@@ -130,7 +164,14 @@ class RedisBackend:
         if batch.check_times or (batch.activate and self._totals.origins_waiting):
             parts.ask_all()
         self._release_unneeded()
-        return parts.send(lambda: self._written(batch), self._result)
+        result = parts.send(lambda: self._written(batch), self._result)
+        self._under_way.add(result)
+        result.add_done_callback(self._returned)
+        return result
+
+    def _returned(self, result: "asyncio.Future[BatchResult]") -> None:
+        self._under_way.discard(result)
+        self._close_if_written()
 
     def _put(self, parts: PartitionBatches, put: Put, now: float) -> None:
         home, digest = self._placed(Target(Origin.of(put.origin), put.path))
@@ -189,6 +230,7 @@ class RedisBackend:
 
     def _written(self, batch: Batch) -> None:
         """The server knows of these now: a later row that names them is a new task."""
+        self._load_own(batch)
         for target in (
             *(ended.target for ended in batch.ended),
             *(requeue.target for requeue in batch.requeued if requeue.ready_at is not None),
@@ -197,6 +239,22 @@ class RedisBackend:
             self._gone[digest] -= 1
             if not self._gone[digest]:
                 del self._gone[digest]
+
+    def _load_own(self, batch: Batch) -> None:
+        """Ask for tasks that were put into origins of held homes that are not active. The server tells only other owners."""
+        origins = dict.fromkeys(put.origin for put in batch.puts if put.ready_at is None)
+        for text in origins:
+            home = self._session.held(self._home_of(Target(Origin.of(text), "/")))
+            held = None if home is None else self._homes.get(home.name)
+            if home is None or (held is not None and text in held.origins):
+                continue
+            load = Changes(loads=[Load(home.name, home.fence, text, TASKS_PER_ORIGIN)])
+            loaded = self._session.partition(home.name).submit(load)
+            loaded.add_done_callback(partial(self._loaded_own, home.name, text))
+
+    def _loaded_own(self, home: str, origin: str, reply: "asyncio.Future[StepReply]") -> None:
+        if not reply.cancelled() and reply.exception() is None and (rows := reply.result().loads[0]):
+            self._session.bring_news(home, origin, rows)
 
     def _result(
         self, puts: list[int | None], met: list[bool], loads: list[tuple[str, list[TaskRow]]]
@@ -278,6 +336,11 @@ class RedisBackend:
         if in_flight and home.good:
             # It leaves when these have ended.
             self._homes.hold(home).in_flight = in_flight
+        self._tell_soon()
+
+    def failed(self, error: Exception) -> None:
+        """No batch will be applied any more."""
+        self._news.failure = error
         self._tell_soon()
 
     def stepped(self, partition: int, reply: StepReply) -> None:

@@ -8,6 +8,7 @@ from itertools import islice
 
 from polite.ports import Clock, TakenHome, Tenant
 from polite.ports import Home as AnyHome
+from polite.stores.redis.handed_over import joined, parted
 from polite.stores.redis.home import Home
 from polite.stores.redis.home_user import HomeUser
 from polite.stores.redis.partition import Partition, microseconds
@@ -90,7 +91,7 @@ class HeldHomes:
         home = self._hold(partition, taken)
         if self.user is not None:
             self._mark_used(home)
-            self.user.picked(home, origins, taken.state)
+            self.user.picked(home, origins, home.note)
 
     def bring_news(self, name: str, origin: str, rows: list[TaskRow]) -> None:
         """Give new tasks of a held home to the frontier."""
@@ -105,8 +106,10 @@ class HeldHomes:
         if older is not None:
             self.lose(older)
         age_s = None if taken.age is None else taken.age / 1e6
-        self.tenant.take_over(TakenHome(taken.home, taken.free / 1e6, age_s, taken.clean, taken.state))
+        state, note = parted(taken.state)
+        self.tenant.take_over(TakenHome(taken.home, taken.free / 1e6, age_s, taken.clean, state))
         home = Home(taken.home, taken.fence, partition.tenure, self._clock)
+        home.note = note
         partition.homes[home.name] = self._homes[home.name] = home
         self._idle[home] = home.since
         return home
@@ -206,7 +209,8 @@ class HeldHomes:
         now = self._clock.monotonic()
         if home.wanted:
             self._left[home.name] = now + self._beat_s
-        leave = Leave(home.name, home.fence, microseconds(max(rest_s, home.free_at - now)), state)
+        rest = microseconds(max(rest_s, home.free_at - now))
+        leave = Leave(home.name, home.fence, rest, joined(state, home.note))
         self._partition(home.name).submit(Changes(leaves=[leave]))
 
     def _forget(self, home: Home) -> None:

@@ -37,6 +37,7 @@ class Home:
         over: It was lost, or has left.
         since: When it was taken (monotonic).
         free_at: Until when the frontier asked it not to be requested (monotonic).
+        note: What the frontier hands over with it.
     """
 
     __slots__ = (
@@ -46,6 +47,7 @@ class Home:
         "fence",
         "free_at",
         "name",
+        "note",
         "open",
         "over",
         "served",
@@ -62,6 +64,7 @@ class Home:
         self.closing = self.wanted = self.used = self.spare = self.served = self.over = False
         self.since = clock.monotonic()
         self.free_at = -math.inf
+        self.note: str | None = None
         self._tenure = tenure
         self._lasting = clock.lasting
 

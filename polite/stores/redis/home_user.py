@@ -18,8 +18,8 @@ class HomeUser(Protocol):
         """How many homes it can take now."""
         ...
 
-    def picked(self, home: Home, origins: list[tuple[str, list[TaskRow]]], crawl_state: str | None) -> None:
-        """Use a home that was taken from the line, with the first tasks of its origins, and what its last owner knew."""
+    def picked(self, home: Home, origins: list[tuple[str, list[TaskRow]]], note: str | None) -> None:
+        """Use a home that was taken from the line, with the first tasks of its origins, and its last owner's `Home.note`."""
         ...
 
     def news(self, home: Home, origin: str, rows: list[TaskRow]) -> None:
@@ -33,7 +33,7 @@ class HomeUser(Protocol):
         """
         ...
 
-    def stepped(self, reply: StepReply) -> None:
+    def stepped(self, partition: int, reply: StepReply) -> None:
         """Note the counts of a reply, and the tasks given up. Called after each batch of any partition."""
         ...
 

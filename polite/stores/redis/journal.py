@@ -31,9 +31,10 @@ class Journal:
         self._written: deque[_Written] = deque()
         self._size = 0
 
-    def add(self, now: float, changes: Changes) -> None:
-        """Keep what was acknowledged at `now`, and forget what is too old."""
-        written = _Written(now, changes.puts, changes.ended)
+    def add(self, now: float, changes: Changes, numbers: Iterable[int | None]) -> None:
+        """Keep what was acknowledged at `now`, and forget what is too old. Tasks keep the `numbers` that the server gave them."""
+        puts = [put._replace(number=number) for put, number in zip(changes.puts, numbers, strict=False)]
+        written = _Written(now, puts, changes.ended)
         if written.size:
             self._written.append(written)
             self._size += written.size

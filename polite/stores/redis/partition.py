@@ -102,14 +102,22 @@ class Partition:
         homes: What is held here, by name. Only the owner changes it.
         wanted: What is to be taken.
         tenure: Until when `homes` are held.
+        index: Its number within the crawl.
         picking: How many homes the batch under way may pick.
         reply: The last one; None before the first.
         away_since: When the first batch without a reply went (monotonic); None if the last one had a reply.
     """
 
     def __init__(
-        self, link: Link, clock: Clock, prefix: str, settings: CrawlSettings, owner: PartitionOwner
+        self,
+        link: Link,
+        clock: Clock,
+        prefix: str,
+        settings: CrawlSettings,
+        owner: PartitionOwner,
+        index: int = 0,
     ) -> None:
+        self.index = index
         self._link = link
         self._clock = clock
         self._prefix = prefix
@@ -364,7 +372,7 @@ class Partition:
         now = self._answered_at
         if moved:
             self._restore(now)
-        self._journal.add(now, batch.changes)
+        self._journal.add(now, batch.changes, reply.puts)
         try:
             within_s = self._owner.replied(self, reply)
         except BaseException as error:

@@ -14,7 +14,7 @@ from polite.stores.redis.home_user import HomeUser
 from polite.stores.redis.outage import Outage
 from polite.stores.redis.partition import LAZY_S, URGENT_S, CrawlSettings, Partition, microseconds
 from polite.stores.redis.patience import PATIENCE_S
-from polite.stores.redis.step import Changes, Hold, Link, StepReply
+from polite.stores.redis.step import Changes, Hold, Link, StepReply, TaskRow
 
 # Wanted homes are asked for again so often.
 _ASK_AGAIN_S = 0.2
@@ -38,7 +38,9 @@ class Session:
     """The homes of one process in one crawl (ports.Homes), and its partitions.
 
     Attributes:
+        name: The address of the store, without credentials.
         settings: What all processes agree on.
+        partitions: The crawl's partitions.
         closed: Whether this process puts no more tasks of its own.
     """
 
@@ -58,10 +60,11 @@ class Session:
         self._clock = clock
         self.settings = CrawlSettings(lease_s, keyed, max_tries, max_done)
         self.closed = False
-        self._partitions = [
-            Partition(link, clock, f"polite:{{{crawl}:{index}}}:", self.settings, self)
+        self.name = link.name
+        self.partitions = tuple(
+            Partition(link, clock, f"polite:{{{crawl}:{index}}}:", self.settings, self, index)
             for index in range(partitions)
-        ]
+        )
         self._homes = HeldHomes(clock, self.settings.beat_s, self.partition)
         self._outage = Outage(link.name, clock, tell)
         self._failure: Exception | None = None
@@ -90,7 +93,7 @@ class Session:
     @property
     def live(self) -> int:
         """How many processes share the crawl, this one included."""
-        return max(1 if each.reply is None else each.reply.live for each in self._partitions)
+        return max(1 if each.reply is None else each.reply.live for each in self.partitions)
 
     def held(self, name: str) -> Home | None:
         """Return the home if it may give a turn now: it is good, and not closing."""
@@ -127,16 +130,16 @@ class Session:
 
     def begin(self) -> None:
         """Send the first batches. May be called twice."""
-        for partition in self._partitions:
+        for partition in self.partitions:
             if partition.reply is None:
                 partition.stir(0.0)
 
     def partition(self, home: str) -> Partition:
         """Return the partition that the home belongs to."""
-        if len(self._partitions) == 1:
-            return self._partitions[0]
+        if len(self.partitions) == 1:
+            return self.partitions[0]
         digest = hashlib.blake2b(home.encode(), digest_size=8).digest()
-        return self._partitions[int.from_bytes(digest, "big") % len(self._partitions)]
+        return self.partitions[int.from_bytes(digest, "big") % len(self.partitions)]
 
     def release(self, home: Home, rest_s: float = 0.0) -> None:
         """Give back a home that the frontier has nothing of, after `send` of all ends. It leaves unless the pacer needs it.
@@ -150,7 +153,7 @@ class Session:
     def close_puts(self) -> None:
         """Tell the others that this process puts no more tasks of its own."""
         self.closed = True
-        for partition in self._partitions:
+        for partition in self.partitions:
             partition.stir(URGENT_S)
 
     async def over(self) -> Remaining:
@@ -163,30 +166,39 @@ class Session:
 
     async def _read(self) -> tuple[int, bool] | None:
         """Return how many puts there have been, and whether all processes are closed; None if something waits."""
-        replies = await asyncio.gather(*(each.submit(Changes()) for each in self._partitions))
+        replies = await asyncio.gather(*(each.submit(Changes()) for each in self.partitions))
         if any(reply.lost or reply.waiting or reply.quiet for reply in replies):
             return None
         return sum(reply.nputs for reply in replies), all(reply.all_closed for reply in replies)
+
+    def bring_news(self, home: str, origin: str, rows: list[TaskRow]) -> None:
+        """Give the frontier tasks of a home that it has asked for, if the home is held and not closing."""
+        self._homes.bring_news(home, origin, rows)
 
     async def close(self) -> None:
         """Leave all homes, and end the session. May be called twice.
 
         While the store does not respond, this is given up after 5 s. A cancellation is raised when it is done.
         """
-        if self._closing is None:
-            self._closing = asyncio.get_running_loop().create_future()
-            self._end(self._closing)
+        closing = self.end()
         cancelled: asyncio.CancelledError | None = None
-        while not self._closing.done():
+        while not closing.done():
             try:
-                await asyncio.wait([self._closing])
+                await asyncio.wait([closing])
             except asyncio.CancelledError as error:
                 cancelled = error
         if cancelled is not None:
             raise cancelled
 
+    def end(self) -> "asyncio.Future[None]":
+        """Begin what `close` does; the future, which is no task, is done at its end."""
+        if self._closing is None:
+            self._closing = asyncio.get_running_loop().create_future()
+            self._end(self._closing)
+        return self._closing
+
     def _end(self, closing: "asyncio.Future[None]") -> None:
-        ends = {partition.end() for partition in self._partitions}
+        ends = {partition.end() for partition in self.partitions}
 
         def ended(end: "asyncio.Future[None]") -> None:
             ends.discard(end)
@@ -195,7 +207,7 @@ class Session:
 
         for end in list(ends):
             end.add_done_callback(ended)
-        for partition in self._partitions:
+        for partition in self.partitions:
             partition.wanted.fail(GateClosed("the gate is closed"))
         self._homes.close()
 
@@ -210,7 +222,7 @@ class Session:
         """Return how many homes the next batch may pick."""
         if self.user is None or self._closing is not None:
             return 0
-        return max(0, min(_MOST_PICKED, self.user.room - sum(each.picking for each in self._partitions)))
+        return max(0, min(_MOST_PICKED, self.user.room - sum(each.picking for each in self.partitions)))
 
     def may_take(self, name: str) -> bool:
         """Return whether a wanted home may be asked for now."""
@@ -223,12 +235,12 @@ class Session:
 
     def replied(self, partition: Partition, reply: StepReply) -> float:
         """Use a reply. Return the seconds after which the next batch should go at the latest."""
-        if all(each.away_since is None for each in self._partitions):
+        if all(each.away_since is None for each in self.partitions):
             self._outage.ended()
         if self._closing is None:
             self._use(partition, reply)
         if self.user is not None and not reply.lost:
-            self.user.stepped(reply)
+            self.user.stepped(partition.index, reply)
         return self._next_step_in(partition, reply)
 
     def unreached(self, partition: Partition, since: float, error: str) -> None:
@@ -245,9 +257,9 @@ class Session:
         if self._failure is not None:
             return
         self._failure = error
-        for partition in self._partitions:
+        for partition in self.partitions:
             partition.stop(error)
-        for partition in self._partitions:
+        for partition in self.partitions:
             self.lose(list(partition.homes.values()))
         if self.user is not None:
             self.user.failed(error)

@@ -278,15 +278,15 @@ end
 
 local number = a.puts and reserve('num', #a.puts) or 0
 for i, e in each(a.puts) do
-  local home, origin, digest, text, key, again, ready_in = unpack(e, 1, 7)
-  local task = { number = number + i, tries = 0, key = given(key) and string.format('%.17g', key) or '', text = text }
+  local home, origin, digest, text, key, again, ready_in, known = unpack(e, 1, 8)
+  local task = { number = given(known) and known or number + i, tries = 0, key = given(key) and string.format('%.17g', key) or '', text = text }
   if (not again and is_done(origin, digest)) or call('HSETNX', P .. 't:' .. origin, digest, task_row(task)) == 0 then
     reply.puts[i] = 0
     if a.mine then announce(home, origin, true) end
   else
     if call('HLEN', P .. 't:' .. origin) == 1 then call('ZREM', P .. 'idle', origin) end
     wait_until_ready(home, origin, digest, task, ready_in)
-    m.waiting, reply.puts[i] = m.waiting + 1, number + i
+    m.waiting, reply.puts[i] = m.waiting + 1, task.number
   end
 end
 m.nputs = m.nputs + #(a.puts or {})
@@ -611,7 +611,7 @@ end
 local picks = min(a.room, reply.fair - held, inline, PICKS)
 if picks > 0 and not is_quiet and not a.bye then pick(picks) end
 if a.room > #reply.picked and not is_quiet and inline == 0 and held < floor(share) then m.starve = now end
-reply.inline, reply.starving = inline, now - m.starve < 1500000
+reply.held, reply.inline, reply.starving = held, inline, now - m.starve < 1500000
 
 -- ---- 14. What comes next by time alone; and the session's end.
 

@@ -46,6 +46,7 @@ class PutEntry(NamedTuple):
         row: JSON that the script stores as it is: path, priority, depth, deadline, not_before, payload, key.
         key: The scheduler's key; None in a crawl in the order of puts.
         ready_in: Microseconds until the task may be given out; None: now.
+        number: The number that the server gave it when it was put before, and that it may have lost; None at first.
     """
 
     home: str
@@ -55,6 +56,7 @@ class PutEntry(NamedTuple):
     key: float | None
     again: bool
     ready_in: int | None
+    number: int | None = None
 
 
 class Lookup(NamedTuple):
