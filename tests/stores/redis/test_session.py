@@ -59,7 +59,7 @@ class Frontier:
     def room(self) -> int:
         return self.most - len(self.homes)
 
-    def picked(self, home: Home, origins: list[tuple[str, list[TaskRow]]], crawl_state: str | None) -> None:
+    def picked(self, home: Home, origins: list[tuple[str, list[TaskRow]]], note: str | None) -> None:
         self.homes[home.name] = home
 
     def news(self, home: Home, origin: str, rows: list[TaskRow]) -> None:
@@ -72,7 +72,7 @@ class Frontier:
         if self.releases_at_once:
             self.session.release(home)
 
-    def stepped(self, reply: StepReply) -> None:
+    def stepped(self, partition: int, reply: StepReply) -> None:
         self.replies.append(reply)
 
     def failed(self, error: Exception) -> None:
