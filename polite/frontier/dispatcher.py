@@ -542,7 +542,7 @@ class Dispatcher:
 
     def withdraw(self, origin: Origin) -> None:
         """Forget the origin's tasks, about which nothing is told: another process has them now, or will have."""
-        queue = self._queues.get(origin)
+        queue = self._queues.get(origin.text)
         if queue is not None and not self._progress.stopped:
             self._guarded(self._withdraw, queue)
 

@@ -99,6 +99,11 @@ class Progress:
             if self.closed:
                 self._workers.dismiss()
 
+    def share(self) -> None:
+        """Other processes put and take tasks of this crawl, too: from now on `hear` says what is left."""
+        self.shared = True
+        self.nothing_left.clear()
+
     def hear(self, *, nothing_left: bool, over: bool) -> None:
         """Note what the store says of a shared crawl: whether a task is left in any process, and whether it has ended."""
         if self.stopped:

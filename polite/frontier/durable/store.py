@@ -64,6 +64,8 @@ class DurableTaskStore:
             self._parts, self._batches, self._key, self._store_clock, last_origin=found.last_origin
         )
         progress.resume(found.waiting, Counts(found.done, found.refused, found.dropped, found.damaged))
+        if self.backend.shared:
+            progress.share()
         for number in found.newly_damaged:
             self._warn(number)
             progress.tell(SetAside(self.backend.name, number))
