@@ -255,8 +255,6 @@ class Partition:
 
     def _send_batch(self) -> None:
         self._cancel_timer()
-        if self._over is not None or self._call is not None:
-            return
         batch = self._batch = self._batch or self._queue.cut()
         request = self._request(batch).encode()
         self._wished_at = math.inf

@@ -320,6 +320,18 @@ async def test_attempts_are_50_ms_to_1_s_apart() -> None:
     assert gaps == [pytest.approx(gap, abs=0.002) for gap in (0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0)]
 
 
+async def test_new_changes_do_not_hasten_the_next_attempt() -> None:
+    link = ScriptedLink()
+    link.down = True
+    partition = on(link)
+
+    for number in range(45):
+        partition.submit(Changes(puts=[put(number)]))
+        await asyncio.sleep(0.1)
+
+    assert len(link.requests) == 8
+
+
 async def test_a_batch_that_the_server_calls_old_goes_again() -> None:
     link = ScriptedLink(lambda request: {"err": "old"} if request["seq"] < 3 else {})
 

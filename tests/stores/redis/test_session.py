@@ -274,6 +274,19 @@ async def test_the_home_of_a_gate_stays_until_it_is_idle_for_30_s() -> None:
     assert leave == ["a.com", home.fence, 1_500_000, "state of a.com"]
 
 
+async def test_a_home_that_is_waited_for_does_not_keep_others_that_are_idle() -> None:
+    process = Process(gives)
+    await process.session.take("a.com")
+    process.pacer.waiting.add("a.com")
+    await asyncio.sleep(10.0)
+    await process.session.take("b.com")
+
+    await asyncio.sleep(35.0)
+
+    assert process.session.held("a.com") is not None
+    assert process.session.held("b.com") is None
+
+
 async def test_beyond_10_000_homes_the_one_used_longest_ago_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polite.stores.redis.held_homes._MOST_HELD", 2)
     process = Process(gives)
@@ -440,6 +453,37 @@ async def test_a_withdrawn_home_leaves_when_its_turn_ended_and_the_frontier_rele
 
     assert process.all_leaves() == ["a.com"]
     assert frontier.withdrawn_homes == ["a.com"]
+
+
+async def test_a_closing_home_gets_no_news() -> None:
+    news = [["a.com", "https://a.com", [["d", 1, 0, "[]"]]]]
+    process = Process(
+        lambda r: (
+            {"picked": [[*fresh("a.com"), []]]} if r["first"] else {"starving": True, "fair": 0, "news": news}
+        )
+    )
+    frontier = process.crawl()
+    await asyncio.sleep(0.1)
+    home = frontier.homes["a.com"]
+    process.session.entered(home)
+
+    await asyncio.sleep(3.0)
+
+    # Those of the reply that closed it: they came before.
+    assert len(frontier.told) == 1
+    assert home.closing
+
+
+async def test_a_home_of_the_gate_with_a_turn_open_is_not_shed() -> None:
+    starving = False
+    process = Process(lambda r: gives(r) | {"starving": starving, "fair": 0})
+    home = await process.session.take("a.com")
+    process.session.entered(home)
+
+    starving = True
+    await asyncio.sleep(3.0)
+
+    assert process.session.held("a.com") is home
 
 
 async def test_news_make_a_home_of_the_gate_one_of_the_frontier() -> None:
