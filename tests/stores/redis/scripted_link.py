@@ -29,6 +29,7 @@ class ScriptedLink:
         requests: What was sent, with the loop's time.
         faults: Those of the next calls; after them calls take `delay_s`.
         down: No call arrives.
+        down_for: No call for these partitions arrives.
     """
 
     name = "redis://example.com:6379/0"
@@ -39,6 +40,7 @@ class ScriptedLink:
         self.faults: deque[Fault] = deque()
         self.delay_s = delay_s
         self.down = False
+        self.down_for: set[str] = set()
         self.under_way = self.most_under_way = 0
 
     @property
@@ -52,13 +54,13 @@ class ScriptedLink:
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
         try:
-            return await self._run(given, fault)
+            return await self._run(prefix, given, fault)
         finally:
             self.under_way -= 1
 
-    async def _run(self, given: Request, fault: Fault) -> str:
+    async def _run(self, prefix: str, given: Request, fault: Fault) -> str:
         await asyncio.sleep(fault.before_s)
-        if self.down or fault.request_lost:
+        if self.down or prefix in self.down_for or fault.request_lost:
             await asyncio.sleep(0.01)
             raise Unreached("connection refused")
         reply = json.dumps(standard_reply(given) | self._answer(given))

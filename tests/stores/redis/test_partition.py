@@ -168,7 +168,7 @@ async def test_the_rest_of_lazy_changes_goes_at_once_too() -> None:
     partition = on(link)
 
     ends = partition.submit(Changes(ended=[ended(n) for n in range(450)]), lazy=True)
-    partition.submit(Changes(), lazy=False)
+    partition.stir(0.03)
     await ends
 
     assert [len(request["ended"]) for request in link.sent] == [200, 200, 50]

@@ -456,22 +456,32 @@ async def test_a_withdrawn_home_leaves_when_its_turn_ended_and_the_frontier_rele
 
 
 async def test_a_closing_home_gets_no_news() -> None:
-    news = [["a.com", "https://a.com", [["d", 1, 0, "[]"]]]]
-    process = Process(
-        lambda r: (
-            {"picked": [[*fresh("a.com"), []]]} if r["first"] else {"starving": True, "fair": 0, "news": news}
-        )
-    )
+    later: Request = {}
+    process = Process(lambda r: {"picked": [[*fresh("a.com"), []]]} if r["first"] else later)
     frontier = process.crawl()
     await asyncio.sleep(0.1)
     home = frontier.homes["a.com"]
     process.session.entered(home)
 
-    await asyncio.sleep(3.0)
+    later |= {"starving": True, "fair": 0}
+    await asyncio.sleep(1.5)
+    later["news"] = [["a.com", "https://a.com", [["d", 1, 0, "[]"]]]]
+    await asyncio.sleep(1.5)
 
-    # Those of the reply that closed it: they came before.
-    assert len(frontier.told) == 1
     assert home.closing
+    assert frontier.told == []
+
+
+async def test_a_home_that_is_given_anew_is_another() -> None:
+    process = Process(lambda r: {"picked": [[*fresh("a.com", r["seq"]), []]]} if r["seq"] < 3 else {})
+    frontier = process.crawl()
+    await asyncio.sleep(0.01)
+    older = frontier.homes["a.com"]
+    await asyncio.sleep(0.1)
+
+    assert not older.good
+    assert frontier.withdrawn_homes == ["a.com"]
+    assert frontier.homes["a.com"].good
 
 
 async def test_a_home_of_the_gate_with_a_turn_open_is_not_shed() -> None:
@@ -535,6 +545,7 @@ async def test_an_emptied_store_fails_a_frontier_and_all_that_waits() -> None:
         await process.session.take("c.com")
     assert not home.good
     assert [type(failure) for failure in frontier.failures] == [StoreEmptied]
+    assert frontier.withdrawn_homes == ["a.com"]
     await process.session.close()
 
 
@@ -557,6 +568,20 @@ async def test_one_event_tells_that_the_store_is_away_and_one_that_it_is_back() 
     assert away == StoreAway("redis://example.com:6379/0", "connection refused")
     assert isinstance(back, StoreBack)
     assert back.away_s == pytest.approx(21.2, abs=1.2)
+
+
+async def test_the_store_is_back_when_all_partitions_are() -> None:
+    process = Process(gives, partitions=2)
+    process.session.begin()
+    await asyncio.sleep(0.5)
+
+    process.link.down_for.add("polite:{news:1}:")
+    await asyncio.sleep(20.0)
+    assert [type(event) for event in process.events] == [StoreAway]
+    process.link.down_for.clear()
+    await asyncio.sleep(2.0)
+
+    assert [type(event) for event in process.events] == [StoreAway, StoreBack]
 
 
 async def test_an_outage_shorter_than_a_beat_is_no_event() -> None:
@@ -652,6 +677,31 @@ async def test_closing_fails_those_that_wait() -> None:
         await waiting
     with pytest.raises(GateClosed):
         await process.session.take("b.com")
+
+
+async def test_closing_fails_them_at_once_though_the_store_is_away() -> None:
+    process = Process(gives)
+    process.link.down = True
+    waiting = asyncio.create_task(process.session.take("a.com"))
+    await asyncio.sleep(0.1)
+
+    closing = asyncio.create_task(process.session.close())
+    await asyncio.sleep(0.01)
+
+    assert isinstance(waiting.exception(), GateClosed)
+    await closing
+
+
+async def test_a_home_that_comes_while_it_closes_is_not_used() -> None:
+    process = Process(gives)
+    process.link.delay_s = 0.1
+    waiting = asyncio.create_task(process.session.take("a.com"))
+    await asyncio.sleep(0.05)
+
+    await process.session.close()
+
+    assert process.pacer.taken == []
+    assert isinstance(waiting.exception(), GateClosed)
 
 
 async def test_closing_ends_after_5_s_though_the_store_is_away() -> None:
