@@ -71,7 +71,7 @@ class Machine:
         self.homes.pop(home.name, None)
         self.session.release(home)
 
-    def stepped(self, reply: StepReply) -> None: ...
+    def stepped(self, partition: int, reply: StepReply) -> None: ...
 
     def failed(self, error: Exception) -> None:
         self.failures.append(error)
