@@ -6,10 +6,10 @@ import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TypeVar, Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from polite.clock import SystemClock
-from polite.errors import InvalidOption, redact_url
+from polite.errors import InvalidOption
 from polite.events import Event
 from polite.frontier.frontier import Frontier, FrontierOptions
 from polite.frontier.parts import Parts
@@ -42,6 +42,12 @@ from polite.ports import (
 from polite.robots.agent import UserAgent
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.schedulers import ORDERS, FileOrder
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis, RedisCluster
+
+    from polite.stores.redis.opening import SharedStore
+    from polite.stores.redis.session import Session
 
 log = logging.getLogger("polite")
 
@@ -78,7 +84,8 @@ async def open_gate(
     robots: RobotsPolicy | None = None,
     pacing: PacingPolicy | None = None,
     fetching: FetchPolicy | None = None,
-    store: RobotsStore | str | os.PathLike[str] | None = None,
+    store: "RobotsStore | Redis | RedisCluster | str | os.PathLike[str] | None" = None,
+    crawl: str | None = None,
     throttle: Throttle | None = None,
     listener: Listener | None = None,
     clock: Clock | None = None,
@@ -98,7 +105,10 @@ async def open_gate(
         pacing: Delays, scopes, back-off and limits.
         fetching: How robots.txt is fetched.
         store: Keeps robots.txt results: a RobotsStore, or the name of a file for a SqliteStore, which keeps them between runs.
-            By default they are forgotten with the gate. The gate closes it; other gates that share it go on.
+            By default they are forgotten with the gate. The gate closes it; other gates that share it go on. Or the shared store
+            of many processes, which keep all delays together: a URL such as `redis://example.com/0`, or a client of redis.asyncio
+            for polite alone.
+        crawl: The name of the crawl on a shared store: processes of one name share their delays. "default" by default.
         throttle: Decides delays instead of the throttle that `pacing` describes.
         listener: Receives each event.
         clock: Replaces the system's clocks, for tests.
@@ -108,7 +118,7 @@ async def open_gate(
     Raises:
         InvalidUserAgent: The agent cannot be sent, or has no product token.
         InvalidOption: An option has the wrong type or value.
-        StoreFailed: The store's file cannot be used.
+        StoreFailed: The store's file cannot be used, or the shared store's server is not reached or refuses.
     """
     agent = agent if isinstance(agent, UserAgent) else UserAgent(agent)
     robots = _checked("robots", robots, RobotsPolicy)
@@ -122,24 +132,31 @@ async def open_gate(
     policies = EffectivePolicies(pacing, throttle, scopes=_scopes(pacing, book))
     concurrency, delay = policies.limits
     pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
-    store = await _kept(store, clock)
+    shared = await _opened(store, clock, crawl)
+    kept = shared.robots if shared is not None else await _kept(store, clock)
     turns = Turns(
         pacer,
         policies,
         clock,
         tell,
-        keep_back_off=_keep_back_off(store, clock),
+        keep_back_off=_keep_back_off(kept, clock),
         find=None if book is None else book.find,
     )
     fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots)
-    origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=store)
+    origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=kept)
     gate = Gate(Services(clock, origins, turns, tell if listener else None))
     # Each is closed even if closing another fails or is cancelled.
     async with AsyncExitStack() as closing:
+        if shared is not None:
+            closing.push_async_callback(shared.close)
         for transport in {id(t): t for t in spoken.values()}.values():
             closing.push_async_callback(transport.close)
         if book is not None:
             closing.push_async_callback(book.close)
+        if shared is not None:
+            session = await _joined(gate, shared, crawl, tell)
+            # After the gate, which grants no turn any more: its homes leave with what is left of their delays.
+            closing.push_async_callback(session.close)
         closing.push_async_callback(gate.close)
         yield gate
 
@@ -165,15 +182,60 @@ def _refuse_odd(
             )
 
 
-async def _kept(store: RobotsStore | str | os.PathLike[str] | None, clock: Clock) -> RobotsStore | None:
+def is_shared(store: object) -> bool:
+    """Whether a store is shared by many processes: a URL, or a client of redis.asyncio."""
+    if isinstance(store, str):
+        return "://" in store
+    return any(kind.__module__.startswith("redis.asyncio") for kind in type(store).__mro__)
+
+
+async def _opened(store: object, clock: Clock, crawl: str | None) -> "SharedStore | None":
+    """Connect to a shared store; None if the store is of another kind."""
+    if not is_shared(store):
+        if crawl is not None:
+            raise InvalidOption(
+                f'crawl={crawl!r} needs a shared store, such as store="redis://example.com/0"'
+            )
+        return None
+    # Imported here: a crawler on one machine needs no package for it.
+    from polite.stores.redis.opening import open_shared
+
+    return await open_shared(store, clock)
+
+
+async def _joined(gate: Gate, shared: "SharedStore", crawl: str | None, tell: Listener) -> "Session":
+    """Begin or join a crawl, and have the gate grant turns at the homes that this process holds there."""
+    from polite.stores.redis.crawl import DEFAULT_CRAWL
+    from polite.stores.redis.opening import LEASE_S
+    from polite.stores.redis.session import Session
+
+    home = gate.pacing.home
+    name = DEFAULT_CRAWL if crawl is None else crawl
+    terms = await shared.join(name, home="custom" if callable(home) else home, lease_s=LEASE_S)
+    session = Session(
+        shared.link,
+        gate.services.clock,
+        name,
+        partitions=terms.partitions,
+        lease_s=terms.lease_s,
+        # For tasks, which only a frontier has.
+        keyed=False,
+        max_tries=1,
+        max_done=1,
+        tell=tell,
+    )
+    share_turns(gate, session, lease_s=terms.lease_s)
+    session.begin()
+    return session
+
+
+async def _kept(store: object, clock: Clock) -> RobotsStore | None:
     """Return the store. A file is opened now, so that one that cannot be used is known at once."""
     if store is None or isinstance(store, RobotsStore):
         return store
     if not isinstance(store, str | os.PathLike):
-        raise InvalidOption(f"store must be a RobotsStore or the name of a file, got {store!r}")
-    if "://" in str(store):
         raise InvalidOption(
-            f"store must be a RobotsStore or the name of a file, not yet a URL, got {redact_url(str(store))!r}"
+            f"store must be a RobotsStore, the name of a file, or a shared store, got {store!r}"
         )
     # Imported here: a crawler without a store loads no database.
     from polite.stores.sqlite import SqliteStore

@@ -205,9 +205,9 @@ async def test_an_option_of_the_wrong_kind_is_refused(option: str) -> None:
             pass
 
 
-async def test_a_store_on_a_network_is_refused_until_there_is_one() -> None:
-    with pytest.raises(polite.InvalidOption, match="store must be .* not yet a URL, got 'redis://localhost'"):
-        async with polite.open_gate(AGENT, store="redis://localhost"):
+async def test_a_crawls_name_without_a_shared_store_is_refused() -> None:
+    with pytest.raises(polite.InvalidOption, match="crawl='news' needs a shared store"):
+        async with polite.open_gate(AGENT, crawl="news"):
             pass
 
 
