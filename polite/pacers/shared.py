@@ -44,14 +44,13 @@ class SharedPacer(LocalPacer):
         max_waiting = policies.policy.max_waiting
         super().__init__(clock, concurrency=concurrency, provisional_s=delay, max_waiting=max_waiting)
         self._homes = homes
+        self._entered, self._left = homes.entered, homes.left
         self.names = names
         self._tenancies = Tenancies(self._turnstile, policies, names, homes, clock, self.relimit)
         self._by_scope = self._tenancies.by_scope
         self._divided = DividedScopes(
             self._turnstile, policies.scopes, homes, clock, self.relimit, lease_s=lease_s
         )
-        # The homes under which each open turn was granted.
-        self._tenures: dict[Turn, Tenure] = {}
         # Requests that wait for a home, and the homes that they need.
         self._takers = 0
         self._needed: Counter[str] = Counter()
@@ -74,7 +73,7 @@ class SharedPacer(LocalPacer):
         while True:
             # Hot path: inlines Tenancies.tenure for one scope that was used before, _enter, and LocalPacer.acquire.
             used = self._by_scope.get(scopes[0]) if len(scopes) == 1 and provisional_s is None else None
-            if used is not None and used.home.good and not used.home.closing:
+            if used is not None and (home := used.home).good and not home.closing:
                 tenure, taken = used.tenure, False
             else:
                 tenure, taken = await self._held(scopes, provisional_s)
@@ -87,9 +86,9 @@ class SharedPacer(LocalPacer):
                     super().give_back(turn)
                     urgent = True
                     continue
-            self._tenures[turn] = tenure
+            turn.tenure = tenure
             for home in tenure:
-                self._homes.entered(home)
+                self._entered(home)
             return turn
 
     def acquire_now(
@@ -141,8 +140,7 @@ class SharedPacer(LocalPacer):
 
     def holds(self, turn: Turn) -> bool:
         """Return whether all homes under which the turn was granted are held still."""
-        tenure = self._tenures.get(turn)
-        return tenure is not None and all(home.good for home in tenure)
+        return turn.tenure is not None and all(home.good for home in turn.tenure)
 
     def settle(
         self,
@@ -164,16 +162,18 @@ class SharedPacer(LocalPacer):
     def release(self, turn: Turn) -> None:
         """End the turn: its scopes may open another. A home that another process wants may leave now."""
         self._turnstile.release(turn, self._now())
-        for home in self._tenures.pop(turn, ()):
-            self._homes.left(home)
+        tenure, turn.tenure = turn.tenure, None
+        for home in tenure or ():
+            self._left(home)
         if self._waiters:
             self._arm()
 
     def give_back(self, turn: Turn) -> None:
         """Give an unused turn back: no request was sent, so no delay starts."""
         super().give_back(turn)
-        for home in self._tenures.pop(turn, ()):
-            self._homes.left(home)
+        tenure, turn.tenure = turn.tenure, None
+        for home in tenure or ():
+            self._left(home)
 
     def hold(self, scopes: Sequence[Hashable], pause_s: float, because: str) -> None:
         """Delay the scopes by at least `pause_s` seconds from now. A long delay is written through."""
@@ -241,9 +241,9 @@ class SharedPacer(LocalPacer):
         return all(home.good and not home.closing for home in tenure)
 
     def _enter(self, turn: Turn, tenure: Tenure) -> None:
-        self._tenures[turn] = tenure
+        turn.tenure = tenure
         for home in tenure:
-            self._homes.entered(home)
+            self._entered(home)
 
     def _write_through(self, scope: Hashable, seconds: float) -> None:
         """Have a long delay outlive this process."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from enum import Enum
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 
 class TurnState(Enum):
@@ -149,6 +150,7 @@ class Turn:
         waited: Whether the pacer had to wait for it. If not, nothing can have changed since the request.
         provisional_s: The delay of its narrowest scope from the grant, if more than one turn may be open there; or a function
             that is called for it at the grant.
+        tenure: The homes under which a pacer that is shared between processes granted it, while it is open.
         owner: The turnstile that made it.
         scope_states: Its scopes, narrowest first; for the turnstile and its wait queue, as are all below.
         order: Its rank in a queue: urgent turns first, then by the order of requests.
@@ -168,6 +170,7 @@ class Turn:
         "settled",
         "stage",
         "state",
+        "tenure",
         "waited",
     )
 
@@ -182,6 +185,7 @@ class Turn:
         self.provisional_s: float | Callable[[], float] = 0.0
         self.settled = False
         self.state = _WAITING
+        self.tenure: Any = None
         self.waited = True  # a pacer that grants it at once sets it to False
 
     @property

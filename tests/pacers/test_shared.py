@@ -501,6 +501,14 @@ async def test_a_home_that_leaves_with_a_turn_open_waits_for_its_whole_delay() -
     assert pacer.hand_over("a.test") == (7.0, '{"s":[["https://a.test",7.0]]}')
 
 
+async def test_a_home_that_was_never_used_hands_on_what_is_left_of_its_delay() -> None:
+    pacer, _ = shared(store())
+    pacer.take_over(TakenHome("a.test", 50.0, 1.0, clean=True, state=None))
+    await asyncio.sleep(20.0)
+
+    assert pacer.hand_over("a.test") == (pytest.approx(30.0), None)
+
+
 async def test_a_home_that_is_not_known_any_more_waits_for_the_longest_delay() -> None:
     pacer, _ = shared(store(), PacingPolicy(min_delay=7.0))
 
@@ -529,8 +537,10 @@ async def test_many_scopes_of_a_home_are_bounded_and_the_rest_is_handed_over() -
     for number in range(3_000):
         delay_s = 1_000.0 if number == 7 else 0.0
         await fetch(pacer, Origin.of(f"https://h{number}.test"), delay_s=delay_s)
+    remembered = len(pacer._by_scope)
     _, state = pacer.hand_over("everything")
 
+    assert remembered < 1_500
     assert len(pacer._by_scope) == 0
     assert state == '{"s":[["https://h7.test",1000.0]]}'
 

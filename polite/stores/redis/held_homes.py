@@ -42,7 +42,7 @@ class HeldHomes:
         self._partition = partition
         self.user: HomeUser | None = None
         self._homes: dict[str, Home] = {}
-        # Homes without an open turn that the frontier does not use, and since when; the one idle longest first.
+        # Homes that the frontier does not use, and since when they were not `touched`; the one idle longest first.
         self._idle: dict[Home, float] = {}
         # Homes that were left for others, and until when they are not taken again; the oldest first.
         self._left: dict[str, float] = {}
@@ -65,18 +65,18 @@ class HeldHomes:
 
     def entered(self, home: AnyHome) -> None:
         """Count a turn that was granted there."""
+        # Hot path: called for each permit, as `left` is. `sweep` finds out later which homes are idle.
         home.open += 1
-        held = self._homes.get(home.name)
-        if held is home:
-            held.served = True
-            self._idle.pop(held, None)
+        if isinstance(home, Home):
+            home.served = True
 
     def left(self, home: AnyHome) -> None:
         """Count a turn that was released, or given back."""
         home.open -= 1
-        held = self._homes.get(home.name)
-        if held is home and not held.open:
-            self._keep_or_leave(held)
+        if not home.open and isinstance(home, Home):
+            home.touched = True
+            if (home.closing or home.wanted or home.spare) and not home.over:
+                self._keep_or_leave(home)
 
     # Homes that come
 
@@ -160,7 +160,7 @@ class HeldHomes:
         staying = [home for home in partition.homes.values() if not home.closing]
         spare = len(staying) - reply.fair
         if spare > 0:
-            able = [home for home in staying if home.used or home in self._idle]
+            able = [home for home in staying if home.used or (home in self._idle and not home.open)]
             # What needs no waiting first; then homes whose rules are known, which the next owner finds in the store.
             for home in heapq.nsmallest(spare, able, key=lambda home: (home.open > 0, not home.served)):
                 self._close_home(home)
@@ -173,7 +173,8 @@ class HeldHomes:
         for home in list(islice(self._idle, _MOST_SWEPT)):
             if now - self._idle[home] < _IDLE_S and len(self._homes) <= _MOST_HELD:
                 return
-            if self._needed(home):
+            if home.touched or self._needed(home):
+                home.touched = False
                 self._keep_or_leave(home)
             else:
                 self._leave(home)

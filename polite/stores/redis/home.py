@@ -34,6 +34,7 @@ class Home:
         used: The frontier has tasks of it in memory or in flight, or ends of its tasks that are not sent yet.
         spare: The frontier released it while requests of the gate needed it. It leaves when they do not.
         served: A turn was granted there.
+        touched: A turn ended there since the last look.
         over: It was lost, or has left.
         since: When it was taken (monotonic).
         free_at: Until when the frontier asked it not to be requested (monotonic).
@@ -53,6 +54,7 @@ class Home:
         "served",
         "since",
         "spare",
+        "touched",
         "used",
         "wanted",
     )
@@ -61,7 +63,7 @@ class Home:
         self.name = name
         self.fence = fence
         self.open = 0
-        self.closing = self.wanted = self.used = self.spare = self.served = self.over = False
+        self.closing = self.wanted = self.used = self.spare = self.served = self.touched = self.over = False
         self.since = clock.monotonic()
         self.free_at = -math.inf
         self.note: str | None = None

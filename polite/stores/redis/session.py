@@ -42,6 +42,7 @@ class Session:
         settings: What all processes agree on.
         partitions: The crawl's partitions.
         closed: Whether this process puts no more tasks of its own.
+        entered, left: As in ports.Homes.
     """
 
     def __init__(
@@ -66,6 +67,8 @@ class Session:
             for index in range(partitions)
         )
         self._homes = HeldHomes(clock, self.settings.beat_s, self.partition)
+        # Hot path: bound here, since a frame of their own would be a part of what a permit costs.
+        self.entered, self.left = self._homes.entered, self._homes.left
         self._outage = Outage(link.name, clock, tell)
         self._failure: Exception | None = None
         self._closing: asyncio.Future[None] | None = None
@@ -111,14 +114,6 @@ class Session:
         partition = self.partition(name)
         partition.stir(URGENT_S)
         return await partition.wanted.wait(name, self._clock.monotonic())
-
-    def entered(self, home: AnyHome) -> None:
-        """Count a turn that was granted there."""
-        self._homes.entered(home)
-
-    def left(self, home: AnyHome) -> None:
-        """Count a turn that was released, or given back. The last turn of a closing home lets it leave."""
-        self._homes.left(home)
 
     def rests(self, home: AnyHome, seconds: float) -> None:
         """Write a long delay of the home through."""

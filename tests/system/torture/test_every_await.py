@@ -195,6 +195,17 @@ FOR_A_FILE = {
     "frontier/frontier.py: await offered",
     "frontier/frontier.py: await started",
 }
+# Turns and robots.txt of a shared crawl: tests/gate/test_turn_lost.py, tests/gate/test_shared_gate.py, tests/many.
+SHARED_CRAWL = {
+    "gate/origin_manager.py: await self._looked_up(origin, before)",
+    "gate/robots_fetcher.py: await meanwhile()",
+    "gate/robots_fetcher.py: await self._found(meanwhile, turn)",
+    "gate/robots_fetcher.py: await self._turn_of(origin, exchange.ask.target, lambda: pace)",
+    "compose.py: await _joined(gate, shared, crawl, tell)",
+    "compose.py: await _opened(store, clock, crawl)",
+    "compose.py: await open_shared(store, clock)",
+    "compose.py: await shared.join(name, home='custom' if callable(home) else home, lease_s=LEASE_S)",
+}
 FILES = (
     "gate/gate.py", "gate/permit.py", "gate/services.py", "gate/origin_manager.py", "gate/single_flight.py",
     "gate/robots_fetcher.py", "gate/turns.py", "gate/address_book.py", "compose.py", "pacers/local.py", "stores/memory.py",
@@ -251,6 +262,6 @@ def test_every_await_there_is_was_among_those_that_failed(template: File) -> Non
         for text, lines in awaits(file)
         if not lines & {line for name, line in seen if name == file}
     }
-    assert missed == NEVER_SUSPEND | INSIDE_A_PERMIT | DECIDED_ANEW | FOR_A_FILE
+    assert missed == NEVER_SUSPEND | INSIDE_A_PERMIT | DECIDED_ANEW | FOR_A_FILE | SHARED_CRAWL
     assert suspensions > 1_500
     assert len(seen) > 35
