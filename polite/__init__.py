@@ -4,7 +4,8 @@ Ids in docstrings, such as (T4), name requirements of docs/spec.md.
 """
 
 from polite import schedulers, throttles
-from polite.compose import open_frontier, open_gate
+from polite.compose.frontier import open_frontier
+from polite.compose.gate import open_gate
 from polite.errors import (
     GateClosed,
     InvalidOption,

@@ -3,7 +3,7 @@
 import argparse
 from contextlib import AbstractAsyncContextManager
 
-from polite.compose import open_gate
+from polite.compose.gate import open_gate
 from polite.gate.gate import Gate
 from polite.robots.policy import BODY_LIMIT, FetchPolicy, RobotsPolicy
 

@@ -1,6 +1,7 @@
 """What a permit and a frontier need of a gate: one frozen value, made once for each gate."""
 
 from collections.abc import Hashable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -49,6 +50,7 @@ class Services:
 
     Attributes:
         listener: None where nothing listens: then no event needs to be built.
+        resources: What is closed after the gate, the last first.
         open_permits: Permits that were entered and not left, by task.
         held_turns: Turns that were granted and not released, with the permit that holds each. Of a permit that was not entered yet
             only its target is kept: a permit that is dropped must be noticed.
@@ -63,6 +65,7 @@ class Services:
         default_factory=lambda: OpenPermits(lambda permit: permit.scopes)
     )
     shutdown: Shutdown = field(default_factory=Shutdown)
+    resources: AsyncExitStack = field(default_factory=AsyncExitStack)
     counters: Counters = field(init=False)
     held_turns: HeldTurns[EnteredPermit | Target] = field(init=False)
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from polite.compose import open_gate
+from polite.compose.gate import open_gate
 from polite.errors import redact_url
 from polite.integrations import lenient
 from polite.origin import Target

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.compose import share_turns
+from polite.compose.shared import share_turns
 from polite.ports import RobotsStore
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.stores.memory import MemoryStore

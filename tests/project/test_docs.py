@@ -147,7 +147,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tls: tuple[ssl.SSLContext, ssl.SSLCon
         return real_session(**{**options, "connector": everywhere})
 
     monkeypatch.setattr(aiohttp, "ClientSession", session)
-    monkeypatch.setattr("polite.compose.SystemClock", LoopClock)
+    monkeypatch.setattr("polite.compose.gate.SystemClock", LoopClock)
     monkeypatch.setattr("polite.cli.fetch.command.SystemClock", LoopClock)
     monkeypatch.setattr("polite.transports.http.HttpTransport", lambda *_: ScriptedTransport(ROBOTS))
     monkeypatch.setattr(asyncio, "run", run)

@@ -72,7 +72,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> list[str]:
         yield SimpleNamespace(status=200, headers={}, read=read)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("polite.compose.SystemClock", LoopClock)
+    monkeypatch.setattr("polite.compose.gate.SystemClock", LoopClock)
     monkeypatch.setattr("polite.transports.http.HttpTransport", lambda *_: ScriptedTransport())
     monkeypatch.setattr("aiohttp.connector.DefaultResolver", aiohttp.ThreadedResolver)
     monkeypatch.setattr(aiohttp.ClientSession, "get", get)

@@ -57,7 +57,7 @@ def hits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, str]]:
 
     monkeypatch.setattr(asyncio, "run", run)
     monkeypatch.setattr(web, "Server", server)
-    monkeypatch.setattr("polite.compose.SystemClock", LoopClock)
+    monkeypatch.setattr("polite.compose.gate.SystemClock", LoopClock)
     # aiohttp's own would ask the system for its nameservers as soon as it is made; examples name addresses only.
     monkeypatch.setattr("aiohttp.connector.DefaultResolver", aiohttp.ThreadedResolver)
     return seen

@@ -18,7 +18,7 @@ from polite.cli.demo.request_log import Request
 from polite.cli.demo.server import Sites, serving
 from polite.cli.demo.sites import AGENT, BUSY_BACK_OFF_S, HOSTS, MIN_DELAY_S
 from polite.cli.demo.table import print_table, rows
-from polite.compose import open_gate
+from polite.compose.gate import open_gate
 from polite.events import Event
 from polite.origin import Origin
 from polite.pacing.policy import PacingPolicy

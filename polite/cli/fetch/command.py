@@ -21,7 +21,8 @@ from polite.cli.fetch.run import Run
 from polite.cli.fetch.run_log import RunLog
 from polite.cli.fetch.warc import Warc
 from polite.clock import SystemClock
-from polite.compose import open_frontier, open_gate
+from polite.compose.frontier import open_frontier
+from polite.compose.gate import open_gate
 from polite.errors import InvalidOption, redact_url
 from polite.frontier.frontier import Frontier
 from polite.frontier.sqlite.inspector import waiting_by_origin

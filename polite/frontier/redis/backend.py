@@ -50,6 +50,8 @@ from polite.stores.redis.step import (
 _DIGEST_OCTETS = 12
 # While this process has clearly too few homes, or none, it looks for others this often (seconds).
 _LOOK_S = 0.5
+# What JSON has instead of infinity, which tasks without a deadline have as their key.
+_FAR = 1e300
 # How long `close` waits for a server that does not respond, in a session that goes on (seconds).
 _CLOSE_S = 5.0
 # Origins of a home whose failures are handed over with it.
@@ -64,7 +66,6 @@ class RedisBackend:
     Args:
         home_of: Returns the name of a URL's home.
         key: Returns the scheduler's key of a put; None if tasks go in the order of puts.
-        owned: Whether the session is this frontier's own, to be closed with it; otherwise a gate has it.
     """
 
     shared = True
@@ -75,14 +76,11 @@ class RedisBackend:
         clock: Clock,
         home_of: Callable[[Target], str],
         key: Callable[[Put], float] | None,
-        *,
-        owned: bool,
     ) -> None:
         self._session = session
         self._clock = clock
         self._home_of = home_of
         self._key = key
-        self._owned = owned
         self._partitions = len(session.partitions)
         self._homes = HeldHomes()
         self._totals = CrawlTotals(self._partitions)
@@ -115,9 +113,7 @@ class RedisBackend:
 
     def close(self) -> "asyncio.Future[None]":
         self._closed = True
-        if self._owned:
-            return self._session.end()
-        # The gate goes on with the session. What was written by then is written; the rest of the homes are its own.
+        # The gate goes on with the session.
         self._session.user = None
         for held in list(self._homes):
             self._homes.drop(held)
@@ -175,7 +171,7 @@ class RedisBackend:
 
     def _put(self, parts: PartitionBatches, put: Put, now: float) -> None:
         home, digest = self._placed(Target(Origin.of(put.origin), put.path))
-        key = None if self._key is None else self._key(put)
+        key = None if self._key is None else max(-_FAR, min(_FAR, self._key(put)))
         row = [put.path, put.priority, put.depth, put.deadline, put.not_before, put.payload, key]
         parts.at(home).puts.append(
             PutEntry(

@@ -103,6 +103,7 @@ class Partition:
         wanted: What is to be taken.
         tenure: Until when `homes` are held.
         index: Its number within the crawl.
+        settings: What the next batches say of the crawl.
         picking: How many homes the batch under way may pick.
         reply: The last one; None before the first.
         away_since: When the first batch without a reply went (monotonic); None if the last one had a reply.
@@ -121,7 +122,7 @@ class Partition:
         self._link = link
         self._clock = clock
         self._prefix = prefix
-        self._settings = settings
+        self.settings = settings
         self._owner = owner
         self.changes = Changes()
         self.homes: dict[str, Home] = {}
@@ -271,7 +272,7 @@ class Partition:
         self._bye = self._ending is not None and not self._queue
         self.picking = 0 if self._ending is not None else self._owner.room()
         batch.changes.takes = self.wanted.to_take(self._owner.may_take)
-        settings = self._settings
+        settings = self.settings
         return StepRequest(
             session=self._session,
             first=self._first,
@@ -365,7 +366,7 @@ class Partition:
         else:
             self.reply = reply
             self._first = self._mine = False
-            self.tenure.until = sent + self._settings.lease_s - self._settings.margin_s
+            self.tenure.until = sent + self.settings.lease_s - self.settings.margin_s
             self._owner.lose([self.homes[name] for name in reply.gone if name in self.homes])
         now = self._answered_at
         if moved:
@@ -393,7 +394,7 @@ class Partition:
             return
         if self._first or self._mine or self._ending is not None:
             within_s = 0.0
-        beat_at = self._sent_at + self._settings.beat_s
+        beat_at = self._sent_at + self.settings.beat_s
         self._send_at(max(now, min(now + within_s, self._wished_at, self._queue.due, beat_at)))
 
 

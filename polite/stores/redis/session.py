@@ -5,7 +5,7 @@ import hashlib
 import math
 from typing import NamedTuple
 
-from polite.errors import GateClosed
+from polite.errors import GateClosed, InvalidOption
 from polite.ports import Clock, Listener, Tenant
 from polite.ports import Home as AnyHome
 from polite.stores.redis.held_homes import HeldHomes
@@ -53,10 +53,10 @@ class Session:
         *,
         partitions: int,
         lease_s: float,
-        keyed: bool,
-        max_tries: int,
-        max_done: int,
         tell: Listener,
+        keyed: bool = False,
+        max_tries: int = 1,
+        max_done: int = 1,
     ) -> None:
         self._clock = clock
         self.settings = CrawlSettings(lease_s, keyed, max_tries, max_done)
@@ -122,6 +122,18 @@ class Session:
             self.partition(home.name).submit(Changes(holds=[hold]), lazy=True)
 
     # What the frontier and the composition call
+
+    def serve(self, *, keyed: bool, max_tries: int, max_done: int) -> None:
+        """Set what concerns tasks, for the frontier that becomes the user.
+
+        Raises:
+            InvalidOption: The process has a frontier on this crawl already.
+        """
+        if self.user is not None:
+            raise InvalidOption(f"{self.name}: this gate has a frontier on this crawl already")
+        self.settings = CrawlSettings(self.settings.lease_s, keyed, max_tries, max_done)
+        for partition in self.partitions:
+            partition.settings = self.settings
 
     def begin(self) -> None:
         """Send the first batches. May be called twice."""

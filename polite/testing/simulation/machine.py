@@ -6,7 +6,8 @@ from pathlib import Path
 from random import Random
 
 from polite import schedulers
-from polite.compose import open_frontier, open_gate
+from polite.compose.frontier import open_frontier
+from polite.compose.gate import open_gate
 from polite.events import Event
 from polite.gate.gate import Gate
 from polite.ports import RobotsStore

@@ -4,7 +4,7 @@ import pytest
 
 from polite.cli.fetch.page import AddressBlocked, Pages
 from polite.cli.option_names import command_line_text
-from polite.compose import open_gate
+from polite.compose.gate import open_gate
 from polite.pacing.policy import PacingPolicy
 from polite.robots.agent import UserAgent
 from polite.robots.fetching.exchange import Reply

@@ -1,0 +1,133 @@
+"""Builds a frontier: in memory, in a file, or on a shared store."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from polite.compose.shared import is_shared, join_frontier
+from polite.errors import InvalidOption
+from polite.frontier.durable.backend import Backend
+from polite.frontier.frontier import Frontier, FrontierOptions
+from polite.frontier.parts import Parts
+from polite.frontier.task_store import Limits
+from polite.gate.gate import Gate
+from polite.ports import Scheduler
+from polite.schedulers import ORDERS, FileOrder
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis, RedisCluster
+
+    from polite.stores.redis.address import Address
+
+
+@asynccontextmanager
+async def open_frontier(
+    gate: Gate,
+    *,
+    store: "Redis | RedisCluster | Address | str | os.PathLike[str] | None" = None,
+    crawl: str | None = None,
+    lease: float | None = None,
+    scheduler: Scheduler | None = None,
+    **options: Unpack[FrontierOptions],
+) -> AsyncIterator[Frontier]:
+    """Open a frontier, the queue of a crawl, and stop it when the block exits.
+
+    Example:
+        async with polite.open_frontier(gate, store="queue.sqlite") as frontier:
+            await frontier.put("https://example.com/")
+
+    Args:
+        gate: The gate that grants the turns.
+        store: A file that keeps the tasks, so that a crawl that ends or is killed continues when the file is opened again.
+            A file serves one frontier at a time, and no gate. Or the shared store of many processes, which crawl together: a URL
+            such as `redis://example.com/0`, or a client of redis.asyncio for polite alone. By default tasks are kept in memory.
+            In a store, a task's payload must be a JSON value.
+        crawl: The name of the crawl on a shared store, "default" by default: processes of one name share tasks and delays. It
+            may be given without `store` if the gate has a shared one.
+        lease: How long the shared store waits for a process that ended without a word, 1 to 300 seconds; 15 by default. The same
+            for all processes of a crawl.
+        scheduler: Decides the order of tasks; `schedulers.Fifo()` by default. On a shared store it does so within this process.
+        **options: Options of Frontier.
+
+    Raises:
+        InvalidOption: An option has the wrong type or value, or a shared crawl has other terms.
+        StoreFailed: The file cannot be used, or the shared store's server is not reached or refuses.
+    """
+    if store is None and crawl is None:
+        if lease is not None:
+            raise InvalidOption(f"lease={lease!r} needs a shared store")
+        frontier = Frontier(gate, scheduler=scheduler, **options)
+        try:
+            yield frontier
+        finally:
+            frontier.stop()
+        return
+    # Imported here: a crawler that keeps nothing loads no database.
+    from polite.frontier.durable.store import DurableTaskStore
+
+    parts = Parts(gate.services, scheduler, Limits(**options))
+    order = _order(scheduler)
+    if crawl is not None or is_shared(store):
+        backend = await _shared_backend(gate, parts, store, crawl, order, lease)
+    else:
+        backend = _file_backend(parts, store, order)
+    kept = DurableTaskStore(parts, backend, order)
+    parts.keep_in(kept)
+    try:
+        await kept.begin()
+        frontier = Frontier.from_parts(gate, parts)
+        try:
+            yield frontier
+        finally:
+            frontier.stop()
+    finally:
+        await kept.close()
+
+
+def _file_backend(parts: Parts, store: object, order: FileOrder) -> Backend:
+    from polite.frontier.durable.active_origin import TASKS_PER_ORIGIN
+    from polite.frontier.sqlite.backend import SqliteBackend
+    from polite.frontier.sqlite.database import QueueFile
+
+    file = QueueFile(
+        _queue_path(store),
+        order=order,
+        tasks_per_origin=TASKS_PER_ORIGIN,
+        max_done=parts.limits.max_done,
+    )
+    return SqliteBackend(file)
+
+
+async def _shared_backend(
+    gate: Gate, parts: Parts, store: object, crawl: str | None, order: FileOrder, lease: float | None
+) -> Backend:
+    found = await join_frontier(gate, store, crawl, lease_s=lease, order=order)
+    from polite.frontier.redis.backend import RedisBackend
+
+    key = None if order == "fifo" else ORDERS[order]
+    names = found.pacer.names
+    session, limits = found.session, parts.limits
+    session.serve(
+        keyed=key is not None,
+        max_tries=limits.max_tries,
+        max_done=max(1, limits.max_done // len(session.partitions)),
+    )
+    return RedisBackend(session, gate.services.clock, lambda target: names.of_tasks(target.origin), key)
+
+
+def _order(scheduler: Scheduler | None) -> FileOrder:
+    order: FileOrder = getattr(scheduler, "order", "fifo")
+    if order not in tuple(ORDERS):
+        raise InvalidOption(
+            f"{type(scheduler).__name__}.order={order!r}: one of {', '.join(ORDERS)} is needed"
+        )
+    return order
+
+
+def _queue_path(store: object) -> Path:
+    name = os.fspath(store) if isinstance(store, os.PathLike) else store
+    if type(name) is not str or not name or name == ":memory:" or "\0" in name:
+        raise InvalidOption(f"store={store!r}: the name of a file is needed; None is for memory")
+    return Path(name)

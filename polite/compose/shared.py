@@ -1,0 +1,231 @@
+"""Has a gate join a crawl on a shared store: its turns are granted at the homes that this process holds there."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from polite.errors import InvalidOption
+from polite.gate.gate import Gate
+from polite.origin import Origin
+from polite.pacers.local import LocalPacer
+from polite.pacers.shared import SharedPacer
+from polite.pacing.effective_policy import EffectivePolicies
+from polite.pacing.homes import HomeNames
+from polite.pacing.scopes import ScopeResolver
+from polite.ports import BackOffStore, Clock, Homes, Listener, RobotsStore, SavedBackOff
+
+if TYPE_CHECKING:
+    from polite.stores.redis.opening import SharedStore
+    from polite.stores.redis.session import Session
+
+
+@dataclass(slots=True, eq=False)
+class Membership:
+    """A gate's part in a crawl on a shared store.
+
+    Attributes:
+        crawl: The crawl's name.
+        named: Whether the user gave that name. Otherwise a frontier may still give another.
+        order: The order of the crawl's tasks; None while no frontier of this process has joined.
+        tell: Receives the session's events.
+    """
+
+    store: "SharedStore"
+    crawl: str
+    named: bool
+    lease_s: float
+    session: "Session"
+    pacer: SharedPacer
+    tell: Listener
+    order: str | None = None
+
+
+# The crawls that open gates have joined.
+memberships: WeakKeyDictionary[Gate, Membership] = WeakKeyDictionary()
+
+
+def is_shared(store: object) -> bool:
+    """Whether a store is shared by many processes: a URL, its parts, or a client of redis.asyncio."""
+    if isinstance(store, str):
+        return "://" in store
+    modules = [kind.__module__ for kind in type(store).__mro__]
+    return any(name.startswith(("redis.asyncio", "polite.stores.redis.address")) for name in modules)
+
+
+async def opened(store: object, clock: Clock, crawl: str | None) -> "SharedStore | None":
+    """Connect to a shared store; None if the store is of another kind."""
+    if not is_shared(store):
+        if crawl is not None:
+            raise InvalidOption(
+                f'crawl={crawl!r} needs a shared store, such as store="redis://example.com/0"'
+            )
+        return None
+    # Imported here: a crawler on one machine needs no package for it.
+    from polite.stores.redis.opening import open_shared
+
+    return await open_shared(store, clock)
+
+
+async def join(
+    gate: Gate,
+    store: "SharedStore",
+    crawl: str | None,
+    *,
+    tell: Listener,
+    lease_s: float | None,
+    order: str | None = None,
+    robots: RobotsStore | None = None,
+) -> Membership:
+    """Begin or join a crawl, and have the gate grant turns at the homes that this process holds there.
+
+    Args:
+        gate: The gate, which has granted no turn yet.
+        store: The opened store.
+        crawl: The crawl's name; None for the default.
+        tell: Receives events.
+        lease_s: How long the server waits for a process that ended without a word; None for the default.
+        order: The order of tasks, of a frontier.
+        robots: Keeps robots.txt results and back-offs for all processes, if the gate has no store of its own.
+    """
+    from polite.stores.redis.crawl import DEFAULT_CRAWL
+    from polite.stores.redis.opening import LEASE_S
+    from polite.stores.redis.session import Session
+
+    home = gate.pacing.home
+    name = DEFAULT_CRAWL if crawl is None else crawl
+    terms = await store.join(
+        name,
+        home="custom" if callable(home) else home,
+        lease_s=LEASE_S if lease_s is None else lease_s,
+        order=order,
+    )
+    session = Session(
+        store.link, gate.services.clock, name, partitions=terms.partitions, lease_s=terms.lease_s, tell=tell
+    )
+    pacer = share_turns(gate, session, lease_s=terms.lease_s, robots=robots)
+    gate.services.resources.push_async_callback(session.close)
+    found = Membership(store, name, crawl is not None, terms.lease_s, session, pacer, tell, order)
+    memberships[gate] = found
+    session.begin()
+    return found
+
+
+async def join_frontier(
+    gate: Gate, store: object, crawl: str | None, *, lease_s: float | None, order: str
+) -> Membership:
+    """Return the gate's part in the crawl of a frontier. A gate that has none joins the crawl.
+
+    Raises:
+        InvalidOption: The gate is in another crawl, or on another server; or the crawl has other terms.
+        StoreFailed: The server is not reached, or refuses.
+    """
+    found = memberships.get(gate)
+    tell = gate.services.listener or (lambda _: None)
+    if found is None:
+        shared = await opened(store, gate.services.clock, crawl)
+        if shared is None:
+            raise InvalidOption(f"store={store!r} is not shared")
+        gate.services.resources.push_async_callback(shared.close)
+        return await join(gate, shared, crawl, tell=tell, lease_s=lease_s, order=order, robots=shared.robots)
+    _require_same_server(found, store)
+    if crawl is not None and crawl != found.crawl:
+        if found.named or not found.pacer.untouched:
+            raise InvalidOption(
+                f"crawl={crawl!r}: the gate is in crawl {found.crawl!r} already; give both the same name: "
+                f"open_gate(crawl={crawl!r})"
+            )
+        # Its session, which has taken no home, ends; the gate becomes one of the frontier's crawl.
+        found.session.end()
+        return await join(gate, found.store, crawl, tell=found.tell, lease_s=lease_s, order=order)
+    if lease_s is not None and lease_s != found.lease_s:
+        raise InvalidOption(
+            f"lease={lease_s!r}: the gate is in crawl {found.crawl!r} with a lease of {found.lease_s:g} s"
+        )
+    home = gate.pacing.home
+    await found.store.join(
+        found.crawl, home="custom" if callable(home) else home, lease_s=found.lease_s, order=order
+    )
+    found.order = order
+    return found
+
+
+def _require_same_server(found: Membership, store: object) -> None:
+    if store is None:
+        return
+    from polite.stores.redis.address import Address
+    from polite.stores.redis.link import RedisLink
+
+    match store:
+        case str():
+            name = Address.of(store).name
+        case Address():
+            name = store.name
+        case _:
+            name = RedisLink.of(store).name
+    if name != found.store.link.name:
+        raise InvalidOption(
+            f"store={name!r}: the gate is on {found.store.link.name!r}; a gate and its frontiers share one store"
+        )
+
+
+def share_turns(
+    gate: Gate, homes: Homes, *, lease_s: float, robots: RobotsStore | None = None
+) -> SharedPacer:
+    """Have a gate grant turns only at homes that this process holds. The session becomes what its pacer is told of.
+
+    Args:
+        gate: The gate, which has granted no turn yet.
+        homes: The homes of this process.
+        lease_s: How long the server waits for a process that ended without a word.
+        robots: Keeps robots.txt results and back-offs for all processes, if the gate has no store of its own.
+
+    Raises:
+        InvalidOption: The gate has granted turns already, of which other processes know nothing; or its homes cannot be named.
+    """
+    services = gate.services
+    turns, clock = services.turns, services.clock
+    if not (isinstance(turns.pacer, LocalPacer) and turns.pacer.untouched):
+        raise InvalidOption(
+            "the gate has sent requests already, of which other processes know nothing: open the frontier before the first "
+            "permit or check, or name the shared store in open_gate(store=...)"
+        )
+    pacer = SharedPacer(clock, homes, _home_names(turns.policies), turns.policies, lease_s=lease_s)
+    homes.tenant = pacer
+    turns.share(pacer, keep_back_off=keep_back_off(robots, clock))
+    if robots is not None:
+        services.origins.use_store(robots)
+    return pacer
+
+
+def keep_back_off(store: RobotsStore | None, clock: Clock) -> Callable[[Origin, float, str], None] | None:
+    """Return a function that saves a long back-off, if the store keeps such."""
+    if not isinstance(store, BackOffStore):
+        return None
+
+    def keep(origin: Origin, rest_s: float, because: str) -> None:
+        now = clock.wall()
+        store.hold(origin, SavedBackOff(now, now + rest_s, because))
+
+    return keep
+
+
+def registrable_domains_for(option: str) -> Callable[[str], str | None]:
+    """Return the function that the option needs. Raises InvalidOption if the public suffix list is not installed."""
+    # Imported here: the list is an optional package.
+    try:
+        from polite.pacing.public_suffix import registrable_domains
+    except ImportError as error:
+        raise InvalidOption(
+            f"{option} needs the public suffix list: pip install 'polite-crawl[domains]'"
+        ) from error
+    return registrable_domains()
+
+
+def _home_names(policies: EffectivePolicies) -> HomeNames:
+    """Return what names the homes of a policy."""
+    kind, resolver = policies.policy.home, policies.scopes
+    domain_of = registrable_domains_for('PacingPolicy(home="domain")') if kind == "domain" else None
+    if not isinstance(resolver, ScopeResolver):
+        return HomeNames(kind, domain_of=domain_of)
+    return HomeNames(kind, divided=resolver.divided, domain_of=domain_of, addresses=resolver.addresses)
