@@ -323,14 +323,16 @@ class RedisBackend:
         """The home was lost, or is to be left: its tasks are another process's."""
         held = self._homes.get(home.name)
         if held is None or held.home is not home:
+            if not home.over:
+                self._session.release(home)
             return
         in_flight = set(held.in_flight)
         numbers = self._homes.drop(held)
         self._news.withdrawn += numbers
         self._news.activated = [each for each in self._news.activated if each.origin_id not in numbers]
         self._news.loaded = [each for each in self._news.loaded if each[0] not in numbers]
-        if in_flight and home.good:
-            # It leaves when these have ended.
+        if not home.over:
+            # It leaves when these have ended; at the end of this step of the loop if there are none.
             self._homes.hold(home).in_flight = in_flight
         self._tell_soon()
 
