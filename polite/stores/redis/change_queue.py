@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from polite.stores.redis.step import Back, Changes, Out, Requeued, StepReply, TaskRow
+from polite.stores.redis.step import Back, Changes, Leave, Out, Requeued, StepReply, TaskRow
 
 _T = TypeVar("_T")
 
@@ -97,6 +97,11 @@ class ChangeQueue:
     def ended(self) -> set[str]:
         """The digests of tasks whose ends wait here."""
         return {ended.digest for section in self._sections for ended in section.changes.ended}
+
+    @property
+    def leaves(self) -> list[Leave]:
+        """The homes that are to leave with a later batch."""
+        return [leave for section in self._sections for leave in section.changes.leaves]
 
     def add(self, section: Section) -> None:
         """Add a section at the end."""

@@ -288,9 +288,15 @@ class Partition:
             closed=self._owner.closed,
             bye=self._bye,
             room=self.picking,
-            mine=[Mine(home.name, home.fence) for home in self.homes.values()] if self._mine else None,
+            mine=self._held() if self._mine else None,
             changes=batch.changes,
         )
+
+    def _held(self) -> list[Mine]:
+        """Return what this process holds as the server must see it: a home that is to leave with a later batch is held until then."""
+        return [Mine(each.name, each.fence) for each in self.homes.values()] + [
+            Mine(each.home, each.fence) for each in self._queue.leaves
+        ]
 
     def _returned(self, call: "asyncio.Task[str]", batch: ChangeBatch, sent: float) -> None:
         self._call = None
