@@ -29,7 +29,7 @@ from polite.frontier.redis.crawl_totals import CrawlTotals
 from polite.frontier.redis.held_homes import HeldHome, HeldHomes
 from polite.frontier.redis.partition_batch import PartitionBatches
 from polite.origin import Origin, Target
-from polite.ports import Clock
+from polite.ports import Clock, Timer
 from polite.stores.redis.home import Home
 from polite.stores.redis.session import Session
 from polite.stores.redis.step import (
@@ -94,6 +94,7 @@ class RedisBackend:
         self._closed = False
         self._closing: asyncio.Future[None] | None = None
         self._close_at = math.inf
+        self._close_timer: Timer | None = None
 
     @property
     def name(self) -> str:
@@ -120,7 +121,7 @@ class RedisBackend:
             self._session.release(held.home)
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._closing, self._close_at = closed, self._clock.monotonic() + _CLOSE_S
-        self._clock.call_at(self._close_at, self._close_if_written)
+        self._close_timer = self._clock.call_at(self._close_at, self._close_if_written)
         self._close_if_written()
         return closed
 
@@ -131,6 +132,8 @@ class RedisBackend:
             return
         if not self._under_way:
             closing.set_result(None)
+            if self._close_timer is not None:
+                self._close_timer.cancel()
         elif self._clock.monotonic() >= self._close_at:
             closing.set_exception(
                 StoreFailed(f"{self.name} did not respond for {_CLOSE_S:g} s while the frontier was closed")

@@ -137,6 +137,7 @@ class Partition:
         self._call: asyncio.Task[str] | None = None
         self._timer: Timer | None = None
         self._timer_at = math.inf
+        self._end_timer: Timer | None = None
         self._wished_at = math.inf  # when `stir` asked for a batch
         self._sent_at = -math.inf  # when the last batch went (monotonic)
         self._failures = 0  # in a row
@@ -198,6 +199,8 @@ class Partition:
             self._over = error
         self.tenure.until = -math.inf
         self._cancel_timer()
+        if self._end_timer is not None:
+            self._end_timer.cancel()
         if self._call is not None:
             self._call.cancel()
         if self._batch is not None:
@@ -218,7 +221,7 @@ class Partition:
         """End in spite of a server that does not respond."""
         at = self._answered_at + _END_S
         if self._over is None and self._clock.monotonic() < at:
-            self._clock.call_at(at, self._give_up)
+            self._end_timer = self._clock.call_at(at, self._give_up)
         elif self._over is None:
             self.stop(
                 StoreFailed(
