@@ -103,7 +103,7 @@ async def join(
     session = Session(
         store.link, gate.services.clock, name, partitions=terms.partitions, lease_s=terms.lease_s, tell=tell
     )
-    pacer = share_turns(gate, session, lease_s=terms.lease_s, robots=robots)
+    pacer = share_turns(gate, session, lease_s=terms.lease_s, robots=robots, anew=gate in memberships)
     gate.services.resources.push_async_callback(session.close)
     found = Membership(store, name, crawl is not None, terms.lease_s, session, pacer, tell, order)
     memberships[gate] = found
@@ -170,7 +170,7 @@ def _require_same_server(found: Membership, store: object) -> None:
 
 
 def share_turns(
-    gate: Gate, homes: Homes, *, lease_s: float, robots: RobotsStore | None = None
+    gate: Gate, homes: Homes, *, lease_s: float, robots: RobotsStore | None = None, anew: bool = False
 ) -> SharedPacer:
     """Have a gate grant turns only at homes that this process holds. The session becomes what its pacer is told of.
 
@@ -179,13 +179,14 @@ def share_turns(
         homes: The homes of this process.
         lease_s: How long the server waits for a process that ended without a word.
         robots: Keeps robots.txt results and back-offs for all processes, if the gate has no store of its own.
+        anew: Whether the gate is shared already, and has other homes from now on.
 
     Raises:
         InvalidOption: The gate has granted turns already, of which other processes know nothing; or its homes cannot be named.
     """
     services = gate.services
     turns, clock = services.turns, services.clock
-    if not (isinstance(turns.pacer, LocalPacer) and turns.pacer.untouched):
+    if turns.shared != anew or not (isinstance(turns.pacer, LocalPacer) and turns.pacer.untouched):
         raise InvalidOption(
             "the gate has sent requests already, of which other processes know nothing: open the frontier before the first "
             "permit or check, or name the shared store in open_gate(store=...)"

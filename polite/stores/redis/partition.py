@@ -296,7 +296,7 @@ class Partition:
         )
 
     def _held(self) -> list[Mine]:
-        """Return what this process holds as the server must see it: a home that is to leave with a later batch is held until then."""
+        """Return what this process holds as the server must see it: a home that leaves with a later batch is held until then."""
         return [Mine(each.name, each.fence) for each in self.homes.values()] + [
             Mine(each.home, each.fence) for each in self._queue.leaves
         ]
