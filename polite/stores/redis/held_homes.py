@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import islice
 
-from polite.ports import Clock, TakenHome, Tenant
+from polite.ports import Clock, TakenHome, Tenant, Timer
 from polite.ports import Home as AnyHome
 from polite.stores.redis.handed_over import joined, parted
 from polite.stores.redis.home import Home
@@ -44,6 +44,8 @@ class HeldHomes:
         self._homes: dict[str, Home] = {}
         # Homes that the frontier does not use, and since when they were not `touched`; the one idle longest first.
         self._idle: dict[Home, float] = {}
+        # Homes that others want, and that close soon.
+        self._to_close: dict[Home, Timer] = {}
         # Homes that were left for others, and until when they are not taken again; the oldest first.
         self._left: dict[str, float] = {}
 
@@ -151,7 +153,22 @@ class HeldHomes:
             if not home.closing and not self._needed(home):
                 self._leave(home)
             elif not home.closing:
-                self._clock.call_at(home.since + _QUANTUM_S, partial(self._close_home, home))
+                self._close_at(home.since + _QUANTUM_S, home)
+
+    def _close_at(self, when: float, home: Home) -> None:
+        self._to_close[home] = self._clock.call_at(when, partial(self._close_recalled, home))
+
+    def _close_recalled(self, home: Home) -> None:
+        del self._to_close[home]
+        if self._at_first_turn(home):
+            self._close_at(self._clock.monotonic() + self._beat_s, home)
+        else:
+            self._close_home(home)
+
+    @staticmethod
+    def _at_first_turn(home: Home) -> bool:
+        """Whether the first turn there is open: perhaps it fetches robots.txt, and the next owner would fetch it again."""
+        return bool(home.open) and not home.served
 
     def share_out(self, partition: Partition, reply: StepReply) -> None:
         """While another process has too few homes, leave what is above the fair share."""
@@ -160,7 +177,11 @@ class HeldHomes:
         staying = [home for home in partition.homes.values() if not home.closing]
         spare = len(staying) - reply.fair
         if spare > 0:
-            able = [home for home in staying if home.used or (home in self._idle and not home.open)]
+            able = [
+                home
+                for home in staying
+                if (home.used or (home in self._idle and not home.open)) and not self._at_first_turn(home)
+            ]
             # What needs no waiting first; then homes whose rules are known, which the next owner finds in the store.
             for home in heapq.nsmallest(spare, able, key=lambda home: (home.open > 0, not home.served)):
                 self._close_home(home)
@@ -217,5 +238,7 @@ class HeldHomes:
     def _forget(self, home: Home) -> None:
         home.over = True
         self._idle.pop(home, None)
+        if (timer := self._to_close.pop(home, None)) is not None:
+            timer.cancel()
         del self._homes[home.name]
         del self._partition(home.name).homes[home.name]
