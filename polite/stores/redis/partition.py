@@ -274,7 +274,11 @@ class Partition:
         self._seq += 1
         self._bye = self._ending is not None and not self._queue
         self.picking = 0 if self._ending is not None else self._owner.room()
-        batch.changes.takes = self.wanted.to_take(self._owner.may_take)
+        # One that is to leave with a later batch would be ours still, and then leave with turns open.
+        leaving = {each.home for each in self._queue.leaves}
+        batch.changes.takes = self.wanted.to_take(
+            lambda name: name not in leaving and self._owner.may_take(name)
+        )
         settings = self.settings
         return StepRequest(
             session=self._session,
