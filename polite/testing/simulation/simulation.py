@@ -100,7 +100,7 @@ class Simulation:
 
     def _next_smaller(self, failed: SimulationFailed, until: float) -> SimulationFailed | None:
         """Return the first smaller world that fails in the same way."""
-        for smaller in _smaller(failed.plan):
+        for smaller in _smaller(failed.plan) if isinstance(failed.plan, Plan) else ():
             if time.monotonic() > until:
                 return None
             try:

@@ -1,6 +1,7 @@
 """VirtualServer: a real Redis or Valkey server, used in lock-step, whose clock and run id are virtual."""
 
 import hashlib
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -9,9 +10,18 @@ from redis.exceptions import NoScriptError
 from polite.testing.simulation.machines.own_server import Connection
 
 # The lines of polite's scripts that read the server's clock or run id, and what stands there instead: two more arguments.
-# Keys expire by the real clock: their end is kept beside them instead.
+# Keys expire by the real clock: their end is kept beside them instead. The server pops a random member; so that a world can be
+# repeated, it is the smallest here.
 _VIRTUAL = {
-    "local now, run = clock()": "local now, run = tonumber(ARGV[#ARGV - 1]), ARGV[#ARGV]",
+    "local now, run = clock()": """
+local now, run = tonumber(ARGV[#ARGV - 1]), ARGV[#ARGV]
+local function spop(key, count)
+  local found = redis.call('SORT', key, 'ALPHA', 'LIMIT', 0, count or 1)
+  if #found > 0 then redis.call('SREM', key, unpack(found)) end
+  if count then return found end
+  return found[1] or false
+end""",
+    "call('SPOP', ": "spop(",
     "local t = redis.call('TIME')": """
 local t = { string.sub(ARGV[#ARGV - 1], 1, -7), string.sub(ARGV[#ARGV - 1], -6) }
 local now_ms = tonumber(ARGV[#ARGV - 1]) / 1000
@@ -23,8 +33,14 @@ end""",
     ),
     "redis.call('SET', key, ARGV[3]) else": "redis.call('SET', key, ARGV[3]) redis.call('DEL', key .. ':until') else",
 }
+# Random names that clients draw.
+_DRAWN = re.compile(r'("session":|"newborn":)"([0-9a-f]{16})"')
 _COPY_ALL = """
-for _, key in ipairs(redis.call('KEYS', '*')) do redis.call('COPY', key, key, 'DB', ARGV[1]) end
+local crawls = 0
+for _, key in ipairs(redis.call('KEYS', '*')) do redis.call('COPY', key, key, 'DB', ARGV[1])
+  if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, 'born') == 1 then crawls = 1 end
+end
+return crawls
 """
 _COPY = 1  # the number of the database that has what outlives a failover
 
@@ -48,6 +64,7 @@ class VirtualServer:
         self._connection = connection
         self._now = now
         self._run = 0
+        self._names: dict[str, str] = {}
         self._known: dict[str, str] = {}  # the sums of the scripts that it knows, and of their virtual texts
         self.calls = 0
         self._execute("FLUSHALL")
@@ -66,7 +83,10 @@ class VirtualServer:
             case "EVALSHA":
                 if (script := self._known.get(command[1])) is None:
                     raise NoScriptError("No matching script.")
-                return self._execute("EVALSHA", script, *command[2:], self._micros(), f"{self._run:040x}")
+                given = [
+                    _DRAWN.sub(self._name, each) if isinstance(each, str) else each for each in command[2:]
+                ]
+                return self._execute("EVALSHA", script, *given, self._micros(), f"{self._run:040x}")
             case "INFO":
                 return self._info(command)
             case "EVAL":
@@ -80,12 +100,12 @@ class VirtualServer:
         self._run += 1
         self._known.clear()
 
-    def keep(self) -> None:
-        """Copy all data: `fail_over` returns to it."""
+    def keep(self) -> bool:
+        """Copy all data: `fail_over` returns to it. Return whether there is any crawl."""
         self._execute("SELECT", _COPY)
         self._execute("FLUSHDB")
         self._execute("SELECT", 0)
-        self._execute("EVAL", _COPY_ALL, 0, _COPY)
+        return bool(self._execute("EVAL", _COPY_ALL, 0, _COPY))
 
     def fail_over(self) -> None:
         """Begin another run, with the data that `keep` copied: all writes since then are lost."""
@@ -101,6 +121,10 @@ class VirtualServer:
         if command not in self._told:
             self._told[command] = self._execute(*command)
         return self._told[command]
+
+    def _name(self, found: re.Match[str]) -> str:
+        """Return the same name for a drawn one in each run of a world."""
+        return f'{found[1]}"{self._names.setdefault(found[2], f"{len(self._names):04}")}"'
 
     def _micros(self) -> int:
         return int(self._now() * 1_000_000)

@@ -1,0 +1,76 @@
+"""Disturbances: what may excuse that a task is given out again, or that robots.txt is fetched again."""
+
+import math
+
+from polite.testing.simulation.machines.conductor import Conductor
+from polite.testing.simulation.machines.plan import MachinesPlan
+from polite.testing.simulation.trace import Trace
+
+
+class Disturbances:
+    """The times at which a process was killed or lost its lease, or the server forgot something (world seconds).
+
+    A fault that takes less than the lease is none: nothing may come of it.
+    """
+
+    def __init__(self, trace: Trace, conductor: Conductor) -> None:
+        self._trace = trace
+        self._conductor = conductor
+        self._times: list[float] = []
+        self._last = -math.inf
+
+    def add(self, what: str) -> None:
+        """Something happened now that may be an excuse."""
+        self._trace.note("disturbed", what)
+        self._times.append(self._conductor.now)
+
+    def over(self) -> None:
+        """A process that lost its lease learns it now."""
+        self._last = self._conductor.now
+
+    def calm_since(self, when: float) -> bool:
+        """Whether no process can have lost a home since a time."""
+        return self._last < when and not self.since(when)
+
+    def since(self, when: float) -> int:
+        """Return how many there were since a time."""
+        return sum(each >= when for each in self._times)
+
+
+class LeaseWatch:
+    """Adds a disturbance when a process has had no reply for longer than its lease, which others may have seen end.
+
+    Attributes:
+        over: the process has ended, or was killed.
+    """
+
+    def __init__(
+        self, name: str, plan: MachinesPlan, disturbances: Disturbances, conductor: Conductor
+    ) -> None:
+        self._name = name
+        # The process's own deadline, before the server's.
+        self._lasts_s = plan.lease_s * 0.99 - 0.2
+        self._disturbances = disturbances
+        self._conductor = conductor
+        self._sent = -math.inf
+        self._armed = False
+        self.over = False
+
+    def reached(self, sent: float) -> None:
+        """The reply to a command that was sent then has arrived."""
+        if not self._armed and self._sent > -math.inf:
+            self._disturbances.over()
+        self._sent = max(self._sent, sent)
+        if not self._armed:
+            self._armed = True
+            self._conductor.at(self._sent + self._lasts_s, self._look)
+
+    def _look(self) -> None:
+        if self.over:
+            return
+        ends = self._sent + self._lasts_s
+        if ends > self._conductor.now:
+            self._conductor.at(ends, self._look)
+        else:
+            self._armed = False
+            self._disturbances.add(f"lease of {self._name}")

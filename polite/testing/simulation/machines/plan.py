@@ -1,0 +1,201 @@
+"""The plan of a world of several machines: hosts, steps and faults at their times, drawn from a seed before anything runs."""
+
+from dataclasses import dataclass
+from random import Random
+
+# The first part of each page's path. robots.txt may disallow the last.
+FOLDERS = ("a", "b", "c")
+
+
+@dataclass(frozen=True, slots=True)
+class OriginPlan:
+    """One origin.
+
+    Attributes:
+        crawl_delay: what its robots.txt requests (seconds); None: nothing.
+        robots: "found", "missing" (404), or "error" (500) for the first half of the span, then "found".
+        disallowed: whether folder "c" is.
+        trouble: the share of pages that get a 503, perhaps with a Retry-After.
+    """
+
+    name: str
+    crawl_delay: float | None
+    robots: str
+    disallowed: bool
+    latency_s: float
+    trouble: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An action of a machine: "put" of some pages into the frontier, or "permit" or "check" of one at the gate."""
+
+    at: float
+    machine: int
+    kind: str
+    urls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What goes wrong.
+
+    Attributes:
+        kind: of a machine: "stop" (its process does not run for a while), "kill" (and a new process begins later), or "cut" (no
+            message of it passes). Of the server: "pause" (it answers later), "down" (it refuses connections), "restart" (nothing is
+            lost), "failover" (the writes of the last `for_s` are), "empty".
+        for_s: how long it takes.
+    """
+
+    at: float
+    kind: str
+    machine: int
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class WirePlan:
+    """How messages travel.
+
+    Attributes:
+        delays: seconds for one way; each message draws one.
+        lost: the share of commands that never reach the server.
+        answer_lost: the share of commands that it executes, and whose reply is lost.
+        refused: the share of commands whose connection breaks at once.
+        late: the share of commands that are executed long after their sender gave them up, perhaps a second time.
+    """
+
+    delays: tuple[float, ...]
+    lost: float = 0.0
+    answer_lost: float = 0.0
+    refused: float = 0.0
+    late: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MachinesPlan:
+    """One world.
+
+    Attributes:
+        frontiers: for each machine, the number of workers of its frontier; 0: it has a gate alone.
+        leaves: machines that end when their steps are done, and do not wait until the crawl is over.
+        wall_s: by how much each machine's wall clock is wrong (seconds).
+        connect_s: how long a crawler waits between asking for its turn and sending, at most.
+    """
+
+    seed: int
+    origins: tuple[OriginPlan, ...]
+    frontiers: tuple[int, ...]
+    leaves: frozenset[int]
+    wall_s: tuple[float, ...]
+    lease_s: float
+    min_delay: float
+    max_tries: int
+    connect_s: float
+    span: float
+    steps: tuple[Step, ...]
+    faults: tuple[Fault, ...]
+    wire: WirePlan
+
+    @property
+    def machines(self) -> int:
+        """How many machines there are."""
+        return len(self.frontiers)
+
+    @property
+    def empties(self) -> bool:
+        """Whether the server loses all data."""
+        return any(each.kind == "empty" for each in self.faults)
+
+
+def draw_machines(seed: int, *, machines: int | None = None) -> MachinesPlan:
+    """Return the plan of a seed, of so many machines; None draws their number, too."""
+    chance = Random(f"machines {seed}")
+    count = machines or chance.choice([2, 2, 2, 3, 3, 4])
+    span = chance.choice([5.0, 20.0, 60.0])
+    lease = chance.choice([2.0, 4.0, 6.0, 15.0])
+    origins = tuple(_origin(chance, number) for number in range(chance.choice([1, 2, 3, 5, 8])))
+    frontiers = _frontiers(chance, count)
+    steps = _steps(chance, origins, frontiers, span)
+    return MachinesPlan(
+        seed=seed,
+        origins=origins,
+        frontiers=frontiers,
+        leaves=frozenset(each for each in range(1, count) if chance.random() < 0.1),
+        wall_s=tuple(chance.choice([0.0, 0.0, 0.0, 0.7, -3_600.0, 3_600.0]) for _ in range(count)),
+        lease_s=lease,
+        min_delay=chance.choice([0.1, 0.5, 1.0, 3.0]),
+        max_tries=chance.choice([3, 10, 10]),
+        connect_s=chance.choice([0.0, 0.0, 0.5, 2.0]),
+        span=span,
+        steps=steps,
+        faults=_faults(chance, count, span, lease),
+        wire=_wire(chance),
+    )
+
+
+def _origin(chance: Random, number: int) -> OriginPlan:
+    scheme = chance.choice(["https", "https", "http"])
+    # Some hosts have two origins, which share a home.
+    host = max(0, number - (chance.random() < 0.1))
+    return OriginPlan(
+        name=f"{scheme}://h{host}.example" if host == number else f"{scheme}://h{host}.example:8{number:03}",
+        crawl_delay=chance.choice([None, None, 0.3, 2.0, 5.0]),
+        robots=chance.choice(["found", "found", "found", "missing", "error"]),
+        disallowed=chance.random() < 0.3,
+        latency_s=chance.choice([0.0, 0.05, 0.3, 0.3, 3.0]),
+        trouble=chance.choice([0.0, 0.0, 0.0, 0.2]),
+    )
+
+
+def _frontiers(chance: Random, count: int) -> tuple[int, ...]:
+    if chance.random() < 0.2:
+        return (0,) * count
+    return (chance.choice([1, 3, 8]), *(chance.choice([0, 1, 3, 3, 8]) for _ in range(count - 1)))
+
+
+def _steps(
+    chance: Random, origins: tuple[OriginPlan, ...], frontiers: tuple[int, ...], span: float
+) -> tuple[Step, ...]:
+    steps = []
+    for number in range(chance.choice([3, 8, 15, 25])):
+        machine = chance.randrange(len(frontiers))
+        kind = chance.choice(
+            ["put", "put", "put", "permit"] if frontiers[machine] else ["permit", "permit", "check"]
+        )
+        urls = tuple(_url(chance, origins, number, each) for each in range(chance.choice([1, 2, 5, 12])))
+        at = round(chance.uniform(0, span) if chance.random() < 0.8 else 0.0, 3)
+        steps.append(Step(at, machine, kind, urls if kind == "put" else urls[:1]))
+    return tuple(sorted(steps, key=lambda step: step.at))
+
+
+def _url(chance: Random, origins: tuple[OriginPlan, ...], step: int, number: int) -> str:
+    page = step * 100 + number if chance.random() < 0.9 else 0
+    return f"{chance.choice(origins).name}/{chance.choice(FOLDERS)}/{page}"
+
+
+def _faults(chance: Random, machines: int, span: float, lease: float) -> tuple[Fault, ...]:
+    kinds = ["stop", "stop", "kill", "kill", "cut", "pause", "down", "restart", "failover"]
+    faults = []
+    for _ in range(chance.choice([0, 1, 1, 2, 4])):
+        kind = chance.choice(kinds)
+        share = chance.choice([0.02, 0.2, 0.5, 1.1, 1.5, 3.0])
+        for_s = (
+            chance.choice([0.0, 0.2, 1.0, 1.5])
+            if kind in {"restart", "failover"}
+            else round(share * lease, 3)
+        )
+        faults.append(Fault(round(chance.uniform(0, span * 1.2), 3), kind, chance.randrange(machines), for_s))
+    if chance.random() < 0.05:
+        # A process that begins after that knows of nothing.
+        faults = [each for each in faults if each.kind != "kill"]
+        faults.append(Fault(round(chance.uniform(lease, span + lease), 3), "empty", 0, 0.0))
+    return tuple(sorted(faults, key=lambda fault: fault.at))
+
+
+def _wire(chance: Random) -> WirePlan:
+    delays = chance.choice([(0.0005,), (0.0005, 0.002), (0.001, 0.01, 0.1), (0.001, 0.4, 1.1)])
+    if chance.random() < 0.5:
+        return WirePlan(delays)
+    shares = (chance.choice([0.0, 0.02, 0.1]) for _ in range(4))
+    return WirePlan(delays, *shares)

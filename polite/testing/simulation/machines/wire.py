@@ -1,0 +1,132 @@
+"""The network between machines and their server: messages are delayed, lost, or executed late; the server may be away."""
+
+import asyncio
+import math
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from redis.exceptions import ConnectionError as BrokenConnection
+
+from polite.testing.simulation.machines.conductor import Conductor, MachineLoop
+from polite.testing.simulation.machines.plan import WirePlan
+from polite.testing.simulation.trace import Trace
+
+Execute = Callable[[], Any]
+# How long after its sender gave it up a command may still be executed (seconds).
+_LATE_S = (3.0, 5.0, 20.0)
+
+
+class ServerState:
+    """Whether the server answers now. Times are world seconds."""
+
+    def __init__(self) -> None:
+        self.paused_until = -math.inf
+        self.down_until = -math.inf
+
+
+class Wire:
+    """One process's connections to the server.
+
+    Attributes:
+        cut_until: no message passes before (world seconds).
+        dead: the process was killed: nothing leaves it, and nothing reaches it.
+        reached: called with the time when a command was sent, when its reply arrives.
+    """
+
+    def __init__(
+        self,
+        plan: WirePlan,
+        conductor: Conductor,
+        loop: MachineLoop,
+        server: ServerState,
+        chance: Random,
+        trace: Trace,
+    ) -> None:
+        self._plan = plan
+        self._conductor = conductor
+        self._loop = loop
+        self._server = server
+        self._chance = chance
+        self._trace = trace
+        self.cut_until = -math.inf
+        self.dead = False
+        self.reached: Callable[[float], None] = lambda sent: None
+
+    async def __call__(self, execute: Execute) -> Any:  # noqa: ANN401 - see VirtualClient
+        """Send a command, and return its reply."""
+        if self.dead:
+            raise BrokenConnection("the process was killed")
+        arrival: asyncio.Future[Any] = self._loop.create_future()
+        self._send(execute, arrival)
+        return await arrival
+
+    def _send(self, execute: Execute, arrival: "asyncio.Future[Any]") -> None:
+        plan, chance, now = self._plan, self._chance, self._conductor.now
+        there = now + chance.choice(plan.delays)
+        fate = chance.random()
+        if now < self.cut_until or fate < plan.lost:
+            self._trace.note("lost command")
+            return
+        fate -= plan.lost
+        if fate < plan.refused or now < self._server.down_until:
+            self._conductor.at(there, lambda: self._answer(arrival, None, BrokenConnection("simulated")))
+            return
+        fate -= plan.refused
+        if fate < plan.late:
+            self._trace.note("late command")
+            self._conductor.at(now + chance.choice(_LATE_S), lambda: self._execute(execute, None, now))
+            if chance.random() < 0.5:
+                return
+        elif fate < plan.late + plan.answer_lost:
+            self._trace.note("lost reply")
+            self._conductor.at(there, lambda: self._execute(execute, None, now))
+            if chance.random() < 0.5:
+                broken = BrokenConnection("simulated")
+                self._conductor.at(there, lambda: self._answer(arrival, None, broken))
+            return
+        self._conductor.at(there, lambda: self._execute(execute, arrival, now))
+
+    def _execute(self, execute: Execute, arrival: "asyncio.Future[Any] | None", sent: float) -> None:
+        """Execute a command that reached the server. What reaches a paused one is executed when it goes on."""
+        now = self._conductor.now
+        if now < self._server.paused_until:
+            self._conductor.at(self._server.paused_until, lambda: self._execute(execute, arrival, sent))
+            return
+        if now < self._server.down_until:
+            return
+        reply, error = None, None
+        try:
+            reply = execute()
+        except Exception as refusal:  # noqa: BLE001 - as the server says
+            error = refusal
+        if arrival is not None and now >= self.cut_until:
+            back = now + self._chance.choice(self._plan.delays)
+            self._conductor.at(back, lambda: self._answer(arrival, reply, error, sent))
+
+    def _answer(
+        self,
+        arrival: "asyncio.Future[Any]",
+        reply: Any,  # noqa: ANN401 - see __call__
+        error: Exception | None,
+        sent: float | None = None,
+    ) -> None:
+        if self.dead:
+            return
+        self._loop.call_soon(self._arrived, arrival, reply, error, sent)
+
+    def _arrived(
+        self,
+        arrival: "asyncio.Future[Any]",
+        reply: Any,  # noqa: ANN401 - see __call__
+        error: Exception | None,
+        sent: float | None,
+    ) -> None:
+        if arrival.done():
+            return
+        if error is not None:
+            arrival.set_exception(error)
+            return
+        if sent is not None:
+            self.reached(sent)
+        arrival.set_result(reply)
