@@ -11,18 +11,27 @@ import pytest
 
 import polite
 from polite.frontier.frontier import Frontier
-from tests.frontier.support import Drained, Opened, rows_in_file
-from tests.support import scripted_gate
+from tests.frontier.support import Drained, Opened, rows_in_file, tasks_on_server
+from polite.testing.simulation.machines.own_server import own_server
+from polite.testing.simulation.machines.virtual_client import VirtualClient
+from polite.testing.simulation.machines.virtual_server import VirtualServer
+from tests.support import now, scripted_gate
 
 
-@pytest.fixture(params=["in memory", "in a file"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> str | None:
-    """The frontier's `store` option: None, or a new file."""
-    return None if request.param == "in memory" else str(tmp_path / "queue.sqlite")
+@pytest.fixture(params=["in memory", "in a file", "on a shared server"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """The frontier's `store` option: None, a new file, or a client of an empty server in virtual time."""
+    match request.param:
+        case "in memory":
+            return None
+        case "in a file":
+            return str(tmp_path / "queue.sqlite")
+        case _:
+            return VirtualClient(VirtualServer(own_server(), lambda: 1_700_000_000.0 + now()))
 
 
 @pytest.fixture
-def opened(store: str | None) -> Opened:
+def opened(store: Any) -> Opened:
     """`opened(script, frontier={...}, **options)`: a frontier and its gate, which takes the other options."""
 
     @asynccontextmanager
@@ -39,14 +48,16 @@ def opened(store: str | None) -> Opened:
 
 
 @pytest.fixture
-def drained(store: str | None) -> Drained:
-    """`await drained(frontier)`: the tasks that were left at its end, from `drain()` or from the file."""
+def drained(store: Any) -> Drained:
+    """`await drained(frontier)`: the tasks that were left at its end, from `drain()` or from the store."""
 
     async def drained(frontier: Frontier) -> list[Any]:
         left: list[Any] = await frontier.drain()
         if store is None:
             return left
         assert left == []
+        if not isinstance(store, str):
+            return await tasks_on_server(frontier, store)
         rows = await rows_in_file(
             frontier, "SELECT text || path, tries, payload, number FROM tasks JOIN origins ON id = origin"
         )

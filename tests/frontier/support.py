@@ -1,8 +1,10 @@
 """What tests of the frontier share: the types of their fixtures, and what may be read of a frontier's file."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,6 +41,28 @@ async def rows_in_file(frontier: Frontier, query: str) -> list[Any]:
             await asyncio.wait(list(batches.under_way))
     backend = frontier._parts.store.backend  # type: ignore[attr-defined]
     return await backend.run(lambda: backend.file._database._connection.execute(query).fetchall())
+
+
+async def tasks_on_server(frontier: Frontier, client: Any) -> list[Any]:
+    """Return the tasks that wait on a shared server, once all changes are written, in the order of puts."""
+    batches: Any = frontier._parts.store._batches
+    while batches.under_way or batches.batch:
+        if batches.batch:
+            batches._flush()
+        await asyncio.wait(list(batches.under_way))
+    found = []
+    for key in await client.execute_command("KEYS", "*:t:*"):
+        rows = await client.execute_command("HGETALL", key)
+        for value in dict(rows).values() if isinstance(rows, dict) else rows[1::2]:
+            number, tries, _, text = value.decode().split(":", 3)
+            path, *_, payload, _ = json.loads(text)
+            url = key.decode().split(":t:", 1)[1] + path
+            found.append(
+                SimpleNamespace(
+                    url=url, tries=int(tries), payload=payload and json.loads(payload), number=int(number)
+                )
+            )
+    return sorted(found, key=lambda task: task.number)
 
 
 def turns_of(gate: polite.Gate) -> Any:
