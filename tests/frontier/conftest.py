@@ -11,10 +11,10 @@ import pytest
 
 import polite
 from polite.frontier.frontier import Frontier
-from tests.frontier.support import Drained, Opened, rows_in_file, tasks_on_server
 from polite.testing.simulation.machines.own_server import own_server
 from polite.testing.simulation.machines.virtual_client import VirtualClient
 from polite.testing.simulation.machines.virtual_server import VirtualServer
+from tests.frontier.support import Drained, Opened, rows_in_file, tasks_on_server
 from tests.support import now, scripted_gate
 
 

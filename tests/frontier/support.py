@@ -19,6 +19,9 @@ Drained = Callable[[Frontier], Awaitable[list[Any]]]
 # A frontier in a file does this in another way: tests/frontier/durable has its tests.
 memory_only = pytest.mark.parametrize("store", ["in memory"], indirect=True)
 
+# On a shared server batches take time, and seen URLs are forgotten by origin.
+one_process = pytest.mark.parametrize("store", ["in memory", "in a file"], indirect=True)
+
 
 async def expect_a_healthy_frontier(frontier: Frontier, urls: set[str], fetched: list[str]) -> None:
     """Require that all that is left can be fetched, that nothing is lost, and that no asyncio task is left."""

@@ -9,7 +9,7 @@ import polite
 from polite.events import Event, Granted, Refused
 from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.task import Admission
-from tests.frontier.support import Opened
+from tests.frontier.support import Opened, one_process
 from tests.support import RULES, A, fetch_all
 
 pytestmark = pytest.mark.virtual_time
@@ -20,6 +20,7 @@ async def fetch_all_and_close(frontier: Frontier) -> list[str]:
     return await fetch_all(frontier)
 
 
+@one_process
 async def test_put_waits_for_capacity_in_the_order_of_calls(opened: Opened) -> None:
     async with opened(frontier={"max_waiting": 2}) as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])

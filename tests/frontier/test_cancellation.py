@@ -8,12 +8,13 @@ import pytest
 import polite
 from polite.events import Event, Granted, OriginPostponed
 from polite.frontier.frontier import Frontier, FrontierClosed
-from tests.frontier.support import Drained, Opened, expect_a_healthy_frontier, stop
+from tests.frontier.support import Drained, Opened, expect_a_healthy_frontier, one_process, stop
 from tests.support import A, B, expect_no_other_tasks, fetch_all, now
 
 pytestmark = pytest.mark.virtual_time
 
 
+@one_process
 async def test_what_was_about_to_be_given_to_a_cancelled_worker_goes_to_the_next(opened: Opened) -> None:
     workers: list[asyncio.Task[Any]] = []
 

@@ -9,7 +9,7 @@ import polite
 from polite.events import Event, Refused
 from polite.robots.fetching.exchange import Reply
 from polite.testing import ScriptedTransport
-from tests.frontier.support import Opened, memory_only
+from tests.frontier.support import Opened, memory_only, one_process
 from tests.support import RULES, A, B, fetch_all, now
 
 pytestmark = pytest.mark.virtual_time
@@ -63,6 +63,7 @@ async def test_an_origin_whose_last_tasks_are_refused_in_its_turn_gives_the_turn
     assert frontier.refused == 2
 
 
+@one_process
 async def test_an_origin_that_refuses_all_takes_no_turn(opened: Opened) -> None:
     async with opened({f"{A}/robots.txt": RULES}) as (frontier, _):
         await frontier.put_many([f"{A}/private/1", f"{A}/private/2"])

@@ -8,7 +8,7 @@ import pytest
 import polite
 from polite import schedulers
 from polite.events import Event, Refused
-from tests.frontier.support import Opened, turns_of
+from tests.frontier.support import Opened, one_process, turns_of
 from tests.support import RULES, A, B, fetch_all, now
 
 pytestmark = pytest.mark.virtual_time
@@ -29,6 +29,7 @@ async def test_t5_tasks_are_given_out_only_where_the_rules_allow_it_and_refusals
     assert (frontier.done, frontier.refused, frontier.dropped) == (2, 1, 0)
 
 
+@one_process
 async def test_t5_an_origins_tasks_keep_its_delay_and_other_origins_do_not_wait_for_it(
     opened: Opened,
 ) -> None:
@@ -43,6 +44,7 @@ async def test_t5_an_origins_tasks_keep_its_delay_and_other_origins_do_not_wait_
     assert [at for at, url in fetched if url.startswith(B)] == [1.0, 2.0]
 
 
+@one_process
 async def test_t5_a_scheduler_decides_the_order_and_never_the_time(opened: Opened) -> None:
     fetched: list[tuple[float, str]] = []
 
@@ -92,6 +94,7 @@ async def test_one_worker_gets_the_best_of_all_origins_whose_turn_has_come(opene
     assert order == sorted(range(20), reverse=True)
 
 
+@one_process
 async def test_workers_that_are_too_few_are_never_idle(opened: Opened) -> None:
     async with opened(frontier={"scheduler": schedulers.RoundRobin()}) as (frontier, _):
         await frontier.put_many(f"https://host{n % 100}.test/{n}" for n in range(400))
@@ -196,6 +199,7 @@ async def test_an_origin_with_its_turn_blocks_no_other_while_no_worker_is_idle(o
         assert sorted(await fetch_all(frontier)) == [f"{A}/1", f"{B}/1"]
 
 
+@one_process
 async def test_permits_of_the_gate_and_tasks_of_the_frontier_share_the_delay(opened: Opened) -> None:
     async with opened() as (frontier, gate):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
@@ -210,6 +214,7 @@ async def test_permits_of_the_gate_and_tasks_of_the_frontier_share_the_delay(ope
     assert times == [1.0, 2.0, 3.0]
 
 
+@one_process
 async def test_a_retry_after_is_obeyed_by_the_frontiers_next_task(opened: Opened) -> None:
     async with opened() as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])

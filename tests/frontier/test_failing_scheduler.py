@@ -10,7 +10,7 @@ import polite
 from polite import schedulers
 from polite.robots.fetching.exchange import Reply
 from polite.task import Task
-from tests.frontier.support import Drained, Opened, memory_only
+from tests.frontier.support import Drained, Opened, memory_only, one_process
 from tests.support import A, B, fetch_all
 
 pytestmark = pytest.mark.virtual_time
@@ -106,6 +106,7 @@ async def test_a_task_of_an_origin_whose_turn_has_not_come_is_no_answer(
         assert [task.url for task in await drained(frontier)] == [f"{A}/", f"{B}/"]
 
 
+@one_process
 async def test_a_scheduler_that_fails_while_a_task_is_put_raises_from_put(
     opened: Opened, drained: Drained
 ) -> None:

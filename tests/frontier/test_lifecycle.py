@@ -13,7 +13,7 @@ from polite.errors import InvalidOption, PermitMisused
 from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.robots.fetching.exchange import Reply
 from polite.testing import LoopClock
-from tests.frontier.support import Drained, Opened
+from tests.frontier.support import Drained, Opened, one_process
 from tests.support import A, B, expect_no_other_tasks, fetch_all, now
 
 pytestmark = pytest.mark.virtual_time
@@ -29,6 +29,7 @@ async def test_a_limit_that_is_no_whole_number_is_refused(opened: Opened, option
             Frontier(gate, **{option: value})
 
 
+@one_process
 async def test_a_paused_frontier_gives_nothing_out_until_it_goes_on(opened: Opened) -> None:
     async with opened() as (frontier, _):
         frontier.pause()
@@ -79,6 +80,7 @@ async def test_a_closed_frontier_takes_no_more(opened: Opened) -> None:
     assert refusal.value.url == f"{A}/"
 
 
+@one_process
 async def test_join_waits_for_queued_tasks_and_tasks_in_flight(opened: Opened) -> None:
     async with opened() as (frontier, _):
         await frontier.join()
@@ -133,6 +135,7 @@ async def test_after_a_drain_the_gate_serves_others_and_nothing_is_left_running(
     assert len(left) == 5
 
 
+@one_process
 async def test_after_a_drain_no_timer_is_left(opened: Opened, drained: Drained) -> None:
     async with opened() as (frontier, _):
         await frontier.put(A, not_before=LoopClock().wall() + 1_000)

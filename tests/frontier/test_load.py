@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from polite import schedulers
-from tests.frontier.support import Opened, memory_only
+from tests.frontier.support import Opened, memory_only, one_process
 from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
 
 
+@one_process
 @pytest.mark.parametrize("scheduler", [schedulers.Fifo, schedulers.Priority, schedulers.RoundRobin])
 @pytest.mark.parametrize("workers", [20, 1_500])
 async def test_every_gap_holds_whatever_the_scheduler_and_the_number_of_workers(

@@ -11,7 +11,7 @@ from polite.events import Dropped, Event
 from polite.origin import _spellings
 from polite.task import Admission
 from polite.testing import LoopClock
-from tests.frontier.support import Drained, Opened, memory_only
+from tests.frontier.support import Drained, Opened, memory_only, one_process
 from tests.support import RULES, A, fetch_all, now
 
 pytestmark = pytest.mark.virtual_time
@@ -36,6 +36,7 @@ async def test_a_url_that_was_done_is_put_again_only_when_asked(opened: Opened) 
         assert await frontier.put(A, again=True) is Admission.WAITING
 
 
+@one_process
 async def test_what_was_done_longest_ago_is_forgotten_first(opened: Opened) -> None:
     async with opened(frontier={"max_done": 2}) as (frontier, _):
         for path in "123":
@@ -108,6 +109,7 @@ async def test_an_option_that_orders_nothing_is_refused(opened: Opened, option: 
         assert frontier.waiting == 0
 
 
+@one_process
 async def test_a_task_is_not_given_out_before_its_time(opened: Opened) -> None:
     async with opened() as (frontier, _):
         wall = LoopClock().wall()
@@ -121,6 +123,7 @@ async def test_a_task_is_not_given_out_before_its_time(opened: Opened) -> None:
     assert fetched == [(1.0, f"{A}/past"), (100.0, f"{A}/late"), (200.0, f"{A}/later")]
 
 
+@one_process
 async def test_an_earlier_time_put_later_comes_first(opened: Opened) -> None:
     async with opened() as (frontier, _):
         wall = LoopClock().wall()

@@ -6,12 +6,13 @@ import pytest
 
 from polite.events import Dropped, Event, Retried
 from polite.frontier.frontier import Frontier
-from tests.frontier.support import Opened
+from tests.frontier.support import Opened, one_process
 from tests.support import A, fetch_all, now
 
 pytestmark = pytest.mark.virtual_time
 
 
+@one_process
 async def test_a_task_is_retried_after_a_time_with_its_tries_counted_until_the_limit(opened: Opened) -> None:
     events: list[Event] = []
     tries, times, answers = [], [], []
@@ -36,6 +37,7 @@ async def test_a_task_is_retried_after_a_time_with_its_tries_counted_until_the_l
     assert (frontier.done, frontier.dropped) == (0, 1)
 
 
+@one_process
 async def test_a_task_retried_at_once_waits_for_its_origins_turn(opened: Opened) -> None:
     times = []
 

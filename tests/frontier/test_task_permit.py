@@ -9,7 +9,7 @@ import pytest
 import polite
 from polite.errors import PermitMisused
 from polite.events import Event, Granted
-from tests.frontier.support import Opened
+from tests.frontier.support import Opened, one_process
 from tests.support import A, now
 
 pytestmark = pytest.mark.virtual_time
@@ -47,6 +47,7 @@ async def test_retry_is_for_inside_the_block(opened: Opened) -> None:
     assert frontier.done == 1
 
 
+@one_process
 async def test_a_permit_that_is_dropped_unentered_gives_turn_and_task_back(opened: Opened) -> None:
     async with opened() as (frontier, _):
         await frontier.put(A)
@@ -92,6 +93,7 @@ async def test_a_permit_left_without_being_entered_or_twice_is_misused_and_count
         assert (frontier.waiting, frontier.in_flight, frontier.done) == (1, 1 - times, times)
 
 
+@one_process
 async def test_a_listener_is_told_how_long_a_task_waited(opened: Opened) -> None:
     events: list[Event] = []
 

@@ -7,7 +7,7 @@ import pytest
 
 import polite
 from polite.events import Event, OriginPostponed
-from tests.frontier.support import Drained, Opened, turns_of
+from tests.frontier.support import Drained, Opened, one_process, turns_of
 from tests.support import A, B, fetch_all
 
 pytestmark = pytest.mark.virtual_time
@@ -44,6 +44,7 @@ async def test_an_overloaded_gate_is_asked_again_where_the_rules_are_known(
     assert any("max_waiting" in event.because for event in events if isinstance(event, OriginPostponed))
 
 
+@one_process
 async def test_a_pacer_with_acquire_alone_is_awaited(opened: Opened) -> None:
     fetched: list[tuple[float, str]] = []
 

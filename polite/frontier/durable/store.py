@@ -78,6 +78,8 @@ class DurableTaskStore:
     async def close(self) -> None:
         """Write the last batch, and close the backend. May be called twice."""
         self._cancel_timer()
+        # The store tells no more, so the counts stay as they are.
+        self._totals = None
         await self._batches.close()
 
     # TaskStore: puts.

@@ -162,10 +162,11 @@ class RedisBackend:
             self._load(parts, number, count)
         if batch.check_times or (batch.activate and self._totals.origins_waiting):
             parts.ask_all()
-        self._release_unneeded()
         result = parts.send(lambda: self._written(batch), self._result)
         self._under_way.add(result)
         result.add_done_callback(self._returned)
+        # After what was said of their tasks and origins.
+        self._release_unneeded()
         return result
 
     def _returned(self, result: "asyncio.Future[BatchResult]") -> None:

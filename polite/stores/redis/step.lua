@@ -397,6 +397,15 @@ end
 
 -- ---- 8. Homes that the caller leaves. A greater fence than the stored one: the write that gave it the home was lost.
 
+-- Before the homes leave: an origin that is to wait must not stand in the line as one that is ready.
+for _, e in each(a.postpones) do
+  local home, fence, origin, ready_in = unpack(e)
+  if (own(home, fence) or home_row(home).fence < fence) and call('EXISTS', P .. 'q:' .. origin) == 1 then
+    note_origin(home, origin, now + ready_in)
+    call('ZADD', P .. 'later', exact(now + ready_in), 'o\n' .. home .. '\n' .. origin)
+  end
+end
+
 for _, e in each(a.leaves) do
   local home, fence, rest, state = unpack(e, 1, 4)
   local row = home_row(home)
@@ -465,14 +474,6 @@ for _, e in each(a.holds) do
     write_home(home, row)
   end
 end
-for _, e in each(a.postpones) do
-  local home, fence, origin, ready_in = unpack(e)
-  if own(home, fence) and call('EXISTS', P .. 'q:' .. origin) == 1 then
-    note_origin(home, origin, now + ready_in)
-    call('ZADD', P .. 'later', exact(now + ready_in), 'o\n' .. home .. '\n' .. origin)
-  end
-end
-
 -- ---- 11. Homes that are wanted for single permits: the caller's now, or their owners are asked to leave them.
 
 for _, home in each(a.takes) do
