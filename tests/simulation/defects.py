@@ -35,18 +35,25 @@ class Defect:
         sentence: what goes wrong.
         edits: restore the defect.
         seed: a world that finds it.
+        machines: it is one of the worlds of several machines.
     """
 
     name: str
     sentence: str
     edits: tuple[Edit, ...]
     seed: int
+    machines: bool
+
+    @property
+    def options(self) -> list[str]:
+        """The command line's options for its worlds."""
+        return ["--machines"] if self.machines else []
 
 
 def _read(file: Path) -> Defect:
     content = tomllib.loads(file.read_text())
     edits = tuple(Edit(**edit) for edit in content["edit"])
-    return Defect(file.stem, content["name"], edits, content.get("seed", 0))
+    return Defect(file.stem, content["name"], edits, content.get("seed", 0), content.get("machines", False))
 
 
 DEFECTS = {file.stem: _read(file) for file in sorted((Path(__file__).parent / "defects").glob("*.toml"))}
@@ -83,7 +90,8 @@ def first_seed(defect: Defect, seeds: int) -> int | None:
     with restored(defect) as package:
         first, count = 0, _FEW
         while first < seeds:
-            ran = simulate(package, "--from", str(first), "--seeds", str(min(count, seeds - first)))
+            count_now = str(min(count, seeds - first))
+            ran = simulate(package, "--from", str(first), "--seeds", count_now, *defect.options)
             if found := sorted(int(seed) for seed, _ in _FOUND.findall(ran.stdout)):
                 return found[0]
             if ran.returncode:

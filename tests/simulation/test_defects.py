@@ -10,7 +10,7 @@ def test_a_restored_defect_is_found(name):
     defect = DEFECTS[name]
 
     with restored(defect) as package:
-        ran = simulate(package, "--from", str(defect.seed), "--seeds", "1", "--jobs", "1")
+        ran = simulate(package, "--from", str(defect.seed), "--seeds", "1", "--jobs", "1", *defect.options)
 
     assert f"seed {defect.seed}: " in ran.stdout, ran.stdout[-2_000:] + ran.stderr[-2_000:]
     assert ran.returncode == 1
