@@ -16,8 +16,12 @@ import pytest
 
 import polite
 from polite.gate.counters import Counters
+from polite.stores.redis.opening import open_shared
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
+from polite.testing.simulation.machines.own_server import own_server
+from polite.testing.simulation.machines.virtual_client import VirtualClient
+from polite.testing.simulation.machines.virtual_server import VirtualServer
 
 
 def examples() -> Iterator[doctest.DocTest]:
@@ -76,6 +80,11 @@ def fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> list[str]:
     monkeypatch.setattr("polite.transports.http.HttpTransport", lambda *_: ScriptedTransport())
     monkeypatch.setattr("aiohttp.connector.DefaultResolver", aiohttp.ThreadedResolver)
     monkeypatch.setattr(aiohttp.ClientSession, "get", get)
+
+    async def open_virtual(_: object, clock: Any) -> Any:
+        return await open_shared(VirtualClient(VirtualServer(own_server(), clock.wall)), clock)
+
+    monkeypatch.setattr("polite.stores.redis.opening.open_shared", open_virtual)
     return urls
 
 
