@@ -175,8 +175,9 @@ class StoreEmptied(StoreFailed):
 
     Example:
         try:
-            async with polite.open_frontier(gate, store="redis://example.com/0", crawl="news") as frontier:
-                ...
+            async with polite.open_gate(agent, store="redis://example.com/0", crawl="news") as gate:
+                async with polite.open_frontier(gate, crawl="news") as frontier:
+                    ...
         except polite.StoreEmptied:
             ...  # put the seeds again, in a new crawl
     """
