@@ -61,7 +61,7 @@ class CheckedScheduler:
             raise self._failed(f"ready({origin}) raised {error!r}") from error
 
     def is_ready(self, origin: Origin) -> bool:
-        return origin in self._ready
+        return origin.text in self._ready
 
     def next(self) -> Task:
         try:

@@ -1,60 +1,30 @@
-"""Brings origin queues to their turns, and assigns turns to tasks and workers. It alone writes the state of a queue.
+"""Brings origin queues to their turns: takes tasks in, has rules learned within fetch slots, and turns requested.
 
-Each row is one transition. "seek" is `_seek`, which requests what the queue needs next and sets the state by the first five rows.
-
-| State          | Event                                         | Next           | Action                                       |
-|----------------|-----------------------------------------------|----------------|----------------------------------------------|
-| any            | seek: rules are needed, no fetch slot is free | NEW            | wait for a slot                              |
-| any            | seek: rules are needed, a slot is free        | FETCHING_RULES | start a seeker: rules, then a turn           |
-| any            | seek: robots.txt must wait for long           | POSTPONED      | seek again shortly before its time           |
-| any            | seek: rules are known                         | WAITING_TURN   | request one turn; decide about tasks first   |
-| any            | seek: rules are known, a task is chosen       | ASSIGNED       | request a turn for this task                 |
-| (none)         | the first task of an origin is put            | seek           | add the queue                                |
-| NEW            | a fetch slot is free                          | seek           |                                              |
-| FETCHING_RULES | the fetch ended, with rules or without        | WAITING_TURN   | free the slot; decide about tasks; request   |
-| FETCHING_RULES | robots.txt must wait for long, slots are short| seek           | cancel the seeker, free the slot             |
-| WAITING_TURN   | no rules could be had                         | POSTPONED      | a durable store takes the tasks: REMOVED     |
-| WAITING_TURN   | no rules could be had, after the last try     | DROPPING       | drop the tasks, some per step                |
-| WAITING_TURN   | rules expired before the turn came            | seek           | give the turn back, once; renew the rules    |
-| WAITING_TURN   | the turn comes, a worker is idle              | READY          | hold the turn for this step; dispatch        |
-| WAITING_TURN   | the turn comes, no worker is idle             | READY          | give it back; POSTPONED while a delay runs   |
-| WAITING_TURN   | the seeker failed or was cancelled            | POSTPONED      | a failure counts as one without rules        |
-| READY          | a task is chosen, a turn is held or free      | seek           | give task and turn to a worker               |
-| READY          | a task is chosen, no turn is free             | ASSIGNED       | request a turn for this task                 |
-| READY          | a task is chosen, robots.txt disallows it     | READY          | refuse the task; choose the next             |
-| READY          | a task is chosen, its rules must be learned   | seek           | the task is undecided again                  |
-| READY          | the worker was cancelled in this step         | READY          | give the turn back; POSTPONED while a delay  |
-| ASSIGNED       | the turn comes in this step                   | seek           | give task and turn to a worker               |
-| ASSIGNED       | the step ends, or its rules expired           | WAITING_TURN   | the task goes back to the scheduler          |
-| POSTPONED      | its time comes                                | seek           | READY if only a delay ran                    |
-| DROPPING       | all tasks are dropped                         | REMOVED        | seek, if tasks were put since                |
-| DROPPING       | the rules are known by now                    | READY          | drop no more                                 |
-| waits for long | other origins wait to become active           | REMOVED        | its tasks go back to the store: `deactivate` |
-| any            | a shared store takes the origin away          | REMOVED        | forget its tasks: `withdraw`                 |
-| any            | the same, while the scheduler is busy         | DROPPING       | forget them as the scheduler gives them out  |
-| any            | no task is left                               | REMOVED        |                                              |
-
-"Waits for long": FETCHING_RULES, WAITING_TURN or POSTPONED, and no turn within LONG_S. Rules that are replaced while a
-thread decides about tasks are learned again without a fetch slot.
+It tells each queue what happens to it. `queue_states.py` has the states and the table of transitions. The other parts of this work:
+`turn_matcher.py` matches turns with tasks and workers, `postponed_queues.py` has queues wait for long, `given_up_queues.py` drops
+their tasks or forgets them.
 """
 
 import asyncio
 import logging
-import math
 from collections.abc import Callable
 from functools import partial
 
 from polite.errors import GateClosed, Overloaded
-from polite.events import OriginPostponed
+from polite.events import Refused
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
 from polite.frontier.fetch_slots import FetchSlots
+from polite.frontier.given_up_queues import GivenUpQueues
 from polite.frontier.in_flight import InFlight
-from polite.frontier.long_waits import EARLY_S, LONG_S
-from polite.frontier.origin_queue import OriginQueue, QueueState
+from polite.frontier.origin_queue import OriginQueue
+from polite.frontier.origin_queues import OriginQueues
+from polite.frontier.postponed_queues import PostponedQueues
 from polite.frontier.progress import Progress
+from polite.frontier.queue_states import NoTransition, QueueEvent, QueueState
 from polite.frontier.task_rules import TaskRules
 from polite.frontier.task_store import Limits, TaskStore
 from polite.frontier.timer_queue import TimerQueue
+from polite.frontier.turn_matcher import TurnMatcher
 from polite.frontier.turn_seeker import RulesMissed, TurnSeeker, out_of_reach
 from polite.frontier.workers import Workers
 from polite.gate.background import start_later
@@ -67,10 +37,8 @@ from polite.task import Task
 log = logging.getLogger("polite")
 
 # Hot path: an enum's member costs a descriptor call each time it is named.
-_WAITING_TURN, _READY = QueueState.WAITING_TURN, QueueState.READY
+_SEEK, _TURN_REQUESTED = QueueEvent.SEEK, QueueEvent.TURN_REQUESTED
 
-# After so many tasks that end without a permit (refused, dropped), other tasks of the loop run.
-_AT_A_TIME = 500
 # Too many requests wait in the gate: request again after so long (seconds).
 _OVERLOADED_S = 5.0
 # After a failure without a date: so long, and twice as long each time, up to an hour (seconds).
@@ -78,13 +46,7 @@ _FIRST_S, _LONGEST_S = 5.0, 3_600.0
 
 
 class Dispatcher:
-    """Holds the tasks that may go as soon as their origin's turn comes. After `stop` nothing moves, and `left` has what waits.
-
-    Attributes:
-        store: Keeps the tasks. To be set before the first task.
-    """
-
-    store: TaskStore
+    """Holds the tasks that may go as soon as their origin's turn comes. After `stop` nothing moves, and `left` has what waits."""
 
     def __init__(
         self,
@@ -95,26 +57,58 @@ class Dispatcher:
         in_flight: InFlight,
         limits: Limits,
     ) -> None:
-        self._services = services
         self._turns = services.turns
-        self._clock = services.clock
         self._scheduler = scheduler
         self._progress = progress
-        self._workers = workers
         self._in_flight = in_flight
         self._max_robots_tries = limits.max_robots_tries
         self._rules = TaskRules(services, scheduler, in_flight.refuse)
         self._seeker = TurnSeeker(
             services, self._rules, rules_learned=self._free_slot, waiting=self._begin_to_wait
         )
-        self._slots = FetchSlots(services.clock, limits.max_robots_fetches, self._evict)
+        self._slots = FetchSlots(
+            services.clock, limits.max_robots_fetches, partial(self._guarded, self._evict)
+        )
         self._timers = TimerQueue(services.clock)
         self._later: dict[int, Task] = {}  # tasks whose own time has not come
-        # Hot path: by text, since a str caches its hash, and an Origin's is a call.
-        self._queues: dict[str, OriginQueue] = {}
-        self._requested: list[OriginQueue] = []  # ASSIGNED in the last step
-        self._holding: list[OriginQueue] = []  # turns that came in this step
-        self._dispatch_scheduled = False
+        self._queues = OriginQueues()
+        self._postponed = PostponedQueues(
+            services,
+            scheduler,
+            progress,
+            self._queues,
+            self._timers,
+            seek=self._seek,
+            let_go=self._let_go,
+            guarded=self._guarded,
+        )
+        self._matcher = TurnMatcher(
+            services,
+            scheduler,
+            progress,
+            workers,
+            in_flight,
+            self._rules,
+            self._seeker,
+            self._queues,
+            self._postponed,
+            go_on=self._go_on,
+            guarded=self._guarded,
+        )
+        self._given_up = GivenUpQueues(
+            scheduler,
+            progress,
+            in_flight,
+            self._queues,
+            self._matcher,
+            seek=self._seek,
+            let_go=self._let_go,
+            guarded=self._guarded,
+        )
+
+    def keep_in(self, store: TaskStore) -> None:
+        """Set what keeps the tasks: before the first task."""
+        self._store = self._postponed.store = self._given_up.store = store
 
     # Tasks come.
 
@@ -144,9 +138,9 @@ class Dispatcher:
 
     def _add(self, task: Task) -> bool:
         origin = task.target.origin
-        queue = self._queues.get(origin.text)
+        queue = self._queues.get(origin)
         known = self._rules.known(origin)
-        if queue is not None and queue.withdrawn:
+        if queue is not None and queue.state is QueueState.WITHDRAWN:
             # The scheduler still has tasks of before, perhaps this one.
             queue.put_unchecked(task)
             return True
@@ -155,52 +149,63 @@ class Dispatcher:
         if known is not None and allowed is False and not out_of_reach(known):
             self._in_flight.refuse(task, self._rules.refusal(task, known))
             return False
+        decided = known if allowed else None
         fresh = queue is None
         if queue is None:
-            queue = self._queues[origin.text] = OriginQueue(origin, task.target)
-        queue.sample = task.target
-        if allowed and known is not None:
-            if fresh:
-                queue.grounds = known.grounds
-            if queue.drop_reason is not None:
-                self._keep(queue)
-            self._rules.schedule(queue, task, known)
-        else:
+            queue = OriginQueue(origin, task.target, None if decided is None else decided.grounds)
+            self._queues.add(queue)
+        queue.take_sample(task.target)
+        if decided is None:
             queue.put_unchecked(task)
+        else:
+            if queue.drop_reason is not None:
+                self._given_up.keep(queue)
+            self._rules.schedule(queue, task, decided)
         if fresh:
             self._seek(queue)
         return True
 
-    def refuses(self, task: Task) -> bool:
-        """Whether robots.txt, as known now, disallows the task: then it is refused."""
+    def refusal(self, task: Task) -> Refused | None:
+        """Return the event of a task that robots.txt, as known now, disallows."""
         known = None if self._progress.stopped else self._rules.known(task.origin)
         if known is None or self._rules.allows(task, known) is not False or out_of_reach(known):
-            return False
-        self._in_flight.refuse(task, self._rules.refusal(task, known))
-        return True
+            return None
+        return self._rules.refusal(task, known)
 
     def shared(self, target: Target) -> Target:
         """Return the same target with the origin object of its queue: smaller, and compared by `is`."""
-        queue = self._queues.get(target.origin.text)
-        if queue is None or queue.origin is target.origin:
-            return target
-        return Target(queue.origin, target.path)
+        return self._queues.shared(target)
 
     def rules_known(self, origin: Origin) -> bool:
-        """Whether the origin's rules are known by now, so that its tasks are not dropped."""
+        """Whether the origin's rules are known by now: then its tasks need not be dropped."""
         known = self._rules.known(origin)
-        if known is None or out_of_reach(known):
-            return False
-        queue = self._queues.get(origin.text)
+        return known is not None and not out_of_reach(known)
+
+    def keep(self, origin: Origin) -> None:
+        """Drop no more tasks of the origin: its rules are known by now."""
+        queue = self._queues.get(origin)
         if queue is not None:
-            self._keep(queue)
-        return True
+            self._given_up.keep(queue)
 
     def restore_failures(self, origin: Origin, failures: int) -> None:
         """Say how often in a row the origin's rules could not be had before its queue was forgotten."""
-        queue = self._queues.get(origin.text)
+        queue = self._queues.get(origin)
         if queue is not None:
-            queue.failures = failures
+            queue.count_failures(failures)
+
+    def withdraw(self, origin: Origin) -> None:
+        """Forget the origin's tasks, about which nothing is told: another process has them now, or will have."""
+        queue = self._queues.get(origin)
+        if queue is not None and not self._progress.stopped:
+            self._guarded(self._given_up.withdraw, queue)
+
+    def deactivate(self, origin: Origin) -> bool:
+        """Give the origin's tasks back to the store if it gives no turn for long. Whether that was done."""
+        return self._guarded(self._postponed.deactivate, origin)
+
+    def schedule_dispatch(self) -> None:
+        """Assign turns to workers when all that happens in this step of the loop has happened."""
+        self._matcher.schedule()
 
     # What a queue needs next.
 
@@ -208,21 +213,27 @@ class Dispatcher:
         """Request what the queue needs next: rules, and a turn."""
         if self._progress.stopped:
             return
-        queue.seeker = self._seeker.call_back(queue, self._arrived)
-        if queue.seeker is not None:
-            queue.state = _WAITING_TURN
+        queue.move(_SEEK)
+        seeker = self._seeker.call_back(queue, self._arrived)
+        if seeker is not None:
+            queue.seek_by(seeker)
+            queue.move(_TURN_REQUESTED)
             return
+        queue.seek_by(None)
         if self._seeker.needs_rules(queue):
-            self._unchoose(queue)
-            if self._postpone_fetch(queue):
+            self._matcher.unchoose(queue)
+            if self._postponed.postpone_fetch(queue):
                 return
             if not self._slots.take(queue):
-                queue.state = QueueState.NEW
+                queue.move(QueueEvent.SLOTS_TAKEN)
                 return
-            queue.state = QueueState.FETCHING_RULES
+            queue.move(QueueEvent.SLOT_TAKEN)
+        elif queue.chosen is None:
+            queue.move(QueueEvent.RULES_KNOWN)
         else:
-            queue.state = QueueState.WAITING_TURN if queue.chosen is None else QueueState.ASSIGNED
-        queue.seeker = task = start_later(lambda: self._bring(queue))
+            queue.move(QueueEvent.TASK_CHOSEN)
+        task = start_later(lambda: self._bring(queue))
+        queue.seek_by(task)
         task.add_done_callback(partial(self._brought, queue))
 
     async def _bring(self, queue: OriginQueue) -> None:
@@ -232,7 +243,7 @@ class Dispatcher:
             if isinstance(found, Turn):
                 self._turns.give_back(found)
         elif isinstance(found, Turn):
-            self._grant(queue, found)
+            self._matcher.grant(queue, found)
         elif isinstance(found, RulesMissed):
             self._miss(queue, found)
         else:
@@ -243,7 +254,7 @@ class Dispatcher:
         """A seeker ended. What it raised must not leave its queue without one."""
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         if error is not None and queue.seeker is task:
-            queue.seeker = None
+            queue.seek_by(None)
             self._guarded(self._recover, queue, error)
 
     def _recover(self, queue: OriginQueue, error: BaseException) -> None:
@@ -253,7 +264,7 @@ class Dispatcher:
                 # From outside, by code that cancelled every task it found.
                 if not self._progress.stopped:
                     self._postpone_origin(queue, _FIRST_S, "cancelled from outside")
-            case GateClosed() | SchedulerFailed():
+            case GateClosed() | SchedulerFailed() | NoTransition():
                 self.fail(error)
             case Overloaded():
                 self._postpone_origin(queue, _OVERLOADED_S, str(error))
@@ -262,7 +273,7 @@ class Dispatcher:
                 log.error("no turn could be requested at %s", queue.origin, exc_info=error)
                 # A durable store keeps `failures` while the queue is forgotten.
                 seconds = exponential(_FIRST_S, max(queue.failures, queue.turn_failures), _LONGEST_S)
-                queue.turn_failures += 1
+                queue.count_turn_failure()
                 lasting = queue.turn_failures >= self._max_robots_tries
                 self._miss(queue, RulesMissed(seconds, type(error).__name__, lasting=lasting))
             case _:
@@ -275,377 +286,53 @@ class Dispatcher:
         elif turn is None:
             self._guarded(self._seek, queue)
         else:
-            self._guarded(self._grant, queue, turn)
+            self._guarded(self._matcher.grant, queue, turn)
+
+    def _begin_to_wait(self, queue: OriginQueue) -> None:
+        if queue.chosen is None:
+            queue.move(_TURN_REQUESTED)
+        self._postponed.offer_slot(queue)
+
+    def _go_on(self, queue: OriginQueue) -> None:
+        if queue.scheduled or queue.unchecked:
+            self._seek(queue)
+        else:
+            self._queues.remove(queue)
+
+    def _miss(self, queue: OriginQueue, missed: RulesMissed) -> None:
+        """Postpone a queue whose rules cannot be had. After the last try, or if waiting cannot help, drop its tasks."""
+        queue.count_failures(queue.failures + 1)
+        if queue.failures < self._max_robots_tries and not missed.lasting:
+            self._postpone_origin(queue, missed.retry_s, missed.because)
+        else:
+            self._given_up.drop(queue, missed.because)
+
+    def _postpone_origin(self, queue: OriginQueue, seconds: float, because: str) -> None:
+        self._matcher.unchoose(queue)
+        self._postponed.postpone_origin(queue, seconds, because)
 
     # Fetch slots.
 
     def _free_slot(self, queue: OriginQueue) -> None:
         """The queue needs no fetch slot any more: others may fetch."""
         if self._slots.leave(queue):
-            queue.state = QueueState.WAITING_TURN
+            queue.move(QueueEvent.SLOT_LEFT)
             while (waiting := self._slots.next()) is not None:
                 self._seek(waiting)
 
-    def _postpone_fetch(self, queue: OriginQueue) -> bool:
-        """Whether robots.txt cannot be requested for long: then the queue takes no fetch slot before that time."""
-        wait_s = self._seeker.wait_s(queue, known=False)
-        if wait_s <= LONG_S:
-            return False
-        self._postpone(queue, self._clock.monotonic() + wait_s - EARLY_S, self._seek)
-        self._offer_slot(queue)
-        return True
-
     def _evict(self, queue: OriginQueue) -> None:
         """Have a queue whose origin gives no turn for long leave its fetch slot. It seeks again when its time is near."""
-        if queue.state is QueueState.FETCHING_RULES and self._wait_s(queue) > LONG_S:
-            self._cancel_seeker(queue)
-            self._free_slot(queue)
+        if self._postponed.waits_for_long(queue):
+            self._let_go(queue)
             self._seek(queue)
 
-    # Turns come.
-
-    def _begin_to_wait(self, queue: OriginQueue) -> None:
-        if queue.chosen is None:
-            queue.state = QueueState.WAITING_TURN
-        self._offer_slot(queue)
-
-    def _grant(self, queue: OriginQueue, turn: Turn) -> None:
-        """The queue has its turn. Raises SchedulerFailed; the turn is given back then."""
-        queue.turn = turn
-        queue.turn_failures = 0
-        try:
-            if self._workers.idle and not self._progress.stopped:
-                self._holding.append(queue)
-                if queue.chosen is None:
-                    self._make_ready(queue)
-                else:
-                    self.schedule_dispatch()
-                return
-            self._unchoose(queue)
-        except BaseException:
-            self._release_turn(queue)
-            raise
-        # No worker is idle: a turn that is not used must not delay another request.
-        self._release_turn(queue)
-        self._ready_when_free(queue)
-
-    def _ready_when_free(self, queue: OriginQueue) -> None:
-        """With a concurrency above 1, the grant itself begins a delay, whether the turn is used or not."""
-        if self._turns.grants_delay:
-            ready_at = self._turns.ready_at(queue.requested or queue.sample)
-            if ready_at > self._clock.monotonic():
-                self._postpone(queue, ready_at, self._make_ready)
-                return
-        self._make_ready(queue)
-
-    def _make_ready(self, queue: OriginQueue) -> None:
-        if queue.drop_reason is None:
-            queue.state = _READY
-        self._scheduler.ready(queue.origin)
-        self.schedule_dispatch()
-
-    # Turns meet workers: only here.
-
-    def schedule_dispatch(self) -> None:
-        """Assign turns to workers when all that happens in this step of the loop has happened."""
-        if not self._dispatch_scheduled and (self._scheduler or self._requested):
-            self._dispatch_scheduled = True
-            asyncio.get_running_loop().call_soon(self._dispatch)
-
-    def _dispatch(self) -> None:
-        cut_short = False
-        try:
-            cut_short = self._guarded(self._match)
-        finally:
-            if not cut_short:
-                self._release_held()
-            self._dispatch_scheduled = False
-        if self._requested or cut_short:
-            # The seekers run before this is called again: a queue without a turn by then waits for one.
-            self.schedule_dispatch()
-
-    def _match(self) -> bool:
-        """Whether it was cut short, so that other tasks of the loop run. It goes on in the next step, with the turns it holds."""
-        requested, self._requested = self._requested, []
-        for queue in requested:
-            self._assign_requested(queue)
-        idle = 0 if self._progress.stopped else self._workers.idle
-        ended = 0
-        while idle and self._scheduler:
-            if ended >= _AT_A_TIME:
-                return True
-            task = self._scheduler.next()
-            assigned = self._assign(self._queues[task.target.origin.text], task)
-            idle -= assigned
-            ended += not assigned
-        return False
-
-    def _assign_requested(self, queue: OriginQueue) -> None:
-        """The turn of an ASSIGNED queue came in this step, or its task goes back to the scheduler."""
-        if queue.chosen is None:
-            return
-        if queue.turn is None:
-            self._unchoose(queue)
-        elif not self._give(queue, queue.chosen):
-            self._release_turn(queue)
-            self._unchoose(queue)
-            self._ready_when_free(queue)
-
-    def _assign(self, queue: OriginQueue, task: Task) -> int:
-        """Give the scheduler's choice to a worker, now or in the next step. How many workers that takes: 0 if the task ends."""
-        if queue.withdrawn:
-            self._end(queue, task)
-            return 0
-        if queue.drop_reason is not None:
-            self._in_flight.drop(task, queue.drop_reason)
-            self._end(queue, task)
-            return 0
-        # Whatever fails from here on, the task is not lost.
-        queue.chosen = task
-        if queue.turn is not None and queue.grounds is not None:
-            verdict = self._rules.verdict(queue, task, queue.grounds)
-            if verdict is False:
-                self._decide_first(queue, task)
-                return 0
-            if verdict is not True:
-                queue.chosen = None
-                self._in_flight.refuse(task, verdict)
-                self._end(queue, task)
-                return 0
-            if self._fits(queue, task, queue.turn) and self._give(queue, task):
-                return 1
-            self._release_turn(queue)
-        queue.turn = self._seeker.take_now(queue, task)
-        if queue.turn is None:
-            queue.state = QueueState.ASSIGNED
-            self._requested.append(queue)
-            self._seek(queue)
-        elif not self._give(queue, task):
-            self._release_turn(queue)
-            self._unchoose(queue)
-            self._ready_when_free(queue)
-        return 1
-
-    def _give(self, queue: OriginQueue, task: Task) -> bool:
-        """Give the task to a worker, with the turn that its queue holds. False if no worker is idle any more."""
-        turn = queue.turn
-        if queue.grounds is None or turn is None:
-            return False
-        # A listener that is told of the permit may stop the frontier, which gives back the turns of queues.
-        queue.turn = queue.chosen = None
-        if not self._in_flight.give(task, turn, queue.grounds):
-            queue.turn, queue.chosen = turn, task
-            return False
-        queue.fetched = False
-        queue.remove(task)
-        self._go_on(queue)
-        return True
-
-    def _fits(self, queue: OriginQueue, task: Task, turn: Turn) -> bool:
-        """Whether the turn is one at the task's own scopes: those may differ from URL to URL."""
-        if task.target is queue.requested:
-            return True
-        scopes = self._turns.scopes_of(task.target)
-        return scopes == turn.scopes or tuple(dict.fromkeys(scopes)) == turn.scopes
-
-    def _decide_first(self, queue: OriginQueue, task: Task) -> None:
-        """Other rules are in force since the task was scheduled, and must be learned, or take long: the seeker decides."""
-        queue.chosen = None
-        queue.remove(task)
-        queue.put_unchecked(task)
-        self._release_turn(queue)
-        self._go_on(queue)
-
-    def _end(self, queue: OriginQueue, task: Task) -> None:
-        """A task of a ready queue ended without a permit: the next one, while the turn lasts."""
-        queue.remove(task)
-        if queue.scheduled:
-            self._scheduler.ready(queue.origin)
-            return
-        if queue.drop_reason is not None or queue.withdrawn:
-            queue.begin_anew()
-        queue.failures = 0
-        self._release_turn(queue)
-        self._go_on(queue)
-
-    def _go_on(self, queue: OriginQueue) -> None:
-        if queue.scheduled or queue.unchecked:
-            self._seek(queue)
-        else:
-            self._remove(queue)
-
-    def _unchoose(self, queue: OriginQueue) -> None:
-        """The chosen task goes back to the scheduler: its turn did not come at once."""
-        task, queue.chosen = queue.chosen, None
-        if task is not None:
-            if queue.state is QueueState.ASSIGNED:
-                queue.state = QueueState.WAITING_TURN
-            self._scheduler.add(task)
-
-    def _release_turn(self, queue: OriginQueue) -> None:
-        turn, queue.turn = queue.turn, None
-        if turn is not None:
-            self._turns.give_back(turn)
-
-    def _release_held(self) -> None:
-        """Give back turns that found no task or no worker in their step."""
-        holding, self._holding = self._holding, []
-        for queue in holding:
-            self._release_turn(queue)
-
-    # Queues that wait for long.
-
-    def _postpone(self, queue: OriginQueue, until: float, wake: Callable[[OriginQueue], None]) -> None:
-        """Request nothing for the queue before `wake` is called at monotonic time `until`."""
-        queue.state = QueueState.POSTPONED
-        queue.wakes_at = until
-        queue.seeker = self._timers.entry(until, lambda: self._wake(queue, wake))
-
-    def _wake(self, queue: OriginQueue, wake: Callable[[OriginQueue], None]) -> None:
-        queue.seeker = None
-        queue.wakes_at = -math.inf
-        self._guarded(wake, queue)
-
-    def _postpone_origin(self, queue: OriginQueue, seconds: float, because: str) -> None:
-        """No rules can be had for so long: its tasks go back to the store, if that keeps them."""
-        self._unchoose(queue)
-        self._progress.tell(OriginPostponed(str(queue.origin), queue.waiting, seconds, because))
-        if not queue.scheduled and self._put_back(queue, seconds, fetched=None):
-            self._remove(queue)
-        else:
-            self._postpone(queue, self._clock.monotonic() + seconds, self._seek)
-            self._offer_slot(queue)
-
-    def _offer_slot(self, queue: OriginQueue) -> None:
-        """Deactivate the queue, in a step of its own, if another origin needs its slot in memory and the wait is long."""
-        if self.store.crowded:
-            asyncio.get_running_loop().call_soon(self.deactivate, queue.origin)
-
-    def deactivate(self, origin: Origin) -> bool:
-        """Give the origin's tasks back to the store if it gives no turn for long. Whether that was done."""
-        queue = self._queues.get(origin.text)
-        if queue is None or not self._waits_only(queue):
-            return False
-        wait_s = self._wait_s(queue)
-        # A back-off of robots.txt that has not ended would only fail again.
-        away_s = wait_s if queue.failures else wait_s - EARLY_S
-        if wait_s <= LONG_S or not self._put_back(queue, away_s, fetched=queue.fetched):
-            return False
-        self._cancel_seeker(queue)
-        self._free_slot(queue)
-        self._remove(queue)
-        try:
-            self._scheduler.take_back(origin, queue.scheduled)
-        except SchedulerFailed as error:
-            self.fail(error)
-        return True
-
-    def withdraw(self, origin: Origin) -> None:
-        """Forget the origin's tasks, about which nothing is told: another process has them now, or will have."""
-        queue = self._queues.get(origin.text)
-        if queue is not None and not self._progress.stopped:
-            self._guarded(self._withdraw, queue)
-
-    def _withdraw(self, queue: OriginQueue) -> None:
-        self._unchoose(queue)
-        self._release_turn(queue)
-        self._cancel_seeker(queue)
-        self._free_slot(queue)
-        queue.unchecked, queue.to_drop = None, 0
-        if queue.scheduled and self._scheduler:
-            # The scheduler cannot be asked for one origin's tasks while others are ready: it gives them out in its order.
-            queue.withdrawn = True
-            queue.state = QueueState.DROPPING
-            if not self._scheduler.is_ready(queue.origin):
-                self._scheduler.ready(queue.origin)
-            self.schedule_dispatch()
-            return
-        self._remove(queue)
-        self._scheduler.take_back(queue.origin, queue.scheduled)
-
-    def _waits_only(self, queue: OriginQueue) -> bool:
-        """Whether the queue only waits for its time, and the scheduler can give its tasks back.
-
-        While any origin is ready it cannot. But then no slot in memory needs to be freed either: workers are what is short.
-        """
-        waits = queue.state in (QueueState.FETCHING_RULES, QueueState.WAITING_TURN, QueueState.POSTPONED)
-        return waits and queue.turn is None and not (queue.scheduled and self._scheduler)
-
-    def _put_back(self, queue: OriginQueue, seconds: float, *, fetched: bool | None) -> bool:
-        return not self._progress.stopped and self.store.postpone_origin(
-            queue.origin, seconds, queue.failures, fetched=fetched
-        )
-
-    def _wait_s(self, queue: OriginQueue) -> float:
-        """Return the seconds until the queue's turn may come; 0 while its robots.txt is being fetched.
-
-        A fetch that waits for the turn of a redirect is under way: cancelled each time, it would never end.
-        """
-        fetching = queue.state is QueueState.FETCHING_RULES
-        if self._services.origins.is_fetching(queue.origin) or (fetching and self._seeker.requesting(queue)):
-            return 0.0
-        return self._seeker.wait_s(queue, known=not fetching)
-
-    # Queues without rules, and the end of queues.
-
-    def _miss(self, queue: OriginQueue, missed: RulesMissed) -> None:
-        """Postpone a queue whose rules cannot be had. After the last try, or if waiting cannot help, drop its tasks."""
-        queue.failures += 1
-        if queue.failures < self._max_robots_tries and not missed.lasting:
-            self._postpone_origin(queue, missed.retry_s, missed.because)
-            return
-        self._unchoose(queue)
-        self.store.drop_origin(queue.origin, missed.because)
-        queue.state = QueueState.DROPPING
-        queue.drop_reason = missed.because
-        queue.to_drop = len(queue.unchecked or ())
-        self._drop_some(queue)
-
-    def _drop_some(self, queue: OriginQueue) -> None:
-        """Drop what waited unchecked when the origin was given up. What was put since is not among it, and seeks rules anew.
-
-        Meanwhile another request may have got the rules: then `drop_reason` is None, and the other tasks are decided as usual.
-        """
-        if queue.withdrawn or queue.state is QueueState.REMOVED:
-            return
-        dropped = 0
-        while queue.unchecked and queue.to_drop and queue.drop_reason is not None:
-            if self._progress.stopped:
-                return
-            if dropped >= _AT_A_TIME:
-                asyncio.get_running_loop().call_soon(self._guarded, self._drop_some, queue)
-                return
-            dropped += 1
-            queue.to_drop -= 1
-            self._in_flight.drop(queue.unchecked.popleft(), queue.drop_reason)
-        queue.to_drop = 0
-        if self._progress.stopped:
-            return
-        if queue.drop_reason is not None and queue.scheduled:
-            # The scheduler gives its tasks out one by one, to be dropped.
-            self._make_ready(queue)
-        elif queue.waiting:
-            queue.begin_anew()
-            self._seek(queue)
-        else:
-            self._remove(queue)
-
-    def _keep(self, queue: OriginQueue) -> None:
-        """Drop no more tasks of the queue: its rules are known by now."""
-        if queue.withdrawn:
-            return
-        queue.drop_reason = None
-        if queue.state is QueueState.DROPPING and not queue.to_drop:
-            queue.state = QueueState.READY
-
-    def _remove(self, queue: OriginQueue) -> None:
-        queue.state = QueueState.REMOVED
-        del self._queues[queue.origin.text]
-
-    def _cancel_seeker(self, queue: OriginQueue) -> None:
-        seeker, queue.seeker = queue.seeker, None
+    def _let_go(self, queue: OriginQueue) -> None:
+        """Request nothing for the queue any more."""
+        seeker = queue.seeker
+        queue.seek_by(None)
         if seeker is not None:
             seeker.cancel()
+        self._free_slot(queue)
 
     # The end.
 
@@ -653,7 +340,7 @@ class Dispatcher:
     def left(self) -> list[Task]:
         """What waits, in the order in which it was put."""
         tasks = [*self._scheduler.tasks, *self._later.values()]
-        for queue in self._queues.values():
+        for queue in self._queues:
             tasks.extend(queue.unchecked or ())
             if queue.chosen is not None:
                 tasks.append(queue.chosen)
@@ -665,13 +352,12 @@ class Dispatcher:
             return
         self._progress.stop(no_more)
         self._slots.stop()
-        self._requested.clear()
-        self._release_held()
-        for queue in self._queues.values():
+        self._matcher.stop()
+        for queue in self._queues:
             if queue.seeker is not None:
                 queue.seeker.cancel()
         self._timers.clear()
-        self.store.stop()
+        self._store.stop()
 
     def fail(self, error: Exception) -> None:
         """Give out nothing more; all that wait get the error."""

@@ -1,6 +1,6 @@
 """The limited number of origin queues whose robots.txt is fetched at one time, and the queues that wait to be among them."""
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 
 from polite.frontier.origin_queue import OriginQueue
@@ -15,10 +15,10 @@ class FetchSlots:
         evict: Called with a holder while others wait: it may leave its slot if its origin gives no turn for long.
     """
 
-    def __init__(self, clock: Clock, limit: int, evict: Callable[[OriginQueue], None]) -> None:
+    def __init__(self, clock: Clock, limit: int, evict: Callable[[OriginQueue], object]) -> None:
         self._limit = limit
         self._holders: set[OriginQueue] = set()
-        self._waiting: deque[OriginQueue] = deque()
+        self._waiting: OrderedDict[OriginQueue, None] = OrderedDict()
         self._sweep: Sweep[OriginQueue] = Sweep(
             clock, lambda: self._holders, evict, needed=lambda: bool(self._waiting)
         )
@@ -28,13 +28,14 @@ class FetchSlots:
         if len(self._holders) < self._limit:
             self._holders.add(queue)
             return True
-        self._waiting.append(queue)
+        self._waiting[queue] = None
         self._sweep.resume()
         return False
 
     def leave(self, queue: OriginQueue) -> bool:
-        """Free the queue's slot. False if it had none. Then call `next` for the queue that may take it."""
+        """Free the queue's slot, or let it not wait for one. False if it had none. Then call `next` for queues that may take it."""
         if queue not in self._holders:
+            self._waiting.pop(queue, None)
             return False
         self._holders.remove(queue)
         return True
@@ -45,7 +46,7 @@ class FetchSlots:
         To be called until it returns None: a queue whose rules are known by now takes no slot.
         """
         if self._waiting and len(self._holders) < self._limit:
-            return self._waiting.popleft()
+            return self._waiting.popitem(last=False)[0]
         return None
 
     def stop(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from polite.events import Refused
 from polite.frontier.checked_scheduler import CheckedScheduler
-from polite.frontier.origin_queue import OriginQueue
+from polite.frontier.origin_queue import OriginQueue, Verdict
 from polite.gate.origin_rules import Grounds, OriginRules
 from polite.gate.services import Services, refused
 from polite.origin import Origin
@@ -13,6 +13,9 @@ from polite.task import Task
 
 # After so many tasks checked against new rules, other tasks of the loop run.
 _AT_A_TIME = 500
+
+# Hot path: an enum's member costs a descriptor call each time it is named.
+_ALLOWED, _UNDECIDED = Verdict.ALLOWED, Verdict.UNDECIDED
 
 
 class TaskRules:
@@ -48,32 +51,34 @@ class TaskRules:
         queue.schedule(task, known.meaning)
         self._scheduler.add(task)
 
-    def verdict(self, queue: OriginQueue, task: Task, grounds: Grounds) -> Refused | bool:
-        """Return True if the queue's newest rules, those of `grounds`, allow a scheduled task; otherwise the refusal.
+    def verdict(self, queue: OriginQueue, task: Task, grounds: Grounds) -> Refused | Verdict:
+        """Return what the queue's newest rules, those of `grounds`, say of a scheduled task: the refusal if it is disallowed.
 
-        False if that must be found out first: the rules were forgotten, or to decide would hold the loop for long.
+        UNDECIDED if that must be found out first: the rules were forgotten, or to decide would hold the loop for long.
         """
         if grounds.meaning == queue.meaning:
             if queue.allowed is None:
-                return True
-            if verdict := queue.verdict(task):
+                return _ALLOWED
+            if (verdict := queue.verdict(task)) is not _UNDECIDED:
                 return verdict
         known = self.known(queue.origin)
         if known is None:
-            queue.recheck = True
-            return False
+            queue.must_recheck()
+            return _UNDECIDED
         if known.meaning != grounds.meaning:
-            return False
+            return _UNDECIDED
         allowed = self.allows(task, known)
-        return self.refusal(task, known) if allowed is False else allowed is True
+        if allowed is None:
+            return _UNDECIDED
+        return _ALLOWED if allowed else self.refusal(task, known)
 
     async def undecided(self, queue: OriginQueue) -> list[Task]:
         """Find the queue's scheduled tasks that other rules allowed: before the rules are learned, which may be large."""
         chosen = queue.chosen
-        found = [] if chosen is None or queue.verdict(chosen) else [chosen]
+        found = [] if chosen is None or queue.verdict(chosen) is not _UNDECIDED else [chosen]
         async with self._searching:
             for number, task in enumerate(self._scheduler.tasks, 1):
-                if task.origin == queue.origin and not queue.verdict(task):
+                if task.origin == queue.origin and queue.verdict(task) is _UNDECIDED:
                     found.append(task)
                 if not number % _AT_A_TIME:
                     await asyncio.sleep(0)
@@ -89,14 +94,14 @@ class TaskRules:
             False if the rules are not in force any more.
         """
         chosen = queue.chosen
-        if chosen is not None and not queue.verdict(chosen) and not await self._decide(queue, chosen, known):
+        if chosen is not None and not await self._decide_if_undecided(queue, chosen, known):
             return False
         for number, task in enumerate(undecided, 1):
-            if not queue.verdict(task) and not await self._decide(queue, task, known):
+            if not await self._decide_if_undecided(queue, task, known):
                 return False
             if not number % _AT_A_TIME:
                 await asyncio.sleep(0)
-        queue.recheck = False
+        queue.rechecked()
         self.refuse_chosen(queue)
         return await self._check_unchecked(queue, known)
 
@@ -107,7 +112,7 @@ class TaskRules:
             allowed = await self._allowed(queue, task, known)
             if allowed is None:
                 return False
-            queue.unchecked.popleft()
+            queue.pop_unchecked()
             if allowed:
                 self.schedule(queue, task, known)
             else:
@@ -121,12 +126,14 @@ class TaskRules:
         """Refuse a task that older rules allowed and the scheduler chose. While a thread decided, it may have been given back."""
         chosen = queue.chosen
         if chosen is not None and isinstance(refusal := queue.verdict(chosen), Refused):
-            queue.chosen = None
+            queue.unchoose()
             queue.remove(chosen)
             self._refuse(chosen, refusal)
 
-    async def _decide(self, queue: OriginQueue, task: Task, known: OriginRules) -> bool:
+    async def _decide_if_undecided(self, queue: OriginQueue, task: Task, known: OriginRules) -> bool:
         """Decide anew about a scheduled or chosen task. False if the rules are not in force any more."""
+        if queue.verdict(task) is not _UNDECIDED:
+            return True
         allowed = await self._allowed(queue, task, known)
         if allowed is not None and known.meaning == queue.meaning:
             queue.decide(task, None if allowed else self.refusal(task, known))

@@ -6,8 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from polite.errors import TurnLost
-from polite.frontier.long_waits import LongWaits
-from polite.frontier.origin_queue import OriginQueue
+from polite.frontier.origin_queue import OriginQueue, Verdict
 from polite.frontier.task_rules import TaskRules
 from polite.gate.origin_rules import Grounds, OriginRules
 from polite.gate.services import Services
@@ -15,6 +14,9 @@ from polite.pacing.turn import Turn
 from polite.ports import TurnRequest
 from polite.robots.reason import Reason
 from polite.task import Task
+
+# Hot path: an enum's member costs a descriptor call each time it is named.
+_ALLOWED = Verdict.ALLOWED
 
 
 class RulesMissed(NamedTuple):
@@ -34,7 +36,7 @@ class RulesMissed(NamedTuple):
 class TurnSeeker:
     """Requests turns for origin queues. At most one request per queue waits in the pacer, so memory does not grow with its length.
 
-    It writes what it learns into the queue (grounds, decisions, failures), and never the queue's state.
+    It tells the queue what it learns (grounds, decisions, failures), and never what that means for the queue's state.
 
     Args:
         rules_learned: Called when a queue's rules are there, or cannot be had: it needs no fetch slot any more.
@@ -54,7 +56,6 @@ class TurnSeeker:
         self._clock = services.clock
         self._began = services.clock.wall()
         self._rules = rules
-        self._waits = LongWaits(services.turns, services.clock)
         self._rules_learned = rules_learned
         self._waiting = waiting
 
@@ -69,9 +70,9 @@ class TurnSeeker:
         grounds = queue.grounds
         if grounds is None or queue.unchecked or queue.failures:
             return None
-        if not self._newest(queue, grounds) or self._rules.verdict(queue, task, grounds) is not True:
+        if not self._newest(queue, grounds) or self._rules.verdict(queue, task, grounds) is not _ALLOWED:
             return None
-        queue.requested = task.target
+        queue.request(task.target)
         try:
             return self._turns.take_now(task.target, pace=grounds.pace)
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - as in call_back
@@ -89,7 +90,7 @@ class TurnSeeker:
             return None
         if not self._newest(queue, grounds):
             return None
-        queue.requested = queue.sample
+        queue.request(queue.sample)
         arrived = partial(self._arrived, queue, grounds, back)
         try:
             return self._turns.take_later(queue.sample, arrived, pace=grounds.pace, first=queue.renewed)
@@ -106,7 +107,8 @@ class TurnSeeker:
     ) -> None:
         if isinstance(error, TurnLost):
             # The queue seeks again, as the first.
-            queue.renewed, error, usable = True, None, False
+            queue.go_first()
+            error, usable = None, False
         else:
             usable = error is None and self._usable(queue, grounds, turn)
         back(queue, turn if usable else None, error)
@@ -124,9 +126,10 @@ class TurnSeeker:
             return grounds
         if not queue.scheduled:
             return None
-        queue.requested = queue.sample if queue.chosen is None else queue.chosen.target
+        target = queue.sample if queue.chosen is None else queue.chosen.target
+        queue.request(target)
         self._waiting(queue)
-        turn = await self._turns.take(queue.requested, pace=grounds.pace, first=queue.renewed)
+        turn = await self._turns.take(target, pace=grounds.pace, first=queue.renewed)
         return turn if self._usable(queue, grounds, turn) else None
 
     async def _decided(self, queue: OriginQueue) -> Grounds | RulesMissed:
@@ -144,15 +147,14 @@ class TurnSeeker:
             learned = await self._learned(queue, known)
             if (learned.grounds is not queue.grounds or queue.failures) and out_of_reach(learned):
                 return self._missed(queue, learned, known=learned is known)
-            queue.grounds, queue.failures = learned.grounds, 0
-            queue.renew(learned.meaning)
+            queue.learn(learned.grounds, learned.meaning)
             if await self._rules.check(queue, learned, undecided):
                 return learned.grounds
-            queue.renewed = True
+            queue.go_first()
 
     async def _learned(self, queue: OriginQueue, known: OriginRules | None) -> OriginRules:
         if known is None:
-            queue.fetched = True
+            queue.fetch()
             known = await self._origins.learn(queue.origin)
         self._rules_learned(queue)
         return known
@@ -161,22 +163,13 @@ class TurnSeeker:
         # The same response, seen again a moment too early, is no second failure. Neither is one that was counted before the queue
         # was deactivated.
         counted = queue.grounds is None and learned.snapshot.failures <= queue.failures
-        queue.failures -= learned.grounds is queue.grounds or (known and counted)
-        queue.grounds = learned.grounds
+        queue.miss(learned.grounds, counted=learned.grounds is queue.grounds or (known and counted))
         reason = learned.snapshot.access.reason
         # A failure of an earlier run may be due to other options, so it is tried again.
         lasting = not reason.may_pass and learned.snapshot.fetched_at >= self._began
         return RulesMissed(max(1.0, learned.fresh_until - self._clock.wall()), reason.name, lasting)
 
     # What the queue knows.
-
-    def wait_s(self, queue: OriginQueue, *, known: bool) -> float:
-        """Return the seconds until the queue's next request can be sent: a page's if its rules are `known`."""
-        return self._waits.seconds(queue, known=known)
-
-    def requesting(self, queue: OriginQueue) -> bool:
-        """Whether a request to the queue's origin is in flight: perhaps for its robots.txt."""
-        return self._waits.requesting(queue)
 
     def _newest(self, queue: OriginQueue, grounds: Grounds) -> bool:
         """Whether these are the grounds of the rules that are known; of forgotten rules, whether they are still valid."""
@@ -189,7 +182,7 @@ class TurnSeeker:
         """Whether the queue needs no rules before its next turn: its grounds are still valid, and all its tasks are decided."""
         if queue.unchecked or queue.failures or queue.recheck or queue.grounds is None:
             return False
-        if queue.chosen is not None and not queue.verdict(queue.chosen):
+        if queue.chosen is not None and queue.verdict(queue.chosen) is Verdict.UNDECIDED:
             return False
         return queue.grounds.meaning == queue.meaning and self._origins.still_valid(queue.grounds)
 
@@ -199,9 +192,11 @@ class TurnSeeker:
         try:
             valid = self._origins.still_valid(grounds, renewed=queue.renewed)
         finally:
-            queue.renewed = not valid
             if not valid:
+                queue.go_first()
                 self._turns.give_back(turn)
+            elif queue.renewed:
+                queue.go_in_order()
         return valid
 
 

@@ -171,11 +171,18 @@ class ActiveOrigins:
             self._keep_if_reachable(active)
             active = self._by_origin.get(task.origin)
         if active is None:
-            return Admission.REFUSED if self._dispatcher.refuses(task) else Admission.WAITING
+            return self._admit_inactive(task)
         if self._fits(active, task):
             return Admission.WAITING if self._enqueue(active, task) else Admission.REFUSED
         active.more_stored = True
         return Admission.WAITING
+
+    def _admit_inactive(self, task: Task) -> Admission:
+        refusal = self._dispatcher.refusal(task)
+        if refusal is None:
+            return Admission.WAITING
+        self._in_flight.refuse(task, refusal)
+        return Admission.REFUSED
 
     def _fits(self, active: ActiveOrigin, task: Task) -> bool:
         """Whether a new task belongs before some of those in memory, and fewer than MAX_IN_MEMORY are."""
@@ -235,6 +242,7 @@ class ActiveOrigins:
     def _keep_if_reachable(self, active: ActiveOrigin) -> None:
         """Do not drop the tasks of an origin whose rules are known by now. May deactivate it."""
         if active.drop_reason is not None and self._dispatcher.rules_known(active.origin):
+            self._dispatcher.keep(active.origin)
             active.drop_reason = None
             self._replenish(active)
 
