@@ -107,7 +107,6 @@ TRANSITIONS: Mapping[QueueState, Mapping[QueueEvent, QueueState]] = {
         _E.SEEK: _S.SEEKING,
         # The worker was cancelled in this step: the turn is given back.
         _E.TURN_CAME: _S.READY,
-        _E.POSTPONE: _S.POSTPONED,
         **_ENDS,
     },
     _S.CHOSEN: {
