@@ -14,6 +14,7 @@ from polite.frontier.frontier import Frontier
 from polite.frontier.origin_queue import OriginQueue
 from polite.frontier.queue_states import TRANSITIONS, NoTransition, QueueEvent, QueueState
 from polite.robots.fetching.exchange import Reply
+from polite.schedulers import Fifo
 from polite.testing import ScriptedTransport, Simulation
 from tests.frontier.support import Opened, memory_only
 from tests.support import RULES, A, B, fetch_all
@@ -354,3 +355,29 @@ async def test_a_queue_that_waits_for_long_leaves_its_fetch_slot_and_seeks_anew(
         assert permit.url == f"{B}/"
         assert state_of(frontier, A) is S.POSTPONED
     assert rows <= occurred
+
+
+class NotedReady(Fifo):
+    """Notes which origins it is told are ready."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
+    def ready(self, origin: polite.Origin) -> None:
+        self.told.append(origin.text)
+        super().ready(origin)
+
+
+@memory_only
+@pytest.mark.virtual_time
+async def test_a_scheduler_is_told_once_that_an_origin_is_ready_though_it_is_withdrawn(
+    opened: Opened,
+) -> None:
+    scheduler = NotedReady()
+    async with opened(frontier={"scheduler": scheduler}) as (frontier, _):
+        await frontier.put_many([A, B])
+        await asyncio.sleep(10)
+        withdraw(frontier, A)
+
+        assert sorted(scheduler.told) == [A, B]
