@@ -48,6 +48,8 @@ _FIRST_S, _LONGEST_S = 5.0, 3_600.0
 class Dispatcher:
     """Holds the tasks that may go as soon as their origin's turn comes. After `stop` nothing moves, and `left` has what waits."""
 
+    _store: TaskStore
+
     def __init__(
         self,
         services: Services,
