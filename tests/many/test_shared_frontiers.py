@@ -1,0 +1,256 @@
+"""Frontiers of several processes on one server, in one virtual time: a process is a gate and a frontier of its own."""
+
+import asyncio
+from collections import Counter
+from contextlib import AsyncExitStack
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import polite
+from polite.events import Dropped, Event
+from polite.frontier.frontier import Frontier
+from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.testing.simulation.machines.own_server import own_server
+from polite.testing.simulation.machines.virtual_client import VirtualClient
+from polite.testing.simulation.machines.virtual_server import VirtualServer
+from tests.support import now, scripted_gate
+
+pytestmark = pytest.mark.virtual_time
+
+DELAY_S = 1.0
+PACING = polite.PacingPolicy(min_delay=DELAY_S)
+
+
+class Site:
+    """All hosts, as they see requests from all processes."""
+
+    def __init__(self) -> None:
+        self.server = VirtualServer(own_server(), lambda: 1_700_000_000.0 + now())
+        self.seen: list[tuple[float, str, str]] = []  # when, by which process, URL
+        self.robots: Counter[str] = Counter()
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        self.robots[ask.target.origin.host] += 1
+        self.seen.append((now(), "robots", ask.target.url))
+        await asyncio.sleep(0.01)
+        return Reply(200, b"User-agent: *\nDisallow: /private\n")
+
+    async def close(self) -> None: ...
+
+    @property
+    def pages(self) -> list[str]:
+        return [url for _, by, url in self.seen if by != "robots"]
+
+    @property
+    def gaps(self) -> list[float]:
+        """The times between two requests of one host, whichever process sent them."""
+        times: dict[str, list[float]] = {}
+        for when, _, url in sorted(self.seen):
+            times.setdefault(url.split("/")[2], []).append(when)
+        return [later - earlier for each in times.values() for earlier, later in pairwise(each)]
+
+
+class Process:
+    """A gate and a frontier that share a crawl with others."""
+
+    def __init__(self, site: Site, name: str) -> None:
+        self.site = site
+        self.name = name
+        self.events: list[Event] = []
+        self.frontier: Frontier
+        self.gate: polite.Gate
+
+    async def __aenter__(self) -> "Process":
+        self._stack = AsyncExitStack()
+        transports = {"http": self.site, "https": self.site}
+        self.gate = await self._stack.enter_async_context(
+            scripted_gate(transports=transports, pacing=PACING, listener=self.events.append)
+        )
+        client: Any = VirtualClient(self.site.server)
+        self.frontier = await self._stack.enter_async_context(
+            polite.open_frontier(self.gate, store=client, crawl="news")
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def work(self, workers: int = 8, took_s: float = 0.05) -> None:
+        """Fetch until the crawl ends."""
+
+        async def worker() -> None:
+            async for permit in self.frontier:
+                async with permit:
+                    permit.require()
+                    self.site.seen.append((now(), self.name, permit.url))
+                    await asyncio.sleep(took_s)
+                    permit.report(status=200)
+
+        await asyncio.gather(*(worker() for _ in range(workers)))
+
+
+def urls(hosts: int, pages: int) -> list[str]:
+    return [f"https://h{host}.test/{page}" for page in range(pages) for host in range(hosts)]
+
+
+async def test_four_processes_fetch_each_page_once_and_keep_every_gap() -> None:
+    site = Site()
+    async with AsyncExitStack() as stack:
+        group = [await stack.enter_async_context(Process(site, str(n))) for n in range(4)]
+        for process in group:
+            await process.frontier.put_many(urls(12, 10))
+            process.frontier.close()
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(process.work() for process in group))
+
+    assert sorted(site.pages) == sorted(urls(12, 10))
+    assert set(site.robots.values()) == {1}
+    assert min(site.gaps) >= DELAY_S
+    assert {process.frontier.done for process in group} == {120}
+    assert min(Counter(by for _, by, _ in site.seen).values()) >= 10, "each process has its share"
+
+
+async def test_join_waits_for_the_tasks_of_other_processes() -> None:
+    site = Site()
+    async with Process(site, "one") as one, Process(site, "two") as two:
+        await one.frontier.put_many(urls(3, 4))
+        worker = asyncio.create_task(one.work())
+        async with asyncio.timeout(60):
+            await two.frontier.join()
+        assert len(site.pages) == 12
+        one.frontier.close()
+        two.frontier.close()
+        async with asyncio.timeout(60):
+            await asyncio.gather(worker, two.work())
+
+
+async def test_the_iteration_ends_when_all_processes_have_closed() -> None:
+    site = Site()
+    async with Process(site, "one") as one, Process(site, "two") as two:
+        one.frontier.close()
+        worker = asyncio.create_task(one.work())
+        await asyncio.sleep(30)
+        await two.frontier.put_many(urls(2, 2))
+        two.frontier.close()
+        async with asyncio.timeout(60):
+            await asyncio.gather(worker, two.work())
+
+    assert sorted(site.pages) == sorted(urls(2, 2))
+
+
+async def test_the_tasks_of_a_process_that_ends_without_a_word_are_fetched_after_its_lease() -> None:
+    site = Site()
+    async with AsyncExitStack() as stack:
+        one = await stack.enter_async_context(Process(site, "one"))
+        killed = await stack.enter_async_context(Process(site, "killed"))
+        await one.frontier.put_many(urls(6, 6))
+        working = [asyncio.create_task(process.work()) for process in (one, killed)]
+        await asyncio.sleep(2.5)
+        working[1].cancel()
+        for partition in killed_session(killed).partitions:
+            partition.stop(RuntimeError("killed"))
+        ended_at = now()
+        one.frontier.close()
+        async with asyncio.timeout(200):
+            await working[0]
+
+    assert set(site.pages) == set(urls(6, 6))
+    assert min(site.gaps) >= DELAY_S
+    last = max(when for when, by, _ in site.seen if by == "one")
+    assert last < ended_at + 15 + 2.5 + 6 * 1.1 + 4
+
+
+def killed_session(process: Process) -> Any:
+    """The session of a process that ends without a goodbye."""
+    return process.frontier._parts.store.backend._session  # type: ignore[attr-defined]
+
+
+async def test_a_permit_of_a_gate_takes_the_home_of_a_frontier_and_keeps_its_gap() -> None:
+    site = Site()
+    async with Process(site, "one") as one, Process(site, "two") as two:
+        await one.frontier.put_many(urls(1, 30))
+        one.frontier.close()
+        two.frontier.close()
+        worker = asyncio.create_task(one.work())
+        await asyncio.sleep(3.2)
+        async with asyncio.timeout(60), two.gate.permit("https://h0.test/other") as permit:
+            permit.require()
+            site.seen.append((now(), "gate", permit.url))
+            permit.report(status=200)
+        async with asyncio.timeout(120):
+            await asyncio.gather(worker, two.work())
+
+    assert sorted(site.pages) == sorted([*urls(1, 30), "https://h0.test/other"])
+    assert min(site.gaps) >= DELAY_S
+    assert set(site.robots.values()) == {1}
+
+
+async def test_a_page_that_ends_its_process_is_dropped_after_max_tries() -> None:
+    site = Site()
+    dropped: list[Dropped] = []
+    for number in range(3):
+        process = Process(site, str(number))
+        await process.__aenter__()
+        if number == 0:
+            await process.frontier.put("https://h0.test/poison")
+        async with asyncio.timeout(60):
+            permit = await anext(process.frontier)
+        assert permit.task.tries == number
+        await asyncio.sleep(0.5)
+        for partition in killed_session(process).partitions:
+            partition.stop(RuntimeError("killed"))
+        permit.unused()
+    async with Process(site, "last") as last:
+        last.frontier.close()
+        async with asyncio.timeout(120):
+            await last.work()
+        dropped = [event for event in last.events if isinstance(event, Dropped)]
+
+    assert [(event.url, event.tries) for event in dropped] == [("https://h0.test/poison", 3)]
+    assert site.pages == []
+
+
+async def test_a_process_that_drains_leaves_its_tasks_to_the_others() -> None:
+    site = Site()
+    async with Process(site, "one") as one, Process(site, "two") as two:
+        await one.frontier.put_many(urls(4, 8))
+        working = [asyncio.create_task(process.work()) for process in (one, two)]
+        await asyncio.sleep(3)
+        async with asyncio.timeout(10):
+            assert await two.frontier.drain() == []
+        await two.__aexit__()
+        one.frontier.close()
+        async with asyncio.timeout(60):
+            await asyncio.gather(*working)
+
+    assert sorted(site.pages) == sorted(urls(4, 8))
+    assert min(site.gaps) >= DELAY_S
+
+
+async def test_a_put_waits_for_capacity_that_another_process_frees() -> None:
+    site = Site()
+    async with Process(site, "one") as one, AsyncExitStack() as stack:
+        gate = await stack.enter_async_context(scripted_gate(transports={"https": site}, pacing=PACING))
+        client: Any = VirtualClient(site.server)
+        frontier = await stack.enter_async_context(
+            polite.open_frontier(gate, store=client, crawl="news", max_waiting=4)
+        )
+        await frontier.put_many(urls(1, 4))
+        await asyncio.sleep(5)
+        putting = asyncio.create_task(frontier.put("https://h1.test/more"))
+        await asyncio.sleep(1)
+        assert not putting.done()
+        frontier.pause()
+        worker = asyncio.create_task(one.work())
+        async with asyncio.timeout(60):
+            await putting
+        frontier.resume()
+        frontier.close()
+        one.frontier.close()
+        async with asyncio.timeout(60):
+            await worker
+            async for permit in frontier:
+                async with permit:
+                    permit.report(status=200)
