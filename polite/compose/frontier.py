@@ -114,7 +114,16 @@ async def _shared_backend(
         max_tries=limits.max_tries,
         max_done=max(1, limits.max_done // len(session.partitions)),
     )
-    return RedisBackend(session, gate.services.clock, lambda target: names.of_tasks(target.origin), key)
+    workers, in_flight = parts.workers, parts.progress.in_flight
+    backend = RedisBackend(
+        session,
+        gate.services.clock,
+        lambda target: names.of_tasks(target.origin),
+        key,
+        busy=lambda: bool(workers.idle or in_flight),
+    )
+    workers.entered = backend.worker_entered
+    return backend
 
 
 def _order(scheduler: Scheduler | None) -> FileOrder:

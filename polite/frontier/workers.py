@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 
 from polite.frontier.permit import TaskPermit
 
@@ -11,11 +12,13 @@ class Workers:
 
     Attributes:
         paused: No permit is given until this is False again.
+        entered: Called when a worker begins to wait, if it is set.
     """
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[asyncio.Future[TaskPermit | None], None] = OrderedDict()
         self.paused = False
+        self.entered: Callable[[], None] | None = None
 
     @property
     def idle(self) -> int:
@@ -26,6 +29,8 @@ class Workers:
         """Add a worker. `wait` must follow at once."""
         worker: asyncio.Future[TaskPermit | None] = asyncio.get_running_loop().create_future()
         self._waiting[worker] = None
+        if self.entered is not None:
+            self.entered()
         return worker
 
     def leave(self, worker: "asyncio.Future[TaskPermit | None]") -> None:

@@ -159,15 +159,18 @@ def test_a_long_rest_is_written_through(crawl: Crawl) -> None:
     assert 590 * SECOND < taken.free <= 600 * SECOND
 
 
-def test_only_the_owner_writes_a_rest(crawl: Crawl) -> None:
+def test_a_rest_counts_whoever_owns_the_home_by_now_and_a_state_only_of_the_owner(crawl: Crawl) -> None:
     one, other = crawl.process("one"), crawl.process("other")
     fence = take(one).fence
 
     other.step(holds=[Hold("a.example", fence, 600 * SECOND, "{1}")])
-    one.step(holds=[Hold("a.example", fence + 1, 600 * SECOND, "{1}")])
+    other.step(holds=[Hold("never.example", fence, 600 * SECOND, "{1}")])
 
     leave(one)
-    assert take(other).free == 0
+    taken = take(other)
+    assert taken.free > 590 * SECOND
+    assert taken.state is None
+    assert not crawl.client.hexists(crawl.key("h"), "never.example")
 
 
 def test_homes_of_mine_stay_ours(crawl: Crawl) -> None:

@@ -31,6 +31,7 @@ from polite.frontier.redis.partition_batch import PartitionBatches
 from polite.origin import Origin, Target
 from polite.ports import Clock, Timer
 from polite.stores.redis.home import Home
+from polite.stores.redis.partition import URGENT_S
 from polite.stores.redis.session import Session
 from polite.stores.redis.step import (
     Back,
@@ -56,6 +57,8 @@ _FAR = 1e300
 _CLOSE_S = 5.0
 # Origins of a home whose failures are handed over with it.
 _MOST_NOTED = 5
+# How long homes are kept while no worker waits and no task is in flight (seconds).
+_WITHOUT_WORKERS_S = 10.0
 # Before it says that nothing is left, it looks at each partition once more, after so long (seconds).
 _CONFIRM_S = 0.2
 
@@ -66,6 +69,7 @@ class RedisBackend:
     Args:
         home_of: Returns the name of a URL's home.
         key: Returns the scheduler's key of a put; None if tasks go in the order of puts.
+        busy: Returns whether a worker waits, or a task is in flight.
     """
 
     shared = True
@@ -76,11 +80,16 @@ class RedisBackend:
         clock: Clock,
         home_of: Callable[[Target], str],
         key: Callable[[Put], float] | None,
+        *,
+        busy: Callable[[], bool],
     ) -> None:
         self._session = session
         self._clock = clock
         self._home_of = home_of
         self._key = key
+        self._busy = busy
+        self._busy_at = clock.monotonic()
+        self._dormant = False  # no home was picked, since no worker was there
         self._partitions = len(session.partitions)
         self._homes = HeldHomes()
         self._totals = CrawlTotals(self._partitions)
@@ -294,8 +303,29 @@ class RedisBackend:
 
     @property
     def room(self) -> int:
-        """How many homes it can take now."""
-        return 0 if self._closed else max(0, self._free - len(self._news.activated))
+        """How many homes it can take now. A process without workers, which only puts or joins, takes none."""
+        if self._closed:
+            return 0
+        if not self._busy():
+            self._dormant = True
+            return 0
+        return max(0, self._free - len(self._news.activated))
+
+    def worker_entered(self) -> None:
+        """A worker waits for a permit: from now on homes are picked."""
+        if self._dormant:
+            self._dormant = False
+            for partition in self._session.partitions:
+                partition.stir(URGENT_S)
+
+    def _leave_if_idle(self) -> None:
+        """Leave all homes if no worker has come for long: other processes may have some."""
+        now = self._clock.monotonic()
+        if self._busy():
+            self._busy_at = now
+        elif now - self._busy_at > _WITHOUT_WORKERS_S:
+            for held in list(self._homes):
+                self.withdrawn(held.home)
 
     def picked(self, home: Home, origins: Sequence[tuple[str, list[TaskRow]]], note: str | None) -> None:
         """A home was taken from the line, with the first tasks of its origins."""
@@ -348,6 +378,7 @@ class RedisBackend:
     def stepped(self, partition: int, reply: StepReply) -> None:
         """A partition has replied."""
         self._totals.add(partition, reply)
+        self._leave_if_idle()
         self._news.given_up += reply.given_up
         self._tell_soon()
 

@@ -18,6 +18,8 @@ from polite.stores.redis.step import Changes, Hold, Link, StepReply, TaskRow
 
 # Wanted homes are asked for again so often.
 _ASK_AGAIN_S = 0.2
+# What a process without a frontier says of tasks: the frontiers of other processes drop and forget them.
+_NO_LIMIT = 2**31
 # Homes that the script lets one batch pick.
 _MOST_PICKED = 50
 
@@ -55,8 +57,8 @@ class Session:
         lease_s: float,
         tell: Listener,
         keyed: bool = False,
-        max_tries: int = 1,
-        max_done: int = 1,
+        max_tries: int = _NO_LIMIT,
+        max_done: int = _NO_LIMIT,
     ) -> None:
         self._clock = clock
         self.settings = CrawlSettings(lease_s, keyed, max_tries, max_done)

@@ -467,10 +467,11 @@ for _, e in each(a.backs) do
 end
 for _, e in each(a.holds) do
   local home, fence, rest, state = unpack(e, 1, 4)
-  local row = own(home, fence)
-  if row then
+  local row = home_row(home)
+  -- A host's word counts whoever owns its home by now: it was given to a request that was sent.
+  if row.fence > 0 then
     row.free_at = max(row.free_at, now + rest)
-    if given(state) then row.state = state end
+    if given(state) and own(home, fence) then row.state = state end
     write_home(home, row)
   end
 end
