@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -62,7 +62,7 @@ class Process:
         self.frontier: Frontier
         self.gate: polite.Gate
 
-    async def __aenter__(self) -> "Process":
+    async def __aenter__(self) -> Self:
         self._stack = AsyncExitStack()
         transports = {"http": self.site, "https": self.site}
         self.gate = await self._stack.enter_async_context(

@@ -174,7 +174,7 @@ async def test_a_gate_that_closes_leaves_no_putter_waiting_and_what_was_done_is_
     assert (second.done, admissions[0]) == (1, Admission.DUPLICATE)
 
 
-@pytest.mark.parametrize("store", ["", ":memory:", "redis://localhost", "a\0b", 7, b"queue.sqlite"])
+@pytest.mark.parametrize("store", ["", ":memory:", "a\0b", 7, b"queue.sqlite"])
 async def test_what_is_no_file_is_refused(store: Any) -> None:
     with pytest.raises(polite.InvalidOption, match="store="):
         async with opened(store):
