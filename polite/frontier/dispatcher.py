@@ -59,6 +59,7 @@ class Dispatcher:
         in_flight: InFlight,
         limits: Limits,
     ) -> None:
+        self._origins = services.origins
         self._turns = services.turns
         self._scheduler = scheduler
         self._progress = progress
@@ -199,6 +200,7 @@ class Dispatcher:
         """Forget the origin's tasks, about which nothing is told: another process has them now, or will have."""
         queue = self._queues.get(origin)
         if queue is not None and not self._progress.stopped:
+            self._origins.finish_fetch(origin)
             self._guarded(self._given_up.withdraw, queue)
 
     def deactivate(self, origin: Origin) -> bool:

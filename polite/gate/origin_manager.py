@@ -123,6 +123,11 @@ class OriginManager:
         """Whether robots.txt is being fetched, and more than waited for: cancelled now, the fetch would have to begin anew."""
         return origin in self._flights and not self._fetcher.only_waits(origin)
 
+    def finish_fetch(self, origin: Origin) -> None:
+        """Do not cancel a robots.txt fetch that has sent its request, though nothing here waits for it: others will need it."""
+        if self.is_fetching(origin):
+            self._flights[origin].go_on()
+
     def remembered(self, origin: Origin, grounds: Grounds) -> OriginRules | None:
         """Return the rules that allowed a request, however old by now; None if they were replaced or forgotten."""
         known = self._known.get(origin)

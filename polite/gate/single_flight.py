@@ -32,6 +32,7 @@ class SingleFlight(Generic[T]):
         self._waiters: dict[asyncio.Future[T], None] = {}
         # A task that is cancelled before its first step runs none of its code.
         self._began = self._over = False
+        self._goes_on = False
         # `on_end` must not be called before the caller has this flight.
         self._task = start_later(lambda: self._run(work), name=name)
         self._task.add_done_callback(self._end_unbegun)
@@ -51,9 +52,13 @@ class SingleFlight(Generic[T]):
             return await waiter
         finally:
             self._waiters.pop(waiter, None)
-            if not self._waiters and not self._task.done():
+            if not self._waiters and not self._goes_on and not self._task.done():
                 self.leaving = True
                 self._task.cancel()
+
+    def go_on(self) -> None:
+        """Do the work to its end, though the last waiter leaves."""
+        self._goes_on = True
 
     async def ended(self) -> None:
         """Wait until the work has ended, however it ends."""

@@ -169,3 +169,22 @@ def test_an_error_that_ends_the_program_is_raised_and_no_waiter_hangs(error: Bas
     program.cancel()
     loop.run_until_complete(asyncio.wait([program]))
     loop.close()
+
+
+async def test_work_that_is_to_go_on_is_not_cancelled_by_the_last_waiter_that_leaves() -> None:
+    ended: list[str] = []
+
+    async def work() -> None:
+        await asyncio.sleep(1)
+        ended.append("work")
+
+    flight = SingleFlight(work, name="f", on_end=lambda: ended.append("flight"))
+    waiter = asyncio.create_task(flight.join())
+    await asyncio.sleep(0.5)
+    flight.go_on()
+    waiter.cancel()
+    await asyncio.sleep(0)
+    assert not flight.leaving
+    await flight.ended()
+
+    assert ended == ["work", "flight"]
