@@ -1,0 +1,81 @@
+"""The hosts that a shared crawl is judged by: addresses, delays, pages and links. Known to servers, crawlers and the judge."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Self
+
+ROBOTS = "/robots.txt"
+# One host in six accepts connections late, in a world that has such hosts.
+_LATE_EVERY = 6
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Hosts on loopback, and what a crawl of them is told.
+
+    Attributes:
+        delay_s: The Crawl-delay of every second host.
+        lease_s: The lease of a process's session in the store.
+        late: Whether some hosts accept connections late.
+        network: The second octet of all addresses, so that two worlds at one time do not meet.
+    """
+
+    hosts: int = 60
+    pages: int = 40
+    delay_s: float = 0.5
+    lease_s: float = 6.0
+    late: bool = False
+    network: int = 77
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        return cls(**json.loads(text))
+
+    def written(self) -> str:
+        return json.dumps(asdict(self))
+
+    @property
+    def policy_delay_s(self) -> float:
+        """The crawler's own delay. It is less than a Crawl-delay, so that a Crawl-delay that is not handed over shows."""
+        return 0.8 * self.delay_s
+
+    def required_s(self, host: int) -> float:
+        return self.delay_s if host % 2 else self.policy_delay_s
+
+    def robots(self, host: int) -> bytes:
+        delay = b"Crawl-delay: %s\n" % str(self.delay_s).encode() if host % 2 else b""
+        return b"User-agent: *\nDisallow: /private/\n" + delay
+
+    def is_late(self, host: int) -> bool:
+        return self.late and host % _LATE_EVERY == _LATE_EVERY - 1
+
+    def address(self, host: int) -> str:
+        return f"127.{self.network}.{host // 250}.{host % 250 + 1}"
+
+    def host(self, address: str) -> int:
+        _, _, high, low = map(int, address.split("."))
+        return high * 250 + low - 1
+
+    def url(self, host: int, page: int, port: int) -> str:
+        return f"http://{self.address(host)}:{port}/p/{page}"
+
+    def seeds(self, port: int) -> list[str]:
+        return [self.url(host, 0, port) for host in range(self.hosts)]
+
+    def links(self, host: int, page: int) -> list[tuple[int, int]]:
+        """Return the (host, page) that a page links to: a tree on its own host, and pages that others link to as well."""
+        own = {2 * page + 1, 2 * page + 2, page + 1, 0} - {page}
+        elsewhere = (7 * page + host) % self.pages
+        return [
+            *((host, each) for each in sorted(own) if each < self.pages),
+            ((host + 1) % self.hosts, elsewhere),
+            ((host + 17) % self.hosts, elsewhere),
+        ]
+
+    @property
+    def ideal_s(self) -> float:
+        """How long a perfect crawl takes: the time of the slowest host, whose pages all come at its delay."""
+        return max(self.ideal_of(host) for host in range(min(2, self.hosts)))
+
+    def ideal_of(self, host: int) -> float:
+        return self.pages * self.required_s(host)
