@@ -182,6 +182,13 @@ def _add_demo(add_command: _AddCommand) -> None:
     demo.add_argument(
         "--timeline", metavar="FILE", help="draw the requests of each host over time, as SVG in FILE"
     )
+    demo.add_argument(
+        "--processes",
+        type=typed(lambda text: whole("--processes", text, most=64)),
+        default="1",
+        metavar="NUMBER",
+        help="crawl by so many processes that share a Valkey server, which it starts (default: %(default)s)",
+    )
     demo.set_defaults(run=_run_demo)
 
 

@@ -1,4 +1,4 @@
-"""Negative controls: defects that a fault must make visible to the judge. Each is a file of edits, as in tests/simulation/defects."""
+"""Negative controls: defects that a fault must make visible to the judge. Files of edits, as in tests/simulation/defects."""
 
 import tomllib
 from dataclasses import dataclass

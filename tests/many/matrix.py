@@ -19,7 +19,10 @@ from tests.many.world import World
 from tests.simulation.defects import restored
 
 PROCESSES = 8
-HEADINGS = "fault                  requests  short of gaps  worst    lost  twice  robots/host  calls/fetch  silence  efficiency  per host"
+HEADINGS = (
+    "fault                  requests  short of gaps  worst    lost  twice  robots/host  calls/fetch  silence"
+    "  efficiency  per host"
+)
 
 
 def run(fault: Fault, world: World, processes: int = PROCESSES, *, package: Path = ROOT) -> Outcome:

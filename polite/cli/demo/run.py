@@ -5,6 +5,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
@@ -13,16 +14,15 @@ from polite.cli.demo.crawler import WAITING, crawl
 from polite.cli.demo.dns_server import dns_server
 from polite.cli.demo.judge import Verdict, judge
 from polite.cli.demo.listeners import EventRecorder, OutcomeCounts, write_timeline
+from polite.cli.demo.processes import crawl_by_processes
 from polite.cli.demo.progress import CrawlStatus, Progress
 from polite.cli.demo.request_log import Request
 from polite.cli.demo.server import Sites, serving
-from polite.cli.demo.sites import AGENT, BUSY_BACK_OFF_S, HOSTS, MIN_DELAY_S
+from polite.cli.demo.sites import AGENT, HOSTS, policies
 from polite.cli.demo.table import print_table, rows
 from polite.compose.gate import open_gate
 from polite.events import Event
 from polite.origin import Origin
-from polite.pacing.policy import PacingPolicy
-from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.transports.resolver import Resolver
 
 LIMIT_S = 60.0
@@ -32,7 +32,7 @@ _REFRESH_S = 0.1
 def demo(options: argparse.Namespace) -> int:
     """Run the demo. Return 0 if the crawl was polite and complete, else 1. Raises OSError."""
     started, counts, recorder = time.monotonic(), OutcomeCounts(), EventRecorder()
-    requests, failures = asyncio.run(_serve_and_crawl(counts, recorder))
+    requests, failures = asyncio.run(_serve_and_crawl(options.processes, counts, recorder))
     verdicts = judge(requests)
     print()
     print_table(rows(verdicts, counts), sys.stdout)
@@ -59,13 +59,15 @@ def _print_verdict(verdicts: list[Verdict], failures: list[str]) -> int:
     return 0
 
 
-async def _serve_and_crawl(counts: OutcomeCounts, recorder: EventRecorder) -> tuple[list[Request], list[str]]:
+async def _serve_and_crawl(
+    processes: int, counts: OutcomeCounts, recorder: EventRecorder
+) -> tuple[list[Request], list[str]]:
     """Return the servers' log, and why the crawl failed, if it did. Ends within LIMIT_S in any case."""
     failures: list[str] = []
     async with serving() as sites, dns_server(sites.addresses) as names:
         try:
             async with asyncio.timeout(LIMIT_S):
-                await _crawl(sites, names, counts, recorder)
+                await _crawl(processes, sites, names, counts, recorder)
         except TimeoutError:
             failures.append(f"the crawl did not finish within {LIMIT_S:g} s and was cancelled")
         except ExceptionGroup as group:
@@ -73,27 +75,36 @@ async def _serve_and_crawl(counts: OutcomeCounts, recorder: EventRecorder) -> tu
     return sites.requests, failures
 
 
-async def _crawl(sites: Sites, names: str, counts: OutcomeCounts, recorder: EventRecorder) -> None:
+async def _crawl(
+    processes: int, sites: Sites, names: str, counts: OutcomeCounts, recorder: EventRecorder
+) -> None:
     def listener(event: Event, /) -> None:
         counts(event)
         recorder(event)
 
-    fetching = FetchPolicy(allowed_networks=["127.0.0.0/8"], nameservers=[names], timeout=10)
-    robots = RobotsPolicy(retry_min=BUSY_BACK_OFF_S)
-    pacing = PacingPolicy(min_delay=MIN_DELAY_S, backoff=BUSY_BACK_OFF_S)
-    connector = aiohttp.TCPConnector(resolver=Resolver((names,)), limit=0)
+    # The crawl starts at half of the hosts, and finds the others by links.
+    seeds = [sites.url(host.name) for host in HOSTS[::2]]
     found: dict[str, int | str] = {}
+    watching = asyncio.create_task(_watch(sites, found, counts))
+    try:
+        if processes == 1:
+            await _crawl_here(names, seeds, found, listener)
+        else:
+            await crawl_by_processes(processes, names, seeds, listener)
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
+
+
+async def _crawl_here(
+    names: str, seeds: list[str], found: dict[str, int | str], listener: Callable[[Event], None]
+) -> None:
+    connector = aiohttp.TCPConnector(resolver=Resolver((names,)), limit=0)
     async with (
         aiohttp.ClientSession(connector=connector, headers={"User-Agent": AGENT}) as session,
-        open_gate(AGENT, fetching=fetching, robots=robots, pacing=pacing, listener=listener) as gate,
+        open_gate(AGENT, listener=listener, **policies(names)) as gate,
     ):
-        watching = asyncio.create_task(_watch(sites, found, counts))
-        try:
-            # The crawl starts at half of the hosts, and finds the others by links.
-            await crawl(gate, session, [sites.url(host.name) for host in HOSTS[::2]], found)
-        finally:
-            watching.cancel()
-            await asyncio.wait([watching])
+        await crawl(gate, session, seeds, found)
 
 
 async def _watch(sites: Sites, found: dict[str, int | str], counts: OutcomeCounts) -> None:

@@ -2,12 +2,33 @@
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import TypedDict
+
+from polite.pacing.policy import PacingPolicy
+from polite.robots.policy import FetchPolicy, RobotsPolicy
 
 AGENT = "PoliteDemo/1.0 (+https://polite.test/demo)"
 MIN_DELAY_S = 0.3
 RETRY_AFTER_S = 2
 # The least delay after a server error, in seconds.
 BUSY_BACK_OFF_S = 1.0
+
+
+class Policies(TypedDict):
+    """The options of open_gate that the demo sets."""
+
+    fetching: FetchPolicy
+    robots: RobotsPolicy
+    pacing: PacingPolicy
+
+
+def policies(nameserver: str) -> Policies:
+    """Return how the demo crawls, with names resolved by this server."""
+    return Policies(
+        fetching=FetchPolicy(allowed_networks=["127.0.0.0/8"], nameservers=[nameserver], timeout=10),
+        robots=RobotsPolicy(retry_min=BUSY_BACK_OFF_S),
+        pacing=PacingPolicy(min_delay=MIN_DELAY_S, backoff=BUSY_BACK_OFF_S),
+    )
 
 
 class Quirk(Enum):
