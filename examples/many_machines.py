@@ -15,6 +15,7 @@ import aiohttp
 from yarl import URL
 
 import polite
+from polite.events import StoreAway, StoreBack
 
 AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 WORKERS = 20
@@ -78,7 +79,7 @@ def require_the_turn() -> aiohttp.TraceConfig:
 
 def tell(event: object) -> None:
     """Say when the store is away: nobody is rude then, and the crawl goes on by itself."""
-    if isinstance(event, polite.StoreAway | polite.StoreBack):
+    if isinstance(event, StoreAway | StoreBack):
         print(event)
 
 

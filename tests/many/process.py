@@ -22,6 +22,7 @@ from yarl import URL
 
 import polite
 from polite.clock import SystemClock
+from polite.events import StoreAway, StoreBack
 from tests.many.world import World
 
 CRAWL = "many"
@@ -88,7 +89,7 @@ class Process:
 
     def _tell(self, event: object) -> None:
         self.counts[type(event).__name__] += 1
-        if isinstance(event, polite.StoreAway | polite.StoreBack):
+        if isinstance(event, StoreAway | StoreBack):
             print(event, file=sys.stderr, flush=True)
 
     async def _crawl(self, gate: polite.Gate, session: aiohttp.ClientSession) -> None:

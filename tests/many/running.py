@@ -23,7 +23,7 @@ from tests.many.world import ROBOTS, World
 ROOT = Path(__file__).parents[2]
 _LOOK_S = 0.05
 # A crawl that takes longer than so many times the ideal, and so many seconds, hangs.
-_HANGS, _HANGS_S = 4, 90.0
+_HANGS, _HANGS_S = 4, 60.0
 
 
 @dataclass(slots=True)

@@ -77,5 +77,10 @@ class World:
         """How long a perfect crawl takes: the time of the slowest host, whose pages all come at its delay."""
         return max(self.ideal_of(host) for host in range(min(2, self.hosts)))
 
+    @property
+    def longest_silence_s(self) -> float:
+        """How long the hosts of a killed process may see no request: lease, beat and delay, and half a second."""
+        return self.lease_s * (1 + 1 / 6) + self.delay_s + 0.5
+
     def ideal_of(self, host: int) -> float:
         return self.pages * self.required_s(host)

@@ -1,8 +1,9 @@
-"""`python -m tests.system.soak [kill [TIMES] | frontier [TIMES] | run [SECONDS]]`: what takes too long for a test.
+"""`python -m tests.system.soak [kill [TIMES] | frontier [TIMES] | run [SECONDS] | many ...]`: what takes too long for a test.
 
 `run`: a crawler asks a thousand good, slow and broken origins on loopback for ten minutes: memory, descriptors, tasks and threads
 must stay flat, and the servers' log must show no short gap and nothing forbidden. `kill`: a process that keeps robots results is
 killed again and again. `frontier`: the same of a crawl whose frontier is in a file (tests/system/soak_frontier.py).
+`many`: eight processes share a crawl, and each fault that they must survive befalls them (tests/many/matrix.py).
 Each time a crawler's process fills the same file, and says what was acknowledged; it is ended by SIGKILL at a random moment.
 Then nothing that it ever said may be missing or changed, and SQLite must find the file sound.
 """
@@ -24,6 +25,7 @@ from polite.robots.fetching.result import Found
 from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.stores.sqlite import SqliteStore
+from tests.many.matrix import main as run_many
 from tests.system.soak_frontier import kill as kill_crawls
 from tests.system.soaking.crawl import run
 
@@ -122,6 +124,8 @@ def main() -> int:
             return kill(100) or kill_crawls(100) or asyncio.run(run(600.0))
         case ["frontier", *times] if len(times) < 2:
             return kill_crawls(int(times[0]) if times else 100)
+        case ["many", *arguments]:
+            return run_many(arguments)
         case ["kill", *times] if len(times) < 2:
             return kill(int(times[0]) if times else 100)
     print(__doc__)
