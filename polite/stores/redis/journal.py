@@ -31,9 +31,19 @@ class Journal:
         self._written: deque[_Written] = deque()
         self._size = 0
 
-    def add(self, now: float, changes: Changes, numbers: Iterable[int | None]) -> None:
-        """Keep what was acknowledged at `now`, and forget what is too old. Tasks keep the `numbers` that the server gave them."""
-        puts = [put._replace(number=number) for put, number in zip(changes.puts, numbers, strict=False)]
+    def add(
+        self, now: float, changes: Changes, numbers: Iterable[int | None], *, repeated: bool = False
+    ) -> None:
+        """Keep what was acknowledged at `now`, and forget what is too old. Tasks keep the `numbers` that the server gave them.
+
+        A duplicate is left to the process that put the task: written again by this one, it would get another number, and be
+        fetched twice. Of a batch that was `repeated`, duplicates may be tasks that its first try put.
+        """
+        puts = [
+            put._replace(number=number)
+            for put, number in zip(changes.puts, numbers, strict=False)
+            if number is not None or repeated
+        ]
         written = _Written(now, puts, changes.ended)
         if written.size:
             self._written.append(written)

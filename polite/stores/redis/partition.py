@@ -133,6 +133,7 @@ class Partition:
         self.away_since: float | None = None
         self._queue = ChangeQueue()
         self._journal = Journal(2 * settings.lease_s)
+        self._ended_again: set[str] = set()  # digests of tasks whose ends are to be written again
         self._batch: ChangeBatch | None = None  # taken from the queue, and without a reply
         self._call: asyncio.Task[str] | None = None
         self._timer: Timer | None = None
@@ -372,6 +373,7 @@ class Partition:
         known = self._born is not None
         moved = known and (reply.epoch, reply.born) != (self._epoch, self._born)
         self._born, self._epoch = reply.born, reply.epoch
+        repeated = self._failures > 0
         self._failures, self.away_since, self.picking = 0, None, 0
         self._answered_at = self._clock.monotonic()
         if reply.lost:
@@ -384,7 +386,10 @@ class Partition:
         now = self._answered_at
         if moved:
             self._restore(now)
-        self._journal.add(now, batch.changes, reply.puts)
+        if self._ended_again:
+            self._ended_again.difference_update(ended.digest for ended in batch.changes.ended)
+            reply.drop_rows(self._ended_again)
+        self._journal.add(now, batch.changes, reply.puts, repeated=repeated)
         try:
             within_s = self._owner.replied(self, reply)
         except BaseException as error:
@@ -400,6 +405,8 @@ class Partition:
         """Tell a server that may have lost the last writes what they were, and what is ours."""
         self._mine = True
         lost = self._journal.take(now, self._queue.ended)
+        # Until these are written, rows may name tasks that have ended.
+        self._ended_again.update(ended.digest for changes in lost for ended in changes.ended)
         self._queue.add_first(Section(changes, now, None) for changes in lost)
 
     def _plan(self, now: float, within_s: float) -> None:

@@ -1,7 +1,7 @@
 """One batch for step.lua, and its reply: what a process tells and asks one partition of a crawl."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Protocol
 
@@ -310,6 +310,18 @@ class StepReply:
         for name in _READERS.keys() & given.keys():
             given[name] = _READERS[name](given[name])
         return cls(**given)
+
+    def drop_rows(self, digests: Set[str]) -> None:
+        """Take out the rows of these tasks."""
+
+        def kept(rows: list[TaskRow]) -> list[TaskRow]:
+            return [row for row in rows if row.digest not in digests]
+
+        self.picked = [
+            (taken, [(origin, kept(rows)) for origin, rows in origins]) for taken, origins in self.picked
+        ]
+        self.loads = [kept(rows) for rows in self.loads]
+        self.news = [(home, origin, kept(rows)) for home, origin, rows in self.news]
 
 
 def _list(value: list[Any]) -> list[Any]:
