@@ -13,7 +13,8 @@ import aiohttp
 
 from polite.cli.demo.crawler import TRIES, WORKERS, put_new, work
 from polite.cli.demo.sites import AGENT, policies
-from polite.compose import open_frontier, open_gate
+from polite.compose.frontier import open_frontier
+from polite.compose.gate import open_gate
 from polite.events import Event
 from polite.frontier.frontier import Frontier
 from polite.origin import Target

@@ -1,7 +1,8 @@
 """One batch for step.lua, and its reply: what a process tells and asks one partition of a crawl."""
 
 import json
-from collections.abc import Callable, Set
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Protocol
 
@@ -311,7 +312,7 @@ class StepReply:
             given[name] = _READERS[name](given[name])
         return cls(**given)
 
-    def drop_rows(self, digests: Set[str]) -> None:
+    def drop_rows(self, digests: AbstractSet[str]) -> None:
         """Take out the rows of these tasks."""
 
         def kept(rows: list[TaskRow]) -> list[TaskRow]:

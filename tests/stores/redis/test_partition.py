@@ -454,6 +454,52 @@ async def _next(link: ScriptedLink) -> Request:
     return link.sent[count]
 
 
+async def test_a_duplicate_is_told_again_only_by_the_process_that_put_it() -> None:
+    epoch = 1
+    link = ScriptedLink(lambda request: {"epoch": epoch, "puts": [7, 0][: len(request.get("puts", []))]})
+    partition = on(link)
+    await submit(partition, puts=[put(1), put(2)])
+
+    epoch = 2
+    del link.requests[:]
+    await submit(partition)
+    await asyncio.sleep(0.01)
+
+    assert digests(link.sent[1]["puts"]) == [1]
+
+
+async def test_a_duplicate_of_a_repeated_batch_may_be_its_own() -> None:
+    epoch = 1
+    link = ScriptedLink(lambda request: {"epoch": epoch, "puts": [0 for _ in request.get("puts", [])]})
+    partition = on(link)
+    link.faults.append(Fault(reply_lost=True))
+    await submit(partition, puts=[put(1)])
+
+    epoch = 2
+    del link.requests[:]
+    await submit(partition)
+    await asyncio.sleep(0.01)
+
+    assert digests(link.sent[1]["puts"]) == [1]
+
+
+async def test_rows_of_ended_tasks_are_left_out_until_another_server_knows_of_the_ends() -> None:
+    epoch = 1
+    rows = [
+        ["example.com", "https://example.com", [[f"digest-{number}", number, 0, "[]"] for number in (1, 2)]]
+    ]
+    link, owner = ScriptedLink(lambda request: {"epoch": epoch, "news": rows if epoch == 2 else []}), Owner()
+    partition = on(link, owner)
+    await submit(partition, ended=[ended(1)])
+
+    epoch = 2
+    await submit(partition)
+    await asyncio.sleep(0.01)
+
+    seen = [[row.digest for _, _, found in reply.news for row in found] for reply in owner.replies]
+    assert seen == [[], ["digest-2"], ["digest-1", "digest-2"]]
+
+
 async def test_a_put_that_came_after_the_end_of_its_url_is_told_again() -> None:
     epoch = 1
     link = ScriptedLink(lambda request: {"epoch": epoch})
