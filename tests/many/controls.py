@@ -18,7 +18,7 @@ class Control:
 def _read(file: Path) -> Control:
     content = tomllib.loads(file.read_text())
     edits = tuple(Edit(**edit) for edit in content["edit"])
-    return Control(Defect(file.stem, content["name"], edits, 0), content["fault"])
+    return Control(Defect(file.stem, content["name"], edits, seed=0, machines=0), content["fault"])
 
 
 CONTROLS = {file.stem: _read(file) for file in sorted((Path(__file__).parent / "controls").glob("*.toml"))}

@@ -4,7 +4,8 @@ The moments and lengths come from the world: a stop is "long" if it outlasts the
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.many.running import Crawl, Outcome
@@ -22,7 +23,8 @@ class Fault:
     Attributes:
         run: Starts the processes of these names, and harms.
         empties: Whether the store loses everything: then each process must end with StoreEmptied.
-        crashes: Whether processes or acknowledged writes die, so that pages may be fetched twice.
+        crashes: Whether processes die, or are held up for longer than a lease: pages in flight may be fetched twice.
+        forgets: Whether acknowledged writes are lost: pages, and a robots.txt, may be fetched twice.
         options: Options of Crawl.
     """
 
@@ -30,6 +32,7 @@ class Fault:
     run: Callable[[Crawl, list[str]], None]
     empties: bool = False
     crashes: bool = False
+    forgets: bool = False
     append_only: bool = True
     cluster: bool = False
     late: bool = False
@@ -84,6 +87,17 @@ def _stop(crawl: Crawl, names: list[str], seconds: float) -> None:
     crawl.resume(names[0])
 
 
+@_fault(crashes=True)
+def sigstop_over_restart(crawl: Crawl, names: list[str]) -> None:
+    """One process is stopped for longer than its lease, and the store restarts before it goes on."""
+    crawl.start(*names)
+    crawl.wait_for(_BEGIN)
+    crawl.stop(names[0])
+    time.sleep(_LONG * crawl.world.lease_s)
+    crawl.store.restart()
+    crawl.resume(names[0])
+
+
 @_fault()
 def store_paused(crawl: Crawl, names: list[str]) -> None:
     """The store answers nothing for longer than a lease."""
@@ -118,18 +132,35 @@ def flushall(crawl: Crawl, names: list[str]) -> None:
     crawl.store.client.flushall()
 
 
-@_fault()
+@_fault(forgets=True)
 def failover(crawl: Crawl, names: list[str]) -> None:
     """The master dies, and a replica takes over that misses the last writes. The address stays."""
-    way = crawl.proxy()
-    replica = crawl.replica()
+    with _replicated(crawl, names) as stop_copying:
+        crawl.wait_for(_BEGIN)
+        stop_copying()
+        time.sleep(_LOST_S)
+
+
+@_fault(crashes=True, forgets=True)
+def sigkill_and_failover(crawl: Crawl, names: list[str]) -> None:
+    """One process is killed, others take its homes, and the replica that takes over does not know of it."""
+    lease_s = crawl.world.lease_s
+    with _replicated(crawl, names) as stop_copying:
+        crawl.wait_for(_BEGIN)
+        crawl.kill(names[0])
+        time.sleep(0.7 * lease_s)
+        stop_copying()
+        time.sleep(0.6 * lease_s)
+
+
+@contextmanager
+def _replicated(crawl: Crawl, names: list[str]) -> Iterator[Callable[[], None]]:
+    """Start a replica and the processes. After the block, the master is killed and the replica takes over."""
+    way, replica = crawl.proxy(), crawl.replica()
     copying = crawl.proxy()
     replica.client.replicaof("127.0.0.1", str(copying.port))
     crawl.start(*names, way=way)
-    crawl.wait_for(_BEGIN)
-    assert replica.client.info("replication")["master_link_status"] == "up"
-    copying.stop_passing()
-    time.sleep(_LOST_S)
+    yield copying.stop_passing
     crawl.store.kill()
     copying.lead_to(None)
     replica.replica_of(None)
@@ -206,7 +237,7 @@ def wrong(fault: Fault, outcome: Outcome) -> list[str]:
     found = [f"{len(verdict.short)} short gaps, such as {verdict.short[0]}"] if verdict.short else []
     if verdict.before_rules or verdict.forbidden:
         found.append(f"{verdict.before_rules} pages before rules, {verdict.forbidden} forbidden")
-    if verdict.robots > 1:
+    if verdict.robots > 1 + fault.forgets:
         found.append(f"{verdict.robots} requests for one robots.txt")
     if fault.empties:
         if not outcome.all_emptied:
@@ -216,6 +247,6 @@ def wrong(fault: Fault, outcome: Outcome) -> list[str]:
             found.append(f"{verdict.lost} pages lost")
         if not outcome.whole:
             found.append(f"exit codes {outcome.codes}, {outcome.hung} hung")
-    if verdict.twice and not fault.crashes:
+    if verdict.twice and not (fault.crashes or fault.forgets):
         found.append(f"{verdict.twice} pages fetched twice")
     return found + ([] if fault.empties else outcome.errors)

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import Any, Self
 
 _CHUNK = 65536
+_CLOSING_S = 0.05
 
 
 class TcpProxy:
@@ -55,6 +56,8 @@ class TcpProxy:
     async def _stop(self) -> None:
         self._server.close()
         await self._cut()
+        # Aborted connections close their sockets in the loop's next rounds.
+        await asyncio.sleep(_CLOSING_S)
 
     async def _lead_to(self, target: int | None) -> None:
         self._target = target
