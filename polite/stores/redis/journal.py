@@ -40,9 +40,10 @@ class Journal:
         fetched twice. Of a batch that was `repeated`, duplicates may be tasks that its first try put.
         """
         puts = [
-            put._replace(number=number)
+            put if number is None else put._replace(number=number)
             for put, number in zip(changes.puts, numbers, strict=False)
-            if number is not None or repeated
+            # What was written again, and was there still, has its number already.
+            if number is not None or put.number is not None or repeated
         ]
         written = _Written(now, puts, changes.ended)
         if written.size:
