@@ -181,7 +181,7 @@ def test_an_out_before_another_owner_claimed_the_home_is_not_counted(crawl: Craw
     assert [row.tries for row in rows] == [0]
 
 
-def test_a_call_ends_200_homes_and_says_that_there_are_more(crawl: Crawl) -> None:
+def test_a_call_ends_125_homes_and_says_that_there_are_more(crawl: Crawl) -> None:
     dead, other = crawl.process("dead"), crawl.process("other")
     urls = [f"https://{number}.example/" for number in range(450)]
     for start in range(0, 450, 150):
@@ -190,10 +190,10 @@ def test_a_call_ends_200_homes_and_says_that_there_are_more(crawl: Crawl) -> Non
         pass
     crawl.expire(dead)
 
-    replies = [other.step() for _ in range(3)]
+    replies = [other.step() for _ in range(4)]
 
-    assert [reply.inline for reply in replies] == [200, 400, 450]
-    assert [reply.next_in for reply in replies] == [0, 0, None]
+    assert [reply.inline for reply in replies] == [125, 250, 375, 450]
+    assert [reply.next_in for reply in replies] == [0, 0, 0, None]
     assert dead.step().lost
 
 

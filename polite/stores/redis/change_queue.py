@@ -12,8 +12,8 @@ from polite.stores.redis.step import Back, Changes, Leave, Out, Requeued, StepRe
 _T = TypeVar("_T")
 
 # Limits of one batch: the server must not be busy for more than 5 ms.
-_ENTRIES = 200
-_LOADS = 50
+_ENTRIES = 100
+_LOADS = 20
 # A batch is a prefix of the queue, and each section is cut in this order. Thus no end of a page is stored before the URLs
 # that were found on it, and no home leaves before the ends of its tasks.
 _ORDER = ("puts", "met", "ended", "requeued", "outs", "backs", "postpones", "holds", "leaves", "loads")

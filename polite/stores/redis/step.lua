@@ -33,8 +33,8 @@ local now, run = clock()
 
 -- What one call does at most beside what it was given, so that others never wait long for the server. A unit of work is about 10 us.
 -- The more a batch brings, the less else is done; the rest is for the next calls.
-local work_left = 400
-local function work(units) work_left = max(40, work_left - units) end
+local work_left = 250
+local function work(units) work_left = max(30, work_left - units) end
 local NEWS, PICKS, RECALLS = 100, 50, 200
 local ROWS_OF_ORIGIN, ORIGINS_AT_ONCE = 32, 8
 local SOON, DAY = 1000000, 86400000000

@@ -149,29 +149,29 @@ async def test_a_wish_during_a_call_is_not_forgotten() -> None:
     assert [when for when, _ in link.requests] == [0.0, pytest.approx(0.5)]
 
 
-async def test_200_puts_and_ends_fit_and_the_rest_goes_at_once() -> None:
+async def test_100_puts_and_ends_fit_and_the_rest_goes_at_once() -> None:
     link = ScriptedLink()
     partition = on(link)
 
     reply = await submit(
-        partition, puts=[put(n) for n in range(450)], ended=[ended(n) for n in range(450, 900)]
+        partition, puts=[put(n) for n in range(225)], ended=[ended(n) for n in range(225, 450)]
     )
 
     sizes = [(len(r.get("puts", [])), len(r.get("ended", []))) for r in link.sent]
-    assert sizes == [(200, 0), (200, 0), (50, 200), (0, 200), (0, 50)]
+    assert sizes == [(100, 0), (100, 0), (25, 100), (0, 100), (0, 25)]
     assert link.requests[-1][0] < 0.05
-    assert reply.puts == [*range(1, 201), *range(1, 201), *range(1, 51)]
+    assert reply.puts == [*range(1, 101), *range(1, 101), *range(1, 26)]
 
 
 async def test_the_rest_of_lazy_changes_goes_at_once_too() -> None:
     link = ScriptedLink()
     partition = on(link)
 
-    ends = partition.submit(Changes(ended=[ended(n) for n in range(450)]), lazy=True)
+    ends = partition.submit(Changes(ended=[ended(n) for n in range(225)]), lazy=True)
     partition.stir(0.03)
     await ends
 
-    assert [len(request["ended"]) for request in link.sent] == [200, 200, 50]
+    assert [len(request["ended"]) for request in link.sent] == [100, 100, 25]
     assert link.requests[-1][0] < 0.05
 
 
@@ -580,12 +580,12 @@ async def test_a_gate_alone_goes_on_in_a_new_crawl() -> None:
 async def test_the_last_batch_says_goodbye() -> None:
     link = ScriptedLink()
     partition = on(link)
-    sent = partition.submit(Changes(puts=[put(n) for n in range(450)]))
+    sent = partition.submit(Changes(puts=[put(n) for n in range(250)]))
 
     await partition.end()
 
     assert [r["bye"] for r in link.sent] == [False, False, True]
-    assert len((await sent).puts) == 450
+    assert len((await sent).puts) == 250
     with pytest.raises(GateClosed):
         await submit(partition)
 
