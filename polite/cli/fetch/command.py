@@ -29,6 +29,7 @@ from polite.frontier.sqlite.inspector import waiting_by_origin
 from polite.gate.gate import Gate
 from polite.pacing.policy import PacingPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
+from polite.stores.redis.address import Address
 
 RECORDS = "records.jsonl"
 # The suffix of the robots store beside the queue: the two cannot share a file.
@@ -45,10 +46,22 @@ def fetch(options: argparse.Namespace) -> Exit:
     """Fetch the list and return the highest exit status. Raises InvalidOption, OSError, StoreFailed."""
     if options.resume is not None:
         _check_resume(options.resume)
-    elif not options.urls:
+    elif not options.urls and options.store is None:
         raise InvalidOption("no URLs given; name them, or use - to read them from standard input")
+    _check_store(options)
     check_distinct(_output_paths(options))
     return asyncio.run(_fetch(options))
+
+
+def _check_store(options: argparse.Namespace) -> None:
+    if (options.store is None) != (options.crawl is None):
+        raise InvalidOption("--store URL and --crawl NAME are needed together")
+    if options.store is not None and options.resume is not None:
+        raise InvalidOption("--store and --resume exclude each other: the shared store keeps the queue")
+
+
+def _store(options: argparse.Namespace) -> Address | None:
+    return None if options.store is None else Address.of(options.store).with_login_of()
 
 
 def _check_resume(name: str) -> None:
@@ -155,7 +168,8 @@ def _gate(
         robots=RobotsPolicy(dialect=options.dialect, nxdomain_retry=_NXDOMAIN_RETRY_S),
         pacing=PacingPolicy(min_delay=options.delay),
         fetching=FetchPolicy(timeout=options.timeout, allow_private=options.allow_private),
-        store=None if options.resume is None else options.resume + _ROBOTS,
+        store=_store(options) or (None if options.resume is None else options.resume + _ROBOTS),
+        crawl=options.crawl,
         listener=run_log,
         clock=clock,
     )
@@ -164,7 +178,8 @@ def _gate(
 def _frontier(options: argparse.Namespace, gate: Gate) -> AbstractAsyncContextManager[Frontier]:
     return open_frontier(
         gate,
-        store=options.resume,
+        store=_store(options) or options.resume,
+        crawl=options.crawl,
         max_waiting=2 * _IN_MEMORY if options.resume is None else 2 * _IN_FILE,
         max_tries=options.tries + _EXTRA_TRIES,
         max_robots_tries=options.tries,

@@ -31,6 +31,13 @@ def _add_outputs(fetch: argparse.ArgumentParser) -> None:
         help="keep the queue in FILE, and continue with the URLs that an earlier run left there",
     )
     fetch.add_argument(
+        "--store",
+        metavar="URL",
+        help="share queue, delays and robots.txt with other machines on a Redis or Valkey server (redis://host/0; needs "
+        "polite-crawl[redis]); POLITE_STORE_USER and POLITE_STORE_PASSWORD are for a URL without credentials",
+    )
+    fetch.add_argument("--crawl", metavar="NAME", help="the crawl in --store to join or to begin")
+    fetch.add_argument(
         "--log", metavar="FILE", help="write each request, refusal and back-off to FILE, for polite timeline"
     )
     fetch.add_argument("--quiet", action="store_true", help="print no progress")
