@@ -58,10 +58,21 @@ def _check_store(options: argparse.Namespace) -> None:
         raise InvalidOption("--store URL and --crawl NAME are needed together")
     if options.store is not None and options.resume is not None:
         raise InvalidOption("--store and --resume exclude each other: the shared store keeps the queue")
+    _store(options)
+
+
+def _continues(options: argparse.Namespace) -> bool:
+    """Whether the run may continue an earlier one, whose files are appended to."""
+    return options.resume is not None or options.store is not None
 
 
 def _store(options: argparse.Namespace) -> Address | None:
-    return None if options.store is None else Address.of(options.store).with_login_of()
+    if options.store is None:
+        return None
+    try:
+        return Address.of(options.store).with_login_of()
+    except InvalidOption as error:
+        raise InvalidOption(f"--{error}") from None
 
 
 def _check_resume(name: str) -> None:
@@ -125,7 +136,7 @@ async def _run(options: argparse.Namespace, interrupt: Interrupt) -> Exit:
             pages,
             archive,
             run_log,
-            max_waiting=_IN_MEMORY if options.resume is None else _IN_FILE,
+            max_waiting=_IN_FILE if _continues(options) else _IN_MEMORY,
             max_redirects=options.max_redirects,
             tries=options.tries,
         )
@@ -138,7 +149,7 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
     out = sys.stdout
     if options.output is not None:
         path = Path(options.output, RECORDS)
-        if options.resume is None and is_begun(path):
+        if is_begun(path) and not _continues(options):
             raise InvalidOption(
                 f"--output {options.output}: {RECORDS} already exists; choose another folder, or continue it with --resume"
             )
@@ -148,10 +159,12 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
     event_log = None
     if options.log is not None:
         path = Path(options.log)
-        log = path.open("w", encoding="utf-8") if options.resume is None else reopen_log(path)
+        log = reopen_log(path) if _continues(options) else path.open("w", encoding="utf-8")
         stack.callback(log.close)
         event_log = EventLog(log, clock.monotonic, wall=clock.wall())
-    return RunLog(Records(out), recorded, OriginStats(options.delay), event_log, clock)
+    # The queues of a shared crawl are not this run's alone.
+    origin_stats = OriginStats(options.delay, counts_waiting=options.store is None)
+    return RunLog(Records(out), recorded, origin_stats, event_log, clock)
 
 
 def _archive(options: argparse.Namespace) -> Archive | None:
@@ -180,7 +193,7 @@ def _frontier(options: argparse.Namespace, gate: Gate) -> AbstractAsyncContextMa
         gate,
         store=_store(options) or options.resume,
         crawl=options.crawl,
-        max_waiting=2 * _IN_MEMORY if options.resume is None else 2 * _IN_FILE,
+        max_waiting=2 * (_IN_FILE if _continues(options) else _IN_MEMORY),
         max_tries=options.tries + _EXTRA_TRIES,
         max_robots_tries=options.tries,
     )

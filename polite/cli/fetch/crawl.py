@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Protocol
 
 import aiohttp
@@ -11,7 +12,7 @@ from polite.cli.fetch.record import Record
 from polite.cli.fetch.run_log import RunLog
 from polite.cli.option_names import command_line_text
 from polite.cli.urls import require_url
-from polite.errors import InvalidURL, Overloaded
+from polite.errors import InvalidURL, Overloaded, StoreFailed, TurnLost
 from polite.frontier.frontier import Frontier
 from polite.frontier.permit import TaskPermit
 from polite.gate.gate import Gate
@@ -87,12 +88,21 @@ class Crawl:
     async def work(self) -> None:
         """Run one worker until the frontier is closed. Raises OSError."""
         async for permit in self._frontier:
+            sent = False
             try:
                 async with permit:
                     await self._attempt(permit)
-                self._run_log.update_delay(await self._gate.explain(permit.url))
+                sent = True
+                await self._update_delay(permit.url)
+            except TurnLost:
+                pass  # Another process may send requests to this origin by now. Nothing was sent, and the task waits again.
             finally:
-                self._run_log.finish(permit.task.target)
+                self._run_log.finish(permit.task.target, sent=sent)
+
+    async def _update_delay(self, url: str) -> None:
+        # Without a shared store nothing can be said of the origin, but the run goes on when it is back.
+        with suppress(StoreFailed):
+            self._run_log.update_delay(await self._gate.explain(url))
 
     async def _attempt(self, permit: TaskPermit) -> None:
         if permit.url in self._run_log.recorded:

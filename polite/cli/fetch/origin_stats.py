@@ -39,10 +39,16 @@ class Entry:
 
 
 class OriginStats:
-    """Counts what the run and the gate's events report. Origins without URLs are forgotten. `now` is monotonic."""
+    """Counts what the run and the gate's events report. Origins without URLs are forgotten. `now` is monotonic.
 
-    def __init__(self, min_delay: float) -> None:
+    Args:
+        min_delay: the least delay in seconds.
+        counts_waiting: whether URLs that wait are counted. In a shared crawl any process may fetch them.
+    """
+
+    def __init__(self, min_delay: float, *, counts_waiting: bool = True) -> None:
         self._min_delay = min_delay
+        self._counts_waiting = counts_waiting
         self._entries: dict[str, Entry] = {}
 
     def __len__(self) -> int:
@@ -50,7 +56,7 @@ class OriginStats:
 
     def add(self, target: Target) -> None:
         """Count a URL that is about to be put into the frontier."""
-        entry = self._entry(target.origin)
+        entry = self._entry(target.origin) if self._counts_waiting else None
         if entry is not None:
             entry.waiting += 1
 
@@ -63,12 +69,12 @@ class OriginStats:
         """Undo `add`: the frontier already had the URL."""
         self._remove(str(target.origin))
 
-    def finish(self, target: Target) -> None:
-        """Count the end of a request, successful or not."""
+    def finish(self, target: Target, *, sent: bool = True) -> None:
+        """Count the end of a request, successful or not; `sent`: whether there was a request."""
         entry = self._entries.get(str(target.origin))
         if entry is not None:
             entry.in_flight -= 1
-            entry.done += 1
+            entry.done += sent
             self._forget_if_idle(entry)
 
     def update_delay(self, explanation: Explanation, now: float) -> None:

@@ -1,5 +1,6 @@
 """Fetches pages over http and https: one request per permit, read up to a limit."""
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Self
 
@@ -62,6 +63,18 @@ class AddressBlocked(aiohttp.ClientError):
     """The options permit no address of the host. A retry cannot succeed."""
 
 
+# That of the request which the task sends.
+_permit: ContextVar[Permit] = ContextVar("permit")
+
+
+class _PermittedRequest(aiohttp.ClientRequest):
+    """A request that is sent only while its permit holds: name, connection and TLS may have taken longer than the lease."""
+
+    async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        _permit.get().require()
+        return await super().send(conn)
+
+
 class Pages:
     """Fetches pages in an aiohttp session behind the address guard. Use as an async context manager.
 
@@ -80,6 +93,7 @@ class Pages:
             trust_env=False,
             timeout=aiohttp.ClientTimeout(total=fetching.timeout),
             middlewares=(without_hidden_retry,),
+            request_class=_PermittedRequest,
         )
 
     async def __aenter__(self) -> Self:
@@ -89,7 +103,8 @@ class Pages:
         await self._session.close()
 
     async def get(self, permit: Permit) -> Page:
-        """Send one request; redirects are not followed. Raises aiohttp.ClientError, TimeoutError."""
+        """Send one request; redirects are not followed. Raises aiohttp.ClientError, TimeoutError, TurnLost."""
+        _permit.set(permit)
         with collect_refused() as refused:
             try:
                 return await self._get(permit)

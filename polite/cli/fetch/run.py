@@ -109,8 +109,15 @@ class Run:
             print(f"polite: {line(status, rate).strip()}", file=sys.stderr)
         if self._interrupt.status is None:
             return self._run_log.records.gravest
-        kept = f"kept in {self._options.resume}" if self._options.resume else "lost (--resume keeps them)"
         waiting = "1 waiting URL is" if status.waiting == 1 else f"{status.waiting} waiting URLs are"
         unread = "" if self._list_read else "; the list was not read to its end, so pass it again"
-        print(f"polite: interrupted; {waiting} {kept}{unread}", file=sys.stderr)
+        print(f"polite: interrupted; {waiting} {self._kept()}{unread}", file=sys.stderr)
         return self._interrupt.status
+
+    def _kept(self) -> str:
+        """Return where the waiting URLs are."""
+        if self._options.resume is not None:
+            return f"kept in {self._options.resume}"
+        if self._options.store is not None:
+            return f"kept in crawl {self._options.crawl}"
+        return "lost (--resume keeps them)"

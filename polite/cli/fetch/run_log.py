@@ -1,6 +1,7 @@
 """Receives what the run and the gate's events report, and passes it to records, event log and statistics."""
 
 import asyncio
+import logging
 
 from polite.cli.fetch.event_log import EventLog
 from polite.cli.fetch.origin_stats import OriginStats
@@ -8,11 +9,13 @@ from polite.cli.fetch.page import Page
 from polite.cli.fetch.record import Record, Records, of_page
 from polite.cli.option_names import command_line_text
 from polite.errors import InvalidURL
-from polite.events import Dropped, Event, Granted, Refused
+from polite.events import Dropped, Event, Granted, Refused, StoreAway, StoreBack
 from polite.gate.explanation import Explanation
 from polite.origin import Target
 from polite.ports import Clock
 from polite.task import Task
+
+log = logging.getLogger("polite")
 
 
 class RunLog:
@@ -41,6 +44,7 @@ class RunLog:
 
     def __call__(self, event: Event, /) -> None:
         self.origin_stats.observe(event, self.clock.monotonic())
+        _warn_of_store(event)
         try:
             if self.event_log is not None:
                 self.event_log(event)
@@ -63,10 +67,10 @@ class RunLog:
         """Take over the current delay of an origin."""
         self.origin_stats.update_delay(explanation, self.clock.monotonic())
 
-    def finish(self, target: Target) -> None:
-        """Count the end of a request."""
+    def finish(self, target: Target, *, sent: bool) -> None:
+        """Count the end of a request; `sent`: whether there was one."""
         self._waited.pop(target.url, None)
-        self.origin_stats.finish(target)
+        self.origin_stats.finish(target, sent=sent)
 
     def _record(self, event: Event) -> None:
         match event:
@@ -76,6 +80,15 @@ class RunLog:
                 self.records.write(url, "refused", reason=reason, line=line)
             case Dropped(url=url, because=because, tries=tries) if url not in self.recorded:
                 self.records.write(url, "given up", reason=command_line_text(because), tries=tries)
+
+
+def _warn_of_store(event: Event) -> None:
+    """Say why a run stands still, and when it goes on."""
+    match event:
+        case StoreAway(store=store, because=because):
+            log.warning("%s does not respond: %s; the run goes on when it does", store, because)
+        case StoreBack(store=store, away_s=away_s):
+            log.warning("%s responds again, after %.0f s", store, away_s)
 
 
 class Attempt:
