@@ -1,0 +1,143 @@
+"""`polite fetch --store`: several processes at once on a real server, and what is refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.many.servers import ValkeyServer, free_port
+from tests.many.site import Site, serving
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT_S = 60
+SECRET = "hunter2"
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with serving() as site:
+        yield site
+
+
+class Run:
+    """A process of `polite fetch`, and what it printed and recorded."""
+
+    def __init__(self, folder: Path, arguments: tuple[str, ...]) -> None:
+        self._records = folder / "records.jsonl"
+        command = [sys.executable, "-m", "polite", "fetch", "--allow-private", "--quiet", "--delay", "0.05"]
+        self.process = subprocess.Popen(
+            [*command, "--output", str(folder), *arguments], cwd=ROOT, stderr=subprocess.PIPE, text=True
+        )
+
+    def end(self) -> tuple[int, str]:
+        """Wait for its end. Return the status, and what it said but for the warning that the server keeps nothing."""
+        _, errors = self.process.communicate(timeout=LIMIT_S)
+        lines = [line for line in errors.splitlines() if "appendonly is no" not in line]
+        return self.process.returncode, "\n".join(lines)
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        records = [json.loads(line) for line in self._records.read_text().splitlines()]
+        outcomes = {record["url"]: record["outcome"] for record in records}
+        assert len(outcomes) == len(records)
+        return outcomes
+
+
+@pytest.fixture
+def fetch(tmp_path: Path) -> Iterator[Callable[..., Run]]:
+    """Start `polite fetch` in a process of its own, with a folder by name."""
+    runs: list[Run] = []
+
+    def start(folder: str, *arguments: str) -> Run:
+        runs.append(Run(tmp_path / folder, arguments))
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        run.process.kill()
+        run.process.communicate()
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_each_page_and_each_robots_txt_is_fetched_once_and_all_end_together(
+    processes: int, valkey: ValkeyServer, site: Site, fetch: Callable[..., Run]
+) -> None:
+    urls = [*site.urls(20), *(f"{host}/no" for host in site.hosts)]
+
+    runs = [
+        fetch(f"run-{number}", "--store", valkey.url, "--crawl", "news", *urls) for number in range(processes)
+    ]
+    ends = [run.end() for run in runs]
+
+    assert site.times_asked == dict.fromkeys([*site.urls(20), *site.robots], 1)
+    recorded = [each for run in runs for each in run.outcomes.items()]
+    assert sorted(recorded) == sorted(
+        (url, "refused" if url.endswith("/no") else "fetched") for url in urls
+    )
+    # The one that was refused a page says so.
+    assert all(status in (0, 1) and not errors for status, errors in ends), ends
+
+
+def test_a_process_without_a_list_joins_and_ends_with_the_others(
+    valkey: ValkeyServer, site: Site, fetch: Callable[..., Run]
+) -> None:
+    # The first page waits until the second process has joined.
+    joined = fetch_when_asked(site, lambda: fetch("second", "--store", valkey.url, "--crawl", "news"))
+
+    first = fetch("first", "--store", valkey.url, "--crawl", "news", *site.urls(15))
+
+    assert first.end() == (0, "")
+    assert joined[0].end() == (0, "")
+    assert len(site.asked) == 32
+    assert len(first.outcomes | joined[0].outcomes) == 30
+
+
+def fetch_when_asked(site: Site, start: Callable[[], Run]) -> list[Run]:
+    started: list[Run] = []
+
+    def once(_: str) -> None:
+        if not started:
+            started.append(start())
+
+    site.before = once
+    return started
+
+
+def test_an_interrupted_run_leaves_its_pages_to_others_and_goes_on_with_the_same_command(
+    valkey: ValkeyServer, site: Site, fetch: Callable[..., Run]
+) -> None:
+    shared = ("--store", valkey.url, "--crawl", "news")
+    runs: list[Run] = []
+
+    def interrupt(url: str) -> None:
+        if url == f"{site.hosts[0]}/3":  # once: the second time would not wait for this request
+            os.kill(runs[0].process.pid, signal.SIGINT)
+
+    site.before = interrupt
+    runs.append(fetch("one", *shared, *site.urls(12)))
+    status, errors = runs[0].end()
+    site.before = lambda _: None
+    again = fetch("one", *shared, *site.urls(12))
+
+    assert status == 130
+    assert "waiting URLs are kept in crawl news" in errors
+    assert again.end() == (0, "")
+    assert site.times_asked == dict.fromkeys([*site.urls(12), *site.robots], 1)
+    assert again.outcomes == dict.fromkeys(site.urls(12), "fetched")
+
+
+def test_a_store_that_is_away_at_the_start_ends_the_run(site: Site, fetch: Callable[..., Run]) -> None:
+    store = f"redis://user:{SECRET}@127.0.0.1:{free_port()}/0"
+
+    status, errors = fetch("one", "--store", store, "--crawl", "news", *site.urls(1)).end()
+
+    assert status == 2
+    assert errors.startswith(f"polite: redis://{store.partition('@')[2]}: the server is not reached: ")
+    assert "\n" not in errors
+    assert SECRET not in errors
+    assert site.asked == []
