@@ -55,9 +55,10 @@ async def open_frontier(
         InvalidOption: An option has the wrong type or value, or a shared crawl has other terms.
         StoreFailed: The file cannot be used, or the shared store's server is not reached or refuses.
     """
+    shared = crawl is not None or is_shared(store)
+    if lease is not None and not shared:
+        raise InvalidOption(f'lease={lease!r} needs a shared store, such as store="redis://example.com/0"')
     if store is None and crawl is None:
-        if lease is not None:
-            raise InvalidOption(f"lease={lease!r} needs a shared store")
         frontier = Frontier(gate, scheduler=scheduler, **options)
         try:
             yield frontier
@@ -69,7 +70,7 @@ async def open_frontier(
 
     parts = Parts(gate.services, scheduler, Limits(**options))
     order = _order(scheduler)
-    if crawl is not None or is_shared(store):
+    if shared:
         backend = await _shared_backend(gate, parts, store, crawl, order, lease)
     else:
         backend = _file_backend(parts, store, order)

@@ -123,7 +123,7 @@ async def open_gate(
     policies = EffectivePolicies(pacing, throttle, scopes=_scopes(pacing, book))
     concurrency, delay = policies.limits
     pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
-    shared = await opened(store, clock, crawl)
+    shared = await opened(store, clock, crawl, lease)
     kept = shared.robots if shared is not None else await _kept(store, clock)
     turns = Turns(
         pacer,
@@ -178,7 +178,8 @@ async def _kept(store: object, clock: Clock) -> RobotsStore | None:
         return store
     if not isinstance(store, str | os.PathLike):
         raise InvalidOption(
-            f"store must be a RobotsStore, the name of a file, or a shared store, got {store!r}"
+            # Not its repr, which may have credentials.
+            f"store must be a RobotsStore, the name of a file, or a URL or redis.asyncio client of a shared store, got a {_kind(store)}"
         )
     # Imported here: a crawler without a store loads no database.
     from polite.stores.sqlite import SqliteStore
@@ -191,6 +192,11 @@ async def _kept(store: object, clock: Clock) -> RobotsStore | None:
         await file.close()
         raise
     return file
+
+
+def _kind(value: object) -> str:
+    kind = type(value)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _transports(

@@ -14,6 +14,7 @@ from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.homes import HomeNames
 from polite.pacing.scopes import ScopeResolver
 from polite.ports import BackOffStore, Clock, Homes, Listener, RobotsStore, SavedBackOff
+from polite.stores.redis.address import has_scheme
 
 if TYPE_CHECKING:
     from polite.stores.redis.opening import SharedStore
@@ -48,18 +49,22 @@ memberships: WeakKeyDictionary[Gate, Membership] = WeakKeyDictionary()
 def is_shared(store: object) -> bool:
     """Whether a store is shared by many processes: a URL, its parts, or a client of redis.asyncio."""
     if isinstance(store, str):
-        return "://" in store
+        # With one slash it is a URL with a slip, and no file, whose name would be shown: it may have a password.
+        return "://" in store or has_scheme(store)
     modules = [kind.__module__ for kind in type(store).__mro__]
     return any(name.startswith(("redis.asyncio", "polite.stores.redis.address")) for name in modules)
 
 
-async def opened(store: object, clock: Clock, crawl: str | None) -> "SharedStore | None":
+async def opened(
+    store: object, clock: Clock, crawl: str | None, lease_s: float | None
+) -> "SharedStore | None":
     """Connect to a shared store; None if the store is of another kind."""
     if not is_shared(store):
-        if crawl is not None:
-            raise InvalidOption(
-                f'crawl={crawl!r} needs a shared store, such as store="redis://example.com/0"'
-            )
+        for option, value in (("crawl", crawl), ("lease", lease_s)):
+            if value is not None:
+                raise InvalidOption(
+                    f'{option}={value!r} needs a shared store, such as store="redis://example.com/0"'
+                )
         return None
     # Imported here: a crawler on one machine needs no package for it.
     from polite.stores.redis.opening import open_shared
@@ -123,7 +128,7 @@ async def join_frontier(
     found = memberships.get(gate)
     tell = gate.services.listener or (lambda _: None)
     if found is None:
-        shared = await opened(store, gate.services.clock, crawl)
+        shared = await opened(store, gate.services.clock, crawl, lease_s)
         if shared is None:
             raise InvalidOption(f"store={store!r} is not shared")
         gate.services.resources.push_async_callback(shared.close)

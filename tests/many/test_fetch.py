@@ -76,9 +76,7 @@ def test_each_page_and_each_robots_txt_is_fetched_once_and_all_end_together(
 
     assert site.times_asked == dict.fromkeys([*site.urls(20), *site.robots], 1)
     recorded = [each for run in runs for each in run.outcomes.items()]
-    assert sorted(recorded) == sorted(
-        (url, "refused" if url.endswith("/no") else "fetched") for url in urls
-    )
+    assert sorted(recorded) == sorted((url, "refused" if url.endswith("/no") else "fetched") for url in urls)
     # The one that was refused a page says so.
     assert all(status in (0, 1) and not errors for status, errors in ends), ends
 

@@ -31,7 +31,7 @@ def as_json(payload: object, target: Target) -> str | None:
     except (TypeError, ValueError, RecursionError) as error:
         why = str(error)
     raise InvalidOption(
-        f"payload of type {type(payload).__name__}: a frontier in a file needs what JSON can hold "
+        f"payload of type {type(payload).__name__}: a frontier that is kept in a store needs what JSON can hold "
         f"(None, bool, int, float, str, and lists and dicts of these): {why}",
         url=target.url,
     )

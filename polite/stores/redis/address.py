@@ -93,11 +93,10 @@ def is_address(text: object) -> bool:
     return bool(separator) and (scheme.lower() in _SCHEMES or scheme.lower() == _UNIX)
 
 
-def is_shared(store: object) -> bool:
-    """Return whether the option `store` of a gate or a frontier is a shared store: a URL, an Address, or a client."""
-    return (
-        isinstance(store, Address) or is_address(store) or type(store).__module__.partition(".")[0] == "redis"
-    )
+def has_scheme(text: str) -> bool:
+    """Return whether a text begins as a URL of a shared store does, however it goes on."""
+    scheme, colon, _ = text.partition(":")
+    return bool(colon) and (scheme.lower() in _SCHEMES or scheme.lower() == _UNIX)
 
 
 class _Reader:

@@ -73,6 +73,9 @@ _PASSING_CODES = frozenset(
 _MOVING = "non local key"
 _COMMAND = re.compile(r"'([A-Za-z0-9|_-]+)' command|run the '([A-Za-z0-9|_-]+)'")
 
+# The server names the user, which is one of the credentials.
+_USER = re.compile(r"\b[Uu]ser \S+ has")
+
 
 class Script:
     """A Lua script, called by its SHA-1 sum.
@@ -138,12 +141,12 @@ class RedisLink:
         # Two keys, of which the first never exists: while the slot is being moved key by key, the server then answers TRYAGAIN
         # before the script begins, instead of running it on the half that is there.
         keys = (prefix, f"{prefix}m")
-        return _text(await self._timed(self._run(_step(), keys, (request,))))
+        return _text(await self._timed(self._run(_step(), keys, (request,)), prefix))
 
     async def run(self, script: Script, keys: Sequence[str], *arguments: str | bytes | int) -> Any:  # noqa: ANN401 - as the script says
         """Run another script, whose keys have one slot. Errors are as for `step`."""
         async with self._calls:
-            return await self._timed(self._run(script, keys, arguments))
+            return await self._timed(self._run(script, keys, arguments), keys[0])
 
     async def call(self, *command: str | bytes | int, node: ClusterNode | None = None) -> Any:  # noqa: ANN401 - as the command says
         """Run a command, on a cluster at its key's node or at `node`. Errors are as for `step`."""
@@ -181,12 +184,13 @@ class RedisLink:
                 "EVAL", script.text, len(keys), *keys, *arguments, **as_it_is
             )
 
-    async def _timed(self, calling: Any) -> Any:  # noqa: ANN401 - an awaitable of redis-py, and what it returns
+    async def _timed(self, calling: Any, key: str = "polite:") -> Any:  # noqa: ANN401 - an awaitable of redis-py, and what it returns
+        """Await it for a limited time. `key` is what its keys begin with."""
         try:
             async with asyncio.timeout(CALL_S):
                 return await calling
         except (RedisError, RedisClusterException, OSError) as error:
-            raise translated(error, self.name) from error
+            raise translated(error, self.name, key) from error
 
 
 @cache
@@ -194,8 +198,14 @@ def _step() -> Script:
     return Script("step")
 
 
-def translated(error: Exception, name: str) -> Unreached | StoreFailed:
-    """Return what an error of redis-py means for a crawl; the message says what to change."""
+def translated(error: Exception, name: str, key: str = "polite:") -> Unreached | StoreFailed:
+    """Return what an error of redis-py means for a crawl; the message says what to change.
+
+    Args:
+        error: The error.
+        name: The address without credentials.
+        key: What the keys of the command begin with.
+    """
     text = " ".join(str(error).split())[:300]
     match error:
         case AuthenticationError() | AuthorizationError():
@@ -219,8 +229,12 @@ def translated(error: Exception, name: str) -> Unreached | StoreFailed:
             wrong = _no_permission(text)
         case ResponseError() if text.startswith("WRONGTYPE"):
             wrong = (
-                "a key that begins with polite: has another type, so another program uses this name (WRONGTYPE): "
+                f"a key that begins with {key} has another type, so another program uses this name (WRONGTYPE): "
                 "choose another crawl, or another database"
+            )
+        case ResponseError() if "DB index" in text:
+            wrong = (
+                f"the server has no such database ({text}): choose a lower number, or raise its `databases`"
             )
         case _:
             wrong = f"the server refuses a command: {text}"
@@ -240,6 +254,7 @@ def _because(error: Exception, text: str) -> str:
 def _no_permission(text: str) -> str:
     found = _COMMAND.search(text)
     rule = "~polite:*" if found is None else f"+{(found[1] or found[2]).lower()}"
+    text = _USER.sub("The user has", text)
     return f"the server's ACL forbids it ({text}): ACL SETUSER <user> {rule} permits it"
 
 

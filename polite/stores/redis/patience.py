@@ -66,6 +66,6 @@ class Patience:
         since, wall, because = self._away
         at = datetime.fromtimestamp(wall, UTC).strftime("%H:%M:%S UTC")
         return StoreFailed(
-            f"{self._name}: the server does not respond since {at} ({self._clock.lasting() - since:.0f} s); "
+            f"{self._name} has not responded since {at} ({self._clock.lasting() - since:.0f} s); "
             f"the last error: {because}"
         )

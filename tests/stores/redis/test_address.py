@@ -6,7 +6,7 @@ import pytest
 import redis.asyncio
 
 from polite.errors import InvalidOption
-from polite.stores.redis.address import Address, Kind, is_address, is_shared
+from polite.stores.redis.address import Address, Kind, has_scheme, is_address
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,10 @@ def test_the_environment_gives_credentials_that_the_url_lacks() -> None:
 @pytest.mark.parametrize(
     "store", ["crawl.sqlite", "redis.sqlite", "http://a", None, 1, b"redis://a", "://", "a b://c"]
 )
-def test_other_stores_are_no_shared_stores(store: object) -> None:
-    assert not is_shared(store)
+def test_other_stores_are_no_addresses(store: object) -> None:
+    assert not is_address(store)
 
 
-def test_urls_addresses_and_clients_are_shared_stores() -> None:
-    url = "redis://example.com"
-
-    assert all(map(is_shared, [url, Address.of(url), redis.asyncio.Redis()]))
+def test_a_url_with_a_slip_still_has_its_scheme() -> None:
+    assert all(map(has_scheme, ["redis:/:pw@a/0", "REDISS:a", "unix:/run/x.sock", "redis+cluster://a"]))
+    assert not any(map(has_scheme, ["redis", "redis.sqlite", "c:/crawl.sqlite", ":", ""]))

@@ -1,0 +1,326 @@
+"""Bad input of a shared crawl, by the library and by `polite fetch`: each error names what to change, and no credentials."""
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis.asyncio
+
+import polite
+from polite import schedulers
+from polite.cli.main import main
+from polite.robots.fetching.exchange import Reply
+from polite.testing import ScriptedTransport
+from tests.many.servers import ValkeyServer, free_port
+
+SECRET, USER = "hunter2", "alice"
+LOGIN = f"{USER}:{SECRET}@"
+LIMIT_S = 20
+
+
+def gate(store: Any, **options: Any) -> Any:
+    site = ScriptedTransport({f"https://{host}.test/robots.txt": Reply(200, b"") for host in "ab"})
+    return polite.open_gate("TestBot/1.0", store=store, transports={"https": site}, **options)
+
+
+async def refusal(kind: type[polite.PoliteError], opening: Callable[[], Awaitable[object]]) -> str:
+    with pytest.raises(kind) as caught:
+        async with asyncio.timeout(LIMIT_S):
+            await opening()
+    message = str(caught.value)
+    shown = "".join(traceback.format_exception(caught.value))
+    assert SECRET not in shown
+    assert USER not in message
+    return message
+
+
+async def both_refusals(kind: type[polite.PoliteError], store: Any, **options: Any) -> str:
+    """Return the message of a gate; that of a frontier on a gate without a store is the same."""
+
+    async def open_gate() -> None:
+        async with gate(store, **options):
+            pass
+
+    async def open_frontier() -> None:
+        async with gate(None) as opened, polite.open_frontier(opened, store=store, **options):
+            pass
+
+    message = await refusal(kind, open_gate)
+    again = await refusal(kind, open_frontier)
+    assert again.partition(" connecting to ")[0] == message.partition(" connecting to ")[0]
+    return message
+
+
+async def test_a_wrong_address_is_named_at_once() -> None:
+    host = f"127.0.0.1:{free_port()}"
+
+    message = await both_refusals(polite.StoreFailed, f"redis://{LOGIN}{host}/0")
+
+    assert message.startswith(f"redis://{host}/0: the server is not reached: ")
+
+
+async def test_a_wrong_password_names_where_it_belongs(valkey: ValkeyServer) -> None:
+    message = await both_refusals(polite.StoreFailed, valkey.url.replace("//", f"//{LOGIN}"))
+
+    assert message.startswith(f"{valkey.url}: the server refuses the user or the password ")
+    assert "redis://user:password@host, or set POLITE_STORE_PASSWORD" in message
+
+
+async def test_a_database_that_is_not_there_names_the_configuration(valkey: ValkeyServer) -> None:
+    message = await both_refusals(polite.StoreFailed, valkey.url.replace("/0", "/99"))
+
+    assert "the server has no such database" in message
+    assert message.endswith("choose a lower number, or raise its `databases`")
+
+
+async def test_a_missing_right_is_named_without_the_user(valkey: ValkeyServer) -> None:
+    rules = ("reset", "on", f">{SECRET}", "~polite:*", "+info")
+    valkey.client.execute_command("ACL", "SETUSER", USER, *rules)
+    try:
+        message = await both_refusals(polite.StoreFailed, valkey.url.replace("//", f"//{LOGIN}"))
+    finally:
+        valkey.client.acl_deluser(USER)
+
+    assert "ACL SETUSER <user> +evalsha permits it" in message
+
+
+async def test_a_server_that_is_not_redis_is_named() -> None:
+    def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        message = await both_refusals(polite.StoreFailed, f"redis://{LOGIN}127.0.0.1:{port}")
+
+    assert "it does not speak the protocol of Redis" in message
+    assert message.endswith("is this the right host and port?")
+
+
+async def test_a_replica_names_its_master(start_valkey: Callable[..., ValkeyServer]) -> None:
+    master, replica = start_valkey(), start_valkey()
+    replica.replica_of(master)
+
+    message = await both_refusals(polite.StoreFailed, replica.url)
+
+    assert f"use the address of its master (127.0.0.1:{master.port})" in message
+
+
+@pytest.mark.parametrize("slip", ["redis:/{}h/0", "redis:{}h/0", "mongodb://{}h/0", "redis://{}h:x/0"])
+async def test_a_slip_in_the_address_is_no_file_and_shows_no_password(
+    slip: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    message = await both_refusals(polite.InvalidOption, slip.format(LOGIN))
+
+    assert message.startswith("store: ")
+    assert "an example is redis://host:6379/0" in message
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "store", [redis.Redis(username=USER, password=SECRET), f"redis://{LOGIN}h".encode(), [LOGIN]]
+)
+async def test_an_object_that_is_no_store_is_named_by_its_kind(store: Any) -> None:
+    async def open_gate() -> None:
+        async with gate(store):
+            pass
+
+    message = await refusal(polite.InvalidOption, open_gate)
+
+    assert message.endswith((" got a redis.client.Redis", " got a bytes", " got a list"))
+
+
+@pytest.mark.parametrize("option", [{"crawl": "news"}, {"lease": 6.0}])
+@pytest.mark.parametrize("store", [None, "crawl.sqlite"])
+async def test_options_of_a_shared_store_need_one(option: dict[str, Any], store: str | None) -> None:
+    message = await both_refusals(polite.InvalidOption, store, **option)
+
+    assert message.endswith('needs a shared store, such as store="redis://example.com/0"')
+
+
+@pytest.mark.parametrize(
+    ("of_gate", "of_frontier", "message"),
+    [
+        ({}, {"scheduler": schedulers.Priority()}, "order 'fifo', and this process has 'priority'"),
+        (
+            {"pacing": polite.PacingPolicy(home=lambda _: "x")},
+            {},
+            "home 'host', and this process has 'custom'",
+        ),
+        ({"lease": 6.0}, {}, "lease '15', and this process has '6'"),
+    ],
+)
+async def test_a_crawl_with_other_policies_names_both(
+    valkey: ValkeyServer, of_gate: dict[str, Any], of_frontier: dict[str, Any], message: str
+) -> None:
+    async def open_both(of_gate: dict[str, Any], of_frontier: dict[str, Any]) -> None:
+        async with gate(valkey.url, crawl="news", **of_gate) as opened:
+            async with polite.open_frontier(opened, crawl="news", **of_frontier):
+                pass
+
+    await open_both({}, {})
+    refused = await refusal(polite.InvalidOption, lambda: open_both(of_gate, of_frontier))
+
+    assert refused.startswith(f"crawl 'news' at {valkey.url} was begun with ")
+    assert refused.endswith(f"{message}: use the same in all processes, or another crawl")
+
+
+@pytest.mark.parametrize(
+    ("key", "content", "message"),
+    [
+        ("polite:{news}:crawl", {"schema": "2"}, "version of polite with schema 2, and this version has 1"),
+        ("polite:{news}:crawl", {"x": "y"}, "was not written by polite: choose another crawl"),
+        ("polite:{news}:crawl", "x", "a key that begins with polite:{news}:crawl has another type"),
+        ("polite:{news:0}:m", "x", "a key that begins with polite:{news:0}: has another type"),
+        ("polite:{news:0}:h", "x", "a key that begins with polite:{news:0}: has another type"),
+        ("polite:{news:0}:t:https://a.test", "x", "a key that begins with polite:{news:0}: has another type"),
+        (
+            "polite:{r:https://a.test}",
+            {"x": "y"},
+            "a key that begins with polite:{r:https://a.test} has another",
+        ),
+    ],
+)
+async def test_a_key_of_a_newer_version_or_another_program_is_named(
+    valkey: ValkeyServer, key: str, content: str | dict[str, str], message: str
+) -> None:
+    if isinstance(content, str):
+        valkey.client.set(key, content)
+    else:
+        valkey.client.hset(key, mapping=content)
+
+    async def crawl() -> None:
+        async with gate(valkey.url, crawl="news") as opened:
+            async with polite.open_frontier(opened, crawl="news") as frontier:
+                await frontier.put("https://a.test/")
+                frontier.close()
+                async for permit in frontier:
+                    async with permit:
+                        permit.report(status=200)
+
+    refused = await refusal(polite.StoreFailed, crawl)
+
+    assert refused.startswith(f"{valkey.url}: ")
+    assert message in refused
+
+
+async def test_a_key_that_another_program_writes_while_a_crawl_runs_ends_all_calls(
+    valkey: ValkeyServer,
+) -> None:
+    async def crawl() -> None:
+        async with gate(valkey.url, crawl="news") as opened:
+            async with polite.open_frontier(opened, crawl="news") as frontier:
+                await frontier.put("https://a.test/1")
+                valkey.client.delete("polite:{news:0}:h")
+                valkey.client.set("polite:{news:0}:h", "x")
+                waiting = asyncio.gather(frontier.join(), anext(aiter(frontier)), return_exceptions=True)
+                await frontier.put_many(f"https://b.test/{number}" for number in range(3))
+                assert {type(each) for each in await waiting} == {polite.StoreFailed}
+                await frontier.join()
+
+    refused = await refusal(polite.StoreFailed, crawl)
+
+    assert "polite:{news:0}: has another type" in refused
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"crawl": "news"}, "this gate has a frontier on this crawl already"),
+        ({"crawl": "olds"}, "the gate is in crawl 'news' already; give both the same name"),
+        ({"crawl": "news", "lease": 6.0}, "lease=6.0: the gate is in crawl 'news' with a lease of 15 s"),
+        ({"store": f"redis://{LOGIN}127.0.0.1:1/0", "crawl": "news"}, "the gate is on 'redis://127.0.0.1:"),
+        ({"store": "URL/1", "crawl": "news"}, "a gate and its frontiers share one store"),
+    ],
+)
+async def test_a_frontier_that_does_not_fit_its_gate_is_refused(
+    valkey: ValkeyServer, options: dict[str, Any], message: str
+) -> None:
+    if "store" in options:
+        options = options | {"store": options["store"].replace("URL/1", valkey.url.replace("/0", "/1"))}
+
+    async def open_them() -> None:
+        async with AsyncExitStack() as stack:
+            opened = await stack.enter_async_context(gate(valkey.url, crawl="news"))
+            await stack.enter_async_context(polite.open_frontier(opened, crawl="news"))
+            await stack.enter_async_context(polite.open_frontier(opened, **options))
+
+    assert message in await refusal(polite.InvalidOption, open_them)
+
+
+# The command line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--store", "URL"], "--store URL and --crawl NAME are needed together"),
+        (["--crawl", "news"], "--store URL and --crawl NAME are needed together"),
+        (["--store", "URL", "--crawl", "a b"], "--crawl must be a name of 1 to 100 letters"),
+        (["--store", "URL", "--crawl", ""], "--crawl must be a name of 1 to 100 letters"),
+        (
+            ["--store", "URL", "--crawl", "news", "--resume", "queue.sqlite"],
+            "--store and --resume exclude each other",
+        ),
+        (["--store", f"redis://{LOGIN}h:x", "--crawl", "news"], "--store: redis://... must have a port"),
+        (["--store", f"redis:/{LOGIN}h", "--crawl", "news"], "--store: redis://... must begin with"),
+        (["--store", "queue.sqlite", "--crawl", "news"], "--store: its URL must begin with one of redis://"),
+        (
+            ["--store", f"redis://{LOGIN}127.0.0.1:1", "--crawl", "news"],
+            "redis://127.0.0.1:1/0: the server is not",
+        ),
+        (["--store", "URL/99", "--crawl", "news"], "the server has no such database"),
+        (["--store", "LOGIN", "--crawl", "news"], "the server refuses the user or the password"),
+        (["--store", "URL", "--crawl", "newer"], "was begun by a version of polite with schema 2"),
+        (["--store", "URL", "--crawl", "other"], "order 'depth', and this process has 'fifo'"),
+    ],
+)
+def test_polite_fetch_names_what_is_wrong_in_one_line(
+    arguments: list[str],
+    message: str,
+    valkey: ValkeyServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    valkey.client.hset("polite:{newer}:crawl", mapping={"schema": "2"})
+    terms = {"schema": "1", "partitions": "1", "home": "host", "lease": "15", "order": "depth"}
+    valkey.client.hset("polite:{other}:crawl", mapping=terms)
+    urls = {"URL": valkey.url, "URL/99": valkey.url.replace("/0", "/99")}
+    urls["LOGIN"] = valkey.url.replace("//", f"//{LOGIN}")
+
+    status = main(["fetch", "--quiet", *(urls.get(each, each) for each in arguments), "https://a.test/"])
+
+    out, errors = capsys.readouterr()
+    (line,) = [each for each in errors.splitlines() if "appendonly is no" not in each]
+    assert (status, out) == (2, "")
+    assert line.startswith("polite: ")
+    assert message in line
+    assert SECRET not in line
+    assert USER not in line
+
+
+def test_the_password_of_a_fetch_is_not_in_its_arguments_and_no_message_has_it(
+    valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    valkey.client.execute_command("ACL", "SETUSER", USER, "reset", "on", f">{SECRET}", "~*", "+@all")
+    monkeypatch.setenv("POLITE_STORE_USER", USER)
+    monkeypatch.setenv("POLITE_STORE_PASSWORD", SECRET)
+    try:
+        assert main(["fetch", "--quiet", "--store", valkey.url, "--crawl", "news"]) == 0
+        monkeypatch.setenv("POLITE_STORE_PASSWORD", f"{SECRET}x")
+        assert main(["fetch", "--quiet", "--store", valkey.url, "--crawl", "news"]) == 2
+    finally:
+        valkey.client.acl_deluser(USER)
+
+    printed = "".join(capsys.readouterr())
+    assert "the server refuses the user or the password" in printed
+    assert SECRET not in printed
+    assert USER not in printed
