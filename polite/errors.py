@@ -167,7 +167,14 @@ class StoreFailed(PoliteError):
                 ...
         except polite.StoreFailed as error:
             sys.exit(str(error))
+
+    Attributes:
+        may_pass: Whether it may pass by itself: a shared store's server was not reached.
     """
+
+    def __init__(self, message: str, *, url: str | None = None, may_pass: bool = False) -> None:
+        super().__init__(message, url=url)
+        self.may_pass = may_pass
 
 
 class StoreEmptied(StoreFailed):

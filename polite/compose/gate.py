@@ -179,7 +179,8 @@ async def _kept(store: object, clock: Clock) -> RobotsStore | None:
     if not isinstance(store, str | os.PathLike):
         raise InvalidOption(
             # Not its repr, which may have credentials.
-            f"store must be a RobotsStore, the name of a file, or a URL or redis.asyncio client of a shared store, got a {_kind(store)}"
+            "store must be a RobotsStore, the name of a file, or a URL or redis.asyncio client of a shared store, "
+            f"got a {_kind(store)}"
         )
     # Imported here: a crawler without a store loads no database.
     from polite.stores.sqlite import SqliteStore

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from polite.errors import GateClosed, Overloaded
+from polite.errors import GateClosed, Overloaded, StoreFailed
 from polite.events import Refused
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
 from polite.frontier.fetch_slots import FetchSlots
@@ -39,7 +39,7 @@ log = logging.getLogger("polite")
 # Hot path: an enum's member costs a descriptor call each time it is named.
 _SEEK, _TURN_REQUESTED = QueueEvent.SEEK, QueueEvent.TURN_REQUESTED
 
-# Too many requests wait in the gate: request again after so long (seconds).
+# Too many requests wait in the gate, or its shared store is away: request again after so long (seconds).
 _OVERLOADED_S = 5.0
 # After a failure without a date: so long, and twice as long each time, up to an hour (seconds).
 _FIRST_S, _LONGEST_S = 5.0, 3_600.0
@@ -270,7 +270,8 @@ class Dispatcher:
                     self._postpone_origin(queue, _FIRST_S, "cancelled from outside")
             case GateClosed() | SchedulerFailed() | NoTransition():
                 self.fail(error)
-            case Overloaded():
+            case Overloaded() | StoreFailed(may_pass=True):
+                # It waited for long already, and no task is dropped for that.
                 self._postpone_origin(queue, _OVERLOADED_S, str(error))
             case Exception():
                 # A store that fails, a scope that cannot be worked out: disallowed for now, as whatever cannot be interpreted.

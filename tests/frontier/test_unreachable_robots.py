@@ -227,3 +227,22 @@ async def test_origins_whose_rules_become_known_while_they_wait_for_a_slot_end_n
             given = [permit.url async for permit in frontier if await entered(permit)]
 
     assert sorted(given) == sorted(urls)
+
+
+@pytest.mark.parametrize("may_pass", [True, False])
+async def test_tasks_are_not_dropped_while_a_shared_store_is_away(opened: Opened, may_pass: bool) -> None:
+    class Away(FailingStore):
+        async def load(self, origin: polite.Origin) -> None:
+            if now() < 600.0:
+                raise polite.StoreFailed("not reached", may_pass=may_pass)
+
+    async with opened({f"{A}/robots.txt": RULES}, store=Away(), frontier={"max_robots_tries": 2}) as (
+        frontier,
+        _,
+    ):
+        await frontier.put(f"{A}/1")
+        frontier.close()
+        fetched = await fetch_all(frontier)
+
+    assert fetched == ([f"{A}/1"] if may_pass else [])
+    assert not may_pass or now() < 660.0

@@ -160,9 +160,11 @@ async def test_a_crawl_with_other_policies_names_both(
     valkey: ValkeyServer, of_gate: dict[str, Any], of_frontier: dict[str, Any], message: str
 ) -> None:
     async def open_both(of_gate: dict[str, Any], of_frontier: dict[str, Any]) -> None:
-        async with gate(valkey.url, crawl="news", **of_gate) as opened:
-            async with polite.open_frontier(opened, crawl="news", **of_frontier):
-                pass
+        async with (
+            gate(valkey.url, crawl="news", **of_gate) as opened,
+            polite.open_frontier(opened, crawl="news", **of_frontier),
+        ):
+            pass
 
     await open_both({}, {})
     refused = await refusal(polite.InvalidOption, lambda: open_both(of_gate, of_frontier))
@@ -180,11 +182,6 @@ async def test_a_crawl_with_other_policies_names_both(
         ("polite:{news:0}:m", "x", "a key that begins with polite:{news:0}: has another type"),
         ("polite:{news:0}:h", "x", "a key that begins with polite:{news:0}: has another type"),
         ("polite:{news:0}:t:https://a.test", "x", "a key that begins with polite:{news:0}: has another type"),
-        (
-            "polite:{r:https://a.test}",
-            {"x": "y"},
-            "a key that begins with polite:{r:https://a.test} has another",
-        ),
     ],
 )
 async def test_a_key_of_a_newer_version_or_another_program_is_named(
@@ -196,13 +193,15 @@ async def test_a_key_of_a_newer_version_or_another_program_is_named(
         valkey.client.hset(key, mapping=content)
 
     async def crawl() -> None:
-        async with gate(valkey.url, crawl="news") as opened:
-            async with polite.open_frontier(opened, crawl="news") as frontier:
-                await frontier.put("https://a.test/")
-                frontier.close()
-                async for permit in frontier:
-                    async with permit:
-                        permit.report(status=200)
+        async with (
+            gate(valkey.url, crawl="news") as opened,
+            polite.open_frontier(opened, crawl="news") as frontier,
+        ):
+            await frontier.put("https://a.test/")
+            frontier.close()
+            async for permit in frontier:
+                async with permit:
+                    permit.report(status=200)
 
     refused = await refusal(polite.StoreFailed, crawl)
 
@@ -210,19 +209,33 @@ async def test_a_key_of_a_newer_version_or_another_program_is_named(
     assert message in refused
 
 
+async def test_a_robots_txt_key_of_another_program_is_named(valkey: ValkeyServer) -> None:
+    valkey.client.lpush("polite:{r:https://a.test}", "x")
+
+    async def check() -> None:
+        async with gate(valkey.url) as opened:
+            await opened.check("https://a.test/")
+
+    refused = await refusal(polite.StoreFailed, check)
+
+    assert "a key that begins with polite:{r:https://a.test} has another type" in refused
+
+
 async def test_a_key_that_another_program_writes_while_a_crawl_runs_ends_all_calls(
     valkey: ValkeyServer,
 ) -> None:
     async def crawl() -> None:
-        async with gate(valkey.url, crawl="news") as opened:
-            async with polite.open_frontier(opened, crawl="news") as frontier:
-                await frontier.put("https://a.test/1")
-                valkey.client.delete("polite:{news:0}:h")
-                valkey.client.set("polite:{news:0}:h", "x")
-                waiting = asyncio.gather(frontier.join(), anext(aiter(frontier)), return_exceptions=True)
-                await frontier.put_many(f"https://b.test/{number}" for number in range(3))
-                assert {type(each) for each in await waiting} == {polite.StoreFailed}
-                await frontier.join()
+        async with (
+            gate(valkey.url, crawl="news") as opened,
+            polite.open_frontier(opened, crawl="news") as frontier,
+        ):
+            await frontier.put("https://a.test/1")
+            valkey.client.delete("polite:{news:0}:h")
+            valkey.client.set("polite:{news:0}:h", "x")
+            waiting = asyncio.gather(frontier.join(), anext(aiter(frontier)), return_exceptions=True)
+            await frontier.put_many(f"https://b.test/{number}" for number in range(3))
+            assert {type(each) for each in await waiting} == {polite.StoreFailed}
+            await frontier.join()
 
     refused = await refusal(polite.StoreFailed, crawl)
 

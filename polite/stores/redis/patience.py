@@ -61,11 +61,13 @@ class Patience:
     def _failed(self) -> StoreFailed:
         if self._away is None:
             return StoreFailed(
-                f"{self._name}: a call waited {self._limit_s:g} s behind others: the server is too slow"
+                f"{self._name}: a call waited {self._limit_s:g} s behind others: the server is too slow",
+                may_pass=True,
             )
         since, wall, because = self._away
         at = datetime.fromtimestamp(wall, UTC).strftime("%H:%M:%S UTC")
         return StoreFailed(
             f"{self._name} has not responded since {at} ({self._clock.lasting() - since:.0f} s); "
-            f"the last error: {because}"
+            f"the last error: {because}",
+            may_pass=True,
         )

@@ -3,7 +3,6 @@
 import pickle
 
 import pytest
-import redis.asyncio
 
 from polite.errors import InvalidOption
 from polite.stores.redis.address import Address, Kind, has_scheme, is_address
