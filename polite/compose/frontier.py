@@ -122,6 +122,7 @@ async def _shared_backend(
         lambda target: names.of_tasks(target.origin),
         key,
         busy=lambda: bool(workers.idle or in_flight),
+        is_fetching=gate.services.origins.is_fetching,
     )
     workers.entered = backend.worker_entered
     return backend

@@ -70,6 +70,7 @@ class RedisBackend:
         home_of: Returns the name of a URL's home.
         key: Returns the scheduler's key of a put; None if tasks go in the order of puts.
         busy: Returns whether a worker waits, or a task is in flight.
+        is_fetching: Returns whether the robots.txt of an origin is being fetched.
     """
 
     shared = True
@@ -82,12 +83,14 @@ class RedisBackend:
         key: Callable[[Put], float] | None,
         *,
         busy: Callable[[], bool],
+        is_fetching: Callable[[Origin], bool],
     ) -> None:
         self._session = session
         self._clock = clock
         self._home_of = home_of
         self._key = key
         self._busy = busy
+        self._is_fetching = is_fetching
         self._busy_at = clock.monotonic()
         self._dormant = False  # no home was picked, since no worker was there
         self._partitions = len(session.partitions)
@@ -325,7 +328,8 @@ class RedisBackend:
             self._busy_at = now
         elif now - self._busy_at > _WITHOUT_WORKERS_S:
             for held in list(self._homes):
-                self.withdrawn(held.home)
+                if not self.keeps(held.home):
+                    self.withdrawn(held.home)
 
     def picked(self, home: Home, origins: Sequence[tuple[str, list[TaskRow]]], note: str | None) -> None:
         """A home was taken from the line, with the first tasks of its origins."""
@@ -352,6 +356,11 @@ class RedisBackend:
             self._news.activated.append(
                 Activation(active.number, text, held.failures.get(text, 0), None, found)
             )
+
+    def keeps(self, home: Home) -> bool:
+        """Whether the home should not be given away now."""
+        held = self._homes.get(home.name)
+        return held is not None and any(self._is_fetching(Origin.of(text)) for text in held.origins)
 
     def withdrawn(self, home: Home) -> None:
         """The home was lost, or is to be left: its tasks are another process's."""

@@ -160,14 +160,15 @@ class HeldHomes:
 
     def _close_recalled(self, home: Home) -> None:
         del self._to_close[home]
-        if self._at_first_turn(home):
+        if self._fetches_rules(home):
             self._close_at(self._clock.monotonic() + self._beat_s, home)
         else:
             self._close_home(home)
 
-    @staticmethod
-    def _at_first_turn(home: Home) -> bool:
-        """Whether the first turn there is open: perhaps it fetches robots.txt, and the next owner would fetch it again."""
+    def _fetches_rules(self, home: Home) -> bool:
+        """Whether robots.txt is being fetched there, or perhaps, by a gate: the next owner would fetch it again."""
+        if home.used and self.user is not None and self.user.keeps(home):
+            return True
         return bool(home.open) and not home.served
 
     def share_out(self, partition: Partition, reply: StepReply) -> None:
@@ -180,7 +181,7 @@ class HeldHomes:
             able = [
                 home
                 for home in staying
-                if (home.used or (home in self._idle and not home.open)) and not self._at_first_turn(home)
+                if (home.used or (home in self._idle and not home.open)) and not self._fetches_rules(home)
             ]
             # What needs no waiting first; then homes whose rules are known, which the next owner finds in the store.
             for home in heapq.nsmallest(spare, able, key=lambda home: (home.open > 0, not home.served)):

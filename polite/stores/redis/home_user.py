@@ -26,6 +26,10 @@ class HomeUser(Protocol):
         """Use tasks of a held home that others have put, or that have become ready."""
         ...
 
+    def keeps(self, home: Home) -> bool:
+        """Whether the home should not be given away now: its robots.txt is being fetched, perhaps over several redirects."""
+        ...
+
     def withdrawn(self, home: Home) -> None:
         """Take the home's tasks out of memory, except those in flight. The store is told nothing of them.
 

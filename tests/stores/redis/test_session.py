@@ -50,6 +50,7 @@ class Frontier:
         self.most = room
         self.homes: dict[str, Home] = {}
         self.withdrawn_homes: list[str] = []
+        self.kept: set[str] = set()
         self.told: list[tuple[str, str]] = []
         self.replies: list[StepReply] = []
         self.failures: list[Exception] = []
@@ -71,6 +72,9 @@ class Frontier:
         del self.homes[home.name]
         if self.releases_at_once:
             self.session.release(home)
+
+    def keeps(self, home: Home) -> bool:
+        return home.name in self.kept
 
     def stepped(self, partition: int, reply: StepReply) -> None:
         self.replies.append(reply)
@@ -452,6 +456,24 @@ async def test_a_withdrawn_home_leaves_when_its_turn_ended_and_the_frontier_rele
     await asyncio.sleep(0.1)
 
     assert process.all_leaves() == ["a.com"]
+    assert frontier.withdrawn_homes == ["a.com"]
+
+
+async def test_a_home_whose_robots_txt_is_being_fetched_is_given_away_when_it_is_there() -> None:
+    starving = False
+    process = Process(
+        lambda r: {"picked": [[*fresh("a.com"), []]]} if r["first"] else {"starving": starving, "fair": 0}
+    )
+    frontier = process.crawl()
+    await asyncio.sleep(0.1)
+    frontier.kept.add("a.com")
+
+    starving = True
+    await asyncio.sleep(10.0)
+    assert frontier.withdrawn_homes == []
+    frontier.kept.clear()
+    await asyncio.sleep(3.0)
+
     assert frontier.withdrawn_homes == ["a.com"]
 
 
