@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from polite.compose.shared import is_shared, join_frontier
+from polite.compose.shared import is_shared, join_frontier, refuse_mistyped
 from polite.errors import InvalidOption
 from polite.frontier.durable.backend import Backend
 from polite.frontier.frontier import Frontier, FrontierOptions
@@ -139,6 +139,8 @@ def _order(scheduler: Scheduler | None) -> FileOrder:
 
 def _queue_path(store: object) -> Path:
     name = os.fspath(store) if isinstance(store, os.PathLike) else store
+    if isinstance(store, str):
+        refuse_mistyped(store)
     if type(name) is not str or not name or name == ":memory:" or "\0" in name:
         raise InvalidOption(f"store={store!r}: the name of a file is needed; None is for memory")
     return Path(name)

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from polite.clock import SystemClock
-from polite.compose.shared import join, keep_back_off, opened, registrable_domains_for
+from polite.compose.shared import join, keep_back_off, opened, refuse_mistyped, registrable_domains_for
 from polite.errors import InvalidOption
 from polite.events import Event
 from polite.gate.address_book import AddressBook
@@ -182,6 +182,8 @@ async def _kept(store: object, clock: Clock) -> RobotsStore | None:
             "store must be a RobotsStore, the name of a file, or a URL or redis.asyncio client of a shared store, "
             f"got a {_kind(store)}"
         )
+    if isinstance(store, str):
+        refuse_mistyped(store)
     # Imported here: a crawler without a store loads no database.
     from polite.stores.sqlite import SqliteStore
 

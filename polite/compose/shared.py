@@ -1,5 +1,6 @@
 """Has a gate join a crawl on a shared store: its turns are granted at the homes that this process holds there."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -44,6 +45,15 @@ class Membership:
 
 # The crawls that open gates have joined.
 memberships: WeakKeyDictionary[Gate, Membership] = WeakKeyDictionary()
+
+
+def refuse_mistyped(name: str) -> None:
+    """Refuse what is no file but a mistyped address, and do not show it: it may have a password."""
+    if re.match(r"(redis|valkey)s?(\+\w+)?:?/", name) or re.search(r":[^/@]*@", name):
+        raise InvalidOption(
+            "store: neither the name of a file nor an address such as redis://example.com/0; it is not shown, since it may have "
+            "a password"
+        )
 
 
 def is_shared(store: object) -> bool:
@@ -125,6 +135,10 @@ async def join_frontier(
         InvalidOption: The gate is in another crawl, or on another server; or the crawl has other terms.
         StoreFailed: The server is not reached, or refuses.
     """
+    if gate.pacing.home == "address":
+        raise InvalidOption(
+            'PacingPolicy(home="address") is for gates: a frontier of many processes keeps tasks by "host" or "domain"'
+        )
     found = memberships.get(gate)
     tell = gate.services.listener or (lambda _: None)
     if found is None:

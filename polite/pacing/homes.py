@@ -81,7 +81,8 @@ class HomeNames:
         name = self._by(Target(origin, "/"))
         if type(name) is not str or not name:
             raise InvalidOption(f"PacingPolicy: home must return a name for {origin}, got {name!r}")
-        return _bounded(name)
+        # Never the name of a host, whose origins the server would look for there.
+        return f"~ {_bounded(name)}"
 
     def of_tasks(self, origin: Origin) -> str:
         """Return the home at which a frontier's tasks of the origin wait. With "address", its host must have been resolved."""

@@ -71,6 +71,9 @@ class Machine:
         self.homes.pop(home.name, None)
         self.session.release(home)
 
+    def keeps(self, home: Home) -> bool:
+        return False
+
     def stepped(self, partition: int, reply: StepReply) -> None: ...
 
     def failed(self, error: Exception) -> None:

@@ -254,3 +254,21 @@ async def test_a_put_waits_for_capacity_that_another_process_frees() -> None:
             async for permit in frontier:
                 async with permit:
                     permit.report(status=200)
+
+
+async def test_a_url_that_this_process_put_before_needs_no_call() -> None:
+    site = Site()
+    async with Process(site, "one") as one:
+        await one.frontier.put_many(urls(2, 3))
+        calls = site.server.calls
+
+        again = await one.frontier.put_many(urls(2, 3))
+        assert site.server.calls - calls <= 1, "at most a beat"
+        assert set(again) == {polite.Admission.DUPLICATE}
+
+        site.server.restart()
+        await asyncio.sleep(10)
+        calls = site.server.calls
+        assert set(await one.frontier.put_many(urls(2, 3))) == {polite.Admission.DUPLICATE}
+        assert site.server.calls > calls
+        assert (await one.frontier.put(urls(1, 1)[0], again=True)) is polite.Admission.DUPLICATE

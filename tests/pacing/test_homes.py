@@ -50,7 +50,7 @@ def test_all_urls_of_an_origin_have_the_home_that_a_function_names() -> None:
         seen.append(target.url)
         return "all of them"
 
-    assert HomeNames(by).of_scope(SITE) == "all of them"
+    assert HomeNames(by).of_scope(SITE) == "~ all of them"
     assert seen == ["https://www.site.test/"]
 
 

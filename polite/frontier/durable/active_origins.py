@@ -227,6 +227,7 @@ class ActiveOrigins:
             if (
                 number in active.in_memory
                 or number in self._batches.gone
+                or self._batches.is_gone(number)
                 or number in self._progress.in_flight
             ):
                 continue

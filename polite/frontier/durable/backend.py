@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from polite.frontier.durable.batch import Batch, BatchResult, News, StoreSummary
+from polite.origin import Target
 
 
 class Backend(Protocol):
@@ -14,9 +15,10 @@ class Backend(Protocol):
     task, and the last batch would be lost.
 
     Attributes:
-        shared: Whether other processes use the store at the same time. Then `apply` is called for a batch while others are under
-            way; a task goes to its worker before that is written; and the store tells what others do (`open`), above all when the
-            crawl has ended. Otherwise one call is under way at a time.
+    shared: Whether other processes use the store at the same time. Then `apply` is called for a batch while others are under
+        way; a task goes to its worker before that is written; and the store tells what others do (`open`), above all when the
+        crawl has ended. Otherwise one call is under way at a time.
+    payload_limit: How many octets of JSON a task's payload may have.
     """
 
     @property
@@ -26,6 +28,17 @@ class Backend(Protocol):
 
     @property
     def shared(self) -> bool: ...
+
+    @property
+    def payload_limit(self) -> int: ...
+
+    def require(self, target: Target) -> None:
+        """Raise what stands against keeping this URL: of a shared store, what the user's function of homes raises."""
+        ...
+
+    def is_gone(self, number: int) -> bool:
+        """Whether a task ended, or waits for a time, though rows that were read before may still name it."""
+        ...
 
     def open(self, max_tries: int, tell: Callable[[News], None]) -> "Future[StoreSummary]":
         """Take the store for this frontier, alone unless it is shared. Raises StoreFailed.

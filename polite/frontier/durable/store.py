@@ -5,7 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable
 
-from polite.errors import InvalidOption, StoreFailed
+from polite.errors import StoreFailed
 from polite.events import Dropped, SetAside
 from polite.frontier.durable.active_origins import ActiveOrigins
 from polite.frontier.durable.backend import Backend
@@ -71,6 +71,9 @@ class DurableTaskStore:
             progress.tell(SetAside(self.backend.name, number))
         for url, tries in found.given_up:
             progress.tell(Dropped(url, f"max_tries={limits.max_tries}", tries))
+        if self.backend.shared:
+            # Says how many origins this process can take: it need not put anything to get some.
+            self._batches.schedule_flush()
         if not self._active.begun:
             begins_at = self._active.opened_at + self._parts.services.turns.longest_delay_s
             self._timer = self._clock.call_at(begins_at, self._check_times)
@@ -93,8 +96,9 @@ class DurableTaskStore:
 
     def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Awaitable[Admission]:
         try:
-            payload = as_json(draft.payload, target)
-        except InvalidOption:
+            self.backend.require(target)
+            payload = as_json(draft.payload, target, self.backend.payload_limit)
+        except Exception:
             self._progress.waiting.release()
             self._progress.end_if_over()
             raise

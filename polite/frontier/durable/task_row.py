@@ -14,14 +14,14 @@ from polite.task import Task
 PAYLOAD_LIMIT, DEEPEST = 16 * 1024 * 1024, 100
 
 
-def as_json(payload: object, target: Target) -> str | None:
+def as_json(payload: object, target: Target, limit: int) -> str | None:
     """Return a payload as JSON. Raises InvalidOption if it would be loaded as another value."""
     if payload is None:
         return None
     try:
         text = json.dumps(payload)
-        if len(text) > PAYLOAD_LIMIT:
-            why = f"it is {len(text)} octets of JSON, and {PAYLOAD_LIMIT} is the limit"
+        if len(text) > limit:
+            why = f"it is {len(text)} octets of JSON, and {limit} is the limit"
         elif _deeper(text, payload):
             why = f"lists and dicts are nested deeper than the limit of {DEEPEST}"
         elif json.loads(text) == payload:

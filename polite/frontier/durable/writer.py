@@ -135,6 +135,10 @@ class BatchWriter:
         """Whether a batch is under way that the next one waits for."""
         return bool(self.under_way) and not self._backend.shared
 
+    def is_gone(self, number: int) -> bool:
+        """Whether the backend knows that a row which names this task is outdated."""
+        return self._backend.is_gone(number)
+
     @property
     def unwritten(self) -> list[Batch]:
         """The batches whose changes the store may not have yet."""
@@ -157,7 +161,14 @@ class BatchWriter:
         self.batch, self.pending = Batch(), PendingReplies()
         self.gone.clear()
         batch.now = self._clock.now()
-        written = self._backend.apply(batch)
+        try:
+            written = self._backend.apply(batch)
+        except Exception as defect:
+            log.exception("the frontier failed")
+            self._failed = True
+            self._owner.fail(defect)
+            pending.fail(defect)
+            return
         self.under_way[written] = batch
         written.add_done_callback(partial(self._written, batch, pending))
 

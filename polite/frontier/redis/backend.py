@@ -4,10 +4,11 @@ import asyncio
 import json
 import math
 from base64 import urlsafe_b64encode
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import blake2b
+from typing import TypeVar
 
 from polite.errors import StoreFailed
 from polite.frontier.durable.active_origin import TASKS_PER_ORIGIN
@@ -27,6 +28,7 @@ from polite.frontier.durable.batch import (
 )
 from polite.frontier.redis.crawl_totals import CrawlTotals
 from polite.frontier.redis.held_homes import HeldHome, HeldHomes
+from polite.frontier.redis.known_urls import KnownUrls
 from polite.frontier.redis.partition_batch import PartitionBatches
 from polite.origin import Origin, Target
 from polite.ports import Clock, Timer
@@ -47,6 +49,10 @@ from polite.stores.redis.step import (
     TaskRow,
 )
 
+_K = TypeVar("_K")
+
+# Ended tasks that are remembered: about 10 MB.
+_MOST_ENDED = 100_000
 # Octets of a URL's digest: 1,000,000,000 URLs have two that are equal with a chance of 1 to 10**11.
 _DIGEST_OCTETS = 12
 # While this process has clearly too few homes, or none, it looks for others this often (seconds).
@@ -74,6 +80,8 @@ class RedisBackend:
     """
 
     shared = True
+    # A batch of the server must stay short: 16 MB, as a file may have, would hold up all processes.
+    payload_limit = 256 * 1024
 
     def __init__(
         self,
@@ -102,6 +110,10 @@ class RedisBackend:
         self._free = 0
         # Digests of tasks that ended, or wait for a time, until the server knows: rows may still name them.
         self._gone: Counter[str] = Counter()
+        self._gone_numbers: Counter[int] = Counter()
+        # Ended tasks of which the server knows: rows that were read before may be delivered later, by a slower partition.
+        self._ended: OrderedDict[int, None] = OrderedDict()
+        self._known = [KnownUrls() for _ in session.partitions]
         self._under_way: set[asyncio.Future[BatchResult]] = set()
         self._closed = False
         self._closing: asyncio.Future[None] | None = None
@@ -115,11 +127,18 @@ class RedisBackend:
     def open(self, max_tries: int, tell: Callable[[News], None]) -> "asyncio.Future[StoreSummary]":
         self._tell = tell
         self._session.user = self
+        self._session.closed = False
         self._session.begin()
         opened: asyncio.Future[StoreSummary] = asyncio.get_running_loop().create_future()
         # The replies of the partitions tell what waits.
         opened.set_result(StoreSummary(0, 0.0, 0, 0, 0, 0, [], 0, []))
         return opened
+
+    def require(self, target: Target) -> None:
+        self._home_of(target)
+
+    def is_gone(self, number: int) -> bool:
+        return number in self._gone_numbers or number in self._ended
 
     def put_no_more(self) -> None:
         self._session.close_puts()
@@ -187,6 +206,9 @@ class RedisBackend:
 
     def _put(self, parts: PartitionBatches, put: Put, now: float) -> None:
         home, digest = self._placed(Target(Origin.of(put.origin), put.path))
+        if not put.again and digest in self._known[self._session.partition(home).index]:
+            parts.order("puts", None)
+            return
         key = None if self._key is None else max(-_FAR, min(_FAR, self._key(put)))
         row = [put.path, put.priority, put.depth, put.deadline, put.not_before, put.payload, key]
         parts.at(home).puts.append(
@@ -204,6 +226,7 @@ class RedisBackend:
         )
         if ready_in is not None:
             self._gone[digest] += 1
+            self._gone_numbers[requeue.number] += 1
         self._landed(home, requeue.number)
 
     def _mark(self, parts: PartitionBatches, number: int, mark: Mark) -> None:
@@ -224,6 +247,7 @@ class RedisBackend:
         home, digest = self._placed(ended.target)
         parts.at(home, lazy=True).ended.append(Ended(home, ended.target.origin.text, digest, ended.end))
         self._gone[digest] += 1
+        self._gone_numbers[ended.number] += 1
         self._landed(home, ended.number)
 
     def _landed(self, home: str, number: int) -> None:
@@ -243,18 +267,26 @@ class RedisBackend:
     def _written(self, batch: Batch) -> None:
         """The server knows of these now: a later row that names them is a new task."""
         self._load_own(batch)
-        for target in (
-            *(ended.target for ended in batch.ended),
-            *(requeue.target for requeue in batch.requeued if requeue.ready_at is not None),
-        ):
-            digest = digest_of(target)
-            self._gone[digest] -= 1
-            if not self._gone[digest]:
-                del self._gone[digest]
+        for put in batch.puts:
+            home, digest = self._placed(Target(Origin.of(put.origin), put.path))
+            self._known[self._session.partition(home).index].add(digest)
+        later = [each for each in batch.requeued if each.ready_at is not None]
+        gone: list[EndedTask | Requeue] = [*batch.ended, *later]
+        for number, target in [(each.number, each.target) for each in gone]:
+            _take(self._gone, digest_of(target))
+            _take(self._gone_numbers, number)
+        for ended in batch.ended:
+            self._ended[ended.number] = None
+        while len(self._ended) > _MOST_ENDED:
+            self._ended.popitem(last=False)
 
     def _load_own(self, batch: Batch) -> None:
-        """Ask for tasks that were put into origins of held homes that are not active. The server tells only other owners."""
+        """Ask for tasks that wait now in origins of held homes that are not active. The server tells only other owners."""
         origins = dict.fromkeys(put.origin for put in batch.puts if put.ready_at is None)
+        origins |= dict.fromkeys(each.target.origin.text for each in batch.requeued if each.ready_at is None)
+        origins |= dict.fromkeys(
+            mark.target.origin.text for mark in batch.marks.values() if mark.state is TaskState.READY
+        )
         for text in origins:
             home = self._session.held(self._home_of(Target(Origin.of(text), "/")))
             held = None if home is None else self._homes.get(home.name)
@@ -387,6 +419,7 @@ class RedisBackend:
     def stepped(self, partition: int, reply: StepReply) -> None:
         """A partition has replied."""
         self._totals.add(partition, reply)
+        self._known[partition].hear(reply)
         self._leave_if_idle()
         self._news.given_up += reply.given_up
         self._tell_soon()
@@ -440,6 +473,12 @@ def digest_of(target: Target) -> str:
     """Return the name of a URL among those of its origin."""
     digest = blake2b(target.url.encode(), digest_size=_DIGEST_OCTETS).digest()
     return urlsafe_b64encode(digest).decode()
+
+
+def _take(counter: "Counter[_K]", key: _K) -> None:
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]
 
 
 def _microseconds(at: float | None, now: float) -> int | None:

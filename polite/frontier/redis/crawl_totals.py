@@ -65,7 +65,7 @@ class CrawlTotals:
     @property
     def origins_waiting(self) -> bool:
         """Whether homes wait that this process should take: its share is not full."""
-        return any(each.inline and each.held < each.fair for each in self._replied)
+        return any(each.inline and each.held < each.fair and not each.quiet for each in self._replied)
 
     @property
     def few(self) -> bool:

@@ -7,7 +7,9 @@ from functools import partial
 from typing import TypeVar
 
 from polite.frontier.durable.batch import Batch, BatchResult, News, StoreSummary
+from polite.frontier.durable.task_row import PAYLOAD_LIMIT
 from polite.frontier.sqlite.database import QueueFile
+from polite.origin import Target
 
 _T = TypeVar("_T")
 
@@ -16,6 +18,7 @@ class SqliteBackend:
     """A durable.backend.Backend. The thread starts with `open` and ends after `close`."""
 
     shared = False
+    payload_limit = PAYLOAD_LIMIT
 
     def __init__(self, file: QueueFile) -> None:
         self.file = file
@@ -30,6 +33,11 @@ class SqliteBackend:
 
     def apply(self, batch: Batch) -> "asyncio.Future[BatchResult]":
         return self.run(partial(self.file.apply, batch))
+
+    def require(self, target: Target) -> None: ...
+
+    def is_gone(self, number: int) -> bool:
+        return False
 
     def put_no_more(self) -> None: ...
 

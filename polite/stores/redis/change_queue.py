@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from polite.stores.redis.step import Back, Changes, Leave, Out, Requeued, StepReply, TaskRow
+from polite.stores.redis.step import Back, Changes, Leave, Out, PutEntry, Requeued, StepReply, TaskRow
 
 _T = TypeVar("_T")
 
 # Limits of one batch: the server must not be busy for more than 5 ms.
 _ENTRIES = 100
 _LOADS = 20
+# Characters of the rows of one batch's puts: payloads may be large.
+_OCTETS = 500_000
 # A batch is a prefix of the queue, and each section is cut in this order. Thus no end of a page is stored before the URLs
 # that were found on it, and no home leaves before the ends of its tasks.
 _ORDER = ("puts", "met", "ended", "requeued", "outs", "backs", "postpones", "holds", "leaves", "loads")
@@ -142,12 +144,23 @@ def _cut(given: Changes, batch: Changes) -> Changes:
         waiting, filled = getattr(given, name), getattr(batch, name)
         limit = _LOADS if name == "loads" else _ENTRIES
         entries = waiting[: limit - len(filled)]
+        if name == "puts":
+            entries = _fitting(entries, sum(len(put.row) for put in filled))
         del waiting[: len(entries)]
         filled += entries
         setattr(moved, name, entries)
         if waiting:
             break
     return moved
+
+
+def _fitting(puts: list[PutEntry], octets: int) -> list[PutEntry]:
+    """Return the first puts, at least one of a batch, whose rows fit beside so many octets."""
+    for count, put in enumerate(puts):
+        octets += len(put.row)
+        if octets > _OCTETS and (count or octets > len(put.row)):
+            return puts[:count]
+    return puts
 
 
 class _LatestStates:

@@ -94,6 +94,8 @@ class HeldHomes:
         if self.user is not None:
             self._mark_used(home)
             self.user.picked(home, origins, home.note)
+        else:
+            self._leave(home)
 
     def bring_news(self, name: str, origin: str, rows: list[TaskRow]) -> None:
         """Give new tasks of a held home to the frontier."""

@@ -381,7 +381,9 @@ class Partition:
         else:
             self.reply = reply
             self._first = self._mine = False
-            self.tenure.until = sent + self.settings.lease_s - self.settings.margin_s
+            if not moved or self.tenure.good:
+                # Otherwise others may have taken homes before the server was another: `mine` tells, and the next reply counts.
+                self.tenure.until = sent + self.settings.lease_s - self.settings.margin_s
             self._owner.lose([self.homes[name] for name in reply.gone if name in self.homes])
         now = self._answered_at
         if moved:

@@ -90,7 +90,8 @@ end
 if last_run ~= run then
   m.epoch, m.quiet = m.epoch + 1, now + a.lease
   call('HINCRBY', P .. 'm', 'fence', 1000000)
-  call('HINCRBY', P .. 'm', 'num', 1000000)
+  -- Numbers up to `kept` are of puts that are not lost.
+  call('HSET', P .. 'm', 'kept', exact(call('HINCRBY', P .. 'm', 'num', 1000000) - 1000000))
   call('HSET', P .. 'm', 'run', run)
 end
 
@@ -199,6 +200,9 @@ local function announce(home, origin, by_caller, from)
   local row = home_row(home)
   if not row.owner then
     line_up(home, row, from)
+  elseif call('SISMEMBER', P .. 'alone', row.owner) == 1 then
+    -- A gate without a frontier holds it for its permits: tasks have their turn, too.
+    call('SADD', P .. 'w:' .. row.owner, home)
   elseif row.owner ~= a.session or not by_caller or a.mine then
     call('SADD', P .. 'n:' .. row.owner, home .. '\n' .. origin)
   end
@@ -280,7 +284,10 @@ local number = a.puts and reserve('num', #a.puts) or 0
 for i, e in each(a.puts) do
   local home, origin, digest, text, key, again, ready_in, known = unpack(e, 1, 8)
   local task = { number = given(known) and known or number + i, tries = 0, key = given(key) and string.format('%.17g', key) or '', text = text }
-  if (not again and is_done(origin, digest)) or call('HSETNX', P .. 't:' .. origin, digest, task_row(task)) == 0 then
+  -- A put that is told again after a failover: if it was not lost and waits no more, it has ended.
+  local ended = given(known) and known <= tonumber(call('HGET', P .. 'm', 'kept') or '0')
+    and call('HEXISTS', P .. 't:' .. origin, digest) == 0
+  if ended or (not again and is_done(origin, digest)) or call('HSETNX', P .. 't:' .. origin, digest, task_row(task)) == 0 then
     reply.puts[i] = 0
     if a.mine then announce(home, origin, true) end
   else
@@ -486,6 +493,14 @@ for _, home in each(a.takes) do
   elseif not is_quiet then
     give(home, row, reserve('fence', 1) + 1)
     table.insert(reply.taken, taken(home, row))
+    -- It has left the line: a gate without a frontier gives it back after a while, another process fetches its tasks.
+    if ready_from(home) then
+      if a.gate_alone then
+        call('SADD', P .. 'w:' .. a.session, home)
+      else
+        call('SADD', P .. 'n:' .. a.session, home .. '\n\n')
+      end
+    end
   end
 end
 for _, home in ipairs(call('SPOP', P .. 'w:' .. a.session, RECALLS)) do
@@ -523,6 +538,9 @@ each_due('later', move_due)
 each_due('forget', forget_home)
 
 local rows_left = floor(work_left * 2.5)
+-- Rows beyond come when their origin leaves memory and becomes active again.
+local octets_left = 1000000
+
 local function first_rows(origin, limit)
   local members = call('ZRANGE', P .. 'q:' .. origin, 0, max(1, min(limit, rows_left)) - 1)
   if #members == 0 then return {} end
@@ -532,6 +550,8 @@ local function first_rows(origin, limit)
   local rows = {}
   for i, value in ipairs(call('HMGET', P .. 't:' .. origin, unpack(members))) do
     local task = parse_task(value)
+    if octets_left < 0 then break end
+    octets_left = octets_left - #task.text
     rows[i] = { members[i], task.number, task.tries, task.text }
   end
   rows_left = rows_left - #rows
@@ -563,7 +583,7 @@ end
 local function read_news(entry)
   local home, origin, after = string.match(entry, '^([^\n]*)\n([^\n]*)\n?(.*)$')
   if home_row(home).owner ~= a.session then return end
-  local origins = origin ~= '' and { { origin, first_rows(origin, ROWS_OF_ORIGIN) } } or next_origins(home, after)
+  local origins = origin ~= '' and { { origin, first_rows(origin, ROWS_OF_ORIGIN) } } or next_origins(home, after ~= '' and after or nil)
   for _, found in ipairs(origins) do
     if #found[2] > 0 then table.insert(reply.news, { home, found[1], found[2] }) end
   end
