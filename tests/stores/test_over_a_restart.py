@@ -190,14 +190,6 @@ async def test_what_is_neither_a_store_nor_a_file_is_refused(store):
             pass
 
 
-async def test_a_password_of_a_store_on_a_network_is_not_shown():
-    with pytest.raises(polite.InvalidOption, match="not yet") as refusal:
-        async with Run("redis://me:secret@localhost"):
-            pass
-
-    assert "secret" not in str(refusal.value)
-
-
 async def test_a_file_that_cannot_be_used_is_known_when_the_gate_opens(path):
     with pytest.raises(polite.PoliteError, match="cannot be opened"):
         async with Run(path.parent):
