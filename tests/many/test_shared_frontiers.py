@@ -272,3 +272,121 @@ async def test_a_url_that_this_process_put_before_needs_no_call() -> None:
         assert set(await one.frontier.put_many(urls(2, 3))) == {polite.Admission.DUPLICATE}
         assert site.server.calls > calls
         assert (await one.frontier.put(urls(1, 1)[0], again=True)) is polite.Admission.DUPLICATE
+
+
+async def test_a_process_that_puts_nothing_gets_its_share() -> None:
+    site = Site()
+    async with Process(site, "one") as one:
+        await one.frontier.put_many(urls(6, 12))
+        one.frontier.close()
+        first = asyncio.create_task(one.work())
+        await asyncio.sleep(1)
+        async with Process(site, "late") as late:
+            late.frontier.close()
+            async with asyncio.timeout(100):
+                await asyncio.gather(first, late.work())
+
+    assert Counter(by for _, by, _ in site.seen)["late"] >= 20
+    assert min(site.gaps) >= DELAY_S
+
+
+async def test_tasks_of_a_home_that_a_gate_uses_have_their_turn() -> None:
+    site = Site()
+    client: Any = VirtualClient(site.server)
+    transports = {"https": site}
+    async with (
+        scripted_gate(store=client, crawl="news", transports=transports, pacing=PACING) as gate,
+        Process(site, "one") as one,
+    ):
+
+        async def visit() -> None:
+            while True:
+                async with gate.permit("https://h0.test/again") as permit:
+                    permit.require()
+                    site.seen.append((now(), "gate", permit.url))
+                    permit.report(status=200)
+
+        visiting = asyncio.create_task(visit())
+        await asyncio.sleep(3)
+        await one.frontier.put_many(urls(1, 3))
+        one.frontier.close()
+        async with asyncio.timeout(60):
+            await one.work()
+        visiting.cancel()
+
+    assert min(site.gaps) >= DELAY_S
+    assert set(site.robots.values()) == {1}
+
+
+async def test_a_home_that_cannot_be_named_fails_its_put_alone() -> None:
+    site = Site()
+
+    def home(target: polite.Target) -> str:
+        if target.origin.host == "bad.test":
+            raise ZeroDivisionError
+        return "all"
+
+    client: Any = VirtualClient(site.server)
+    pacing = polite.PacingPolicy(min_delay=DELAY_S, home=home)
+    async with (
+        scripted_gate(transports={"https": site}, pacing=pacing) as gate,
+        polite.open_frontier(gate, store=client, crawl="news") as frontier,
+    ):
+        bad, good = await asyncio.gather(
+            frontier.put("https://bad.test/"), frontier.put("https://h0.test/0"), return_exceptions=True
+        )
+        frontier.close()
+        async with asyncio.timeout(60):
+            async for permit in frontier:
+                async with permit:
+                    permit.report(status=200)
+
+    assert isinstance(bad, ZeroDivisionError)
+    assert good is polite.Admission.WAITING
+    assert frontier.done == 1
+
+
+async def test_what_a_shared_frontier_cannot_keep_is_refused() -> None:
+    site = Site()
+    async with Process(site, "one") as one:
+        with pytest.raises(polite.InvalidOption, match="262144 is the limit"):
+            await one.frontier.put("https://h0.test/", payload="x" * 300_000)
+        with pytest.raises(polite.InvalidOption, match="has a frontier on this crawl already"):
+            async with polite.open_frontier(one.gate, crawl="news"):
+                pass
+        with pytest.raises(polite.InvalidOption, match="is in crawl 'news' already"):
+            async with polite.open_frontier(one.gate, crawl="other"):
+                pass
+    pacing = polite.PacingPolicy(home="address", scopes=polite.Scopes(address=polite.ScopeLimit()))
+    async with scripted_gate(transports={"https": site}, pacing=pacing, addresses=_NoAddresses()) as gate:
+        client: Any = VirtualClient(site.server)
+        with pytest.raises(polite.InvalidOption, match="is for gates"):
+            async with polite.open_frontier(gate, store=client):
+                pass
+
+
+class _NoAddresses:
+    async def addresses(self, host: str) -> tuple[list[str], float]:
+        raise OSError(host)
+
+    async def close(self) -> None: ...
+
+
+async def test_a_put_that_ended_is_not_fetched_again_after_a_restart_that_loses_nothing() -> None:
+    site = Site()
+    async with Process(site, "one") as one, Process(site, "two") as two:
+        await one.frontier.put_many(urls(2, 2))
+        one.frontier.close()
+        work = asyncio.create_task(one.work())
+        await asyncio.sleep(8)
+        assert len(site.pages) == 4
+        await two.frontier.put_many(urls(2, 2), again=True)
+        await asyncio.sleep(8)
+        assert len(site.pages) == 8
+        site.server.restart()
+        await asyncio.sleep(40)
+        two.frontier.close()
+        async with asyncio.timeout(60):
+            await asyncio.gather(work, two.work())
+
+    assert len(site.pages) == 8
