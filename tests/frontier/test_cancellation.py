@@ -121,6 +121,7 @@ async def test_draining_after_any_number_of_steps_gives_back_all_that_was_not_fe
             pass
 
 
+@one_process
 @pytest.mark.parametrize("steps", range(12))
 @pytest.mark.parametrize("opening", [1, 9])
 async def test_cancelling_every_task_there_is_after_any_number_of_steps_puts_origins_off_and_loses_nothing(

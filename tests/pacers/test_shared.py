@@ -538,7 +538,7 @@ async def test_many_scopes_of_a_home_are_bounded_and_the_rest_is_handed_over() -
         delay_s = 1_000.0 if number == 7 else 0.0
         await fetch(pacer, Origin.of(f"https://h{number}.test"), delay_s=delay_s)
     remembered = len(pacer._by_scope)
-    _, state = pacer.hand_over("everything")
+    _, state = pacer.hand_over("~ everything")
 
     assert remembered < 1_500
     assert len(pacer._by_scope) == 0
@@ -553,7 +553,7 @@ async def test_delays_that_have_no_space_in_the_state_delay_the_whole_home() -> 
     homes.tenant = pacer
     for number in range(200):
         await fetch(pacer, Origin.of(f"https://h{number}.test"), delay_s=100.0 + number)
-    rest_s, state = pacer.hand_over("everything")
+    rest_s, state = pacer.hand_over("~ everything")
 
     assert state is not None
     assert len(state.encode()) <= 1_000

@@ -338,16 +338,19 @@ class RedisBackend:
 
     @property
     def room(self) -> int:
-        """How many homes it can take now. A process without workers, which only puts or joins, takes none."""
+        """How many homes it can take now. A process without workers, which only puts or joins, leaves them to others."""
         if self._closed:
             return 0
-        if not self._busy():
+        if not self._busy() and self._totals.live != 1:
             self._dormant = True
             return 0
         return max(0, self._free - len(self._news.activated))
 
     def worker_entered(self) -> None:
         """A worker waits for a permit: from now on homes are picked."""
+        self._wake()
+
+    def _wake(self) -> None:
         if self._dormant:
             self._dormant = False
             for partition in self._session.partitions:
@@ -356,7 +359,9 @@ class RedisBackend:
     def _leave_if_idle(self) -> None:
         """Leave all homes if no worker has come for long: other processes may have some."""
         now = self._clock.monotonic()
-        if self._busy():
+        if self._totals.live == 1:
+            self._wake()
+        if self._busy() or self._totals.live == 1:
             self._busy_at = now
         elif now - self._busy_at > _WITHOUT_WORKERS_S:
             for held in list(self._homes):

@@ -68,6 +68,11 @@ class CrawlTotals:
         return any(each.inline and each.held < each.fair and not each.quiet for each in self._replied)
 
     @property
+    def live(self) -> int:
+        """How many processes share the crawl, as far as is known; 0 before the first reply."""
+        return max((each.live for each in self._replied), default=0)
+
+    @property
     def few(self) -> bool:
         """Whether this process has clearly fewer homes than others."""
         return any(each.live > 1 and each.held < each.fair - 1 for each in self._replied)
