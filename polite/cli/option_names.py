@@ -53,6 +53,7 @@ OPTION_NAMES = {
     "PacingPolicy.circuit_rest": "the delay after repeated failures",
     "PacingPolicy.max_hold": "the limit on the duration of a request",
     "PacingPolicy.max_waiting": "the limit on waiting requests",
+    "PacingPolicy.home": "what one process of a shared crawl paces alone",
     "PacingPolicy.overrides": "the policies of single origins",
 }
 
