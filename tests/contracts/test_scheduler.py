@@ -40,7 +40,7 @@ class Forgetful(schedulers.Fifo):
     """Drops what is added while its origin is ready."""
 
     def add(self, task: Task) -> None:
-        if task.origin not in self._ready:
+        if task.origin.text not in self._ready:
             super().add(task)
 
 
@@ -69,7 +69,7 @@ class Greedy(schedulers.Fifo):
 
     def next(self) -> Task:
         task = super().next()
-        if self._tasks.get(task.origin):
+        if self._tasks.get(task.origin.text):
             self.ready(task.origin)
         return task
 
