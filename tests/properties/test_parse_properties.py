@@ -87,7 +87,9 @@ def test_allows_and_decide_agree(body: str, dialect: Dialect, agent: str, asked:
 def test_a_group_for_another_agent_changes_nothing(body: str, dialect: Dialect, agent: str, path: str):
     before = parse(body, dialect).decide(agent, path)
 
-    after = parse(f"User-agent: nobody\nAllow: /a\nDisallow: /\n{body}", dialect)
+    # A rule at the beginning of the file would join the group before it.
+    other = "User-agent: nobody\nAllow: /a\nDisallow: /\nUser-agent: unknown\nDisallow: /\n"
+    after = parse(other + body, dialect)
 
     assert after.decide(agent, path).allowed is before.allowed
     assert not after.decide("nobody", "/b")
