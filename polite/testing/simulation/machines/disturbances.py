@@ -17,12 +17,22 @@ class Disturbances:
         self._trace = trace
         self._conductor = conductor
         self._times: list[float] = []
+        self._vanished: dict[str, float] = {}
         self._last = -math.inf
 
     def add(self, what: str) -> None:
         """Something happened now that may be an excuse."""
         self._trace.note("disturbed", what)
         self._times.append(self._conductor.now)
+
+    def vanish(self, what: str, process: str) -> None:
+        """A process was killed now, or its lease ends: its homes go without a word to their next owners."""
+        self.add(f"{what} {process}")
+        self._vanished[process] = self._conductor.now
+
+    def vanished_since(self, when: float, process: str) -> bool:
+        """Whether others may have got the process's homes since a time without a word of it."""
+        return self._vanished.get(process, -math.inf) >= when
 
     def over(self) -> None:
         """A process that lost its lease learns it now."""
@@ -73,4 +83,4 @@ class LeaseWatch:
             self._conductor.at(ends, self._look)
         else:
             self._armed = False
-            self._disturbances.add(f"lease of {self._name}")
+            self._disturbances.vanish("lease of", self._name)

@@ -112,7 +112,7 @@ class Process:
                 if self._ending and self._may_fail:
                     # What it had to write at its end is lost with it, as if it had been killed.
                     self._parts.tasks.dead.add(self.number)
-                    self._parts.disturbances.add(f"{self.name} ended while the server was away")
+                    self._parts.disturbances.vanish("the server was away at the end of", self.name)
                     self.failed = True
                     return
                 if self._frontier is not None:
@@ -141,7 +141,7 @@ class Process:
         try:
             await self._take_all(gate, steps)
             await self._end(workers)
-            self._ending = True
+            self._ending = self._servers.closing = True
         finally:
             for worker in workers:
                 worker.cancel()

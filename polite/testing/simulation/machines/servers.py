@@ -39,6 +39,7 @@ class _Origin:
         free_at: when the next request may arrive, by the responses.
         fetched: when robots.txt was requested, each time.
         known: robots.txt had a response that every owner knows or can load.
+        forgotten: a failover lost it. Only the process that has requested it knows it still.
         late: requests that a process sent after it had lost its turn, each by its last stop.
     """
 
@@ -49,6 +50,7 @@ class _Origin:
     free_because: str = ""
     fetched: list[float] = field(default_factory=list)
     known: bool = False
+    forgotten: bool = False
     late: int = 0
 
 
@@ -91,8 +93,20 @@ class Servers:
             raise
         self._left(state, arrival, self._plan.min_delay)
         self._trace.note("robots response", origin, status, machine)
-        state.known = state.known or status == 200
+        if status == 200:
+            state.known, state.forgotten = True, False
         return Reply(status, _robots_txt(state.plan) if status == 200 else b"")
+
+    def abandoned(self, origin: str) -> None:
+        """The process that requested robots.txt last ended by itself, before the response came: another one requests it again."""
+        self._trace.note("robots abandoned", origin)
+        self._origins[origin].fetched.pop()
+
+    def forgot(self, origins: set[str]) -> None:
+        """A failover lost what was saved of these origins' robots.txt."""
+        for name in origins:
+            self._trace.note("robots lost", name)
+            self._origins[name].forgotten = True
 
     async def page(self, url: str, machine: str, *, late: bool) -> tuple[int, float | None]:
         """Respond to a request for a page with a status and perhaps Retry-After."""
@@ -129,11 +143,12 @@ class Servers:
     def _arrived(self, state: _Origin, machine: str, what: str, gap_s: float) -> Arrival:
         now, last = self._now(), state.last
         self.events += 1
-        if last is not None and now < last.at + last.gap_s - EPSILON_S:
+        required_s = 0.0 if last is None else self._required_s(state, last, machine)
+        if last is not None and now < last.at + required_s - EPSILON_S:
             self._trace.fail(
                 "each gap is kept",
                 f"{state.plan.name} gets {what} of {machine} {now - last.at:.3f} s after {last.what} of {last.machine}: "
-                f"{last.gap_s:g} s are required",
+                f"{required_s:g} s are required",
             )
         if now < state.free_at - EPSILON_S and self._calm(state):
             self._trace.fail(
@@ -149,6 +164,15 @@ class Servers:
         state.last = arrival = Arrival(now, machine, what, gap_s)
         state.in_flight.append(arrival)
         return arrival
+
+    def _required_s(self, state: _Origin, last: Arrival, machine: str) -> float:
+        """Return the gap after the last request. A new owner cannot know a Crawl-delay that a failover lost with its old owner."""
+        unknown = (
+            state.forgotten
+            and machine != last.machine
+            and self._disturbances.vanished_since(last.at, last.machine)
+        )
+        return self._plan.min_delay if unknown else last.gap_s
 
     def _left(self, state: _Origin, arrival: Arrival, delay_s: float) -> None:
         """A response was sent, or its request was cancelled."""
@@ -207,18 +231,25 @@ class ServersOf:
 
     Attributes:
         dead: the process was killed: its requests reach no server.
+        closing: the process ends by itself, and cancels what it does not need any more.
     """
 
     def __init__(self, servers: Servers, machine: str) -> None:
         self._servers = servers
         self.machine = machine
-        self.dead = False
+        self.dead = self.closing = False
 
     async def get(self, ask: Ask) -> Reply | Failed:
         """See ports.Transport."""
         if self.dead:
             raise ConnectionError("the process was killed")
-        return await self._servers.robots(str(ask.target.origin), self.machine)
+        origin = str(ask.target.origin)
+        try:
+            return await self._servers.robots(origin, self.machine)
+        except asyncio.CancelledError:
+            if self.closing and not self.dead:
+                self._servers.abandoned(origin)
+            raise
 
     async def close(self) -> None:
         """See ports.Transport."""

@@ -35,6 +35,7 @@ end""",
 }
 # Random names that clients draw.
 _DRAWN = re.compile(r'("session":|"newborn":)"([0-9a-f]{16})"')
+_SAVED = re.compile(r"polite:\{r:(.*)\}")
 _COPY_ALL = """
 local crawls = 0
 for _, key in ipairs(redis.call('KEYS', '*')) do redis.call('COPY', key, key, 'DB', ARGV[1])
@@ -111,6 +112,12 @@ class VirtualServer:
         """Begin another run, with the data that `keep` copied: all writes since then are lost."""
         self._execute("SWAPDB", 0, _COPY)
         self.restart()
+
+    def robots_saved(self) -> set[str]:
+        """Return the origins whose robots.txt is saved."""
+        return {
+            found[1] for key in self._execute("KEYS", "polite:{r:*}") if (found := _SAVED.fullmatch(key.decode()))
+        }
 
     def empty(self) -> None:
         """Delete all data."""

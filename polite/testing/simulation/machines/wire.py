@@ -31,7 +31,7 @@ class Wire:
     Attributes:
         cut_until: no message passes before (world seconds).
         dead: the process was killed: nothing leaves it, and nothing reaches it.
-        reached: called with the time when a command was sent, when its reply arrives.
+        reached: called with the time when a batch of the session was sent, when its reply arrives.
     """
 
     def __init__(
@@ -127,6 +127,11 @@ class Wire:
         if error is not None:
             arrival.set_exception(error)
             return
-        if sent is not None:
+        if sent is not None and _renews(reply):
             self.reached(sent)
         arrival.set_result(reply)
+
+
+def _renews(reply: object) -> bool:
+    """Return whether this is the reply to a batch that renewed the lease. Reading or saving robots.txt renews none."""
+    return isinstance(reply, bytes) and reply.startswith(b"{") and b'"next_in"' in reply

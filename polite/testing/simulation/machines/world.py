@@ -48,6 +48,7 @@ class MachinesWorld:
         self._processes: dict[int, tuple[Process, LeaseWatch]] = {}
         self._lives = [0] * plan.machines
         self._kept = False
+        self._ended_last: int | None = None  # of the machines with a frontier
         self._events, self._events_at = -1, 0.0
 
     def run(self) -> Report:
@@ -112,6 +113,8 @@ class MachinesWorld:
         if process.dead:
             return
         self.trace.note("ended", process.name)
+        if self.plan.frontiers[machine]:
+            self._ended_last = machine
         _, watch = self._processes.pop(machine)
         watch.over = True
         self._conductor.loops.remove(process.loop)
@@ -159,7 +162,9 @@ class MachinesWorld:
             case "failover":
                 self._tasks.forgot = True
                 self._disturbances.add("failover")
+                saved = self._server.robots_saved()
                 self._server.fail_over()
+                self.servers.forgot(saved - self._server.robots_saved())
             case "empty":
                 self._disturbances.add("empty")
                 self._server.empty()
@@ -179,7 +184,7 @@ class MachinesWorld:
                 conductor.at(until, lambda: self._thaw(process))
             case _:
                 watch.over = True
-                self._disturbances.add(f"killed {process.name}")
+                self._disturbances.vanish("killed", process.name)
                 self._tasks.dead.add(process.number)
                 process.kill()
                 del self._processes[fault.machine]
@@ -221,8 +226,9 @@ class MachinesWorld:
                 "a crawl ends", f"{', '.join(each.name for each, _ in self._processes.values())} did not"
             )
         left = self._tasks.left()
-        # Tasks that are left when the last process does not wait for the end stay on the server.
-        if left and not self.plan.empties and not self.plan.leaves and not self._tasks.may_be_lost(left):
+        # What is left when the last process does not wait for the crawl's end stays on the server.
+        stays = self._ended_last in self.plan.leaves
+        if left and not stays and not self.plan.empties and not self._tasks.may_be_lost(left):
             self._fail("no acknowledged task is lost", f"all processes ended, and {left[0]} has not")
         if self.logged and not self.plan.empties:
             self._fail("no error is logged", self.logged[0])
