@@ -171,7 +171,7 @@ NEVER_SUSPEND = {
     # A copy that another gate could not refresh is read in a thread if it is large.
     "gate/origin_manager.py: await self._rules_of(origin, good, before)",
     # What is done after a failure: that would be the second.
-    "compose.py: await file.close()",
+    "compose/gate.py: await file.close()",
     # No task is in flight when a crawl ends by itself; tests/frontier/test_lifecycle.py drains.
     "frontier/frontier.py: await self._progress.nothing_in_flight.wait()",
 }
@@ -183,13 +183,11 @@ INSIDE_A_PERMIT = {
 # Rules that were replaced while tasks waited, and then forgotten: tests/frontier/test_task_rules.py.
 DECIDED_ANEW = {
     "frontier/task_rules.py: async with self._searching",
-    "frontier/task_rules.py: await self._decide(queue, task, known)",
+    "frontier/task_rules.py: await self._decide_if_undecided(queue, task, known)",
     "frontier/turn_seeker.py: await self._rules.undecided(queue)",
 }
 # tests/frontier/durable and the kill tests have the awaits of a frontier's file.
 FOR_A_FILE = {
-    "compose.py: await kept.begin()",
-    "compose.py: await kept.close()",
     "frontier/frontier.py: await seen",
     "frontier/frontier.py: await offer",
     "frontier/frontier.py: await offered",
@@ -201,14 +199,12 @@ SHARED_CRAWL = {
     "gate/robots_fetcher.py: await meanwhile()",
     "gate/robots_fetcher.py: await self._found(meanwhile, turn)",
     "gate/robots_fetcher.py: await self._turn_of(origin, exchange.ask.target, lambda: pace)",
-    "compose.py: await _joined(gate, shared, crawl, tell)",
-    "compose.py: await _opened(store, clock, crawl)",
-    "compose.py: await open_shared(store, clock)",
-    "compose.py: await shared.join(name, home='custom' if callable(home) else home, lease_s=LEASE_S)",
+    "compose/gate.py: await join(gate, shared, crawl, tell=tell, lease_s=lease)",
+    "compose/gate.py: await opened(store, clock, crawl, lease)",
 }
 FILES = (
     "gate/gate.py", "gate/permit.py", "gate/services.py", "gate/origin_manager.py", "gate/single_flight.py",
-    "gate/robots_fetcher.py", "gate/turns.py", "gate/address_book.py", "compose.py", "pacers/local.py", "stores/memory.py",
+    "gate/robots_fetcher.py", "gate/turns.py", "gate/address_book.py", "compose/gate.py", "pacers/local.py", "stores/memory.py",
     "stores/sqlite.py", "stores/batch_worker.py", "frontier/frontier.py", "frontier/dispatcher.py", "frontier/turn_seeker.py",
     "frontier/task_rules.py", "frontier/capacity_limiter.py", "frontier/permit.py",
 )  # fmt: skip
