@@ -116,7 +116,9 @@ class VirtualServer:
     def robots_saved(self) -> set[str]:
         """Return the origins whose robots.txt is saved."""
         return {
-            found[1] for key in self._execute("KEYS", "polite:{r:*}") if (found := _SAVED.fullmatch(key.decode()))
+            found[1]
+            for key in self._execute("KEYS", "polite:{r:*}")
+            if (found := _SAVED.fullmatch(key.decode()))
         }
 
     def empty(self) -> None:
