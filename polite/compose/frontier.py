@@ -1,12 +1,13 @@
 """Builds a frontier: in memory, in a file, or on a shared store."""
 
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from polite.compose.shared import is_shared, join_frontier, refuse_mistyped
+from polite.compose.shared import is_shared, join_frontier, memberships, refuse_mistyped
 from polite.errors import InvalidOption
 from polite.frontier.durable.backend import Backend
 from polite.frontier.frontier import Frontier, FrontierOptions
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis, RedisCluster
 
     from polite.stores.redis.address import Address
+
+
+log = logging.getLogger("polite")
 
 
 @asynccontextmanager
@@ -59,6 +63,12 @@ async def open_frontier(
     if lease is not None and not shared:
         raise InvalidOption(f'lease={lease!r} needs a shared store, such as store="redis://example.com/0"')
     if store is None and crawl is None:
+        if (found := memberships.get(gate)) is not None:
+            log.warning(
+                "the gate shares its delays with other processes, but this frontier keeps its tasks to itself: "
+                "crawl=%r shares them",
+                found.crawl,
+            )
         frontier = Frontier(gate, scheduler=scheduler, **options)
         try:
             yield frontier

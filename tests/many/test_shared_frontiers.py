@@ -390,3 +390,14 @@ async def test_a_put_that_ended_is_not_fetched_again_after_a_restart_that_loses_
             await asyncio.gather(work, two.work())
 
     assert len(site.pages) == 8
+
+
+async def test_a_frontier_that_keeps_its_tasks_to_itself_on_a_shared_gate_warns(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    client: Any = VirtualClient(Site().server)
+    async with scripted_gate(store=client, crawl="news") as gate:
+        async with polite.open_frontier(gate, crawl="news"):
+            assert "to itself" not in caplog.text
+        async with polite.open_frontier(gate):
+            assert "crawl='news' shares them" in caplog.text

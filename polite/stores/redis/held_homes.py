@@ -168,10 +168,8 @@ class HeldHomes:
             self._close_home(home)
 
     def _fetches_rules(self, home: Home) -> bool:
-        """Whether robots.txt is being fetched there, or perhaps, by a gate: the next owner would fetch it again."""
-        if home.used and self.user is not None and self.user.keeps(home):
-            return True
-        return bool(home.open) and not home.served
+        """Whether the frontier's robots.txt is being fetched there: the next owner would fetch it again."""
+        return home.used and self.user is not None and self.user.keeps(home)
 
     def share_out(self, partition: Partition, reply: StepReply) -> None:
         """While another process has too few homes, leave what is above the fair share."""

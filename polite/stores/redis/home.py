@@ -33,7 +33,7 @@ class Home:
         wanted: Another process waits for it.
         used: The frontier has tasks of it in memory or in flight, or ends of its tasks that are not sent yet.
         spare: The frontier released it while requests of the gate needed it. It leaves when they do not.
-        served: A turn that was granted there has ended.
+        served: A turn was granted there: probably its rules are known.
         touched: A turn ended there since the last look.
         over: It was lost, or has left.
         since: When it was taken (monotonic).

@@ -21,7 +21,7 @@
 --   d:<origin>     set     digests of tasks that have ended
 --   idle           zset    origins without tasks; score: since when
 --   later          zset    `t \n home \n origin \n digest`, `o \n home \n origin`; score: when they are ready
---   forget         zset    homes without tasks; score: when nobody needs to know them any more
+--   forget         zset    homes without tasks; score: when no delay or state of them is left to know
 local P, a = KEYS[1], cjson.decode(ARGV[1])
 local call, floor, max, min = redis.call, math.floor, math.max, math.min
 
@@ -102,7 +102,7 @@ if a.seq <= tonumber(call('HGET', P .. 'seq', a.session) or '0') then
   return cjson.encode({ err = 'old' })
 end
 call('HSET', P .. 'seq', a.session, a.seq)
--- Nobody came for a while: the store was away, not they. No session is ended before all had the time to renew theirs.
+-- No batch came for a while: the store was away, not the processes. No session ends before all had the time to renew theirs.
 if m.last > 0 and now - m.last > 2.5 * a.beat then m.grace = now + a.lease end
 m.last = now
 
@@ -147,7 +147,7 @@ local function ready_from(home)
   if call('EXISTS', P .. 'q:https://' .. home) == 1 then return 0 end
 end
 
--- A home without an owner waits in line if it has tasks; else it is forgotten when nobody needs to know it any more.
+-- A home without an owner waits in line if it has tasks. Otherwise it is forgotten when its delay and state are over.
 local function line_up(home, row, from)
   from = from or ready_from(home)
   if from then
@@ -257,7 +257,7 @@ end
 
 local function is_done(origin, digest) return call('SISMEMBER', P .. 'd:' .. origin, digest) == 1 end
 
--- ---- 4. Tasks that ended. No fence: they were fetched, whoever owns their homes by now.
+-- ---- 4. Tasks that ended. No fence: they were fetched, although other processes may own their homes by now.
 
 for _, e in each(a.ended) do
   local home, origin, digest, how = unpack(e)
@@ -321,7 +321,7 @@ for _, e in each(a.requeued) do
   end
 end
 
--- ---- 6. The session. One whose end has passed, but which nobody has ended, is renewed: nobody took anything of it.
+-- ---- 6. The session. If its end has passed, but no other batch has ended it, it is renewed: none of its homes was taken.
 
 local function answer()
   reply.waiting, reply.done, reply.refused, reply.dropped, reply.nputs = m.waiting, m.done, m.refused, m.dropped, m.nputs
@@ -475,7 +475,7 @@ end
 for _, e in each(a.holds) do
   local home, fence, rest, state = unpack(e, 1, 4)
   local row = home_row(home)
-  -- A host's word counts whoever owns its home by now: it was given to a request that was sent.
+  -- A delay counts although another process may own the home by now: the host asked for it in a response.
   if row.fence > 0 then
     row.free_at = max(row.free_at, now + rest)
     if given(state) and own(home, fence) then row.state = state end

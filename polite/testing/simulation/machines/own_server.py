@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from functools import cache
 from pathlib import Path
@@ -95,7 +96,7 @@ def own_server() -> Connection:
         "--dir",
         str(folder),
     )
-    server = subprocess.Popen([str(binary), *options], stdout=subprocess.DEVNULL)  # noqa: S603 - the package's binary
+    server = subprocess.Popen([*ends_with_us(), str(binary), *options], stdout=subprocess.DEVNULL)  # noqa: S603 - the package's binary
     until = time.monotonic() + _START_S
     while True:
         try:
@@ -109,6 +110,17 @@ def own_server() -> Connection:
             atexit.register(_end, server, folder)
             atexit.register(connection.close)
             return connection
+
+
+def ends_with_us() -> list[str]:
+    """Return a prefix of a server's command that ends the server when this process is killed.
+
+    The kernel sends the signal when the *thread* ends that started the server: so only in the main thread.
+    """
+    setpriv = shutil.which("setpriv")
+    if setpriv is not None and threading.current_thread() is threading.main_thread():
+        return [setpriv, "--pdeathsig", "KILL"]
+    return []
 
 
 def _end(server: "subprocess.Popen[bytes]", folder: Path) -> None:
