@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -260,6 +260,13 @@ class OriginManager:
         return known.fresh_from < self._clock.wall() < known.refresh_at
 
     async def _fetch(self, origin: Origin, before: OriginRules | None) -> OriginRules:
+        # Until the result is saved: the origin's next owner looks for it there.
+        with ExitStack() as kept:
+            return await self._fetch_and_save(origin, before, kept)
+
+    async def _fetch_and_save(
+        self, origin: Origin, before: OriginRules | None, kept: ExitStack
+    ) -> OriginRules:
         pace = self._known.pace(origin) if before is None else before.pace
         had_file = before is not None and isinstance(before.snapshot.good, Found)
         found = before
@@ -276,6 +283,7 @@ class OriginManager:
                 had_file=had_file,
                 pace_of=self._known.pace,
                 meanwhile=meanwhile if self._turns.shared and self._store is not None else None,
+                kept=kept,
             )
         except FetchSpared:
             if found is None:

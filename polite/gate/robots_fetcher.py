@@ -5,7 +5,7 @@ import logging
 import math
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from weakref import WeakValueDictionary
@@ -75,6 +75,7 @@ class RobotsFetcher:
         had_file: bool = False,
         pace_of: Callable[[Origin], RequestedPace | None] = lambda _: None,
         meanwhile: Callable[[], Awaitable[bool]] | None = None,
+        kept: ExitStack | None = None,
     ) -> FetchResult:
         """Return the result of the fetch. Raises only what a wait for a turn raises, cancellation, and for `meanwhile`.
 
@@ -84,22 +85,25 @@ class RobotsFetcher:
             pace_of: Returns the pace of an origin to which a redirect leads. A hop is a request like any other there.
             meanwhile: Awaited if the fetch had to wait for its first turn. If it returns True, another process has fetched the
                 file, and nothing is sent.
+            kept: Until it is closed, no other process gets a turn at the origin after the last hop: it would fetch the file again
+                before this one saves it.
 
         Raises:
             FetchSpared: `meanwhile` returned True.
         """
         schemes = frozenset(self._transports)
         exchange = Exchange.begin(origin, self._robots, self._policy, schemes=schemes)
+        kept = ExitStack() if kept is None else kept
         try:
             turn = None
             if meanwhile is not None and isinstance(exchange, Exchange):
                 turn = await self._turn_of(origin, exchange.ask.target, lambda: pace)
                 if turn.waited and await self._found(meanwhile, turn):
                     raise FetchSpared
-            access, spent = await self._to_the_end(exchange, origin, pace, pace_of, turn=turn)
+            access, spent = await self._to_the_end(exchange, origin, pace, pace_of, kept, turn=turn)
             if not had_file:
                 probe = MissingProbe.begin(origin, access, self._robots, missing=self._missing())
-                access, spent = await self._to_the_end(probe, origin, pace, pace_of, spent)
+                access, spent = await self._to_the_end(probe, origin, pace, pace_of, kept, spent)
         finally:
             self._begun.discard(origin)
         if access.reason.hostile:
@@ -123,6 +127,7 @@ class RobotsFetcher:
         origin: Origin,
         pace: RequestedPace | None,
         pace_of: Callable[[Origin], RequestedPace | None],
+        kept: ExitStack,
         spent: float = 0.0,
         *,
         turn: Turn | None = None,
@@ -136,7 +141,7 @@ class RobotsFetcher:
             there = step.ask.target.origin
             read_pace = (lambda: pace) if there == origin else partial(pace_of, there)
             left_s = self._policy.timeout - spent
-            response, elapsed = await self._hop(origin, step.ask, left_s, read_pace, turn)
+            response, elapsed = await self._hop(origin, step.ask, left_s, read_pace, kept, turn)
             turn = None
             spent += elapsed
             step = step.next(response, retry_after_s=self._retry_after(response))
@@ -148,6 +153,7 @@ class RobotsFetcher:
         ask: Ask,
         left_s: float,
         read_pace: Callable[[], RequestedPace | None],
+        kept: ExitStack,
         turn: Turn | None,
     ) -> tuple[Reply | Failed, float]:
         """Send one request in its turn, for the origin's robots.txt.
@@ -158,8 +164,13 @@ class RobotsFetcher:
         sent = None
         while sent is None:
             # Without a result, the turn was lost during the wait for a connection.
-            turn = turn or await self._turn_of(origin, ask.target, read_pace)
+            if turn is None:
+                # Two fetches that redirect to each other's origins would wait for ever.
+                kept.close()
+                turn = await self._turn_of(origin, ask.target, read_pace)
             self._begun.add(origin)
+            if ask.target.origin == origin:
+                kept.callback(self._turns.keep(turn))
             sent = await self._send(turn, ask, left_s, read_pace)
             turn = None
         return sent

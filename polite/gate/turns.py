@@ -55,6 +55,7 @@ class Turns:
         find: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self.shared = False
+        self._keep: Callable[[Turn], Callable[[], None]] | None = None
         self._use(pacer)
         self.policies = policies
         self._clock = clock
@@ -67,14 +68,20 @@ class Turns:
         self._adopt()
 
     def share(
-        self, pacer: Pacer, *, keep_back_off: Callable[[Origin, float, str], None] | None = None
+        self,
+        pacer: Pacer,
+        *,
+        keep_back_off: Callable[[Origin, float, str], None] | None = None,
+        keep: Callable[[Turn], Callable[[], None]] | None = None,
     ) -> None:
         """Have another pacer, which is shared between processes, grant the turns. To be called before the first turn.
 
         Args:
             keep_back_off: As above, if there is none yet.
+            keep: Keeps other processes out of an open turn's scopes beyond its end, until the returned function is called.
         """
         self.shared = True
+        self._keep = keep
         self._use(pacer)
         self._keep_back_off = self._keep_back_off or keep_back_off
 
@@ -227,6 +234,10 @@ class Turns:
     def release(self, turn: Turn) -> None:
         """End a request: another one may take its place in its scopes."""
         self.pacer.release(turn)
+
+    def keep(self, turn: Turn) -> Callable[[], None]:
+        """Keep other processes out of an open turn's scopes beyond its end, until the returned function is called."""
+        return _do_nothing if self._keep is None else self._keep(turn)
 
     def give_back(self, turn: Turn) -> None:
         """Return a turn for which no request was sent: no delay follows."""
@@ -390,3 +401,7 @@ class Turns:
 
 def _closed(pace: RequestedPace) -> str:
     return f"Visit-time {pace.visit_time}: the site is closed"
+
+
+def _do_nothing() -> None:
+    """No other process grants turns."""

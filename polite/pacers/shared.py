@@ -175,6 +175,18 @@ class SharedPacer(LocalPacer):
         for home in tenure or ():
             self._left(home)
 
+    def keep(self, turn: Turn) -> Callable[[], None]:
+        """Keep the homes of an open turn beyond its end, until the returned function is called."""
+        tenure = turn.tenure or ()
+        for home in tenure:
+            self._entered(home)
+
+        def leave() -> None:
+            for home in tenure:
+                self._left(home)
+
+        return leave
+
     def hold(self, scopes: Sequence[Hashable], pause_s: float, because: str) -> None:
         """Delay the scopes by at least `pause_s` seconds from now. A long delay is written through."""
         super().hold(scopes, pause_s, because)

@@ -35,6 +35,7 @@ class Tasks:
         dead: processes that were killed.
         forgot: a failover may have lost the writes of a process that was killed.
         put_at: when the last put returned.
+        emptied_at: when the server lost all data.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Tasks:
         self.forgot = False
         self.events = 0
         self.put_at = 0.0
+        self.emptied_at = math.inf
 
     @property
     def exact(self) -> bool:

@@ -167,6 +167,7 @@ class MachinesWorld:
                 self.servers.forgot(saved - self._server.robots_saved())
             case "empty":
                 self._disturbances.add("empty")
+                self._tasks.emptied_at = self._conductor.now
                 self._server.empty()
             case _ if fault.machine in self._processes:
                 self._befalls(fault, *self._processes[fault.machine], until)
