@@ -77,7 +77,6 @@ class Process:
         self._frontier: Frontier | None = None
         self._idle: set[asyncio.Task[None]] = set()
         self._leaving = self._ending = False
-        self._opened_at = 0.0
         self.failed = False
 
     @property
@@ -138,7 +137,6 @@ class Process:
                 self.loop.create_task(self._work(frontier))
                 for _ in range(self._plan.frontiers[self._machine])
             ]
-        self._opened_at = self._parts.conductor.now
         self._parts.trace.note("opened", self.name)
         try:
             await self._take_all(gate, steps)
@@ -194,7 +192,7 @@ class Process:
     def _expect_counts(self, frontier: Frontier) -> None:
         """The crawl is over, as this process sees it: then no task is left, and its counts are those of all."""
         tasks, trace = self._parts.tasks, self._parts.trace
-        if self._opened_at > tasks.emptied_at - _SETTLES_S:
+        if self.wire.began_at > tasks.emptied_at:
             # It knows nothing of what was lost.
             return
         # It may have learned that before the last puts.

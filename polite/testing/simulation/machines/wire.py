@@ -31,6 +31,7 @@ class Wire:
     Attributes:
         cut_until: no message passes before (world seconds).
         dead: the process was killed: nothing leaves it, and nothing reaches it.
+        began_at: when the first reply to a batch arrived (world seconds).
         reached: called with the time when a batch of the session was sent, when its reply arrives.
     """
 
@@ -51,6 +52,7 @@ class Wire:
         self._trace = trace
         self.cut_until = -math.inf
         self.dead = False
+        self.began_at = math.inf
         self.reached: Callable[[float], None] = lambda sent: None
 
     async def __call__(self, execute: Execute) -> Any:  # noqa: ANN401 - see VirtualClient
@@ -128,6 +130,7 @@ class Wire:
             arrival.set_exception(error)
             return
         if sent is not None and _renews(reply):
+            self.began_at = min(self.began_at, self._conductor.now)
             self.reached(sent)
         arrival.set_result(reply)
 
