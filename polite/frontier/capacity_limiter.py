@@ -47,7 +47,8 @@ class CapacityLimiter:
             if not waiter.done():
                 waiter.set_result(None)
                 return
-        self.taken -= 1
+        # In a shared crawl, what is given out here may have ended elsewhere: then it is not counted any more.
+        self.taken = max(0, self.taken - 1)
 
     def set_taken(self, taken: int) -> None:
         """Set how many slots are taken, as others count them. Waiters get those that became free."""

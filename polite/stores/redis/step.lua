@@ -82,7 +82,11 @@ if emptied or (given(a.born) and a.born ~= born) then
   -- The store was emptied, and what gates hold is known to them alone: nothing is given until all have said `mine`. An epoch that
   -- none of them can have seen makes them say it.
   m.quiet = max(m.quiet, now + a.lease)
-  if m.epoch < 1e9 then m.epoch = floor(now / 1000000) end
+  if m.epoch < 1e9 then
+    m.epoch = floor(now / 1000000)
+    -- Greater than any fence given before: a late leave of an older owner must not free what another has got since.
+    reserve('fence', floor(now / 1000))
+  end
 end
 
 -- ---- 2. Another server, or the same one restarted: its last writes may be missing, so numbers given before may be unknown here.
