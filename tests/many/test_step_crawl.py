@@ -67,6 +67,21 @@ def test_nobody_takes_a_home_until_gates_could_say_what_they_hold(crawl: Crawl) 
     assert new.take("a.example") is None
 
 
+def test_a_late_leave_frees_no_home_that_was_taken_after_the_store_was_emptied(crawl: Crawl) -> None:
+    gate, new = crawl.process("gate", gate_alone=True), crawl.process("new", gate_alone=True)
+    for home in ("a.example", "b.example"):
+        gate.take(home)
+    crawl.client.flushall()
+    gate.step(check=False)
+    crawl.age(LEASE)
+    new.take("b.example")
+
+    gate.step(leaves=[Leave("b.example", gate.fences["b.example"], 0, None)])
+
+    assert new.fences["b.example"] > gate.fences["b.example"]
+    assert gate.take("b.example") is None
+
+
 def test_a_gate_that_knows_the_emptied_crawl_makes_a_younger_one_quiet(crawl: Crawl) -> None:
     gate, new = crawl.process("gate", gate_alone=True), crawl.process("new", gate_alone=True)
     gate.take("a.example")

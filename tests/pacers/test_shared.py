@@ -74,6 +74,17 @@ async def test_a_turn_takes_its_home_and_the_next_one_finds_it() -> None:
     assert (turn.waited, again.waited, opened, kept.takes) == (True, False, 1, 1)
 
 
+async def test_a_kept_turn_keeps_its_home_open_beyond_its_end() -> None:
+    pacer, homes = shared(store())
+    turn = await pacer.acquire([A])
+    leave = pacer.keep(turn)
+    pacer.release(turn)
+    opened = homes.homes["a.test"].open
+    leave()
+
+    assert (opened, homes.homes["a.test"].open) == (1, 0)
+
+
 async def test_a_turn_holds_while_its_home_does() -> None:
     pacer, homes = shared(store())
     turn = await pacer.acquire([A])
