@@ -47,8 +47,7 @@ class CapacityLimiter:
             if not waiter.done():
                 waiter.set_result(None)
                 return
-        # In a shared crawl, what is given out here may have ended elsewhere: then it is not counted any more.
-        self.taken = max(0, self.taken - 1)
+        self.taken -= 1
 
     def set_taken(self, taken: int) -> None:
         """Set how many slots are taken, as others count them. Waiters get those that became free."""

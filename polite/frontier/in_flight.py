@@ -92,7 +92,7 @@ class InFlight:
         """End a waiting task that robots.txt disallows."""
         self._progress.counts.refused += 1
         self._services.counters.refused += 1
-        self._progress.waiting.release()
+        self._progress.leave_waiting()
         try:
             self._progress.tell(event)
         finally:
@@ -101,7 +101,7 @@ class InFlight:
     def drop(self, task: Task, because: str) -> None:
         """Give a waiting task up."""
         self._progress.counts.dropped += 1
-        self._progress.waiting.release()
+        self._progress.leave_waiting()
         try:
             self._progress.tell(Dropped(task.url, because, task.tries))
         finally:

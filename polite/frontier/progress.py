@@ -84,7 +84,12 @@ class Progress:
         """Count a task that is given to a worker."""
         self.in_flight[task.number] = task
         self.nothing_in_flight.clear()
-        self.waiting.release()
+        self.leave_waiting()
+
+    def leave_waiting(self) -> None:
+        """Count a task that waits no longer. A shared store may have told already that it ended in another process."""
+        if self.waiting.taken or not self.shared:
+            self.waiting.release()
 
     def returned(self, task: Task) -> None:
         """Count a task that is in flight no longer."""
