@@ -13,6 +13,7 @@ from tests.many.world import World
 
 PROCESSES = 4
 # The crawl lasts some two leases, so that what a lost lease leads to is seen.
+_RUNS_OF_A_CONTROL = 3
 WORLD = World(hosts=12, pages=20, delay_s=0.25, lease_s=2.0)
 
 
@@ -39,7 +40,12 @@ def test_without_a_shared_store_nearly_every_gap_is_short() -> None:
 
 @pytest.mark.parametrize("name", CONTROLS)
 def test_without_a_rule_that_keeps_the_gaps_some_are_short(name: str) -> None:
+    # Which turns a signal meets is chance: a busy machine may let one run in some pass.
+    short: list[str] = []
     with package_of(name) as package:
-        outcome = run(FAULTS[CONTROLS[name].fault], WORLD, PROCESSES, package=package)
+        for _ in range(_RUNS_OF_A_CONTROL):
+            short += run(FAULTS[CONTROLS[name].fault], WORLD, PROCESSES, package=package).verdict.short
+            if short:
+                break
 
-    assert outcome.verdict.short
+    assert short
