@@ -1,6 +1,7 @@
 """A process of a machine: its gate and frontier on the shared server, its steps and its workers."""
 
 import asyncio
+import math
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from random import Random
 from typing import Any, NamedTuple
@@ -118,6 +119,8 @@ class Process:
                 if self._frontier is not None:
                     raise
                 self._parts.trace.note("not opened", self.name, error)
+                # What it joined is left again: it begins with the first reply after the next attempt.
+                self.wire.began_at = math.inf
             await asyncio.sleep(_OPEN_AGAIN_S)
 
     async def _crawl(self, stack: AsyncExitStack, steps: tuple[Step, ...]) -> None:
