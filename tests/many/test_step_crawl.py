@@ -1,7 +1,7 @@
 """step.lua, steps 1 to 3: whether it is the crawl the caller knows, another server, late batches, and a store that was away."""
 
 from polite.stores.redis.step import Leave, Mine
-from tests.many.stepping import BEAT, LEASE, SECOND, Crawl, put
+from tests.many.stepping import BEAT, LEASE, SECOND, Crawl, ended, put
 
 A = "https://a.example/a"
 
@@ -121,6 +121,21 @@ def test_numbers_and_fences_after_an_epoch_are_above_all_that_may_have_been_give
     taken = one.take("b.example")
     assert taken is not None
     assert taken.fence > 1_000_000
+
+
+def test_a_put_told_again_counts_if_any_server_lost_it_and_not_if_it_has_ended(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    assert one.put(A, f"{A}2").puts == [1, 2]
+    one.step(ended=[ended(A)])
+    # The next server does not know the put with number 3, and the one after it knows greater numbers.
+    crawl.another_server()
+    assert one.put(f"{A}4").puts == [1_000_003]
+    crawl.another_server()
+
+    again = [put(A, again=True)._replace(number=1), put(f"{A}3", again=True)._replace(number=3)]
+    waits = put(f"{A}2", again=True)._replace(number=2)
+
+    assert one.step(puts=[*again, waits]).puts == [None, 3, None]
 
 
 def test_a_batch_that_is_not_above_the_last_does_nothing(crawl: Crawl) -> None:

@@ -94,8 +94,9 @@ end
 if last_run ~= run then
   m.epoch, m.quiet = m.epoch + 1, now + a.lease
   call('HINCRBY', P .. 'm', 'fence', 1000000)
-  -- Numbers up to `kept` are of puts that are not lost.
-  call('HSET', P .. 'm', 'kept', exact(call('HINCRBY', P .. 'm', 'num', 1000000) - 1000000))
+  -- Numbers of the next 1,000,000 after the last one known here are of puts that are lost. See `was_lost`.
+  local last = exact(call('HINCRBY', P .. 'm', 'num', 1000000) - 1000000)
+  call('HSET', P .. 'm', 'kept', string.sub((call('HGET', P .. 'm', 'kept') or '') .. last .. ',', -1000))
   call('HSET', P .. 'm', 'run', run)
 end
 
@@ -284,13 +285,20 @@ local function wait_until_ready(home, origin, digest, task, ready_in)
   end
 end
 
+-- Whether a server that was replaced gave this number, and its successor did not know it.
+local function was_lost(known)
+  for last in string.gmatch(call('HGET', P .. 'm', 'kept') or '', '%d+') do
+    if tonumber(last) < known and known <= tonumber(last) + 1000000 then return true end
+  end
+  return false
+end
+
 local number = a.puts and reserve('num', #a.puts) or 0
 for i, e in each(a.puts) do
   local home, origin, digest, text, key, again, ready_in, known = unpack(e, 1, 8)
   local task = { number = given(known) and known or number + i, tries = 0, key = given(key) and string.format('%.17g', key) or '', text = text }
   -- A put that is told again after a failover: if it was not lost and waits no more, it has ended.
-  local ended = given(known) and known <= tonumber(call('HGET', P .. 'm', 'kept') or '0')
-    and call('HEXISTS', P .. 't:' .. origin, digest) == 0
+  local ended = given(known) and not was_lost(known) and call('HEXISTS', P .. 't:' .. origin, digest) == 0
   if ended or (not again and is_done(origin, digest)) or call('HSETNX', P .. 't:' .. origin, digest, task_row(task)) == 0 then
     reply.puts[i] = 0
     if a.mine then announce(home, origin, true) end
