@@ -11,11 +11,12 @@ from polite.robots.policy import BODY_LIMIT, FetchPolicy, RobotsPolicy
 def open_gate_for(
     options: argparse.Namespace, *, max_bytes: int = BODY_LIMIT
 ) -> AbstractAsyncContextManager[Gate]:
-    """Open a gate with the options' agent, dialect, timeout and address rule."""
+    """Open a gate with the options' agent, dialect, timeout, address rule and named hosts."""
     return open_gate(
         options.agent,
         robots=RobotsPolicy(dialect=options.dialect),
         fetching=FetchPolicy(
             timeout=options.timeout, allow_private=options.allow_private, max_bytes=max_bytes
         ),
+        resolver=options.resolve,
     )

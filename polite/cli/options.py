@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import TypeVar
 
+from polite.cli.named_host import NamedHost, named_host
 from polite.cli.option_names import command_line_text
 from polite.errors import InvalidOption
 from polite.options import integer
@@ -49,6 +50,13 @@ def add_network(
     )
     parser.add_argument(
         "--allow-private", action="store_true", help="permit connections to private addresses"
+    )
+    parser.add_argument(
+        "--resolve",
+        action=NamedHost,
+        type=typed(named_host),
+        metavar="HOST[:PORT]:ADDRESS",
+        help="connect to ADDRESS for HOST, on all its ports or on PORT, without a nameserver; may be repeated",
     )
 
 

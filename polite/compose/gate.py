@@ -33,6 +33,7 @@ from polite.robots.agent import UserAgent
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 
 if TYPE_CHECKING:
+    from aiohttp.abc import AbstractResolver
     from redis.asyncio import Redis, RedisCluster
 
     from polite.stores.redis.address import Address
@@ -80,6 +81,7 @@ async def open_gate(
     clock: Clock | None = None,
     transports: Mapping[str, Transport] | None = None,
     addresses: AddressSource | None = None,
+    resolver: "Mapping[str, str] | AbstractResolver | None" = None,
 ) -> AsyncIterator[Gate]:
     """Open a gate for one crawler, and close it when the block exits.
 
@@ -105,6 +107,9 @@ async def open_gate(
         clock: Replaces the system's clocks, for tests.
         transports: Transports by scheme, besides http, https and ftp or instead of them (L9 in docs/spec.md). The gate closes them.
         addresses: Looks up addresses for `Scopes(address=...)`, instead of the nameservers of `fetching`. The gate closes it.
+        resolver: Names the addresses of hosts, for tests and staging sites: `{"example.com": "10.0.0.7"}`. A host may be
+            "host:port", and an address "address:port". Other hosts are looked up. Or an `aiohttp.abc.AbstractResolver`, which you
+            close. An address must be one that `fetching` permits. Give `guarded_connector` the same.
 
     Raises:
         InvalidUserAgent: The agent cannot be sent, or has no product token.
@@ -117,9 +122,9 @@ async def open_gate(
     fetching = _checked("fetching", fetching, FetchPolicy)
     _refuse_odd(throttle, clock, listener, transports, addresses)
     clock = clock or SystemClock()
-    spoken = _transports(agent, fetching, transports or {})
+    spoken = _transports(agent, fetching, transports or {}, resolver)
     tell = _told(listener)
-    book = _address_book(pacing, fetching, clock, addresses)
+    book = _address_book(pacing, fetching, clock, addresses, resolver)
     policies = EffectivePolicies(pacing, throttle, scopes=_scopes(pacing, book))
     concurrency, delay = policies.limits
     pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
@@ -203,17 +208,20 @@ def _kind(value: object) -> str:
 
 
 def _transports(
-    agent: UserAgent, fetching: FetchPolicy, given: Mapping[str, Transport]
+    agent: UserAgent,
+    fetching: FetchPolicy,
+    given: Mapping[str, Transport],
+    resolver: "Mapping[str, str] | AbstractResolver | None",
 ) -> dict[str, Transport]:
     # Imported here, so that `import polite` loads no HTTP client.
     from polite.transports.ftp import FtpTransport
     from polite.transports.http import HttpTransport
 
-    http = HttpTransport(agent.header, fetching)
+    http = HttpTransport(agent.header, fetching, resolver)
     ours: dict[str, Transport] = {"http": http, "https": http}
     if fetching.proxy is None:
         # FTP would bypass the proxy.
-        ours["ftp"] = FtpTransport(agent.header, fetching)
+        ours["ftp"] = FtpTransport(agent.header, fetching, resolver)
     return ours | dict(given)
 
 
@@ -229,7 +237,11 @@ def _scopes(pacing: PacingPolicy, book: AddressBook | None) -> ScopePolicy:
 
 
 def _address_book(
-    pacing: PacingPolicy, fetching: FetchPolicy, clock: Clock, source: AddressSource | None
+    pacing: PacingPolicy,
+    fetching: FetchPolicy,
+    clock: Clock,
+    source: AddressSource | None,
+    resolver: "Mapping[str, str] | AbstractResolver | None",
 ) -> AddressBook | None:
     """Return the address book, if addresses are scopes."""
     if not isinstance(pacing.scopes, Scopes) or pacing.scopes.address is None:
@@ -238,7 +250,7 @@ def _address_book(
         # Lookups would bypass the proxy, and the proxy may resolve names differently.
         raise InvalidOption("Scopes(address=...) with FetchPolicy.proxy needs open_gate(addresses=...)")
     if source is None:
-        from polite.transports.resolver import resolver_for
+        from polite.transports.named_hosts import named_resolver
 
-        source = resolver_for(fetching)
+        source = named_resolver(fetching, resolver)
     return AddressBook(source, clock)

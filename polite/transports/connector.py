@@ -25,10 +25,11 @@ def guarded_connector(policy: FetchPolicy | None = None, **options: object) -> "
 
     Args:
         policy: the permitted addresses, the nameservers and the proxy.
-        options: options of `aiohttp.TCPConnector` except `socket_factory`. A `resolver` replaces `policy.nameservers`.
+        options: options of `aiohttp.TCPConnector` except `socket_factory`. `resolver` is an `aiohttp.abc.AbstractResolver`, or a
+            mapping of hosts to addresses, as `open_gate(resolver=...)` takes it.
 
     Raises:
-        InvalidOption: if `socket_factory` is given.
+        InvalidOption: if `socket_factory` is given, or `resolver` is invalid.
     """
     # Imported here, so that `import polite` loads no HTTP client.
     connector: aiohttp.TCPConnector = import_module("polite.transports.guarded_connector").GuardedConnector(

@@ -11,8 +11,9 @@ from polite.robots.reason import Reason
 from polite.transports.address_guard import AddressGuard, AddressRefused, ip_literal
 from polite.transports.ftp_connection import FtpConnection, FtpReply, InvalidFtpReply, connect
 from polite.transports.inflate import Inflater
+from polite.transports.named_hosts import Given, named_resolver
 from polite.transports.os_errors import reason_of
-from polite.transports.resolver import NameNotResolved, resolver_for
+from polite.transports.resolver import NameNotResolved
 
 _PORT = 21
 # Addresses of a name that are tried, each for its share of the timeout.
@@ -42,13 +43,14 @@ class FtpTransport:
     Args:
         user_agent: sent as the password, so the server knows the client, as RFC 1635 recommends.
         policy: limits and permitted addresses.
+        resolver: hosts with addresses of the user, or the user's resolver.
     """
 
-    def __init__(self, user_agent: str, policy: FetchPolicy) -> None:
+    def __init__(self, user_agent: str, policy: FetchPolicy, resolver: Given | None = None) -> None:
         self._password = _UNSENDABLE.sub(b"", user_agent.encode())
         self._timeout_s = policy.timeout
         self._guard = AddressGuard(policy)
-        self._resolver = resolver_for(policy)
+        self._resolver = named_resolver(policy, resolver)
 
     async def get(self, ask: Ask) -> Reply | Failed:
         """Make one request (see ports.Transport).
@@ -80,20 +82,25 @@ class FtpTransport:
 
         If none does, raises the error of the last address, or a refusal by the address guard if there was one.
         """
+        port = target.origin.port or _PORT
         address = ip_literal(target.origin.host)
-        hosts = [str(address)] if address is not None else await self._addresses(target.origin.host)
-        share_s = self._timeout_s / (len(hosts) + 1)
+        servers = (
+            [(str(address), port)] if address is not None else await self._servers(target.origin.host, port)
+        )
+        share_s = self._timeout_s / (len(servers) + 1)
         failed: OSError = OSError("no address")
-        for host in hosts:
+        for server in servers:
             try:
-                async with asyncio.timeout(share_s if len(hosts) > 1 else None):
-                    return await connect(self._guard, host, target.origin.port or _PORT)
+                async with asyncio.timeout(share_s if len(servers) > 1 else None):
+                    return await connect(self._guard, *server)
             except OSError as error:
                 failed = failed if isinstance(failed, AddressRefused) else error
         raise failed
 
-    async def _addresses(self, host: str) -> list[str]:
-        return [found["host"] for found in await self._resolver.resolve(host)][:_MOST_ADDRESSES]
+    async def _servers(self, host: str, port: int) -> list[tuple[str, int]]:
+        """Return the addresses and ports of a name. A user may name another port."""
+        found = await self._resolver.resolve(host, port)
+        return [(each["host"], each["port"]) for each in found][:_MOST_ADDRESSES]
 
     async def _retrieve(self, control: FtpConnection, path: bytes, limit: int) -> Reply | Failed:
         """RFC 959, 5.4: greeting, login, image type, passive mode, the file."""

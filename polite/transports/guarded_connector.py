@@ -1,6 +1,6 @@
 """GuardedConnector: aiohttp's connector with the address guard and our own resolver."""
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import aiohttp
@@ -14,7 +14,7 @@ from polite.errors import InvalidOption, redact_url
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.transports.address_guard import AddressGuard, AddressRefused, connecting_to_proxy
-from polite.transports.resolver import resolver_for
+from polite.transports.named_hosts import Given, named_resolver, require_valid
 
 
 class ProxyRefused(aiohttp.ClientError):
@@ -29,15 +29,23 @@ class GuardedConnector(aiohttp.TCPConnector):
     It checks each real address, after DNS and after each redirect.
     """
 
-    def __init__(self, policy: FetchPolicy, **options: object) -> None:
+    def __init__(self, policy: FetchPolicy, *, resolver: Given | None = None, **options: object) -> None:
         if "socket_factory" in options:
             raise InvalidOption(
                 "guarded_connector: socket_factory must not be given; the address guard is the socket factory"
             )
         self._guard = AddressGuard(policy)
         self._proxy = None if policy.proxy is None else URL(policy.proxy)
-        self._own_resolver = None if "resolver" in options else resolver_for(policy)
-        ours: dict[str, Any] = {"resolver": self._own_resolver, **options, "socket_factory": self._guard}
+        require_valid(resolver)
+        # The user closes a resolver of his own.
+        self._own_resolver = (
+            named_resolver(policy, resolver) if resolver is None or isinstance(resolver, Mapping) else None
+        )
+        ours: dict[str, Any] = {
+            **options,
+            "resolver": self._own_resolver or resolver,
+            "socket_factory": self._guard,
+        }
         super().__init__(**ours)
 
     def connect(

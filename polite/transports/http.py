@@ -16,6 +16,7 @@ from polite.robots.reason import Reason
 from polite.transports.address_guard import blocked_message, collect_refused
 from polite.transports.guarded_connector import GuardedConnector
 from polite.transports.inflate import Inflater
+from polite.transports.named_hosts import Given, require_valid
 from polite.transports.os_errors import reason_of
 from polite.transports.resolver import NameNotResolved
 from polite.transports.strict_response import StrictResponse
@@ -56,8 +57,8 @@ async def without_hidden_retry(request: ClientRequest, handler: ClientHandlerTyp
 class _Connector(GuardedConnector):
     """The guarded connector with StrictResponse as its response reader."""
 
-    def __init__(self, policy: FetchPolicy, **options: object) -> None:
-        super().__init__(policy, **options)
+    def __init__(self, policy: FetchPolicy, *, resolver: Given | None, **options: object) -> None:
+        super().__init__(policy, resolver=resolver, **options)
         reader: type[ResponseHandler] = StrictResponse
         self._factory = partial(reader, loop=self._loop)
 
@@ -70,15 +71,18 @@ class HttpTransport:
     Args:
         user_agent: sent as it is.
         policy: limits and permitted addresses.
+        resolver: hosts with addresses of the user, or the user's resolver.
 
     Raises:
-        InvalidOption: if `policy.ca_file` cannot be read.
+        InvalidOption: if `policy.ca_file` cannot be read, or `resolver` is invalid.
     """
 
-    def __init__(self, user_agent: str, policy: FetchPolicy) -> None:
+    def __init__(self, user_agent: str, policy: FetchPolicy, resolver: Given | None = None) -> None:
         self._user_agent = user_agent
         self._policy = policy
         self._tls = _trusting(policy.ca_file)
+        require_valid(resolver)
+        self._resolver = resolver
         self._session: aiohttp.ClientSession | None = None
 
     async def get(self, ask: Ask) -> Reply | Failed:
@@ -125,6 +129,7 @@ class HttpTransport:
         connector = _Connector(
             self._policy,
             ssl=self._tls,
+            resolver=self._resolver,
             # An origin is fetched once a day, so a kept connection would only break.
             force_close=True,
             limit=self._policy.connections,

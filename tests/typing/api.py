@@ -5,6 +5,8 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import assert_type
 
+from aiohttp.abc import AbstractResolver
+
 import polite
 from polite.events import (
     BackedOff,
@@ -152,6 +154,13 @@ def policies() -> None:
         nameservers=["10.0.0.53"],
         connections=10,
     )
+
+
+async def named_hosts(own: AbstractResolver) -> None:
+    polite.open_gate("ExampleBot/1.0", resolver={"example.com": "10.0.0.7", "example.com:8443": "[::1]:443"})
+    polite.open_gate("ExampleBot/1.0", resolver=own)
+    polite.guarded_connector(resolver={"example.com": "10.0.0.7"})
+    polite.guarded_connector(polite.FetchPolicy(), resolver=own, limit=10)
 
 
 async def the_gate(url: str, headers: Mapping[str, str]) -> None:

@@ -128,7 +128,7 @@ async def _run(options: argparse.Namespace, interrupt: Interrupt) -> Exit:
             timeout=options.timeout, allow_private=options.allow_private, max_bytes=options.max_bytes
         )
         pages = await stack.enter_async_context(
-            Pages(options.agent, fetching, connections=options.concurrency)
+            Pages(options.agent, fetching, connections=options.concurrency, names=options.resolve)
         )
         crawl = Crawl(
             gate,
@@ -181,6 +181,7 @@ def _gate(
         robots=RobotsPolicy(dialect=options.dialect, nxdomain_retry=_NXDOMAIN_RETRY_S),
         pacing=PacingPolicy(min_delay=options.delay),
         fetching=FetchPolicy(timeout=options.timeout, allow_private=options.allow_private),
+        resolver=options.resolve,
         store=_store(options) or (None if options.resume is None else options.resume + _ROBOTS),
         crawl=options.crawl,
         listener=run_log,

@@ -1,5 +1,6 @@
 """Fetches pages over http and https: one request per permit, read up to a limit."""
 
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Self
@@ -78,15 +79,22 @@ class _PermittedRequest(aiohttp.ClientRequest):
 class Pages:
     """Fetches pages in an aiohttp session behind the address guard. Use as an async context manager.
 
-    `fetching.max_bytes` limits each body, both as sent and decoded.
+    `fetching.max_bytes` limits each body, both as sent and decoded. `names` are addresses by host.
     """
 
-    def __init__(self, agent: UserAgent, fetching: FetchPolicy, *, connections: int) -> None:
+    def __init__(
+        self,
+        agent: UserAgent,
+        fetching: FetchPolicy,
+        *,
+        connections: int,
+        names: Mapping[str, str] | None = None,
+    ) -> None:
         self._fetching = fetching
         self._max_bytes = fetching.max_bytes
         self.timeout = fetching.timeout
         self._session = aiohttp.ClientSession(
-            connector=guarded_connector(fetching, limit=connections),
+            connector=guarded_connector(fetching, limit=connections, resolver=names),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": agent.header, "Accept": "*/*", "Accept-Encoding": "gzip"},
             auto_decompress=False,
