@@ -3,7 +3,7 @@
 Ids in docstrings, such as (T4), name requirements of docs/spec.md.
 """
 
-from polite import schedulers, throttles
+from polite import schedulers, sitemaps, throttles
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
 from polite.errors import (
@@ -109,5 +109,6 @@ __all__ = [
     "parse",
     "redact_url",
     "schedulers",
+    "sitemaps",
     "throttles",
 ]

@@ -1,0 +1,182 @@
+"""Files made to cost: each is refused early, keeps what came before, and says why."""
+
+import time
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+
+from polite.sitemaps import SitemapParser
+from tests.sitemaps.support import XML, index, pages, read, urlset
+
+BEFORE = "<loc>https://example.com/before</loc>"
+LAUGHS = "<!DOCTYPE urlset [" + "".join(
+    f'<!ENTITY l{n} "{f"&l{n - 1};" * 10 if n else "ha"}">' for n in range(10)
+)
+
+
+@pytest.mark.parametrize(
+    ("doctype", "problem"),
+    [
+        (f"{LAUGHS}]>", "the XML declares entities or attributes in its DOCTYPE"),
+        ('<!DOCTYPE urlset [<!ENTITY x SYSTEM "file:///etc/passwd">]>', "declares entities"),
+        ('<!DOCTYPE urlset [<!ENTITY % x SYSTEM "http://127.0.0.1/"> %x;]>', "declares entities"),
+        (
+            '<!DOCTYPE urlset [<!ATTLIST url a CDATA "' + "x" * 9_999 + '">]>',
+            "declares entities or attributes",
+        ),
+        ('<!DOCTYPE urlset [<!ENTITY a "' + "x" * 100_000 + '">]>', "declares entities"),
+    ],
+    ids=["billion laughs", "external entity", "parameter entity", "default attributes", "quadratic blow-up"],
+)
+def test_declarations_are_refused(doctype, problem):
+    parser, found = read(f"{XML}{doctype}<urlset><url><loc>&l9;&x;</loc></url></urlset>")
+
+    assert not found
+    assert problem in parser.problem
+
+
+def test_an_external_dtd_is_not_read():
+    parser, found = read(
+        f'{XML}<!DOCTYPE urlset SYSTEM "http://127.0.0.1/x.dtd"><urlset><url>{BEFORE}<x>&unknown;</x></url></urlset>'
+    )
+
+    assert (len(found), parser.problem) == (1, None)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [b"<url a='", b"<!-- ", b"<![CDATA[", b"<?x ", b"<", b"</", b"<url ", b"&"],
+    ids=["attribute", "comment", "cdata", "instruction", "name", "end", "blanks", "entity"],
+)
+def test_a_token_that_does_not_end_is_not_read_again_and_again(token):
+    filler = b" " if token == b"<url " else b"x"
+    data = urlset(BEFORE).encode().replace(b"</urlset>", b"") + token + filler * 8_000_000
+    began = time.process_time()
+
+    parser, found = read(data, size=4_096)
+
+    # CDATA is read as it comes. All others would take 10 s with expat 2.5.
+    assert time.process_time() - began < 2.0
+    assert [each.url for each in found] == ["https://example.com/before"]
+    assert parser.problem is not None
+
+
+@pytest.mark.parametrize(
+    ("inside", "problem"),
+    [
+        ("<a>" * 200, "more than 100 elements are nested"),
+        ("".join(f"<a{n}/>" for n in range(2_000)), "more than 1000 different names"),
+        ("".join(f"<a b{n}=''/>" for n in range(2_000)), "more than 1000 different names"),
+        (f"<{'a' * 1_000}/>", "one of more than 256 characters"),
+        ("<a " + " ".join(f"b{n}=''" for n in range(101)) + "/>", "more than 100 attributes"),
+    ],
+    ids=["deep nesting", "names", "names of attributes", "long name", "attributes"],
+)
+def test_what_expat_would_keep_is_limited(inside, problem):
+    parser, found = read(f"<urlset><url>{BEFORE}</url>{inside}")
+
+    assert [each.url for each in found] == ["https://example.com/before"]
+    assert problem in parser.problem
+
+
+@pytest.mark.parametrize(
+    ("inside", "problem"),
+    [
+        (
+            "<url><loc>https://example.com/?a=1&b=2</loc></url>",
+            "not well-formed (invalid token): line 1, column 92",
+        ),
+        ("<url><loc>&nbsp;</loc></url>", "undefined entity"),
+        ("<url></loc></url>", "mismatched tag"),
+        ("<url><loc>https://example.com/cut", "no element found"),
+        ("<url><loc>\0</loc></url>", "not well-formed"),
+    ],
+    ids=["unescaped &", "unknown entity", "mismatched tag", "truncated", "control character"],
+)
+def test_xml_that_is_not_well_formed_keeps_what_came_before(inside, problem):
+    parser, found = read(f"<urlset><url>{BEFORE}</url>{inside}")
+
+    assert [each.url for each in found] == ["https://example.com/before"]
+    assert parser.problem.startswith("the XML is not well-formed: ")
+    assert problem in parser.problem
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    ["big5", "no-such", "iso-8859-99", "cp932", "utf-7", "punycode", "hex", "idna", "unicode_escape"],
+)
+def test_an_unknown_encoding_is_a_problem(encoding):
+    parser, found = read(f"<?xml version='1.0' encoding='{encoding}'?><urlset><url>{BEFORE}</url></urlset>")
+
+    assert not found
+    assert parser.problem.startswith("the XML ")
+
+
+def test_a_page_in_the_place_of_a_sitemap_is_none():
+    assert read("<html><body>404</body></html>")[0].problem == "no sitemap: the root element is 'html'"
+    assert read("<!doctype html><html>")[0].problem.startswith("the XML is not well-formed")
+    assert read("")[0].problem == read(" \n")[0].problem == "the file is empty"
+    assert read(b"\xef\xbb\xbf")[0].problem == "the file is empty"
+    assert read(b" " * 200_000, size=1_000)[0].problem.startswith("no sitemap: it begins with")
+
+
+def test_an_index_of_100_000_links_ends_at_the_limit():
+    parser, found = read(index(*(f"https://example.com/{number}.xml" for number in range(100_000))))
+
+    assert len(found) == parser.entries == 50_000
+    assert parser.problem == "more than SitemapPolicy.max_entries=50000 entries"
+
+
+def test_the_limits_hold_to_the_entry_and_to_the_octet():
+    file = pages(10)
+
+    assert read(file, max_entries=10, max_bytes=len(file))[0].problem is None
+    assert len(read(file, max_entries=9)[1]) == 9
+    # The octet after the limit is a line end, after the root element.
+    assert read(file[:-1] + ">", max_bytes=len(file) - 2)[0].problem is not None
+
+
+def test_a_field_of_an_entry_is_kept_no_longer_than_it_can_mean_something():
+    filler = "x" * 1_000_000
+    parser, found = read(
+        urlset(f"<loc>https://example.com/{filler}</loc>", f"{BEFORE}<lastmod>{filler}</lastmod>"),
+        size=10_000,
+    )
+
+    assert [(each.url, each.lastmod) for each in found] == [("https://example.com/before", None)]
+    assert parser.skipped == 1
+
+
+def test_alternates_are_limited():
+    link = '<link rel="alternate" hreflang="de" href="/{}"/>'
+    (entry,) = read(urlset(BEFORE + "".join(link.format(number) for number in range(500))))[1]
+
+    assert len(entry.alternates) == 200
+
+
+def large() -> Iterator[bytes]:
+    """50 MB of 10,000 entries with a text that is not needed."""
+    yield b"<urlset>"
+    for number in range(10_000):
+        yield b"<url><loc>https://example.com/%d</loc><news:title>%s</news:title></url>" % (
+            number,
+            b"x" * 5_000,
+        )
+    yield b"</urlset>"
+
+
+def test_a_file_of_50_mb_takes_less_than_a_megabyte():
+    parser = SitemapParser("https://example.com/sitemap.xml")
+    found = octets = 0
+    tracemalloc.start()
+    for chunk in large():
+        octets += len(chunk)
+        found += sum(map(len, parser.feed(chunk)))
+    found += len(parser.close())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert octets > 50_000_000
+    assert (found, parser.problem) == (10_000, None)
+    assert peak < 1_000_000
