@@ -3,27 +3,30 @@
 import asyncio
 import contextlib
 import math
-from types import TracebackType
-from typing import Protocol, Self
+from collections.abc import Coroutine
+from typing import Any, Protocol, Self
 
 from polite.errors import InvalidOption, PermitMisused
 from polite.gate.origin_rules import Grounds
-from polite.gate.permit import Permit
+from polite.gate.permit import Permit, Stage
 from polite.gate.services import Services
 from polite.pacing.turn import Turn
 from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.task import Task
+
+# Hot path: an enum's member costs a descriptor call each time it is named.
+_ENTERED = Stage.ENTERED
 
 
 class Owner(Protocol):
     """The frontier's part that is notified how a permit ended."""
 
     def settled(self, task: Task, *, again_in: float | None) -> None:
-        """Note that the block was left. If `again_in` is given, the task is requeued after so many seconds."""
+        """Note that the permit was left. If `again_in` is given, the task is requeued after so many seconds."""
         ...
 
     def unused(self, task: Task, turn: Turn) -> None:
-        """Note that no request was sent: the permit was never entered, or entering it failed."""
+        """Note that no request was sent: the permit was given back or never entered, or entering it failed."""
         ...
 
     def disallowed(self, task: Task) -> None:
@@ -106,12 +109,22 @@ class TaskPermit(Permit):
         self._again_in = after
         return self._owner.may_retry(self._task)
 
-    async def __aenter__(self) -> Self:
+    def __aenter__(self) -> Coroutine[Any, Any, Self]:
+        return self._enter(bound=True)
+
+    def enter(self) -> Coroutine[Any, Any, Self]:
+        """Enter without a block, bound to no task: any callback may `leave` it. The class says what it does and raises."""
+        return self._enter(bound=False)
+
+    async def _enter(self, *, bound: bool) -> Self:
         turn, self._granted = self._granted, None
         if turn is None:
-            raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
-        # A `gate.permit` for the same origin inside this block would wait for itself: the gate knows by this.
-        self._holder = asyncio.current_task(self._loop)
+            raise self._entered_twice()
+        self._stage = _ENTERED
+        waiter = asyncio.current_task(self._loop)
+        if bound:
+            # A `gate.permit` for the same origin inside this block would wait for itself: the gate knows by this.
+            self._holder = waiter
         if self._grounds is not None and self._services.in_force(turn, self._grounds):
             self._hold(turn, self._grounds)
         elif turn in self._services.held_turns and not self._services.turns.holds(turn):
@@ -119,18 +132,18 @@ class TaskPermit(Permit):
             self._owner.unused(self._task, turn)
             raise error
         else:
-            await self._enter_late(turn)
+            await self._enter_late(turn, waiter)
         return self
 
-    async def _enter_late(self, turn: Turn) -> None:
+    async def _enter_late(self, turn: Turn, waiter: asyncio.Task[Any] | None) -> None:
         """Look at the rules again, and take a turn anew."""
         if self._services.held_turns.pop(turn, None) is not None:
             because = "its permit was entered late: the rules were replaced, or became too old"
             self._services.turns.skip(turn, self._target, because)
         try:
-            if self._holder is not None and self._holder in self._services.open_permits:
-                self._refuse_to_wait_for_itself(self._holder)
-            await self._acquire(renewed=True)
+            if waiter is not None and waiter in self._services.open_permits:
+                self._refuse_to_wait_for_itself(waiter)
+            await self._acquire(waiter, renewed=True)
         except BaseException as error:
             if isinstance(error, Disallowed) and not isinstance(error, RobotsUnreachable):
                 self._owner.disallowed(self._task)
@@ -138,21 +151,34 @@ class TaskPermit(Permit):
                 self._owner.unused(self._task, turn)
             raise
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._turn is None:
-            raise PermitMisused(f"left without being entered, or twice: {self.url}", url=self.url)
-        try:
-            await super().__aexit__(kind, error, trace)
-        finally:
-            if error is not None and self._again_in is None:
-                self._again_in = 0.0
-            self._owner.settled(self._task, again_in=self._again_in)
+    def leave(self, error: BaseException | None = None) -> None:
+        """End the permit and its task, as the end of the block does; an error sends the task back. May be called twice.
 
-    def unused(self) -> None:
-        """Give back turn and task of a permit that will not be entered."""
-        turn, self._granted = self._granted, None
+        Raises:
+            PermitMisused: The permit was not entered. Call `unsent` to give it back.
+        """
+        if self._granted is not None:
+            raise PermitMisused(f"left without being entered: {self.url}", url=self.url)
+        entered = self._turn is not None
+        try:
+            super().leave(error)
+        finally:
+            if entered:
+                if error is not None and self._again_in is None:
+                    self._again_in = 0.0
+                self._owner.settled(self._task, again_in=self._again_in)
+
+    def unsent(self) -> None:
+        """Give back turn and task: no request was sent. The task waits again, untried. May be called twice.
+
+        A permit that was not entered ends, too.
+
+        Raises:
+            PermitMisused: A response was reported.
+        """
+        turn = self._turn if self._granted is None else self._granted
+        super().unsent()
+        self._granted = None
         if turn is not None:
             self._owner.unused(self._task, turn)
 

@@ -37,7 +37,7 @@ class Workers:
         """Remove a worker that was cancelled. A permit that it was about to receive goes back."""
         self._waiting.pop(worker, None)
         if worker.done() and not worker.cancelled() and (missed := worker.result()) is not None:
-            missed.unused()
+            missed.unsent()
 
     def next(self) -> "asyncio.Future[TaskPermit | None] | None":
         """Remove and return the worker that has waited longest; None if no worker is idle."""

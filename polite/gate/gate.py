@@ -11,6 +11,7 @@ from polite.gate.permit import Permit
 from polite.gate.services import Services
 from polite.origin import Target
 from polite.pacing.policy import PacingPolicy
+from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
 
 
@@ -65,6 +66,23 @@ class Gate:
         """
         return Permit(self.services, Target.of(url))
 
+    async def acquire(self, url: str) -> Permit:
+        """Wait for the turn of a URL, and return its permit, bound to no task. Call `permit.leave()` when the request has ended.
+
+        For where no block fits, such as between callbacks. Prefer `async with gate.permit(url)` elsewhere: it always leaves, and
+        notices a task that waits for itself. A cancelled wait loses nothing. A permit that is never left blocks its origin until
+        `PacingPolicy.max_hold` is over.
+
+        Example:
+            permit = await gate.acquire("https://example.com/about")
+            transfer = start(permit.url)  # whatever sends the request
+            transfer.on_end(permit.leave)
+
+        Raises:
+            InvalidURL, Disallowed, RobotsUnreachable, GateClosed, Overloaded, PermitMisused: As `permit`, and entering it.
+        """
+        return await self.permit(url).enter()
+
     async def explain(self, url: str) -> Explanation:
         """Return everything that decides about the URL now: the rule, the file's age, the delay, the next turn.
 
@@ -89,6 +107,11 @@ class Gate:
             request_rate=_slowest_rate(known),
             attempt=known.attempt,
         )
+
+    @property
+    def agent(self) -> UserAgent:
+        """The user agent whose rules the gate obeys. The client must send `agent.header`."""
+        return self.services.origins.agent
 
     @property
     def pacing(self) -> PacingPolicy:

@@ -41,6 +41,9 @@ class OriginManager:
 
     Rules that are used near their end are refreshed in the background (`RobotsPolicy.refresh_ahead`). If that fails, they are valid
     until their end. A wall clock that is set ends no back-off, and does not count for the days that a server was unreachable.
+
+    Attributes:
+        agent: The user agent whose rules these are.
     """
 
     def __init__(
@@ -55,7 +58,7 @@ class OriginManager:
         store: RobotsStore | None = None,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._agent = agent
+        self.agent = agent
         self._fetcher = fetcher
         self._turns = turns
         self._clock = clock
@@ -399,7 +402,7 @@ class OriginManager:
         return OriginRules.of(rules, snapshot, ahead=self._policy.refresh_ahead, skew=self._skew())
 
     def _read(self, access: Found) -> RuleSet:
-        return parse(access.body, dialect=self._policy.dialect).rules_for(self._agent)
+        return parse(access.body, dialect=self._policy.dialect).rules_for(self.agent)
 
     def _tell(self, origin: Origin, snapshot: Snapshot, known: OriginRules) -> None:
         access = snapshot.access

@@ -1,10 +1,11 @@
-"""The right to send one request now: a permit waits for its turn, holds it inside its block, and settles it."""
+"""The right to send one request now: a permit waits for its turn, holds it until it is left, and settles it."""
 
 import asyncio
-from collections.abc import Awaitable, Hashable
+from collections.abc import Coroutine, Hashable
 from dataclasses import replace
+from enum import Enum
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from polite.errors import GateClosed, PermitMisused
 from polite.events import Granted, PermitDelayed
@@ -16,12 +17,25 @@ from polite.pacing.outcome import Outcome
 from polite.pacing.policy import Anchor
 from polite.pacing.reported_outcome import Headers, reported
 from polite.pacing.turn import Turn
+from polite.ports import Listener
 
 _FAILED = Outcome(failed=True)
 
 
+class Stage(Enum):
+    """A permit is new, is entered (it waits, or has its turn), and ends: it was left, given back or refused."""
+
+    NEW = "new"
+    ENTERED = "entered"
+    ENDED = "ended"
+
+
+# Hot path: an enum's member costs a descriptor call each time it is named.
+_NEW, _ENTERED, _ENDED = Stage.NEW, Stage.ENTERED, Stage.ENDED
+
+
 class Permit:
-    """The right to send one request, inside the block and only there. Made by `Gate.permit`.
+    """The right to send one request, from entering to leaving and only then. Made by `Gate.permit` and `Gate.acquire`.
 
     Example:
         async with gate.permit("https://example.com/about") as permit:
@@ -29,10 +43,11 @@ class Permit:
                 permit.report(status=response.status, headers=response.headers)
                 body = await response.read()
 
-    If connecting takes long, call `permit.require()` just before sending.
+    If connecting takes long, call `permit.require()` just before sending. Where no block fits, such as between callbacks, call
+    `enter` and `leave` instead of `async with`.
     """
 
-    __slots__ = ("_entered", "_grounds", "_holder", "_lost", "_outcome", "_services", "_target", "_turn")
+    __slots__ = ("_grounds", "_holder", "_lost", "_outcome", "_services", "_stage", "_target", "_turn")
 
     def __init__(self, services: Services, target: Target) -> None:
         self._services = services
@@ -40,14 +55,19 @@ class Permit:
         self._turn: Turn | None = None
         self._grounds: Grounds | None = None
         self._outcome: Outcome | None = None
-        self._entered = False
+        self._stage = _NEW
         self._lost = False  # the turn was taken back, while the block goes on
-        self._holder: Task | None = None
+        self._holder: Task | None = None  # the task that entered the block, if it did
 
     @property
     def scopes(self) -> tuple[Hashable, ...]:
         """The scopes of its turn, narrowest first; none outside the block."""
         return () if self._turn is None else self._turn.scopes
+
+    @property
+    def target(self) -> Target:
+        """The URL's parts: origin, and path with query."""
+        return self._target
 
     @property
     def url(self) -> str:
@@ -101,21 +121,26 @@ class Permit:
             grounds = self._grounds
             turns.settle(self._turn, self._target, outcome, None if grounds is None else grounds.pace)
 
-    # Hot path: a plain function that returns a coroutine saves one frame for each permit.
-    def __aenter__(self) -> Awaitable[Self]:
-        if self._entered:
-            raise PermitMisused(f"entered twice: {self.url}; one permit is one request", url=self.url)
-        open_permits = self._services.open_permits
-        self._holder = task = open_permits.current_task()
-        if task is not None and task in open_permits:
-            self._refuse_to_wait_for_itself(task)
-        self._entered = True
-        return self._acquire()
+    def enter(self) -> Coroutine[Any, Any, Self]:
+        """Wait for the turn, as `async with` does, but bound to no task: any callback may `leave` it.
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+        The gate then cannot tell that a task waits for a turn that it holds itself: it waits until the permit is left, or
+        `PacingPolicy.max_hold` is over. Raises what `Gate.permit` lists. A cancelled wait loses nothing.
+        """
+        entering = self.__aenter__()
+        self._holder = None
+        return entering
+
+    def leave(self, error: BaseException | None = None) -> None:
+        """End the permit, as the end of the block does. May be called twice, and from any callback of the event loop.
+
+        If the permit waits for its turn, that is given back when it comes, and `enter` raises PermitMisused.
+
+        Args:
+            error: Why no response came. An Exception counts as a failed request, if nothing was reported.
+        """
         turn, self._turn = self._turn, None
+        self._stage = _ENDED
         if turn is None:
             return
         services, task = self._services, self._holder
@@ -135,6 +160,44 @@ class Permit:
         finally:
             turns.release(turn)
 
+    def unsent(self) -> None:
+        """End the permit and give its turn back: no request was sent, so no delay starts. May be called twice.
+
+        A permit that was not entered ends, too. If it waits for its turn, that is given back when it comes, and `enter` raises
+        PermitMisused.
+
+        Raises:
+            PermitMisused: A response was reported.
+        """
+        if self._outcome is not None:
+            raise PermitMisused(f"unsent, but a response was reported: {self.url}", url=self.url)
+        turn, self._turn = self._turn, None
+        self._stage = _ENDED
+        if turn is None:
+            return
+        services = self._services
+        if self._holder is not None:
+            services.open_permits.remove(self._holder, self)
+        # A turn that was taken back is settled and released already.
+        if services.held_turns.pop(turn, None) is not None:
+            services.turns.skip(turn, self._target, "nothing was sent")
+
+    # Hot path: a plain function that returns a coroutine saves one frame for each permit.
+    def __aenter__(self) -> Coroutine[Any, Any, Self]:
+        if self._stage is not _NEW:
+            raise self._entered_twice()
+        open_permits = self._services.open_permits
+        self._holder = task = open_permits.current_task()
+        if task is not None and task in open_permits:
+            self._refuse_to_wait_for_itself(task)
+        self._stage = _ENTERED
+        return self._acquire(task)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leave(error)
+
     def grounds_at(self, origin: Origin) -> Grounds | None:
         """Return what allowed the permit, if that is the origin's rules."""
         return self._grounds if self._target.origin == origin else None
@@ -150,10 +213,10 @@ class Permit:
         finally:
             self._services.turns.release(turn)
 
-    async def _acquire(self, *, renewed: bool = False) -> Self:
+    async def _acquire(self, task: Task | None, *, renewed: bool = False) -> Self:
         """Allowed first, then the turn; and allowed still, when the wait was longer than the rules are good for.
 
-        `renewed`: the permit had a turn before, and gave it back.
+        `task` is the one that waits. `renewed`: the permit had a turn before, and gave it back.
         """
         services, target = self._services, self._target
         origins, turns, listener = services.origins, services.turns, services.listener
@@ -162,9 +225,9 @@ class Permit:
         while True:
             if services.shutdown.begun:
                 raise services.closed_error(target)
-            if self._holder in services.open_permits:
+            if task is not None and task in services.open_permits:
                 await turns.meet(target)
-                self._refuse_once_met()
+                self._refuse_once_met(task)
             known = origins.current(origin) or await services.learn(target, to_enter=True)
             rules = known.rules
             if len(target.path) > rules.quick_length or not rules.allows(target.path):
@@ -195,16 +258,13 @@ class Permit:
                 break
             renewed = True
             turns.skip(turn, target, "the rules were replaced, or became too old, while it waited")
+        if self._stage is _ENDED:
+            turns.skip(turn, target, "its permit ended while it waited")
+            raise PermitMisused(f"the permit ended while it waited for its turn: {self.url}", url=self.url)
         self._hold(turn, grounds)
         services.counters.granted += 1
         if listener is not None:
-            try:
-                listener(Granted(target.url, services.clock.monotonic() - queued_at))
-            except BaseException:
-                # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
-                self._unhold(turn)
-                turns.give_back(turn)
-                raise
+            self._tell_granted(listener, turn, queued_at)
         return self
 
     async def _allowed(self, known: OriginRules) -> OriginRules:
@@ -221,6 +281,16 @@ class Permit:
         if outlook.scope is not None and services.listener is not None:
             for_s = max(0.0, outlook.ready_at - services.clock.monotonic())
             services.listener(PermitDelayed(target.url, str(outlook.scope), for_s, outlook.because))
+
+    def _tell_granted(self, listener: Listener, turn: Turn, queued_at: float) -> None:
+        services = self._services
+        try:
+            listener(Granted(self.url, services.clock.monotonic() - queued_at))
+        except BaseException:
+            # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
+            self._unhold(turn)
+            services.turns.give_back(turn)
+            raise
 
     def _hold(self, turn: Turn, grounds: Grounds | None) -> None:
         """The block begins, with this turn."""
@@ -249,16 +319,20 @@ class Permit:
         if outer is not None:
             raise waits_for_itself(outer, self._target)
 
-    def _refuse_once_met(self) -> None:
+    def _refuse_once_met(self, task: Task) -> None:
         """The same, when all scopes can be named; unless another task waits on behalf of this one."""
-        task = self._holder
-        if task is None or task is not asyncio.current_task():
+        if task is not asyncio.current_task():
             return
         try:
             self._refuse_to_wait_for_itself(task)
         except PermitMisused:
-            self._entered = False
+            self._stage = _NEW
             raise
+
+    def _entered_twice(self) -> PermitMisused:
+        return PermitMisused(
+            f"entered twice, or after its end: {self.url}; one permit is one request", url=self.url
+        )
 
     def _timed(self, outcome: Outcome, turn: Turn) -> Outcome:
         """With the seconds since the grant, for a throttle that uses them."""

@@ -150,7 +150,7 @@ async def test_a_scheduler_that_fails_as_a_chosen_task_is_requeued_leaves_no_tur
             worker.cancel()
             await asyncio.wait([worker])
             if not worker.cancelled() and worker.exception() is None:
-                worker.result().unused()
+                worker.result().unsent()
             await asyncio.sleep(20)
 
             async with asyncio.timeout(1_000), gate.permit(f"{A}/x"):

@@ -105,7 +105,7 @@ async def test_a_listener_that_closes_the_frontier_when_nothing_is_left_loses_no
             async with permit:
                 permit.retry()
         else:
-            permit.unused()
+            permit.unsent()
         frontier.close()
         async with asyncio.timeout(1_000):
             assert await fetch_all(frontier) == [f"{A}/1"]

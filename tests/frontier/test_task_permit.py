@@ -76,21 +76,96 @@ async def test_a_permit_that_outlives_its_loop_is_dropped_silently(opened: Opene
     await asyncio.to_thread(elsewhere)
 
 
-@pytest.mark.parametrize("times", [0, 1])
-async def test_a_permit_left_without_being_entered_or_twice_is_misused_and_counts_nothing(
-    opened: Opened, times: int
-) -> None:
+async def test_a_permit_left_without_being_entered_is_misused_and_counts_nothing(opened: Opened) -> None:
     async with opened() as (frontier, _):
         await frontier.put_many([f"{A}/1", f"{A}/2"])
         permit = await anext(frontier)
-        for _each in range(times):
+
+        for _each in range(2):
+            with pytest.raises(polite.PermitMisused, match="left without being entered"):
+                permit.leave()
+
+        assert (frontier.waiting, frontier.in_flight, frontier.done) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("entered_by", ["block", "enter"])
+async def test_a_permit_left_twice_ends_its_task_once(opened: Opened, entered_by: str) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put_many([f"{A}/1", f"{A}/2"])
+        permit = await anext(frontier)
+        if entered_by == "enter":
+            await permit.enter()
+            permit.leave()
+        else:
             async with permit:
-                pass
+                permit.leave()
+        permit.leave(OSError())
 
-        with pytest.raises(polite.PermitMisused, match="left without being entered, or twice"):
-            await permit.__aexit__(None, None, None)
+        assert (frontier.waiting, frontier.in_flight, frontier.done) == (1, 0, 1)
 
-        assert (frontier.waiting, frontier.in_flight, frontier.done) == (1, 1 - times, times)
+
+async def test_a_permit_left_by_an_error_from_a_callback_sends_its_task_back(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(A)
+        permit = await (await anext(frontier)).enter()
+        asyncio.get_running_loop().call_later(5, permit.leave, OSError())
+        async with asyncio.timeout(100), await anext(frontier) as again:
+            again.report(status=200)
+
+    assert again.task.tries == 1
+
+
+async def test_retry_holds_for_a_permit_that_is_left_without_a_block(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(A)
+        permit = await (await anext(frontier)).enter()
+        permit.report(status=200)
+        assert permit.retry(after=50)
+        permit.leave()
+        left = now()
+        async with asyncio.timeout(100), await anext(frontier) as again:
+            again.report(status=200)
+            assert left + 50 <= now() < left + 51
+
+    assert again.task.tries == 1
+
+
+@pytest.mark.parametrize("state", ["given", "entered", "in a block"])
+async def test_a_task_of_which_nothing_was_sent_waits_again_untried_and_without_a_delay(
+    opened: Opened, state: str
+) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(A)
+        permit = await anext(frontier)
+        given = now()
+        if state == "in a block":
+            async with permit:
+                permit.unsent()
+        else:
+            if state == "entered":
+                await permit.enter()
+            permit.unsent()
+        permit.unsent()
+        with pytest.raises(polite.PermitMisused, match="after its end"):
+            await permit.enter()
+        permit.leave()
+        async with asyncio.timeout(100), await anext(frontier) as again:
+            again.report(status=200)
+
+        # A shared store takes a moment for each step.
+        assert now() == pytest.approx(given, abs=0.5)
+        assert (again.task.tries, frontier.done) == (0, 1)
+
+
+async def test_a_task_whose_response_was_reported_was_sent(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(A)
+        async with await anext(frontier) as permit:
+            permit.report(status=200)
+            with pytest.raises(polite.PermitMisused, match="reported"):
+                permit.unsent()
+
+    assert frontier.done == 1
 
 
 @one_process

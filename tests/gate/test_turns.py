@@ -131,7 +131,7 @@ async def test_what_a_frontier_gives_out_is_counted_too_and_so_are_permits_never
         await frontier.put_many([PAGE, OTHER])
         frontier.close()
         dropped = await anext(frontier)
-        dropped.unused()
+        dropped.unsent()
         async for permit in frontier:
             async with permit:
                 permit.report(status=200)

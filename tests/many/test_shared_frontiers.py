@@ -201,7 +201,7 @@ async def test_a_page_that_ends_its_process_is_dropped_after_max_tries() -> None
         await asyncio.sleep(0.5)
         for partition in killed_session(process).partitions:
             partition.stop(RuntimeError("killed"))
-        permit.unused()
+        permit.unsent()
     async with Process(site, "last") as last:
         last.frontier.close()
         async with asyncio.timeout(120):

@@ -222,7 +222,7 @@ def test_a_task_requeued_while_a_batch_activates_its_origin_keeps_its_order(
                 permit.retry()
                 await permit.__aexit__(None, None, None)
             else:
-                permit.unused()
+                permit.unsent()
             await putting
             while len(given) < 40 and frontier.waiting:
                 async with await anext(frontier) as each:

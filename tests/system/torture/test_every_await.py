@@ -147,7 +147,6 @@ def test_nor_when_rules_are_replaced_before_a_permit_is_entered(
 NEVER_SUSPEND = {
     "gate/gate.py: await self.services.turns.close()",
     "gate/turns.py: await self.pacer.close()",
-    "frontier/permit.py: await super().__aexit__(kind, error, trace)",
     # A URL at a time here; it waits where `put` waits.
     "frontier/frontier.py: await self._offered(url, draft, again=again, wait=wait) (2)",
     "frontier/frontier.py: await _admissions(batch)",

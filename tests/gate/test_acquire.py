@@ -1,0 +1,311 @@
+"""Permits that no task and no block holds: entered by one task, and left from anywhere."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import polite
+from polite.compose.shared import share_turns
+from polite.events import Event, Reclaimed, Skipped
+from polite.robots.fetching.exchange import Reply
+from polite.testing import ScriptedTransport
+from tests.gate.support import AGENT, PAGE, RULES, opened, visit
+from tests.pacers.homes import FakeStore
+from tests.support import expect_no_other_tasks, now
+
+pytestmark = pytest.mark.virtual_time
+
+PRIVATE = "https://site.test/private"
+Way = Callable[[polite.Gate, str], Any]
+
+
+async def acquired(gate: polite.Gate, url: str = PAGE) -> polite.Permit:
+    return await gate.acquire(url)
+
+
+async def entered(gate: polite.Gate, url: str = PAGE) -> polite.Permit:
+    return await gate.permit(url).enter()
+
+
+WAYS = pytest.mark.parametrize("way", [acquired, entered])
+
+
+@WAYS
+async def test_a_permit_is_left_by_a_callback_of_the_loop(way: Way) -> None:
+    async with opened() as (gate, _):
+        permit = await way(gate, PAGE)
+        permit.report(status=200)
+        asyncio.get_running_loop().call_later(30, permit.leave)
+        left = now() + 30
+
+        assert await visit(gate) == pytest.approx(left)
+        assert permit.scopes == ()
+
+
+async def test_a_permit_left_twice_is_settled_once() -> None:
+    async with opened() as (gate, _):
+        permit = await gate.acquire(PAGE)
+        permit.leave()
+        left = now()
+        await asyncio.sleep(0.5)
+        permit.leave(OSError())
+
+        assert await visit(gate) == pytest.approx(left + 1.0)
+        assert gate.services.turns.policies.circuits.failures(permit.target.origin) == 0
+
+
+async def test_a_permit_left_in_its_block_is_not_left_again_at_its_end() -> None:
+    async with opened() as (gate, _):
+        async with gate.permit(PAGE) as permit:
+            permit.leave()
+            left = now()
+            async with gate.permit(PAGE) as second:
+                second.report(status=200)
+                assert now() == pytest.approx(left + 1.0)
+            await asyncio.sleep(10)
+
+        assert await visit(gate) == pytest.approx(left + 11.0)
+
+
+async def test_an_error_without_a_report_is_a_failed_request() -> None:
+    async with opened(pacing=polite.PacingPolicy(circuit_failures=1)) as (gate, _):
+        for error, opened_circuits in ((asyncio.CancelledError(), 0), (OSError(), 1)):
+            (await gate.acquire(PAGE)).leave(error)
+            assert gate.counters.opened == opened_circuits
+
+
+@WAYS
+async def test_it_raises_what_entering_raises(way: Way) -> None:
+    async with opened() as (gate, _):
+        with pytest.raises(polite.InvalidURL):
+            await way(gate, "nothing")
+        with pytest.raises(polite.Disallowed):
+            await way(gate, PRIVATE)
+
+    with pytest.raises(polite.GateClosed):
+        await way(gate, PAGE)
+    assert len(gate.services.held_turns) == 0
+
+
+async def test_a_wait_ends_when_the_gate_closes() -> None:
+    async with opened() as (gate, _):
+        await gate.acquire(PAGE)
+        waiting = asyncio.ensure_future(gate.acquire(PAGE))
+        await asyncio.sleep(5)
+
+    with pytest.raises(polite.GateClosed):
+        await waiting
+
+
+async def test_one_task_may_wait_for_a_turn_that_a_callback_of_its_own_gives_back() -> None:
+    async with opened() as (gate, _), asyncio.timeout(100):
+        first = await gate.acquire(PAGE)
+        asyncio.get_running_loop().call_later(5, first.leave)
+
+        (await gate.acquire(PAGE)).leave()
+
+
+async def test_a_task_that_waits_inside_its_own_block_is_told_so() -> None:
+    async with opened() as (gate, _), asyncio.timeout(100), gate.permit(PAGE):
+        with pytest.raises(polite.PermitMisused, match="leave that block first"):
+            await gate.acquire(PAGE)
+
+
+async def test_one_that_is_bound_to_no_task_fills_no_task() -> None:
+    async with opened() as (gate, _):
+        permit = await gate.acquire(PAGE)
+
+        assert len(gate.services.open_permits) == 0
+
+        permit.leave()
+
+
+async def test_a_pump_that_enters_for_workers_goes_on_in_any_order() -> None:
+    transport = ScriptedTransport({f"https://h{each}.test/robots.txt": Reply(404) for each in range(3)})
+    async with opened(transport) as (gate, _), asyncio.timeout(1_000):
+        permits: dict[int, polite.Permit] = {}
+        for number in range(30):
+            host = number * number % 3
+            if host in permits:
+                asyncio.get_running_loop().call_later(7.0, permits.pop(host).leave)
+            permits[host] = await gate.acquire(f"https://h{host}.test/{number}")
+        for permit in permits.values():
+            permit.leave()
+
+        assert (gate.counters.granted, len(gate.services.held_turns)) == (30, 0)
+
+
+async def cancelled_after(seconds: float, work: asyncio.Future[Any]) -> None:
+    await asyncio.sleep(seconds)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+
+
+@WAYS
+async def test_a_wait_that_is_cancelled_at_the_robots_fetch_loses_nothing(way: Way) -> None:
+    transport = ScriptedTransport({"https://site.test/robots.txt": Reply(200, RULES)})
+    async with opened(transport) as (gate, _):
+        transport.hold()
+        await cancelled_after(1.0, asyncio.ensure_future(way(gate, PAGE)))
+        transport.let_go()
+        async with asyncio.timeout(20):
+            (await way(gate, PAGE)).leave()
+
+    assert len(gate.services.held_turns) == 0
+    await expect_no_other_tasks()
+
+
+@WAYS
+@pytest.mark.parametrize("seconds", [0.0, 0.25, 1.0])
+async def test_a_wait_that_is_cancelled_before_its_turn_loses_nothing(way: Way, seconds: float) -> None:
+    async with opened() as (gate, _):
+        await visit(gate)
+        last = now()
+        await cancelled_after(seconds, asyncio.ensure_future(way(gate, PAGE)))
+
+        assert len(gate.services.held_turns) == 0
+        assert await visit(gate) == pytest.approx(last + 1.0)
+
+
+async def test_a_wait_that_is_cancelled_in_the_step_of_its_grant_loses_nothing() -> None:
+    async with opened() as (gate, _):
+        first = await gate.acquire(PAGE)
+        first.report(status=200)
+        waiting = asyncio.ensure_future(gate.acquire(PAGE))
+        await asyncio.sleep(3)
+        first.leave()
+        # The turn is granted by a timer that is due at once; the task that waits runs after this callback.
+        asyncio.get_running_loop().call_later(0, asyncio.get_running_loop().call_soon, waiting.cancel)
+        granted = now()
+        await asyncio.wait([waiting])
+        if not waiting.cancelled():
+            waiting.result().unsent()
+
+        assert await visit(gate) == pytest.approx(granted)
+
+
+async def unsent_new(gate: polite.Gate) -> polite.Permit:
+    return gate.permit(PAGE)
+
+
+async def unsent_entered(gate: polite.Gate) -> polite.Permit:
+    return await gate.acquire(PAGE)
+
+
+async def unsent_failed(gate: polite.Gate) -> polite.Permit:
+    permit = gate.permit(PRIVATE)
+    with pytest.raises(polite.Disallowed):
+        await permit.enter()
+    return permit
+
+
+async def unsent_cancelled(gate: polite.Gate) -> polite.Permit:
+    permit, blocking = gate.permit(PAGE), await gate.acquire(PAGE)
+    await cancelled_after(1.0, asyncio.ensure_future(permit.enter()))
+    blocking.unsent()
+    return permit
+
+
+@pytest.mark.parametrize("state", [unsent_new, unsent_entered, unsent_failed, unsent_cancelled])
+async def test_a_turn_of_which_nothing_was_sent_goes_back_without_a_delay(state: Any) -> None:
+    async with opened() as (gate, _):
+        await visit(gate)
+        permit = await state(gate)
+        permit.unsent()
+        permit.unsent()
+        permit.leave()
+        with pytest.raises(polite.PermitMisused, match="after its end"):
+            await permit.enter()
+        with pytest.raises(polite.PermitMisused, match="outside"):
+            permit.report(status=200)
+        given_back = now()
+
+        assert await visit(gate) == pytest.approx(max(given_back, 2.0), abs=0.1)
+        assert len(gate.services.held_turns) == 0
+
+
+async def test_nothing_sent_in_a_block_gives_the_turn_back_at_once() -> None:
+    events: list[Event] = []
+    async with opened(listener=events.append) as (gate, _), gate.permit(PAGE) as permit:
+        permit.unsent()
+        given_back = now()
+        async with gate.permit(PAGE) as second:
+            assert now() == given_back
+            second.report(status=200)
+
+    assert [event for event in events if isinstance(event, Skipped)] == [Skipped(PAGE, "nothing was sent")]
+    assert (gate.counters.granted, gate.counters.skipped) == (2, 1)
+
+
+async def test_a_response_that_was_reported_was_sent() -> None:
+    async with opened() as (gate, _):
+        permit = await gate.acquire(PAGE)
+        permit.report(status=200)
+        for leave in (lambda: None, permit.leave):
+            leave()
+            with pytest.raises(polite.PermitMisused, match="reported"):
+                permit.unsent()
+
+
+@pytest.mark.parametrize("end", ["leave", "unsent"])
+async def test_a_permit_that_is_ended_while_it_waits_takes_no_turn(end: str) -> None:
+    async with opened() as (gate, _):
+        first = await gate.acquire(PAGE)
+        permit = gate.permit(PAGE)
+        waiting = asyncio.ensure_future(permit.enter())
+        await asyncio.sleep(5)
+        getattr(permit, end)()
+        first.unsent()
+        given_back = now()
+        with pytest.raises(polite.PermitMisused, match="ended while it waited"):
+            await waiting
+
+        assert await visit(gate) == pytest.approx(given_back)
+
+
+async def test_a_permit_that_is_never_left_loses_its_turn_and_leaving_it_later_changes_nothing() -> None:
+    events: list[Event] = []
+    async with opened(listener=events.append, pacing=polite.PacingPolicy(max_hold=600)) as (gate, _):
+        permit = await gate.acquire(PAGE)
+        granted = now()
+        assert await visit(gate) == pytest.approx(granted + 601)
+        assert not permit.valid
+        permit.unsent()
+        permit.leave()
+        second = await gate.acquire(PAGE)
+        assert now() == pytest.approx(granted + 602)
+        await asyncio.sleep(601)
+        second.report(status=429, headers={"Retry-After": "60"})
+        reported = now()
+        second.leave()
+
+        assert await visit(gate) == pytest.approx(reported + 60)
+
+    assert [e for e in events if isinstance(e, Reclaimed)] == [Reclaimed(PAGE, pytest.approx(600))] * 2
+
+
+async def test_a_shared_gate_keeps_the_home_until_the_permit_is_left() -> None:
+    async with opened() as (gate, _):
+        homes = FakeStore(gate.services.clock).process()
+        share_turns(gate, homes, lease_s=15.0)
+        permit = await gate.acquire(PAGE)
+        assert homes.homes["site.test"].open == 1
+        permit.leave()
+        permit.leave()
+        assert homes.homes["site.test"].open == 0
+        (await gate.acquire(PAGE)).unsent()
+        assert homes.homes["site.test"].open == 0
+
+
+async def test_a_permit_names_its_target_and_the_gate_its_agent() -> None:
+    async with opened() as (gate, _):
+        permit = await gate.acquire(f"{PAGE}?b=1#part")
+
+        assert permit.target == polite.Target.of(f"{PAGE}?b=1")
+        assert (permit.target.origin, permit.target.path) == (polite.Origin.of(PAGE), "/page?b=1")
+        assert gate.agent == polite.UserAgent(AGENT)
+
+        permit.leave()
