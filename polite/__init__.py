@@ -28,6 +28,7 @@ from polite.gate.permit import Permit
 from polite.origin import Origin, Target
 from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.scopes import CustomScope, ScopeLimit, Scopes
+from polite.recrawl.policy import RecrawlPolicy
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision, Rule
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect, dialect
@@ -81,6 +82,7 @@ __all__ = [
     "PermitMisused",
     "PoliteError",
     "Reason",
+    "RecrawlPolicy",
     "Robots",
     "RobotsPolicy",
     "RobotsUnreachable",

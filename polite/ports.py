@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from polite.events import Event
-from polite.origin import Origin
+from polite.origin import Origin, Target
 from polite.pacing.scope_table import Concurrency, Delay, Provisional
 from polite.pacing.turn import Outlook, Turn
+from polite.recrawl.validators import Validators
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.fetching.snapshot import Snapshot
 from polite.task import Task
@@ -32,6 +33,8 @@ __all__ = [
     "Timer",
     "Transport",
     "TurnRequest",
+    "ValidatorStore",
+    "Validators",
 ]
 
 
@@ -171,6 +174,34 @@ class BackOffStore(RobotsStore, Protocol):
 
     async def held(self, origin: Origin) -> SavedBackOff | None:
         """Return the origin's back-off, over or not, or None."""
+        ...
+
+
+@runtime_checkable
+class ValidatorStore(Protocol):
+    """Remembers ETag and Last-Modified of pages, perhaps between runs: `open_gate(recrawl=..., validators=store)`.
+
+    It may forget anything at any time: the page is then fetched whole. Several gates may use one store.
+    """
+
+    async def validators(self, target: Target) -> Validators:
+        """Return what is known of the page: empty `Validators()` for nothing.
+
+        Raises:
+            StoreFailed: The store cannot be used.
+        """
+        ...
+
+    def remember(self, target: Target, validators: Validators) -> None:
+        """Remember the validators in place of what was known of the page; forget it if they are empty.
+
+        Returns at once and never raises; it is called for each page, so writes are to be batched. They are durable once `close`
+        returns. A permit may end after its gate: what comes after `close` may be forgotten, and must not open the store again.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release all resources. May be called twice."""
         ...
 
 

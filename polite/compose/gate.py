@@ -14,6 +14,7 @@ from polite.events import Event
 from polite.gate.address_book import AddressBook
 from polite.gate.gate import Gate
 from polite.gate.origin_manager import OriginManager
+from polite.gate.recrawl import Recrawl
 from polite.gate.robots_fetcher import RobotsFetcher
 from polite.gate.services import Services
 from polite.gate.turns import Turns
@@ -28,9 +29,12 @@ from polite.ports import (
     Listener,
     RobotsStore,
     Transport,
+    ValidatorStore,
 )
+from polite.recrawl.policy import RecrawlPolicy
 from polite.robots.agent import UserAgent
 from polite.robots.policy import FetchPolicy, RobotsPolicy
+from polite.stores.memory_validators import MemoryValidators
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver
@@ -82,6 +86,8 @@ async def open_gate(
     transports: Mapping[str, Transport] | None = None,
     addresses: AddressSource | None = None,
     resolver: "Mapping[str, str] | AbstractResolver | None" = None,
+    recrawl: RecrawlPolicy | None = None,
+    validators: ValidatorStore | None = None,
 ) -> AsyncIterator[Gate]:
     """Open a gate for one crawler, and close it when the block exits.
 
@@ -110,6 +116,10 @@ async def open_gate(
         resolver: Names the addresses of hosts, for tests and staging sites: `{"example.com": "10.0.0.7"}`. A host may be
             "host:port", and an address "address:port". Other hosts are looked up. Or an `aiohttp.abc.AbstractResolver`, which you
             close. An address must be one that `fetching` permits. Give `guarded_connector` the same.
+        recrawl: Remember ETag and Last-Modified of each page that is reported, for `Gate.conditional`, and say when it is due again
+            (`Permit.due`). Without it nothing is remembered.
+        validators: Keeps them. By default it is `store` if that can (a file can), and otherwise the gate's memory. The gate closes
+            it.
 
     Raises:
         InvalidUserAgent: The agent cannot be sent, or has no product token.
@@ -120,6 +130,7 @@ async def open_gate(
     robots = _checked("robots", robots, RobotsPolicy)
     pacing = _checked("pacing", pacing, PacingPolicy)
     fetching = _checked("fetching", fetching, FetchPolicy)
+    _refuse_odd_recrawl(recrawl, validators)
     _refuse_odd(throttle, clock, listener, transports, addresses)
     clock = clock or SystemClock()
     spoken = _transports(agent, fetching, transports or {}, resolver)
@@ -140,7 +151,9 @@ async def open_gate(
     )
     fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots)
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=kept)
-    gate = Gate(Services(clock, origins, turns, tell if listener else None))
+    remembered = _remembered(recrawl, validators, kept)
+    pages = None if recrawl is None or remembered is None else Recrawl(recrawl, remembered, clock)
+    gate = Gate(Services(clock, origins, turns, tell if listener else None, pages))
     # Each is closed even if closing another fails or is cancelled. What is shared comes after the gate, which grants no turn any
     # more by then: homes leave with what is left of their delays.
     async with gate.services.resources as resources, AsyncExitStack() as closing:
@@ -148,12 +161,32 @@ async def open_gate(
             resources.push_async_callback(shared.close)
         for transport in {id(t): t for t in spoken.values()}.values():
             closing.push_async_callback(transport.close)
+        if remembered is not None:
+            closing.push_async_callback(remembered.close)
         if book is not None:
             closing.push_async_callback(book.close)
         if shared is not None:
             await join(gate, shared, crawl, tell=tell, lease_s=lease)
         closing.push_async_callback(gate.close)
         yield gate
+
+
+def _refuse_odd_recrawl(recrawl: object, validators: object) -> None:
+    if recrawl is not None and not isinstance(recrawl, RecrawlPolicy):
+        raise InvalidOption(f"recrawl must be a RecrawlPolicy, got {recrawl!r}")
+    if validators is not None and not isinstance(validators, ValidatorStore):
+        raise InvalidOption(f"validators must be a ValidatorStore of polite.ports, got {validators!r}")
+    if validators is not None and recrawl is None:
+        raise InvalidOption("validators needs recrawl=RecrawlPolicy(): without it nothing is remembered")
+
+
+def _remembered(
+    recrawl: RecrawlPolicy | None, validators: ValidatorStore | None, kept: object
+) -> ValidatorStore | None:
+    """Return the store of validators, if any are to be remembered."""
+    if recrawl is None or validators is not None:
+        return validators
+    return kept if isinstance(kept, ValidatorStore) else MemoryValidators()
 
 
 def _refuse_odd(

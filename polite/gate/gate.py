@@ -83,6 +83,27 @@ class Gate:
         """
         return await self.permit(url).enter()
 
+    async def conditional(self, url: str) -> dict[str, str]:
+        """Return the header fields of a conditional request: If-None-Match and If-Modified-Since; none if nothing is known.
+
+        They are what the last report of this URL said, in this run or, with a file as store, in an earlier one. Send them only if
+        you have what came then: the server answers 304, without a body, if the page has not changed.
+
+        Raises:
+            InvalidURL: The URL cannot be fetched.
+            InvalidOption: The gate was opened without `open_gate(recrawl=RecrawlPolicy())`.
+            GateClosed: The gate was closed.
+            StoreFailed: The store cannot be used.
+        """
+        services, target = self.services, Target.of(url)
+        services.require_open(target)
+        if services.recrawl is None:
+            raise InvalidOption(
+                "conditional needs open_gate(recrawl=RecrawlPolicy()): without it nothing is remembered",
+                url=target.url,
+            )
+        return await services.recrawl.conditional(target)
+
     async def explain(self, url: str) -> Explanation:
         """Return everything that decides about the URL now: the rule, the file's age, the delay, the next turn.
 

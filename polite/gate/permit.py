@@ -11,13 +11,16 @@ from polite.errors import GateClosed, PermitMisused
 from polite.events import Granted, PermitDelayed
 from polite.gate.open_permits import Task
 from polite.gate.origin_rules import Grounds, OriginRules
+from polite.gate.recrawl import PageReport
 from polite.gate.services import Services, waits_for_itself
+from polite.http.header_fields import Headers, selected
 from polite.origin import Origin, Target
 from polite.pacing.outcome import Outcome
 from polite.pacing.policy import Anchor
-from polite.pacing.reported_outcome import Headers, reported
+from polite.pacing.reported_outcome import reported
 from polite.pacing.turn import Turn
 from polite.ports import Listener
+from polite.recrawl.freshness import RELEVANT_FIELDS
 
 _FAILED = Outcome(failed=True)
 
@@ -47,7 +50,17 @@ class Permit:
     `enter` and `leave` instead of `async with`.
     """
 
-    __slots__ = ("_grounds", "_holder", "_lost", "_outcome", "_services", "_stage", "_target", "_turn")
+    __slots__ = (
+        "_grounds",
+        "_holder",
+        "_lost",
+        "_outcome",
+        "_page",
+        "_services",
+        "_stage",
+        "_target",
+        "_turn",
+    )
 
     def __init__(self, services: Services, target: Target) -> None:
         self._services = services
@@ -55,6 +68,7 @@ class Permit:
         self._turn: Turn | None = None
         self._grounds: Grounds | None = None
         self._outcome: Outcome | None = None
+        self._page: PageReport | None = None
         self._stage = _NEW
         self._lost = False  # the turn was taken back, while the block goes on
         self._holder: Task | None = None  # the task that entered the block, if it did
@@ -95,6 +109,20 @@ class Permit:
         if not self.valid:
             raise self._services.turn_lost(self._turn, self._target)
 
+    @property
+    def due(self) -> float:
+        """Unix time when the page is worth fetching again, from what was reported: `frontier.put(url, again=True, not_before=due)`.
+
+        Raises:
+            PermitMisused: Nothing was reported, or the gate was opened without `open_gate(recrawl=RecrawlPolicy())`.
+        """
+        if self._page is None:
+            missing = (
+                "a report" if self._services.recrawl is not None else "open_gate(recrawl=RecrawlPolicy())"
+            )
+            raise PermitMisused(f"due needs {missing}: {self.url}", url=self.url)
+        return self._page.due
+
     def report(self, *, status: int, headers: Headers | None = None) -> None:
         """Report the response as soon as its headers are there: the origin's delay starts now (T4: Retry-After, 429, 503).
 
@@ -114,7 +142,14 @@ class Permit:
         if self._outcome is not None:
             raise PermitMisused(f"reported twice: {self.url}; one permit is one request", url=self.url)
         services = self._services
-        outcome = reported(status, headers, services.clock.wall)
+        recrawl = services.recrawl
+        if recrawl is None:
+            outcome = reported(status, headers, services.clock.wall)
+        else:
+            # Read once: they may be pairs of an iterator.
+            fields = selected(headers or (), RELEVANT_FIELDS)
+            outcome = reported(status, fields, services.clock.wall)
+            self._page = recrawl.reported(self._target, outcome, fields)
         turns = services.turns
         self._outcome = outcome = self._timed(outcome, self._turn) if turns.timed else outcome
         if self._lost or turns.anchor is Anchor.FIRST_BYTE:
@@ -159,6 +194,8 @@ class Permit:
                 self._settle(turn, self._outcome)
         finally:
             turns.release(turn)
+        if self._page is not None and error is None and services.recrawl is not None:
+            services.recrawl.remember(self._target, self._page)
 
     def unsent(self) -> None:
         """End the permit and give its turn back: no request was sent, so no delay starts. May be called twice.

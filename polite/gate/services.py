@@ -13,6 +13,7 @@ from polite.gate.held_turns import HeldTurns
 from polite.gate.open_permits import OpenPermits
 from polite.gate.origin_manager import OriginManager
 from polite.gate.origin_rules import Grounds, OriginRules
+from polite.gate.recrawl import Recrawl
 from polite.gate.shutdown import Shutdown
 from polite.gate.turns import Turns
 from polite.origin import Origin, Target
@@ -50,6 +51,7 @@ class Services:
 
     Attributes:
         listener: None where nothing listens: then no event needs to be built.
+        recrawl: What is remembered of pages; None without `open_gate(recrawl=...)`.
         resources: What is closed after the gate, the last first.
         open_permits: Permits that were entered and not left, by task.
         held_turns: Turns that were granted and not released, with the permit that holds each. Of a permit that was not entered yet
@@ -60,6 +62,7 @@ class Services:
     origins: OriginManager
     turns: Turns
     listener: Listener | None
+    recrawl: Recrawl | None = None
     decider: Decider = field(default_factory=Decider)
     open_permits: OpenPermits[EnteredPermit] = field(
         default_factory=lambda: OpenPermits(lambda permit: permit.scopes)

@@ -1,8 +1,8 @@
 """Parses Retry-After (RFC 9110, 10.2.3): seconds or a date, from servers that may send anything."""
 
 import re
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+
+from polite.http.date import lenient_unix_time
 
 # The longest of the three date forms has 33 characters.
 _LONGEST = 64
@@ -23,13 +23,5 @@ def retry_after_s(value: str, now_wall: float) -> float | None:
         return None
     if _SECONDS.fullmatch(text):
         return float(text)
-    try:
-        wait_s = _in_utc(parsedate_to_datetime(text)) - now_wall
-    except (TypeError, ValueError, IndexError, OverflowError):
-        return None
-    return wait_s if wait_s >= 0 else None
-
-
-def _in_utc(date: datetime) -> float:
-    """Return a date as Unix time. Without a zone it is in GMT: HTTP has no other."""
-    return (date if date.tzinfo is not None else date.replace(tzinfo=UTC)).timestamp()
+    until = lenient_unix_time(text)
+    return until - now_wall if until is not None and until >= now_wall else None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 _SLACK = 20
 # Rows that are deleted between two checks of the size.
 _AT_ONCE = 100
+_VALIDATORS_AT_ONCE = 2_000
 # The fewest saves between two counts, if the limit allows it: a count reads the whole index.
 _COUNT_EVERY = 1_000
 # A back-off is deleted 40 days after its end, since a clock may be a month ahead once; after a day if the file is full.
@@ -17,6 +18,9 @@ _LEAST_GRACE_S = 86_400.0
 _FORGET = """
     DELETE FROM robots WHERE saved IN
     (SELECT saved FROM robots WHERE NOT (failures > 0 AND expires_at > ?) ORDER BY saved LIMIT ?)
+"""
+_FORGET_VALIDATORS = """
+    DELETE FROM validators WHERE saved IN (SELECT saved FROM validators ORDER BY saved LIMIT ?)
 """
 _MOVE = "UPDATE robots SET saved = (SELECT max(saved) FROM robots) + 1 WHERE origin = ? AND saved <= ?"
 
@@ -29,10 +33,13 @@ class Evictor:
     Args:
         max_origins: The most snapshots.
         max_bytes: The largest size of the file (octets).
+        max_urls: The most pages whose validators are kept.
     """
 
-    def __init__(self, max_origins: int, max_bytes: int) -> None:
+    def __init__(self, max_origins: int, max_bytes: int, max_urls: int) -> None:
         self._max_origins = max_origins
+        self._max_urls = max_urls
+        self._pages_left = 0  # until the next count of validators
         self._max_bytes = max_bytes
         self._saves_left = 0  # until the next count
 
@@ -50,12 +57,30 @@ class Evictor:
         self._saves_left -= saved
         if self._saves_left < 0:
             self._count(connection, now)
-        spare = self._max_bytes // _SLACK
         if self._used(connection) > self._max_bytes:
+            # Without its validators a page is fetched whole. That costs less than decisions without robots.txt.
+            self._shrink(connection, _FORGET_VALIDATORS, (_VALIDATORS_AT_ONCE,))
             _expire(connection, now - _LEAST_GRACE_S)
-            while self._used(connection) > self._max_bytes - spare:
-                if not connection.execute(_FORGET, (now, _AT_ONCE)).rowcount:
-                    break
+            self._shrink(connection, _FORGET, (now, _AT_ONCE))
+
+    def evict_validators(self, connection: sqlite3.Connection, saved: int) -> None:
+        """Delete the validators that exceed the limits, after those of `saved` more pages."""
+        self._pages_left -= saved
+        if self._pages_left < 0:
+            known = int(connection.execute("SELECT count(*) FROM validators").fetchone()[0])
+            if known > self._max_urls:
+                too_many = known - self._max_urls + self._max_urls // _SLACK
+                known -= connection.execute(_FORGET_VALIDATORS, (too_many,)).rowcount
+            often = max(_COUNT_EVERY, self._max_urls // _SLACK)
+            self._pages_left = max(0, min(self._max_urls - known, often))
+        if self._used(connection) > self._max_bytes:
+            self._shrink(connection, _FORGET_VALIDATORS, (_VALIDATORS_AT_ONCE,))
+
+    def _shrink(self, connection: sqlite3.Connection, statement: str, values: Sequence[float]) -> None:
+        """Delete rows, some at once, until the file has space again or no row is left."""
+        enough = self._max_bytes - self._max_bytes // _SLACK
+        while self._used(connection) > enough and connection.execute(statement, values).rowcount:
+            pass
 
     def _count(self, connection: sqlite3.Connection, now: float) -> None:
         _expire(connection, now - _GRACE_S)

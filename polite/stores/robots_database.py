@@ -1,4 +1,4 @@
-"""The file of a robots store: saves and loads snapshots and back-offs in batches, in one thread."""
+"""The file of a robots store: saves and loads snapshots, back-offs and validators in batches, in one thread."""
 
 import json
 import logging
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from polite.ports import SavedBackOff
+from polite.recrawl.validators import Validators
 from polite.robots.fetching.snapshot import Snapshot, merged
 from polite.stores import rows
 from polite.stores.database import Database, WrongFile
@@ -38,6 +39,13 @@ _SAVE_BACK_OFF = """
     WHERE excluded.until - excluded.since > min(until - excluded.since, until - since)
 """
 _LOAD_BACK_OFF = f"SELECT {', '.join(rows.BACK_OFF_COLUMNS)} FROM back_offs WHERE origin = ?"  # noqa: S608 - ours too
+_LOAD_VALIDATORS, _SAVE_VALIDATORS, _FORGET_VALIDATORS = (
+    f"SELECT {', '.join(rows.VALIDATORS_COLUMNS)} FROM validators WHERE url = ?",  # noqa: S608 - ours too
+    f"INSERT OR REPLACE INTO validators ({', '.join(rows.VALIDATORS_COLUMNS)}) VALUES (?, ?, ?, ?)",  # noqa: S608
+    "DELETE FROM validators WHERE url = ?",
+)
+# What a file may be asked for.
+Kind = type[Snapshot] | type[SavedBackOff] | type[Validators]
 # Running back-offs are never evicted. The file may grow to this multiple of `max_bytes` for them.
 _HARD_LIMIT = 2
 # Pages of the log between two checkpoints. Only a checkpoint waits for the disk.
@@ -49,7 +57,7 @@ _MAX_CHECKS = 500
 
 
 class RobotsDatabase:
-    """The snapshots and back-offs in a file. One thread uses it.
+    """The snapshots, back-offs and validators in a file. One thread uses it.
 
     Each method raises StoreFailed if the file cannot be used. A corrupt file is renamed, never deleted.
 
@@ -118,6 +126,19 @@ class RobotsDatabase:
             connection.execute("COMMIT")
             self._database.require_in_place()
 
+    def write_validators(self, pages: Mapping[str, Validators]) -> None:
+        """Save the validators by URL in one transaction. Pages without any are forgotten."""
+        with self._connected() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            gone = ((url,) for url, found in pages.items() if not found)
+            connection.executemany(_FORGET_VALIDATORS, gone)
+            known = (rows.validators_row(url, found) for url, found in pages.items() if found)
+            connection.executemany(_SAVE_VALIDATORS, known)
+            if self._evictor is not None:
+                self._evictor.evict_validators(connection, len(pages))
+            connection.execute("COMMIT")
+            self._database.require_in_place()
+
     def load(self, origin: str) -> Snapshot | None:
         """Return the origin's snapshot, or None. A damaged row counts as none, so that robots.txt is fetched again."""
         with self._connected() as connection:
@@ -134,15 +155,23 @@ class RobotsDatabase:
             row = connection.execute("SELECT 1 FROM robots WHERE origin = ?", (origin,)).fetchone()
             return row is not None and self._has_checksums and self._read(connection, origin) is None
 
-    def load_batch(self, reads: Sequence[tuple[str, bool]]) -> list[Snapshot | SavedBackOff | None]:
-        """Return the result of `load` for each origin, or of `held` if its second value is true."""
+    def load_batch(
+        self, reads: Sequence[tuple[str, Kind]]
+    ) -> list[Snapshot | SavedBackOff | Validators | None]:
+        """Return for each name what the file has of that kind: by origin as `load` or `held`, or a URL's validators."""
         with self._connected() as connection:
-            found: list[Snapshot | SavedBackOff | None] = [
-                self._read_back_off(connection, origin) if of_back_off else self._read(connection, origin)
-                for origin, of_back_off in reads
-            ]
+            found = [self._read_kind(connection, name, kind) for name, kind in reads]
             self._database.require_in_place()
         return found
+
+    def _read_kind(
+        self, connection: sqlite3.Connection, name: str, kind: Kind
+    ) -> Snapshot | SavedBackOff | Validators | None:
+        if kind is Snapshot:
+            return self._read(connection, name)
+        if kind is SavedBackOff:
+            return self._read_back_off(connection, name)
+        return self._row(_validators_values, connection, name, rows.validators)
 
     def _read(self, connection: sqlite3.Connection, origin: str) -> Snapshot | None:
         return self._row(_values, connection, origin, rows.snapshot)
@@ -243,6 +272,10 @@ def _values(connection: sqlite3.Connection, origin: str) -> Sequence[Any] | None
 
 def _back_off_values(connection: sqlite3.Connection, origin: str) -> Sequence[Any] | None:
     return connection.execute(_LOAD_BACK_OFF, (origin,)).fetchone()  # type: ignore[no-any-return]
+
+
+def _validators_values(connection: sqlite3.Connection, url: str) -> Sequence[Any] | None:
+    return connection.execute(_LOAD_VALIDATORS, (url,)).fetchone()  # type: ignore[no-any-return]
 
 
 def _save(connection: sqlite3.Connection, saved: Iterable[rows.Row]) -> None:

@@ -1,4 +1,4 @@
-"""Converts snapshots and back-offs to rows of the store's file, and back."""
+"""Converts snapshots, back-offs and validators to rows of the store's file, and back."""
 
 import json
 import zlib
@@ -7,6 +7,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from polite.ports import SavedBackOff
+from polite.recrawl.validators import Validators, validators_of
 from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
 from polite.robots.fetching.snapshot import Snapshot
 from polite.robots.reason import Reason
@@ -21,6 +22,7 @@ _RESULT = (
 _TIMES = ("fetched_at", "expires_at", "unreachable_since", "failures", "good_at", "good_until")
 COLUMNS = ("origin", *_TIMES, *_RESULT, *(f"good_{name}" for name in _RESULT), "checksum")
 BACK_OFF_COLUMNS = ("origin", "since", "until", "because", "checksum")
+VALIDATORS_COLUMNS = ("url", "etag", "last_modified", "checksum")
 _LATEST = 1 + len(_TIMES)
 _GOOD = _LATEST + len(_RESULT)
 
@@ -125,6 +127,21 @@ def back_off(values: Sequence[Any], *, has_checksums: bool = True) -> SavedBackO
     if type(since) is not float or type(until) is not float or type(because) is not str:
         raise Unreadable(f"the back-off of {values[0]!r} cannot be read")
     return SavedBackOff(since, until, because)
+
+
+def validators_row(url: str, validators: Validators) -> Row:
+    """Return the values of VALIDATORS_COLUMNS."""
+    return with_checksum((url, validators.etag, validators.last_modified))
+
+
+def validators(values: Sequence[Any], *, has_checksums: bool = True) -> Validators:
+    """Return the validators in a row of VALIDATORS_COLUMNS, which always has a checksum. Errors are as for `snapshot`."""
+    _require_sound(values, has_checksums=True)
+    _, etag, last_modified, _ = values
+    # Whoever can write the file can write checksums: what is sent must be a header's value all the same.
+    return validators_of(
+        [etag] if type(etag) is str else [], [last_modified] if type(last_modified) is str else []
+    )
 
 
 def with_checksum(values: Row) -> Row:

@@ -36,6 +36,12 @@ STEPS = (
     ALTER TABLE robots ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE back_offs ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0
     """,
+    # ETag and Last-Modified of pages; `saved` as above.
+    """
+    CREATE TABLE validators (
+        saved INTEGER PRIMARY KEY, url TEXT NOT NULL UNIQUE, etag TEXT, last_modified TEXT, checksum INTEGER NOT NULL
+    )
+    """,
 )
 VERSION = len(STEPS)
 # "polq": marks the queue file of a frontier (polite.frontier.sqlite.schema, which is above this file).

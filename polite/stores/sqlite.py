@@ -1,5 +1,6 @@
-"""Keeps robots.txt results and long back-offs in an SQLite file, between runs and for all processes of a machine."""
+"""Keeps robots.txt results, long back-offs and validators in an SQLite file, between runs and for all processes of a machine."""
 
+import asyncio
 import logging
 import os
 import time
@@ -10,13 +11,15 @@ from typing import Literal
 
 from polite.errors import InvalidOption, Overloaded, StoreFailed
 from polite.options import integer, number
-from polite.origin import Origin
+from polite.origin import Origin, Target
 from polite.ports import SavedBackOff
+from polite.recrawl.validators import Validators
 from polite.robots.fetching.snapshot import Snapshot, merged
 from polite.stores.batch_worker import BatchWorker
 from polite.stores.eviction import Evictor
 from polite.stores.fallback import CircuitBreaker, PendingWrites, later
-from polite.stores.robots_database import RobotsDatabase
+from polite.stores.robots_database import Kind, RobotsDatabase
+from polite.stores.unwritten_validators import UnwrittenValidators
 
 log = logging.getLogger("polite")
 
@@ -27,23 +30,32 @@ class Use(Enum):
     READ = auto()
 
 
+class Pages(Enum):
+    """A write of all validators that wait."""
+
+    UNWRITTEN = auto()
+
+
 # A write: the origin with a snapshot, a back-off, a use, or None, which only tests whether the file can be written.
-_Write = tuple[str, Snapshot | SavedBackOff | Use | None]
-# A read: the origin, and whether its back-off is wanted instead of its snapshot.
-_Read = tuple[str, bool]
+_Write = tuple[str, Snapshot | SavedBackOff | Use | Pages | None]
+# A read: the origin or URL, and what is wanted of it.
+_Read = tuple[str, Kind]
 
 # The limits of the memory that replaces a failing file.
 _PENDING_ORIGINS = 10_000
 _PENDING_BYTES = 64 * 1024 * 1024
 # The most origins whose use is noted in one write. Beyond it, some are evicted too early.
 _MAX_USED = 1_000
+# Validators are written so many seconds after the first that waits: a crawl of many pages makes one transaction a second.
+_WRITE_AFTER_S = 1.0
 
 
 class SqliteStore:
-    """A RobotsStore and BackOffStore in an SQLite file.
+    """A RobotsStore, BackOffStore and ValidatorStore in an SQLite file.
 
     Once `save` returns, the snapshot outlives the process, even if it is killed. The least recently used snapshots are evicted
-    first, and no back-off that still runs. A corrupt file is renamed to `*.corrupt-<time>`.
+    first, and no back-off that still runs. Validators are written a second later, and evicted before snapshots. A corrupt file is
+    renamed to `*.corrupt-<time>`.
 
     Two threads do the work: the event loop does not wait for the disk, and reads do not wait for writes. A closed store may be
     used again.
@@ -57,6 +69,7 @@ class SqliteStore:
         path: The file, created if it is missing. Its folder must be on a local disk.
         max_origins: The most snapshots.
         max_bytes: The largest size of the file (octets, approximate).
+        max_urls: The most pages whose validators are kept.
         busy_timeout: Seconds to wait while another process keeps the file locked.
         on_failure: What to do if the file cannot be used: "raise" StoreFailed, or log a warning and continue in "memory",
             retrying every 30 s.
@@ -72,6 +85,7 @@ class SqliteStore:
         *,
         max_origins: int = 1_000_000,
         max_bytes: int = 1 << 30,
+        max_urls: int = 1_000_000,
         busy_timeout: float = 5.0,
         on_failure: Literal["raise", "memory"] = "raise",
         wall: Callable[[], float] = time.time,
@@ -79,6 +93,7 @@ class SqliteStore:
         self.path = _path(path)
         integer("SqliteStore: max_origins", max_origins, least=1, most=1_000_000_000)
         integer("SqliteStore: max_bytes", max_bytes, least=1 << 20, most=1 << 44)
+        integer("SqliteStore: max_urls", max_urls, least=1, most=1_000_000_000)
         number("SqliteStore: busy_timeout", busy_timeout, most=3_600)
         if on_failure not in ("raise", "memory"):
             raise InvalidOption(f'SqliteStore: on_failure must be "raise" or "memory", got {on_failure!r}')
@@ -90,7 +105,7 @@ class SqliteStore:
         # A gate's clock may belong to the event loop, so only the loop reads it. The threads use the time of the last call.
         self._wall = wall
         self._called_at = 0.0
-        evictor = Evictor(max_origins, max_bytes)
+        evictor = Evictor(max_origins, max_bytes, max_urls)
         self._write_file = RobotsDatabase(
             self.path, busy_timeout=busy_timeout, max_bytes=max_bytes, evictor=evictor, wall=self._now
         )
@@ -100,6 +115,8 @@ class SqliteStore:
         self._late = PendingWrites(_PENDING_ORIGINS, _PENDING_BYTES)  # back-offs that came after `close`
         self._closed = False
         self._used: dict[str, None] = {}  # origins read since the last write; the next one notes them
+        self._unwritten = UnwrittenValidators()
+        self._write_set = False  # a timer will write them
         self._writer: BatchWorker[_Write] | None = None
         self._reader: BatchWorker[_Read] | None = None
 
@@ -119,7 +136,7 @@ class SqliteStore:
         """
         name = str(origin)
         pending = self._pending.snapshots.get(name)
-        found: Snapshot | None = await self._reading().submit((name, False))
+        found: Snapshot | None = await self._reading().submit((name, Snapshot))
         if found is not None and len(self._used) < _MAX_USED:
             self._used[name] = None
         return found if pending is None else merged(found, pending, self._now())
@@ -159,15 +176,36 @@ class SqliteStore:
             StoreFailed: The file cannot be used, and `on_failure` is "raise".
         """
         name = str(origin)
-        found: SavedBackOff | None = await self._reading().submit((name, True))
+        found: SavedBackOff | None = await self._reading().submit((name, SavedBackOff))
         pending = self._pending.back_offs.get(name)
         return found if pending is None else later(pending, found)
 
+    def remember(self, target: Target, validators: Validators) -> None:
+        """Remember the validators, or forget the page if they are empty. They are written a second later, or by `close`."""
+        self._unwritten.put(target.url, validators)
+        # After `close` they wait for the next use: a thread started for them would never be ended.
+        if not (self._closed or self._write_set):
+            self._write_set = True
+            asyncio.get_running_loop().call_later(_WRITE_AFTER_S, self._write_unwritten)
+
+    async def validators(self, target: Target) -> Validators:
+        """Return what is known of the page: empty for nothing.
+
+        Raises:
+            StoreFailed: The file cannot be used, and `on_failure` is "raise".
+        """
+        unwritten = self._unwritten.get(target.url)
+        if unwritten is not None:
+            return unwritten
+        found: Validators | None = await self._reading().submit((target.url, Validators))
+        return Validators() if found is None else found
+
     async def close(self) -> None:
         """Finish the writes, then close the file and end the threads. May be called twice."""
-        if self._late.back_offs:
+        if self._late.back_offs or self._unwritten:
             self._writing()
         self._closed = True
+        self._write_set = False
         workers = [worker for worker in (self._writer, self._reader) if worker is not None]
         self._writer = self._reader = None
         # Shut down both before waiting: the waiting may be cancelled.
@@ -175,6 +213,14 @@ class SqliteStore:
             worker.shut_down()
         for worker in workers:
             await worker.wait_closed()
+
+    def _write_unwritten(self) -> None:
+        self._write_set = False
+        if self._unwritten and not self._closed:
+            try:
+                self._writing().post(("", Pages.UNWRITTEN))
+            except Overloaded as error:
+                log.warning("validators of pages were not saved yet: %s", error)
 
     def _now(self) -> float:
         return self._called_at
@@ -201,6 +247,10 @@ class SqliteStore:
         snapshots: dict[str, Snapshot] = {}
         back_offs: dict[str, SavedBackOff] = {}
         used: list[str] = []
+        if any(what is Pages.UNWRITTEN for _, what in jobs):
+            self._write_validators()
+            if len(jobs) == 1:
+                return [None]
         for origin, what in jobs:
             match what:
                 case Snapshot():
@@ -242,8 +292,25 @@ class SqliteStore:
             self._pending.clear()
             self._write_breaker.record_success()
 
+    def _write_validators(self) -> None:
+        """Write what waits; if that fails, it waits on. Nobody waits for it. Runs in the writer's thread."""
+        if self._write_breaker.is_open:
+            return
+        try:
+            self._write_file.write_validators(self._unwritten.take())
+        except StoreFailed as error:
+            self._unwritten.put_back()
+            if self._in_memory:
+                self._write_breaker.record_failure(error)
+            else:
+                log.warning("the validators of %d pages were not saved: %s", len(self._unwritten), error)
+        else:
+            self._unwritten.written()
+
     def _end_writing(self) -> None:
         """Try a last time to write the pending writes, then close the file. Runs in the writer's thread."""
+        if self._unwritten:
+            self._write_validators()
         pending = len(self._pending.snapshots) + len(self._pending.back_offs)
         if pending and self._try_to_write(self._pending.snapshots, self._pending.back_offs) is None:
             self._pending.clear()
@@ -253,7 +320,9 @@ class SqliteStore:
             )
         self._write_file.close()
 
-    def _read(self, jobs: Sequence[_Read]) -> Sequence[Snapshot | SavedBackOff | StoreFailed | None]:
+    def _read(
+        self, jobs: Sequence[_Read]
+    ) -> Sequence[Snapshot | SavedBackOff | Validators | StoreFailed | None]:
         """Read a batch. Runs in the reader's thread."""
         if self._read_breaker.is_open:
             return [None] * len(jobs)

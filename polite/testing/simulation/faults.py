@@ -12,10 +12,10 @@ from typing import Any
 
 from polite.errors import StoreFailed
 from polite.events import Event
+from polite.http.header_fields import Headers
 from polite.pacing.effective_policy import throttle_of
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.reported_outcome import Headers
 
 
 class InjectedFault(Exception):

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from polite.frontier.permit import TaskPermit
 from polite.gate.permit import Permit
-from polite.pacing.reported_outcome import Headers
+from polite.http.header_fields import Headers
 from polite.testing.simulation.faults import odd_headers
 from polite.testing.simulation.gaps import Request
 from polite.testing.simulation.judge import Judge
