@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from polite import FetchPolicy, InvalidOption, Origin, PacingPolicy, RobotsPolicy, dialect
+from polite import FetchPolicy, InvalidOption, Origin, PacingPolicy, RecrawlPolicy, RobotsPolicy, dialect
 
 BAD: list[tuple[type, dict[str, Any]]] = [
     (RobotsPolicy, {"refresh_ahead": -0.1}),
@@ -14,6 +14,11 @@ BAD: list[tuple[type, dict[str, Any]]] = [
     (RobotsPolicy, {"refresh_ahead": "0.5"}),
     (RobotsPolicy, {"refresh_ahead": float("nan")}),
     (RobotsPolicy, {"infer_missing": 1}),
+    (RecrawlPolicy, {"min_interval": -1.0}),
+    (RecrawlPolicy, {"min_interval": float("inf")}),
+    (RecrawlPolicy, {"max_interval": 1.0}),
+    (RecrawlPolicy, {"default_interval": "1"}),
+    (RecrawlPolicy, {"modified_share": 1.1}),
     (PacingPolicy, {"min_delay": -1}),
     (PacingPolicy, {"min_delay": float("nan")}),
     (PacingPolicy, {"min_delay": float("inf")}),

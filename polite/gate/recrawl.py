@@ -22,6 +22,8 @@ _PASSING = frozenset((408, 421, 425, 429))
 _LEAST_FINAL, _LEAST_SERVER_ERROR = 200, 500
 # Conditional requests whose response was not reported yet. Without its entry, a 304 changes nothing.
 _MOST_REQUESTED = 10_000
+# Characters. Nothing is remembered of pages with longer URLs, which are few, and often traps.
+_LONGEST_URL = 2_048
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class Recrawl:
 
     def remember(self, target: Target, report: PageReport) -> None:
         """Have the store remember, or forget, what was reported: its page was read to its end."""
-        if report.validators is not None:
+        if report.validators is not None and len(target.url) <= _LONGEST_URL:
             self._store.remember(target, report.validators)
 
 

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from polite.options import number
 
-# A century: no date overflows.
-_MOST_S = 100 * 365 * 86_400.0
 _HOUR_S, _DAY_S = 3_600.0, 86_400.0
 
 
@@ -34,7 +32,7 @@ class RecrawlPolicy:
     modified_share: float = 0.1
 
     def __post_init__(self) -> None:
-        number("RecrawlPolicy: min_interval", self.min_interval, most=_MOST_S)
-        number("RecrawlPolicy: max_interval", self.max_interval, least=self.min_interval, most=_MOST_S)
-        number("RecrawlPolicy: default_interval", self.default_interval, most=_MOST_S)
+        number("RecrawlPolicy: min_interval", self.min_interval)
+        number("RecrawlPolicy: max_interval", self.max_interval, least=self.min_interval)
+        number("RecrawlPolicy: default_interval", self.default_interval)
         number("RecrawlPolicy: modified_share", self.modified_share, most=1.0)

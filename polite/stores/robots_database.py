@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import lru_cache
-from itertools import compress, groupby
+from itertools import compress, groupby, islice
 from operator import is_not
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,6 +44,8 @@ _LOAD_VALIDATORS, _SAVE_VALIDATORS, _FORGET_VALIDATORS = (
     f"INSERT OR REPLACE INTO validators ({', '.join(rows.VALIDATORS_COLUMNS)}) VALUES (?, ?, ?, ?)",  # noqa: S608
     "DELETE FROM validators WHERE url = ?",
 )
+# Pages whose validators are written between two evictions.
+_PAGES_AT_ONCE = 100
 # What a file may be asked for.
 Kind = type[Snapshot] | type[SavedBackOff] | type[Validators]
 # Running back-offs are never evicted. The file may grow to this multiple of `max_bytes` for them.
@@ -130,12 +132,15 @@ class RobotsDatabase:
         """Save the validators by URL in one transaction. Pages without any are forgotten."""
         with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            gone = ((url,) for url, found in pages.items() if not found)
-            connection.executemany(_FORGET_VALIDATORS, gone)
-            known = (rows.validators_row(url, found) for url, found in pages.items() if found)
-            connection.executemany(_SAVE_VALIDATORS, known)
-            if self._evictor is not None:
-                self._evictor.evict_validators(connection, len(pages))
+            # A large batch could fill the file before its first eviction.
+            items = iter(pages.items())
+            while some := list(islice(items, _PAGES_AT_ONCE)):
+                gone = ((url,) for url, found in some if not found)
+                connection.executemany(_FORGET_VALIDATORS, gone)
+                known = (rows.validators_row(url, found) for url, found in some if found)
+                connection.executemany(_SAVE_VALIDATORS, known)
+                if self._evictor is not None:
+                    self._evictor.evict_validators(connection, len(some))
             connection.execute("COMMIT")
             self._database.require_in_place()
 

@@ -303,7 +303,8 @@ class SqliteStore:
             if self._in_memory:
                 self._write_breaker.record_failure(error)
             else:
-                log.warning("the validators of %d pages were not saved: %s", len(self._unwritten), error)
+                count = len(self._unwritten)
+                log.warning("the validators of %d page%s were not saved: %s", count, "s"[count == 1 :], error)
         else:
             self._unwritten.written()
 

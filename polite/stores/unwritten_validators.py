@@ -49,7 +49,8 @@ class UnwrittenValidators:
     def put_back(self) -> None:
         """Have what was taken wait again: it could not be written."""
         with self._lock:
-            waiting = {**self._being_written, **self._waiting}
+            older = {url: each for url, each in self._being_written.items() if url not in self._waiting}
+            waiting = older | self._waiting
             self._being_written = {}
             for url in list(waiting)[: max(0, len(waiting) - _MOST_WAITING)]:
                 del waiting[url]

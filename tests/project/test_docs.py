@@ -117,7 +117,11 @@ def world(monkeypatch: pytest.MonkeyPatch, tls: tuple[ssl.SSLContext, ssl.SSLCon
 
     async def answer(request: web.BaseRequest) -> web.Response:
         status, text = WEB.get(f"{request.scheme}://{request.host}{request.path_qs}", (404, "no such page"))
-        headers = {"Retry-After": "60"} if status == 429 else {}
+        headers = (
+            {"Retry-After": "60"} if status == 429 else {"ETag": '"1"'} if request.path == "/about" else {}
+        )
+        if request.headers.get("If-None-Match") == '"1"':
+            return web.Response(status=304, headers=headers)
         return web.Response(status=status, text=text, headers=headers, content_type="text/html")
 
     @asynccontextmanager
@@ -327,7 +331,7 @@ def written(default: Any) -> str:
             return f"`{getattr(default, '__name__', repr(default))}`"
 
 
-POLICIES = [polite.RobotsPolicy, polite.PacingPolicy, polite.FetchPolicy]
+POLICIES = [polite.RobotsPolicy, polite.PacingPolicy, polite.FetchPolicy, polite.RecrawlPolicy]
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -41,7 +41,7 @@ HOLDS = {
 
 
 def opened(path: Path, **options: object) -> RobotsDatabase:
-    return RobotsDatabase(path, evictor=Evictor(40, 1 << 20), wall=lambda: 1e6, **options)  # type: ignore[arg-type]
+    return RobotsDatabase(path, evictor=Evictor(40, 1 << 20, 1_000), wall=lambda: 1e6, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +175,7 @@ def test_a_file_of_an_earlier_version_is_read_without_checksums_until_each_row_i
         connection.execute("ALTER TABLE robots DROP COLUMN good_until")
         connection.execute("ALTER TABLE robots DROP COLUMN checksum")
         connection.execute("ALTER TABLE back_offs DROP COLUMN checksum")
+        connection.execute("DROP TABLE validators")
         connection.execute("PRAGMA user_version = 2")
 
     file = opened(path)

@@ -1,0 +1,76 @@
+"""What every ValidatorStore does; a new one joins with a line."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from polite.origin import Target
+from polite.ports import Validators, ValidatorStore
+from polite.stores.memory_validators import MemoryValidators
+from polite.stores.sqlite import SqliteStore
+
+PAGE, OTHER = Target.of("https://site.test/page?q=1"), Target.of("https://site.test/page")
+BOTH = Validators('W/"1"', "Sun, 06 Nov 1994 08:49:37 GMT")
+TAG = Validators('"2"')
+
+
+@pytest.fixture(params=["memory", "sqlite", "sqlite, with memory to fall back on"])
+async def store(request: pytest.FixtureRequest, tmp_path) -> AsyncIterator[ValidatorStore]:
+    stores = {
+        "memory": MemoryValidators,
+        "sqlite": lambda: SqliteStore(tmp_path / "crawl.sqlite"),
+        "sqlite, with memory to fall back on": lambda: SqliteStore(tmp_path, on_failure="memory"),
+    }
+    made = stores[request.param]()
+    yield made
+    await made.close()
+
+
+async def test_it_is_a_validator_store(store: ValidatorStore) -> None:
+    assert isinstance(store, ValidatorStore)
+
+
+async def test_of_a_page_that_was_never_reported_nothing_is_known(store: ValidatorStore) -> None:
+    assert not await store.validators(PAGE)
+
+
+async def test_what_was_remembered_comes_back_whole_and_at_once(store: ValidatorStore) -> None:
+    store.remember(PAGE, BOTH)
+
+    assert await store.validators(PAGE) == BOTH
+    assert not await store.validators(OTHER)
+
+
+async def test_the_latest_counts(store: ValidatorStore) -> None:
+    for each in (TAG, BOTH, TAG):
+        store.remember(PAGE, each)
+
+    assert await store.validators(PAGE) == TAG
+
+
+async def test_a_page_is_forgotten(store: ValidatorStore) -> None:
+    store.remember(PAGE, BOTH)
+    store.remember(PAGE, Validators())
+    store.remember(OTHER, Validators())
+
+    assert not await store.validators(PAGE)
+    assert not await store.validators(OTHER)
+
+
+async def test_it_is_there_after_a_close(store: ValidatorStore) -> None:
+    store.remember(OTHER, TAG)
+    store.remember(PAGE, BOTH)
+    await store.close()
+    await store.close()
+
+    assert await store.validators(PAGE) == BOTH
+    store.remember(PAGE, Validators())
+    await store.close()
+    assert not await store.validators(PAGE)
+    assert await store.validators(OTHER) == TAG
+
+
+async def test_what_comes_after_a_close_starts_nothing(store: ValidatorStore) -> None:
+    await store.close()
+
+    store.remember(PAGE, TAG)

@@ -1,0 +1,228 @@
+"""A gate remembers what a page was reported with, and when it is due again."""
+
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+import polite
+from polite.stores.memory_validators import MemoryValidators
+from tests.gate.support import PAGE, opened, visit
+from tests.support import fetch_all, now
+
+pytestmark = pytest.mark.virtual_time
+
+RECRAWL = polite.RecrawlPolicy()
+DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
+HOUR, DAY = 3_600.0, 86_400.0
+
+
+async def conditional_after(*reports: Any, url: str = PAGE) -> dict[str, str]:
+    """Return the headers after pages with these statuses and fields, each requested conditionally."""
+    async with opened(recrawl=RECRAWL) as (gate, _):
+        for status, headers in reports:
+            await gate.conditional(url)
+            async with gate.permit(url) as permit:
+                permit.report(status=status, headers=headers)
+        return await gate.conditional(url)
+
+
+async def test_the_next_request_names_what_the_last_response_did() -> None:
+    assert await conditional_after((200, {"ETag": 'W/"1"', "Last-Modified": DATE})) == {
+        "If-None-Match": 'W/"1"',
+        "If-Modified-Since": DATE,
+    }
+
+
+async def test_nothing_is_known_before_the_first_report() -> None:
+    assert await conditional_after() == {}
+
+
+async def test_headers_that_can_be_read_once_serve_retry_after_as_well() -> None:
+    async with opened(recrawl=RECRAWL) as (gate, _):
+        async with gate.permit(PAGE) as permit:
+            permit.report(status=503, headers=iter([("Retry-After", "7200"), ("ETag", '"1"')]))
+            reported = now()
+        assert permit.due - gate.services.clock.wall() == pytest.approx(7_200.0)
+        assert await visit(gate) == pytest.approx(reported + 7_200.0)
+
+
+@pytest.mark.parametrize(
+    "url", [PAGE, "https://SITE.test:443/page#top", "https://user:secret@site.test/x/../page"]
+)
+async def test_each_spelling_of_a_url_is_one_page(url: str) -> None:
+    async with opened(recrawl=RECRAWL) as (gate, _):
+        await visit(gate, url, ETag='"1"')
+        assert await gate.conditional(PAGE) == {"If-None-Match": '"1"'}
+        assert await gate.conditional(PAGE + "?") == {}
+
+
+async def test_a_newer_response_replaces_all_that_was_known() -> None:
+    assert await conditional_after((200, {"ETag": '"1"', "Last-Modified": DATE}), (200, {"ETag": '"2"'})) == {
+        "If-None-Match": '"2"'
+    }
+    assert await conditional_after((200, {"ETag": '"1"'}), (200, {})) == {}
+    assert await conditional_after((200, {"ETag": '"1"'}), (200, None)) == {}
+
+
+async def test_a_304_keeps_what_it_does_not_name_and_renews_the_rest() -> None:
+    first = (200, {"ETag": '"1"', "Last-Modified": DATE})
+
+    assert (await conditional_after(first, (304, {}))) == {"If-None-Match": '"1"', "If-Modified-Since": DATE}
+    assert (await conditional_after(first, (304, {"ETag": '"2"'})))["If-None-Match"] == '"2"'
+
+
+async def test_a_304_to_a_request_without_conditions_adds_nothing() -> None:
+    async with opened(recrawl=RECRAWL) as (gate, _):
+        await visit(gate, status=304, ETag='"9"')
+        assert await gate.conditional(PAGE) == {}
+        await visit(gate, ETag='"1"')
+        await gate.conditional(PAGE)
+        await visit(gate, status=304)
+        await visit(gate, status=304, ETag='"9"')
+        assert await gate.conditional(PAGE) == {"If-None-Match": '"1"'}
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 503, 99])
+async def test_a_response_that_says_nothing_of_the_page_changes_nothing(status: int) -> None:
+    assert await conditional_after((200, {"ETag": '"1"'}), (status, {"ETag": '"2"'})) == {
+        "If-None-Match": '"1"'
+    }
+
+
+@pytest.mark.parametrize("status", [204, 301, 302, 307, 403, 404, 410])
+async def test_a_redirect_or_an_error_is_not_the_page(status: int) -> None:
+    assert await conditional_after((status, {"ETag": '"2"'})) == {}
+    assert await conditional_after((200, {"ETag": '"1"'}), (status, {"ETag": '"2"'})) == {}
+
+
+@pytest.mark.parametrize("status", [200, 203, 206])
+async def test_validators_of_a_page_are_kept(status: int) -> None:
+    assert await conditional_after((status, {"ETag": '"1"'})) == {"If-None-Match": '"1"'}
+
+
+async def test_nothing_of_a_response_with_no_store_is_kept() -> None:
+    assert await conditional_after((200, {"ETag": '"1"', "Cache-Control": "no-store"})) == {}
+    assert await conditional_after((200, {"ETag": '"1"'}), (304, {"Cache-Control": "no-store"})) == {}
+
+
+async def test_a_response_that_was_not_read_to_its_end_is_not_remembered() -> None:
+    async with opened(recrawl=RECRAWL) as (gate, _):
+        await visit(gate, ETag='"1"')
+        with pytest.raises(ConnectionError):
+            async with gate.permit(PAGE) as permit:
+                permit.report(status=200, headers={"ETag": '"2"'})
+                raise ConnectionError
+        assert await gate.conditional(PAGE) == {"If-None-Match": '"1"'}
+
+
+async def test_a_task_that_is_tried_again_is_not_remembered() -> None:
+    async with opened(recrawl=RECRAWL) as (gate, _):
+        frontier = polite.Frontier(gate)
+        await frontier.put(PAGE)
+        permit = await anext(aiter(frontier))
+        async with permit:
+            permit.report(status=200, headers={"ETag": '"1"'})
+            permit.retry()
+        assert await gate.conditional(PAGE) == {}
+        frontier.close()
+
+
+async def test_a_page_is_due_when_it_says_and_a_frontier_waits_for_that() -> None:
+    async with opened(recrawl=RECRAWL) as (gate, _):
+        frontier = polite.Frontier(gate)
+        async with gate.permit(PAGE) as permit:
+            permit.report(status=200, headers={"Cache-Control": "max-age=7200"})
+        began = gate.services.clock.wall()
+        assert permit.due == pytest.approx(began + 7_200.0)
+        await frontier.put(PAGE, again=True, not_before=permit.due)
+        frontier.close()
+        fetched: list[tuple[float, str]] = []
+        before = now()
+
+        await fetch_all(frontier, fetched)
+
+        assert fetched == [(pytest.approx(before + 7_200.0), PAGE)]
+
+
+async def test_a_304_is_due_by_what_is_known_from_the_page_itself() -> None:
+    async with opened(recrawl=RECRAWL) as (gate, _):
+        modified = formatdate(gate.services.clock.wall() - 100 * DAY, usegmt=True)
+        await visit(gate, Last_Modified=modified)
+        await gate.conditional(PAGE)
+        async with gate.permit(PAGE) as permit:
+            permit.report(status=304)
+        assert permit.due - gate.services.clock.wall() == pytest.approx(10 * DAY, abs=10)
+
+
+async def test_due_needs_a_report_and_the_option() -> None:
+    async with opened(recrawl=RECRAWL) as (gate, _):
+        async with gate.permit(PAGE) as permit:
+            with pytest.raises(polite.PermitMisused, match="needs a report"):
+                _ = permit.due
+    async with opened() as (gate, _):
+        async with gate.permit(PAGE) as permit:
+            permit.report(status=200)
+        with pytest.raises(polite.PermitMisused, match=r"recrawl=RecrawlPolicy"):
+            _ = permit.due
+        with pytest.raises(polite.InvalidOption, match=r"recrawl=RecrawlPolicy"):
+            await gate.conditional(PAGE)
+
+
+async def test_conditional_raises_what_other_calls_raise() -> None:
+    async with opened(recrawl=RECRAWL) as (gate, _):
+        with pytest.raises(polite.InvalidURL):
+            await gate.conditional("about:blank")
+    with pytest.raises(polite.GateClosed):
+        await gate.conditional(PAGE)
+
+
+async def test_nothing_is_remembered_of_a_url_that_is_too_long() -> None:
+    longest = PAGE + "/" + "x" * (2_047 - len(PAGE))
+
+    assert await conditional_after((200, {"ETag": '"1"'}), url=longest)
+    assert not await conditional_after((200, {"ETag": '"1"'}), url=longest + "x")
+
+
+async def test_gates_can_share_what_is_remembered() -> None:
+    pages = MemoryValidators()
+    async with opened(recrawl=RECRAWL, validators=pages) as (gate, _):
+        await visit(gate, ETag='"1"')
+    async with opened(recrawl=RECRAWL, validators=pages) as (gate, _):
+        assert await gate.conditional(PAGE) == {"If-None-Match": '"1"'}
+
+
+async def test_a_permit_may_end_after_its_gate() -> None:
+    async with opened(recrawl=RECRAWL) as (gate, _):
+        permit = gate.permit(PAGE)
+        await permit.__aenter__()
+    permit.report(status=200, headers={"ETag": '"1"', "Cache-Control": "max-age=7200"})
+    await permit.__aexit__(None, None, None)
+
+    assert permit.due == pytest.approx(gate.services.clock.wall() + 7_200.0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"recrawl": 5}, {"recrawl": RECRAWL, "validators": "pages.sqlite"}, {"validators": MemoryValidators()}],
+)
+async def test_options_that_are_wrong_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(polite.InvalidOption, match=next(reversed(options))):
+        async with opened(**options):
+            pass
+
+
+async def test_conditional_requests_that_are_never_made_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("polite.gate.recrawl._MOST_REQUESTED", 2)
+    async with opened(recrawl=RECRAWL, pacing=polite.PacingPolicy(min_delay=0)) as (gate, _):
+        for number in range(3):
+            await visit(gate, f"{PAGE}/{number}", ETag='"1"')
+        for number in range(3):
+            await gate.conditional(f"{PAGE}/{number}")
+        for number in range(3):
+            await visit(gate, f"{PAGE}/{number}", status=304, ETag='"2"')
+        known = [(await gate.conditional(f"{PAGE}/{number}"))["If-None-Match"] for number in range(3)]
+
+    assert known == ['"1"', '"2"', '"2"']

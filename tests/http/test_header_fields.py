@@ -1,0 +1,90 @@
+"""Header fields, in whatever form an HTTP client has them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from multidict import CIMultiDict, CIMultiDictProxy
+
+from polite.errors import InvalidOption
+from polite.http.cache_control import age_s
+from polite.http.date import unix_time
+from polite.http.header_fields import selected
+
+WANTED = frozenset(("etag", "expires"))
+
+
+def once(*pairs: Any) -> Iterator[Any]:
+    yield from pairs
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"ETag": '"a"', "Server": "x"},
+        [("etag", '"a"'), ("server", "x")],
+        once(("ETAG", '"a"')),
+        {b"ETag": b'"a"'},
+        [(b"etag", b'"a"')],
+        CIMultiDict({"eTag": '"a"'}),
+        CIMultiDictProxy(CIMultiDict({"ETag": '"a"'})),
+    ],
+)
+def test_a_field_is_found_in_each_form_and_case(headers: Any) -> None:
+    assert [
+        (name, value if isinstance(value, str) else value.decode())
+        for name, value in selected(headers, WANTED)
+    ] == [("etag", '"a"')]
+
+
+def test_each_of_several_fields_is_returned() -> None:
+    several = CIMultiDict([("ETag", '"a"'), ("Expires", "0"), ("etag", '"b"')])
+
+    assert selected(several, WANTED) == [("etag", '"a"'), ("expires", "0"), ("etag", '"b"')]
+    assert selected({"ETag": ['"a"', '"b"']}, WANTED) == [("etag", '"a"'), ("etag", '"b"')]
+
+
+@pytest.mark.parametrize("headers", [5, [1, 2], ["etag"], [("etag",)]])
+def test_what_is_no_header_is_refused(headers: Any) -> None:
+    with pytest.raises(InvalidOption, match="mapping or pairs"):
+        selected(headers, WANTED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+        "sun, 6 nov 1994 8:49:37 gmt",
+        "06 Nov 1994 08:49:37 UTC",
+        "Sun, 06 Nov 1994 09:49:37 +0100",
+        "Sun, 06 Nov 1994 08:49:37",
+    ],
+)
+def test_a_date_in_each_form_that_servers_send_is_read(text: str) -> None:
+    assert unix_time(text) == 784_111_777.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "0", "-1", "now", "1994-11-06", "Sun, 06 Nov 1994", "Sun, 06 Nov 94 08:49:37 GMT" * 3),
+        "Sun, 06 Nov 1994 08:49:37 GMT, Sun, 06 Nov 1994 08:49:38 GMT",
+        "Sun, 06 Nov 1994 08:49:37 GMT\r\nX: y",
+        "Sun, 06 Nov 1994 08:49:37 GMT\n",
+        "Sun, 06 Foo 1994 08:49:37 GMT",
+        "Sun, 99 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49:37 ٠٠٠٠",
+    ],
+)
+def test_what_is_no_date_is_none(text: str) -> None:
+    assert unix_time(text) is None
+
+
+@given(st.text(max_size=80))
+def test_garbage_never_raises(text: str) -> None:
+    unix_time(text)
+    assert age_s(text) >= 0
