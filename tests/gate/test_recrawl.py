@@ -156,10 +156,9 @@ async def test_a_304_is_due_by_what_is_known_from_the_page_itself() -> None:
 
 
 async def test_due_needs_a_report_and_the_option() -> None:
-    async with opened(recrawl=RECRAWL) as (gate, _):
-        async with gate.permit(PAGE) as permit:
-            with pytest.raises(polite.PermitMisused, match="needs a report"):
-                _ = permit.due
+    async with opened(recrawl=RECRAWL) as (gate, _), gate.permit(PAGE) as permit:
+        with pytest.raises(polite.PermitMisused, match="needs a report"):
+            _ = permit.due
     async with opened() as (gate, _):
         async with gate.permit(PAGE) as permit:
             permit.report(status=200)
