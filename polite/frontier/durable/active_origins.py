@@ -90,9 +90,8 @@ class ActiveOrigins:
                 size = TASKS_PER_ORIGIN if active.drop_reason is None else _DROPPED_AT_ONCE
                 self._batches.batch.loads.append((active.origin_id, size + len(active.in_memory)))
                 self._batches.pending.loads.append(active)
-        if self.begun and not self._batches.closed:
-            # With every batch, whether or not an origin is known to wait: it costs less than a batch of its own.
-            self._batches.batch.activate = min(_ACTIVATED_AT_ONCE, self._free)
+        # With every batch, whether or not an origin is known to wait: it costs less than a batch of its own.
+        self._batches.batch.activate = min(_ACTIVATED_AT_ONCE, self.places)
 
     @property
     def has_work(self) -> bool:
@@ -100,6 +99,12 @@ class ActiveOrigins:
         if self._to_load:
             return True
         return self.begun and self._origins_waiting and self._free > 0 and not self._progress.stopped
+
+    @property
+    def places(self) -> int:
+        """How many origins may become active now."""
+        idle = not self.begun or self._batches.closed or self._progress.stopped
+        return 0 if idle else self._free
 
     @property
     def _free(self) -> int:

@@ -40,13 +40,16 @@ class Backend(Protocol):
         """Whether a task ended, or waits for a time, though rows that were read before may still name it."""
         ...
 
-    def open(self, max_tries: int, tell: Callable[[News], None]) -> "Future[StoreSummary]":
+    def open(
+        self, max_tries: int, tell: Callable[[News], None], places: Callable[[], int]
+    ) -> "Future[StoreSummary]":
         """Take the store for this frontier, alone unless it is shared. Raises StoreFailed.
 
         A task that was in flight at the last use waits again with one more try, or is dropped at `max_tries`.
 
         Args:
             tell: To be called on the event loop with what a shared store learns. A file never calls it.
+            places: Returns how many origins may become active now, for a shared store, which does not wait for a batch.
         """
         ...
 

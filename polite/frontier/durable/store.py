@@ -58,7 +58,7 @@ class DurableTaskStore:
     async def begin(self) -> None:
         """Open the backend, and begin to give its tasks to the Dispatcher. Raises StoreFailed."""
         limits, progress = self._parts.limits, self._progress
-        found = await self.backend.open(limits.max_tries, self._hear)
+        found = await self.backend.open(limits.max_tries, self._hear, lambda: self._active.places)
         self._store_clock.resume(found.last_time)
         self._active = ActiveOrigins(
             self._parts, self._batches, self._key, self._store_clock, last_origin=found.last_origin
@@ -71,9 +71,6 @@ class DurableTaskStore:
             progress.tell(SetAside(self.backend.name, number))
         for url, tries in found.given_up:
             progress.tell(Dropped(url, f"max_tries={limits.max_tries}", tries))
-        if self.backend.shared:
-            # Says how many origins this process can take: it need not put anything to get some.
-            self._batches.schedule_flush()
         if not self._active.begun:
             begins_at = self._active.opened_at + self._parts.services.turns.longest_delay_s
             self._timer = self._clock.call_at(begins_at, self._check_times)

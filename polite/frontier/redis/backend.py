@@ -107,7 +107,7 @@ class RedisBackend:
         self._tell: Callable[[News], None] = lambda _: None
         self._news = News()
         self._telling = False
-        self._free = 0
+        self._places: Callable[[], int] = lambda: 0
         # Digests of tasks that ended, or wait for a time, until the server knows: rows may still name them.
         self._gone: Counter[str] = Counter()
         self._gone_numbers: Counter[int] = Counter()
@@ -124,11 +124,15 @@ class RedisBackend:
     def name(self) -> str:
         return self._session.name
 
-    def open(self, max_tries: int, tell: Callable[[News], None]) -> "asyncio.Future[StoreSummary]":
-        self._tell = tell
+    def open(
+        self, max_tries: int, tell: Callable[[News], None], places: Callable[[], int]
+    ) -> "asyncio.Future[StoreSummary]":
+        self._tell, self._places = tell, places
         self._session.user = self
         self._session.closed = False
-        self._session.begin()
+        # It need not put anything to get some homes.
+        for partition in self._session.partitions:
+            partition.stir(0.0)
         opened: asyncio.Future[StoreSummary] = asyncio.get_running_loop().create_future()
         # The replies of the partitions tell what waits.
         opened.set_result(StoreSummary(0, 0.0, 0, 0, 0, 0, [], 0, []))
@@ -173,7 +177,6 @@ class RedisBackend:
     # Batches.
 
     def apply(self, batch: Batch) -> "asyncio.Future[BatchResult]":
-        self._free = batch.activate
         parts = PartitionBatches(self._session)
         for put in batch.puts:
             self._put(parts, put, batch.now)
@@ -191,7 +194,7 @@ class RedisBackend:
             self._deactivate(parts, change, batch.now)
         for number, count in batch.loads:
             self._load(parts, number, count)
-        if batch.check_times or (batch.activate and self._totals.origins_waiting):
+        if batch.check_times:
             parts.ask_all()
         result = parts.send(lambda: self._written(batch), self._result)
         self._under_way.add(result)
@@ -308,7 +311,7 @@ class RedisBackend:
             met,
             [self._rows(home, rows) for home, rows in loads],
             [],
-            self._totals.origins_waiting,
+            self._crowded,
             None,
             [],
         )
@@ -344,7 +347,16 @@ class RedisBackend:
         if not self._busy() and self._totals.live != 1:
             self._dormant = True
             return 0
-        return max(0, self._free - len(self._news.activated))
+        return self._free
+
+    @property
+    def _free(self) -> int:
+        return max(0, self._places() - len(self._news.activated))
+
+    @property
+    def _crowded(self) -> bool:
+        """Whether homes wait for which there is no place here. For others the session asks by itself."""
+        return self._totals.origins_waiting and not self._free
 
     def worker_entered(self) -> None:
         """A worker waits for a permit: from now on homes are picked."""
@@ -439,10 +451,10 @@ class RedisBackend:
         self._telling = False
         if self._closed:
             return
+        crowded, totals = self._crowded, self._totals
         news, self._news = self._news, News()
-        totals = self._totals
         news.totals = totals.totals
-        news.origins_waiting = totals.origins_waiting
+        news.origins_waiting = crowded
         news.nothing_left = totals.confirmed
         news.over = totals.confirmed and totals.all_closed
         news.next_s = self._next_s()

@@ -28,7 +28,9 @@ class SqliteBackend:
     def name(self) -> str:
         return str(self.file.path)
 
-    def open(self, max_tries: int, tell: Callable[[News], None]) -> "asyncio.Future[StoreSummary]":
+    def open(
+        self, max_tries: int, tell: Callable[[News], None], places: Callable[[], int]
+    ) -> "asyncio.Future[StoreSummary]":
         return self.run(partial(self.file.open, max_tries))
 
     def apply(self, batch: Batch) -> "asyncio.Future[BatchResult]":

@@ -66,8 +66,8 @@ class PartitionOwner(Protocol):
         """Whether this process puts no more tasks of its own."""
         ...
 
-    def room(self) -> int:
-        """Return how many homes the next batch may pick."""
+    def room(self, partition: "Partition") -> int:
+        """Return how many homes the partition's next batch may pick."""
         ...
 
     def may_take(self, name: str) -> bool:
@@ -274,7 +274,7 @@ class Partition:
     def _request(self, batch: ChangeBatch) -> StepRequest:
         self._seq += 1
         self._bye = self._ending is not None and not self._queue
-        self.picking = 0 if self._ending is not None else self._owner.room()
+        self.picking = 0 if self._ending is not None else self._owner.room(self)
         # One that is to leave with a later batch would be ours still, and then leave with turns open.
         leaving = {each.home for each in self._queue.leaves}
         batch.changes.takes = self.wanted.to_take(

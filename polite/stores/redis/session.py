@@ -14,6 +14,7 @@ from polite.stores.redis.home_user import HomeUser
 from polite.stores.redis.outage import Outage
 from polite.stores.redis.partition import LAZY_S, URGENT_S, CrawlSettings, Partition, microseconds
 from polite.stores.redis.patience import PATIENCE_S
+from polite.stores.redis.room_shares import RoomShares
 from polite.stores.redis.step import Changes, Hold, Link, StepReply, TaskRow
 
 # Wanted homes are asked for again so often.
@@ -71,6 +72,7 @@ class Session:
         self._homes = HeldHomes(clock, self.settings.beat_s, self.partition)
         # Hot path: bound here, since a frame of their own would be a part of what a permit costs.
         self.entered, self.left = self._homes.entered, self._homes.left
+        self._shares = RoomShares()
         self._outage = Outage(link.name, clock, tell)
         self._failure: Exception | None = None
         self._closing: asyncio.Future[None] | None = None
@@ -227,11 +229,16 @@ class Session:
         """Whether this process has no frontier on the crawl."""
         return self.user is None
 
-    def room(self) -> int:
-        """Return how many homes the next batch may pick."""
+    def room(self, partition: Partition) -> int:
+        """Return how many homes the partition's next batch may pick."""
         if self.user is None or self._closing is not None:
             return 0
-        return max(0, min(_MOST_PICKED, self.user.room - sum(each.picking for each in self.partitions)))
+        reply = partition.reply
+        wanted = max(1, self.user.room // len(self.partitions))
+        if reply is not None:
+            wanted = max(wanted, min(reply.inline, reply.fair - reply.held))
+        may_have = reply is None or reply.inline > 0
+        return self._shares.room(partition.index, self._free, min(wanted, _MOST_PICKED), may_have=may_have)
 
     def may_take(self, name: str) -> bool:
         """Return whether a wanted home may be asked for now."""
@@ -288,6 +295,13 @@ class Session:
         self._homes.share_out(partition, reply)
         self._homes.sweep()
 
+    @property
+    def _free(self) -> int:
+        """How many homes more can be picked, besides those that batches under way may pick."""
+        if self.user is None or self._closing is not None:
+            return 0
+        return max(0, self.user.room - sum(each.picking for each in self.partitions))
+
     def _next_step_in(self, partition: Partition, reply: StepReply) -> float:
         within_s = _ASK_AGAIN_S if partition.wanted else math.inf
         if reply.next_in == 0:
@@ -295,9 +309,12 @@ class Session:
             within_s = min(within_s, URGENT_S)
         elif reply.next_in is not None:
             within_s = min(within_s, max(reply.next_in / 1e6, LAZY_S))
-        if self.room():
+        if self._free:
             if reply.picked:
                 within_s = min(within_s, URGENT_S)
+            elif reply.inline and reply.held < reply.fair and not reply.quiet:
+                # Other partitions took the room.
+                within_s = min(within_s, _ASK_AGAIN_S)
             elif len(partition.homes) < reply.fair:
                 within_s = min(within_s, self.settings.beat_s / 3)
         return within_s

@@ -32,7 +32,7 @@ class Owner:
         self.replies: list[StepReply] = []
         self.partition: Partition | None = None
 
-    def room(self) -> int:
+    def room(self, partition: Partition) -> int:
         return 5
 
     def may_take(self, name: str) -> bool:

@@ -390,7 +390,34 @@ async def test_partitions_share_the_room() -> None:
     process.crawl(room=10)
     await asyncio.sleep(0.0005)
 
-    assert [r["room"] for r in process.link.sent] == [10, 0, 0, 0]
+    assert [r["room"] for r in process.link.sent] == [2, 2, 2, 2]
+
+
+async def test_homes_of_the_last_partition_are_picked_though_all_ask_at_one_moment() -> None:
+    servers = [HomesServer() for _ in range(4)]
+    # Each partition has a session of its own.
+    seen: list[str] = []
+
+    def answer(request: Request) -> Request:
+        if request["session"] not in seen:
+            seen.append(request["session"])
+        server = servers[seen.index(request["session"])]
+        reply = server.answer(request)
+        return reply | {"inline": len(server.line), "held": len(server.held_by(request["session"]))}
+
+    process = Process(answer, partitions=4)
+    names = [f"{number}.com" for number in range(100)]
+    servers[3].line = [name for name in names if process.session.partition(name).index == 3][:12]
+    frontier = process.crawl(room=3)
+    picked: set[str] = set()
+    while len(picked) < 12 and asyncio.get_running_loop().time() < 10:
+        for name in list(frontier.homes):
+            picked.add(name)
+            frontier.done(name)
+        await asyncio.sleep(0.3)
+
+    assert len(picked) == 12
+    assert len(process.link.sent) < 200
 
 
 async def test_a_released_home_leaves_with_its_rest_unless_the_gate_needs_it() -> None:
