@@ -75,7 +75,7 @@ def _counts(everything: list[tuple[Fault, Outcome]]) -> None:
 
 
 def _rates(world: World, outcomes: dict[str, list[Outcome]]) -> None:
-    for what, name, limit in (("one partition", "none", 0.7), ("four per master", "four-partitions", 2.0)):
+    for what, name, limit in (("one partition", "none", 0.7), ("four partitions", "four-partitions", 2.0)):
         calls = statistics.median(each.calls_per_fetch for each in outcomes[name])
         row(
             f"calls of the store per fetch, 8 processes, {what}",

@@ -25,6 +25,7 @@ class Fault:
         empties: Whether the store loses everything: then each process must end with StoreEmptied.
         crashes: Whether processes die, or are held up for longer than a lease: pages in flight may be fetched twice.
         forgets: Whether acknowledged writes are lost: pages, and a robots.txt, may be fetched twice.
+        masters: Masters of the cluster that is the store; 0: one server.
         options: Options of Crawl.
     """
 
@@ -34,7 +35,7 @@ class Fault:
     crashes: bool = False
     forgets: bool = False
     append_only: bool = True
-    cluster: bool = False
+    masters: int = 0
     late: bool = False
     options: tuple[str, ...] = ()
 
@@ -179,7 +180,7 @@ def partition(crawl: Crawl, names: list[str]) -> None:
     way.pass_again()
 
 
-@_fault(cluster=True)
+@_fault(masters=2)
 def slot_moved(crawl: Crawl, names: list[str]) -> None:
     """The slots of all partitions move from one master of a cluster to the other."""
     crawl.start(*names)
@@ -219,9 +220,15 @@ def slow_connect(crawl: Crawl, names: list[str]) -> None:
     _stop(crawl, names, _LONG * crawl.world.lease_s)
 
 
-@_fault(cluster=True)
+@_fault(masters=1)
 def four_partitions(crawl: Crawl, names: list[str]) -> None:
-    """Nothing happens to a cluster's partitions, four per master."""
+    """Nothing happens to the four partitions of a cluster's one master."""
+    crawl.start(*names)
+
+
+@_fault(masters=2)
+def eight_partitions(crawl: Crawl, names: list[str]) -> None:
+    """Nothing happens to the eight partitions of a cluster's two masters."""
     crawl.start(*names)
 
 

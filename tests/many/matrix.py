@@ -32,7 +32,7 @@ def run(fault: Fault, world: World, processes: int = PROCESSES, *, package: Path
             replace(world, late=fault.late, network=77 + os.getpid() % 100),
             Path(folder),
             append_only=fault.append_only,
-            cluster=fault.cluster,
+            masters=fault.masters,
             package=package,
             options=fault.options,
         )

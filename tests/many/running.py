@@ -75,7 +75,7 @@ class Crawl:
         folder: Path,
         *,
         append_only: bool = True,
-        cluster: bool = False,
+        masters: int = 0,
         package: Path = ROOT,
         options: Iterable[str] = (),
     ) -> None:
@@ -83,7 +83,7 @@ class Crawl:
         self.folder = folder
         self.processes: dict[str, subprocess.Popen[str]] = {}
         self._append_only = append_only
-        self._with_cluster = cluster
+        self._masters = masters
         self._package = package
         self._options = list(options)
         self._stack = ExitStack()
@@ -218,7 +218,7 @@ class Crawl:
         self._port = int(sites.stdout.readline())
 
     def _start_store(self) -> None:
-        self._cluster = ValkeyCluster(self.folder / "cluster") if self._with_cluster else None
+        self._cluster = ValkeyCluster(self.folder / "cluster", self._masters) if self._masters else None
         if self._cluster is not None:
             self._stack.callback(self._cluster.close)
             self._cluster.start()

@@ -169,7 +169,7 @@ class ActiveOrigins:
     def admit(self, task: Task) -> Admission:
         """Take in a ready task that was just put."""
         active = self._by_origin.get(task.origin)
-        if active is not None and task.number in active.in_memory:
+        if self._has_met(active, task.number):
             # A shared store told of it before it acknowledged the put.
             return Admission.WAITING
         if active is not None and active.drop_reason is not None:
@@ -228,13 +228,7 @@ class ActiveOrigins:
             if self._by_origin.get(active.origin) is not active:
                 # It was postponed meanwhile. The other rows stay in the store.
                 return
-            number = row[0]
-            if (
-                number in active.in_memory
-                or number in self._batches.gone
-                or self._batches.is_gone(number)
-                or number in self._progress.in_flight
-            ):
+            if self._has_met(active, row[0]):
                 continue
             task = task_of(active.origin, row, self._clock.monotonic())
             active.last_loaded = self._position(task)
@@ -244,6 +238,15 @@ class ActiveOrigins:
                 self._in_flight.drop(task, active.drop_reason)
         active.loading = False
         self._replenish(active)
+
+    def _has_met(self, active: ActiveOrigin | None, number: int) -> bool:
+        """Whether a task that the store names is in memory, in flight, or has ended."""
+        return (
+            (active is not None and number in active.in_memory)
+            or number in self._batches.gone
+            or self._batches.is_gone(number)
+            or number in self._progress.in_flight
+        )
 
     def _keep_if_reachable(self, active: ActiveOrigin) -> None:
         """Do not drop the tasks of an origin whose rules are known by now. May deactivate it."""
