@@ -3,7 +3,7 @@
 Ids in docstrings, such as (T4), name requirements of docs/spec.md.
 """
 
-from polite import schedulers, sitemaps, throttles
+from polite import blocking, schedulers, sitemaps, throttles
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
 from polite.errors import (
@@ -102,6 +102,7 @@ __all__ = [
     "TurnLost",
     "UserAgent",
     "__version__",
+    "blocking",
     "dialect",
     "guarded_connector",
     "indexing",

@@ -1,0 +1,138 @@
+"""The gate for threads: its calls wait in the calling thread."""
+
+import inspect
+import warnings
+from collections.abc import Callable
+from types import TracebackType
+from typing import ParamSpec, Self, TypeVar
+
+from polite.blocking.loop_thread import LoopThread, refuse_in_a_loop
+from polite.blocking.permit import Permit
+from polite.compose import gate as compose
+from polite.gate.counters import Counters
+from polite.gate.explanation import Explanation
+from polite.origin import Target
+from polite.pacing.policy import PacingPolicy
+from polite.robots.agent import UserAgent
+from polite.robots.decision import Decision
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Gate:
+    """A gate for threads, made by `polite.blocking.open_gate`. Any number of threads may share it.
+
+    Its methods wait in the calling thread. They raise what those of `polite.Gate` raise, GateClosed in a fork of the process,
+    and RuntimeError in a thread that runs an event loop.
+
+    Example:
+        with polite.blocking.open_gate("ExampleBot/1.0 (+https://example.com/bot)") as gate:
+            with gate.permit("https://example.com/about") as permit:
+                ...  # fetch permit.url, and report the response
+    """
+
+    def __init__(self, thread: LoopThread) -> None:
+        self._thread = thread
+        self._closed = False
+
+    def check(self, url: str) -> Decision:
+        """Return whether robots.txt allows the URL. Fetches robots.txt if necessary; takes no turn for the URL."""
+        return self._thread.call(Target.of(url).url, lambda: self._thread.gate.check(url))
+
+    def permit(self, url: str) -> Permit:
+        """Return a permit. `with gate.permit(url) as permit:` waits for the turn; fetch `permit.url` inside, and report.
+
+        An interrupted wait, such as by Ctrl-C, loses nothing. Raises InvalidURL at once, and the rest on entering.
+        """
+        return Permit(self._thread, Target.of(url))
+
+    def acquire(self, url: str) -> Permit:
+        """Wait for a permit that belongs to no thread. End it with `permit.leave()`. Raises what entering a permit raises."""
+        return self.permit(url).enter()
+
+    def explain(self, url: str) -> Explanation:
+        """Return everything that decides about the URL now: the rule, the file's age, the delay, the next turn."""
+        return self._thread.call(Target.of(url).url, lambda: self._thread.gate.explain(url))
+
+    def charge(self, url: str) -> None:
+        """Start the delay of a URL to which a request was sent without a permit. Counts no rules."""
+        self._thread.run(Target.of(url).url, lambda: self._thread.gate.charge(url))
+
+    @property
+    def agent(self) -> UserAgent:
+        """The crawler's user agent."""
+        return self._thread.gate.agent
+
+    @property
+    def pacing(self) -> PacingPolicy:
+        """The pacing policy in force. Assign another to change it."""
+        return self._thread.gate.pacing
+
+    @pacing.setter
+    def pacing(self, policy: PacingPolicy) -> None:
+        def assign() -> None:
+            self._thread.gate.pacing = policy
+
+        self._thread.run("the new pacing", assign)
+
+    @property
+    def counters(self) -> Counters:
+        """A copy of the counts since the gate was opened."""
+        return self._thread.gate.counters
+
+    def close(self) -> None:
+        """Close the gate, and end its thread. Threads that wait get GateClosed. May be called twice.
+
+        A permit that is still open may be reported and left, without effect.
+        """
+        refuse_in_a_loop("polite.blocking.Gate.close")
+        self._thread.stop()
+        if not self._closed:
+            self._closed = True
+            self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not self._closed and not self._thread.forked:
+            warnings.warn(f"unclosed gate {self!r}", ResourceWarning, source=self, stacklevel=2)
+            self._thread.stop()
+
+
+def _options_of(opening: Callable[P, object]) -> Callable[[Callable[..., T]], Callable[P, T]]:
+    """Give a function the parameters of another one, for readers and type checkers."""
+
+    def typed(function: Callable[..., T]) -> Callable[P, T]:
+        signature = inspect.signature(opening)
+        function.__signature__ = signature.replace(return_annotation=Gate)  # type: ignore[attr-defined]
+        return function
+
+    return typed
+
+
+@_options_of(compose.open_gate)
+def open_gate(*args: object, **options: object) -> Gate:
+    """Open a gate for threads. Its options are those of `polite.open_gate`.
+
+    Example:
+        with polite.blocking.open_gate("ExampleBot/1.0 (+https://example.com/bot)") as gate:
+            print(gate.check("https://example.com/about"))
+
+    Close it with a `with` block or with `close`. A listener, a store and other parts that you pass are called on the gate's own
+    thread.
+
+    Raises:
+        RuntimeError: An event loop runs in this thread. Use `polite.open_gate` there.
+        InvalidUserAgent, InvalidOption, StoreFailed: As `polite.open_gate`.
+    """
+    refuse_in_a_loop("polite.blocking.open_gate")
+    thread = LoopThread(compose.open_gate(*args, **options))  # type: ignore[arg-type]
+    thread.start()
+    return Gate(thread)

@@ -1,0 +1,61 @@
+"""What tests of gates for threads share: a gate of scripted servers, and threads that fetch."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polite
+from polite.testing import ScriptedTransport
+from tests.blocking.clock import HastyClock
+
+AGENT = "TestBot/1.0 (+https://bot.test)"
+ROBOTS, PAGE, OTHER = "https://site.test/robots.txt", "https://site.test/page", "https://other.test/page"
+LIMIT_S = 60.0
+
+
+def opened(transport: ScriptedTransport | None = None, **options: Any) -> polite.blocking.Gate:
+    """Open a gate whose waits take no time, and whose servers follow a script. By default no site has a robots.txt."""
+    transport = transport or ScriptedTransport()
+    defaults: dict[str, Any] = {"clock": HastyClock(), "transports": {"http": transport, "https": transport}}
+    return polite.blocking.open_gate(AGENT, **{**defaults, **options})
+
+
+class Thread(threading.Thread):
+    """A thread whose result or error the test gets from `outcome`."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        super().__init__(daemon=True)
+        self._work = work
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._result = self._work()
+        except BaseException as error:
+            self._error = error
+
+    def outcome(self) -> Any:
+        """Wait for the thread, and return its result or raise its error."""
+        self.join(LIMIT_S)
+        assert not self.is_alive(), "the thread hangs"
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+
+def run_script(script: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process of its own."""
+    head = "from tests.blocking.support import *\n"
+    return subprocess.run(
+        [sys.executable, "-c", head + script],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        cwd=Path(__file__).parents[2],
+        check=False,
+    )

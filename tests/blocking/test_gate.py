@@ -1,0 +1,396 @@
+"""A gate for threads decides and paces as the gate of a loop does, and its calls wait."""
+
+import asyncio
+import gc
+import inspect
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+import polite
+from polite.blocking import Gate, Permit
+from polite.events import Event
+from polite.robots.fetching.exchange import Failed, Reply
+from polite.testing import ScriptedTransport
+from tests.blocking.clock import HastyClock
+from tests.blocking.support import AGENT, LIMIT_S, OTHER, PAGE, ROBOTS, Thread, opened
+
+RULES = b"User-agent: *\nDisallow: /private\nCrawl-delay: 7\n"
+
+
+def until(condition) -> None:  # noqa: ANN001
+    """Wait for what another thread does."""
+    end = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.001)
+
+
+def waiting(gate: Gate) -> int:
+    return gate.waiting
+
+
+@pytest.fixture
+def clock() -> HastyClock:
+    return HastyClock()
+
+
+@pytest.fixture
+def gate(clock: HastyClock) -> Iterator[Gate]:
+    transport = ScriptedTransport({ROBOTS: Reply(200, RULES)})
+    with opened(transport, clock=clock) as gate:
+        yield gate
+
+
+def test_a_url_is_checked_by_robots_txt(gate: Gate):
+    assert gate.check(PAGE).allowed
+    assert str(gate.check("https://site.test/private/x")) == "disallowed by Disallow: /private (line 2)"
+
+
+def test_permits_of_an_origin_come_one_delay_after_another(gate: Gate, clock: HastyClock):
+    times = []
+
+    for _ in range(3):
+        with gate.permit(PAGE) as permit:
+            times.append(clock.now)
+            permit.report(status=200)
+
+    assert [round(b - a, 3) for a, b in zip(times, times[1:], strict=False)] == [7.0, 7.0]
+
+
+def test_a_permit_has_the_url_to_send(gate: Gate):
+    with gate.permit("HTTPS://user:pw@SITE.test/a/../page#x") as permit:
+        assert permit.url == PAGE
+        assert permit.target == polite.Target.of(PAGE)
+        assert permit.valid
+        permit.require()
+    assert not permit.valid
+
+
+def test_a_report_of_a_429_delays_as_its_retry_after_says(gate: Gate, clock: HastyClock):
+    with gate.permit(PAGE) as permit:
+        permit.report(status=429, headers={"Retry-After": "90"})
+        reported = clock.now
+
+    with gate.permit(PAGE):
+        assert clock.now >= reported + 90
+
+
+def test_a_page_is_explained(gate: Gate):
+    explanation = gate.explain(PAGE)
+
+    assert explanation.pause.seconds == 7
+    assert explanation.decision.allowed
+
+
+def test_a_permit_that_is_acquired_is_ended_by_leave(gate: Gate, clock: HastyClock):
+    permit = gate.acquire(PAGE)
+    granted = clock.now
+    permit.leave()
+    permit.leave()
+
+    with gate.permit(PAGE):
+        assert clock.now == granted + 7
+
+
+def test_an_unsent_permit_costs_no_delay(gate: Gate, clock: HastyClock):
+    gate.check(PAGE)
+    first = gate.acquire(PAGE)
+    granted = clock.now
+    first.unsent()
+    first.unsent()
+
+    with gate.permit(PAGE):
+        assert clock.now == granted
+
+
+def test_a_response_that_began_starts_the_delay(gate: Gate, clock: HastyClock):
+    permit = gate.acquire(PAGE)
+    permit.began()
+    began = clock.now
+    clock.now += 3
+    permit.leave()
+
+    with gate.permit(PAGE):
+        assert clock.now == began + 7
+
+
+def test_a_charged_url_delays_the_next_permit(gate: Gate, clock: HastyClock):
+    gate.check(PAGE)
+    gate.charge(PAGE)
+    charged = clock.now
+
+    with gate.permit(PAGE):
+        assert clock.now >= charged + 1
+
+
+def test_the_agent_the_pacing_and_the_counters_are_those_of_the_gate(gate: Gate):
+    assert gate.agent.header == AGENT
+    gate.pacing = gate.pacing.override(OTHER, min_delay=30)
+    with gate.permit(OTHER):
+        pass
+
+    assert gate.explain(OTHER).pause.seconds == 30
+    assert gate.counters.granted == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        ("https://", polite.InvalidURL),
+        ("https://site.test/private", polite.Disallowed),
+        ("https://down.test/", polite.RobotsUnreachable),
+    ],
+)
+def test_errors_are_those_of_the_gate_unchanged(url: str, error: type[Exception]):
+    transport = ScriptedTransport({ROBOTS: Reply(200, RULES), "https://down.test/robots.txt": Failed("no")})
+    with opened(transport) as gate, pytest.raises(error) as raised, gate.permit(url):
+        pass
+
+    assert type(raised.value) is error
+    if isinstance(raised.value, polite.RobotsUnreachable):
+        assert raised.value.retry_after_s > 0
+        assert raised.value.decision.reason is polite.Reason.UNREACHABLE
+
+
+def test_the_error_of_the_block_is_raised_and_counts_as_a_failure(gate: Gate):
+    for _ in range(20):
+        with pytest.raises(OSError, match="no route"), gate.permit(PAGE):
+            raise OSError("no route")
+
+    assert gate.counters.opened == 1
+
+
+def test_a_thread_that_would_wait_for_itself_is_refused(gate: Gate):
+    with gate.permit(PAGE), pytest.raises(polite.PermitMisused, match="leave that block first"), gate.permit(PAGE):
+        pass
+
+
+def test_another_thread_may_wait_for_the_permit_of_this_one(gate: Gate):
+    with gate.permit(PAGE):
+        other = Thread(lambda: gate.permit(PAGE).__enter__().leave())
+        until(lambda: waiting(gate) == 1)
+
+    other.outcome()
+
+
+def test_a_permit_is_entered_once_and_reported_once(gate: Gate):
+    permit = gate.permit(PAGE)
+    with pytest.raises(polite.PermitMisused, match="outside"):
+        permit.report(status=200)
+    with permit:
+        permit.report(status=200)
+        with pytest.raises(polite.PermitMisused, match="twice"):
+            permit.report(status=200)
+        with pytest.raises(polite.InvalidOption):
+            permit.report(status="200")  # type: ignore[arg-type]
+    with pytest.raises(polite.PermitMisused, match="entered twice"), permit:
+        pass
+    with pytest.raises(polite.PermitMisused, match="outside"):
+        permit.require()
+
+
+def test_many_threads_share_a_gate_and_every_gap_is_kept(clock: HastyClock):
+    granted: dict[str, list[float]] = {}
+
+    def crawl(site: int) -> None:
+        for n in range(10):
+            url = f"https://site{site % 4}.test/{n}"
+            with gate.permit(url) as permit:
+                granted.setdefault(url[:17], []).append(clock.now)
+                permit.report(status=200)
+
+    with opened(clock=clock) as gate:
+        for thread in [Thread(lambda site=site: crawl(site)) for site in range(16)]:  # type: ignore[misc]
+            thread.outcome()
+
+    assert {len(times) for times in granted.values()} == {40}
+    assert min(b - a for times in granted.values() for a, b in zip(times, times[1:], strict=False)) >= 1.0
+
+
+def test_a_thread_that_ends_with_a_permit_open_leaves_it(gate: Gate):
+    kept: list[Permit] = []
+
+    Thread(lambda: kept.append(gate.permit(PAGE).__enter__())).outcome()
+
+    with gate.permit(PAGE):
+        assert not kept[0].valid
+
+
+def test_an_acquired_permit_outlives_its_thread(gate: Gate):
+    permit = Thread(lambda: gate.acquire(PAGE)).outcome()
+    gate.check(OTHER)
+
+    assert permit.valid
+    permit.leave()
+
+
+def test_a_permit_that_is_dropped_is_left(gate: Gate):
+    gate.acquire(PAGE)
+    gc.collect()
+
+    with gate.permit(PAGE) as permit:
+        assert permit.valid
+
+
+def test_a_thread_that_has_ended_keeps_no_task(gate: Gate):
+    def tasks() -> int:
+        loop = gate._thread._loop
+        return gate._thread.run("", lambda: len(asyncio.all_tasks(loop)))
+
+    gate.check(PAGE)
+    before = tasks()
+    for _ in range(10):
+        Thread(lambda: gate.check(PAGE)).outcome()
+    until(lambda: tasks() == before)
+
+
+def test_closing_wakes_the_threads_that_wait():
+    gate = opened()
+    with gate.permit(PAGE):
+        others = [Thread(lambda: gate.permit(PAGE).__enter__()) for _ in range(5)]
+        until(lambda: waiting(gate) == 5)
+        gate.close()
+        for each in others:
+            with pytest.raises(polite.GateClosed):
+                each.outcome()
+
+
+def test_closing_wakes_a_thread_that_waits_for_robots_txt():
+    transport = ScriptedTransport()
+    transport.hold()
+    gate = opened(transport)
+    other = Thread(lambda: gate.check(PAGE))
+    until(lambda: transport.asked)
+
+    gate.close()
+
+    with pytest.raises(polite.GateClosed):
+        other.outcome()
+
+
+def test_a_closed_gate_refuses_and_lets_open_permits_end():
+    gate = opened()
+    permit = gate.acquire(PAGE)
+    gate.close()
+    gate.close()
+
+    permit.report(status=200)
+    permit.leave()
+    assert not permit.valid
+    with pytest.raises(polite.GateClosed, match="no decision for"):
+        gate.check(PAGE)
+    with pytest.raises(polite.GateClosed), gate.permit(PAGE):
+        pass
+
+
+def test_the_threads_end_with_the_gate():
+    before = set(threading.enumerate())
+    with opened() as gate:
+        gate.check(PAGE)
+        assert set(threading.enumerate()) > before
+
+    assert set(threading.enumerate()) == before
+
+
+@pytest.mark.parametrize("options", [{"robots": "no policy"}, {"store": 7}])
+def test_what_opening_raises_is_raised_where_it_is_opened(options):
+    before = set(threading.enumerate())
+    with pytest.raises(polite.InvalidOption):
+        opened(**options)
+
+    until(lambda: set(threading.enumerate()) == before)
+
+
+def test_what_closing_raises_is_raised_by_close_once():
+    class Failing(ScriptedTransport):
+        async def close(self) -> None:
+            raise OSError("cannot close")
+
+    gate = opened(Failing())
+    with pytest.raises(OSError, match="cannot close"):
+        gate.close()
+    gate.close()
+
+
+async def test_it_is_refused_in_a_running_loop():
+    with pytest.raises(RuntimeError, match=r"polite\.blocking\.open_gate would block the event loop"):
+        opened()
+
+    gate = await asyncio.to_thread(opened)
+    for call in (lambda: gate.check(PAGE), gate.permit(PAGE).__enter__, lambda: gate.acquire(PAGE), gate.close):
+        with pytest.raises(RuntimeError, match="would block the event loop"):
+            call()
+    await asyncio.to_thread(gate.close)
+
+
+def test_a_listener_is_refused_too():
+    raised: list[BaseException] = []
+
+    def listen(event: Event) -> None:
+        try:
+            gate.check(PAGE)
+        except BaseException as error:
+            raised.append(error)
+
+    with opened(listener=listen) as gate, gate.permit(PAGE):
+        pass
+
+    assert raised
+    assert "would block" in str(raised[0])
+
+
+def test_a_listener_may_leave_a_permit():
+    held: list[Permit] = []
+
+    with opened(listener=lambda _: held and held.pop().leave()) as gate:
+        held.append(gate.acquire(PAGE))
+        gate.check("https://third.test/")
+        with gate.permit(PAGE) as permit:
+            assert permit.valid
+
+
+def test_a_listener_that_ends_the_loop_leaves_nobody_waiting():
+    def end(event: Event) -> None:
+        raise SystemExit(3)
+
+    gate = opened(listener=end)
+
+    with pytest.raises((SystemExit, polite.GateClosed)):
+        gate.check("https://site.test/")
+
+    with pytest.raises((SystemExit, polite.GateClosed)):
+        gate.check("https://site.test/")
+    gate.close()
+
+
+def test_a_gate_that_is_dropped_warns_and_ends_its_thread():
+    before = set(threading.enumerate())
+    gate = opened()
+    gate.check(PAGE)
+    with pytest.warns(ResourceWarning, match="unclosed gate"):
+        del gate
+        gc.collect()
+
+    until(lambda: set(threading.enumerate()) == before)
+
+
+def test_its_options_are_those_of_open_gate():
+    assert list(inspect.signature(polite.blocking.open_gate).parameters) == list(
+        inspect.signature(polite.open_gate).parameters
+    )
+
+
+def test_an_error_of_the_work_that_is_a_timeout_is_raised(monkeypatch: pytest.MonkeyPatch):
+    """Where Ctrl-C does not interrupt a wait, it is made of slices."""
+    monkeypatch.setattr("polite.blocking.loop_thread._SLICE_S", 0.001)
+    transport = ScriptedTransport()
+    transport.hold()
+    with opened(transport) as gate:
+        other = Thread(lambda: gate.check(PAGE))
+        until(lambda: transport.asked)
+        gate._thread.post(transport.let_go)
+
+        assert other.outcome().allowed

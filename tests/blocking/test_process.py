@@ -1,0 +1,148 @@
+"""A gate for threads in a process of its own: Ctrl-C, forks, and the exit of the interpreter."""
+
+import sys
+
+import pytest
+
+from tests.blocking.support import run_script
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and forks of POSIX")
+
+
+def test_ctrl_c_cancels_the_wait_and_loses_nothing():
+    ran = run_script("""
+import os, signal
+gate = opened()
+held = gate.acquire(PAGE)
+class Interrupt:
+    events = None
+    def __call__(self, event): pass
+def later():
+    while gate.waiting == 0:
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+other = Thread(later)
+try:
+    with gate.permit(PAGE):
+        print("never")
+except KeyboardInterrupt:
+    print("interrupted")
+other.outcome()
+print(gate._thread.run("", lambda: gate._thread.gate.waiting))
+held.leave()
+with gate.permit(PAGE) as permit:
+    print(permit.valid)
+gate.close()
+""")
+
+    assert (ran.stdout.split(), ran.stderr) == (["interrupted", "0", "True"], "")
+
+
+def test_ctrl_c_while_the_gate_opens_ends_its_thread():
+    ran = run_script("""
+import asyncio, os, signal, threading
+from contextlib import asynccontextmanager
+from polite.blocking.loop_thread import LoopThread
+@asynccontextmanager
+async def opening():
+    os.kill(os.getpid(), signal.SIGINT)
+    try:
+        await asyncio.sleep(1000)
+    finally:
+        print("cancelled")
+    yield
+thread = LoopThread(opening())
+try:
+    thread.start()
+except KeyboardInterrupt:
+    print("interrupted")
+thread._thread.join(60)
+print(thread._thread.is_alive())
+""")
+
+    assert sorted(ran.stdout.split()) == ["False", "cancelled", "interrupted"]
+    assert ran.stderr == ""
+
+
+def test_a_fork_is_refused_and_the_parent_goes_on():
+    ran = run_script("""
+import os
+gate = opened()
+with gate.permit(PAGE) as permit:
+    child = os.fork()
+    if child == 0:
+        for call in (lambda: gate.check(PAGE), lambda: gate.acquire(PAGE)):
+            try:
+                call()
+            except polite.GateClosed as error:
+                print("is a fork" in str(error), flush=True)
+        print(permit.valid, flush=True)
+    else:
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        print(permit.valid)
+        permit.report(status=200)
+gate.close()
+if child:
+    print("parent")
+""")
+
+    assert ran.stdout.split() == ["True", "True", "False", "0", "True", "parent"]
+
+
+def test_the_interpreter_exits_without_close():
+    ran = run_script("""
+import logging
+logging.basicConfig()
+gate = opened()
+other = opened()
+other.check(PAGE)
+permit = gate.acquire(PAGE)
+waits = Thread(lambda: gate.acquire(PAGE))
+while gate.waiting == 0:
+    pass
+class AtExit:
+    def __del__(self): print("closed", gate is not None)
+""")
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_threads_that_outlive_the_main_thread_keep_the_gate():
+    ran = run_script("""
+import threading
+gate = opened()
+def crawl():
+    threading.main_thread().join()
+    for n in range(3):
+        with gate.permit(PAGE) as permit:
+            permit.report(status=200)
+    print("done")
+threading.Thread(target=crawl).start()
+""")
+
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("done\n", "", 0)
+
+
+def test_at_exit_the_gate_is_closed():
+    ran = run_script("""
+class Noted(ScriptedTransport):
+    async def close(self):
+        print("closed")
+gate = opened(Noted())
+""")
+
+    assert (ran.stdout, ran.stderr) == ("closed\n", "")
+
+
+def test_a_gate_that_cannot_close_does_not_stop_the_exit():
+    ran = run_script("""
+import asyncio
+import polite.blocking.loop_thread as module
+module._EXIT_S = 0.1
+class Hanging(ScriptedTransport):
+    async def close(self):
+        await asyncio.sleep(1000)
+gate = opened(Hanging())
+""")
+
+    assert ran.returncode == 0
