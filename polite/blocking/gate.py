@@ -55,10 +55,6 @@ class Gate:
         """Return everything that decides about the URL now: the rule, the file's age, the delay, the next turn."""
         return self._thread.call(Target.of(url).url, lambda: self._thread.gate.explain(url))
 
-    def charge(self, url: str) -> None:
-        """Start the delay of a URL to which a request was sent without a permit. Counts no rules."""
-        self._thread.run(Target.of(url).url, lambda: self._thread.gate.charge(url))
-
     @property
     def agent(self) -> UserAgent:
         """The crawler's user agent."""

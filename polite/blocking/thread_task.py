@@ -23,31 +23,33 @@ class Call(Generic[T]):
     def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
         self.future: Future[T] = Future()
         self._work = work
-        self._abandoned = False
         self._task: asyncio.Task[Any] | None = None  # while the work runs
 
     async def run(self) -> None:
         """Await the work, unless the call was abandoned before."""
-        if self._abandoned:
+        future, task = self.future, asyncio.current_task()
+        if future.cancelled() or task is None:
             return
-        self._task = task = asyncio.current_task()
+        self._task = task
         try:
             result = await self._work()
         except asyncio.CancelledError:
-            if not self._abandoned or task is None:
+            if not future.cancelled():
                 # The task itself ends.
                 raise
             task.uncancel()
         except BaseException as error:  # noqa: BLE001 - it belongs to the caller, whatever it is
-            self.future.set_exception(error)
+            if not future.cancelled():
+                future.set_exception(error)
         else:
-            self.future.set_result(result)
+            if not future.cancelled():
+                future.set_result(result)
         finally:
             self._task = None
 
     def abandon(self) -> None:
         """Cancel the work: its caller does not wait any more."""
-        self._abandoned = True
+        self.future.cancel()
         if self._task is not None:
             self._task.cancel()
 
@@ -78,5 +80,5 @@ class ThreadTask:
 
     async def _run(self) -> None:
         while True:
-            call = await self._calls.get()
-            await call.run()
+            # No name for the call: it would keep the gate until the next one.
+            await (await self._calls.get()).run()

@@ -44,6 +44,10 @@ class EnteredPermit(Protocol):
         """The turn is taken back, while the block goes on."""
         ...
 
+    def leave(self, error: BaseException | None = None) -> None:
+        """End the permit."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Services:

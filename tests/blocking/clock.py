@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 # A wait of more seconds than this never ends: max_hold, or a refresh of robots.txt.
-_LONG_S = 1_000.0
+_LONG_S = 3_000.0
 
 
 class HastyClock:
