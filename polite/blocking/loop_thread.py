@@ -57,9 +57,9 @@ class LoopThread:
 
     def start(self) -> None:
         """Start the thread, and wait until the gate is open. Raises what opening it raises."""
-        self._thread.start()
-        _running.add(self)
         try:
+            self._thread.start()
+            _running.add(self)
             _result(self._opened)
         except BaseException:
             self.stop()

@@ -65,15 +65,11 @@ class Permit:
         permit = self._inside()
         self._tell(lambda: permit.report(status=status, headers=headers))
 
-    def began(self) -> None:
-        """The response began, and its status is not known: the origin's delay starts now. At most once, before `report`."""
-        self._tell(self._inside().began)
-
     def unsent(self) -> None:
         """Give the turn back: nothing was sent, so no delay starts. Ends the permit. May be called twice.
 
         Raises:
-            PermitMisused: After `report` or `began`.
+            PermitMisused: After `report`.
         """
         self._entered = True
         if self._permit is not None:

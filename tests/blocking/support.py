@@ -9,7 +9,7 @@ from typing import Any
 
 import polite
 from polite.testing import ScriptedTransport
-from tests.blocking.clock import HastyClock
+from tests.hasty_clock import HastyClock
 
 AGENT = "TestBot/1.0 (+https://bot.test)"
 ROBOTS, PAGE, OTHER = "https://site.test/robots.txt", "https://site.test/page", "https://other.test/page"

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import inspect
+import itertools
 import threading
 import time
 from collections.abc import Iterator
@@ -11,16 +12,17 @@ import pytest
 
 import polite
 from polite.blocking import Gate, Permit
+from polite.blocking.thread_task import Call, ThreadTask
 from polite.events import Event
 from polite.robots.fetching.exchange import Reply
 from polite.testing import ScriptedTransport
-from tests.blocking.clock import HastyClock
 from tests.blocking.support import AGENT, LIMIT_S, OTHER, PAGE, ROBOTS, Thread, opened
+from tests.hasty_clock import HastyClock
 
 RULES = b"User-agent: *\nDisallow: /private\nCrawl-delay: 7\n"
 
 
-def until(condition) -> None:  # noqa: ANN001
+def until(condition) -> None:
     """Wait for what another thread does."""
     end = time.monotonic() + LIMIT_S
     while not condition():
@@ -58,7 +60,7 @@ def test_permits_of_an_origin_come_one_delay_after_another(gate: Gate, clock: Ha
             times.append(clock.now)
             permit.report(status=200)
 
-    assert [round(b - a, 3) for a, b in zip(times, times[1:], strict=False)] == [7.0, 7.0]
+    assert [round(b - a, 3) for a, b in itertools.pairwise(times)] == [7.0, 7.0]
 
 
 def test_a_permit_has_the_url_to_send(gate: Gate):
@@ -107,17 +109,6 @@ def test_an_unsent_permit_costs_no_delay(gate: Gate, clock: HastyClock):
         assert clock.now == granted
 
 
-def test_a_response_that_began_starts_the_delay(gate: Gate, clock: HastyClock):
-    permit = gate.acquire(PAGE)
-    permit.began()
-    began = clock.now
-    clock.now += 3
-    permit.leave()
-
-    with gate.permit(PAGE):
-        assert clock.now == began + 7
-
-
 def test_the_agent_the_pacing_and_the_counters_are_those_of_the_gate(gate: Gate):
     assert gate.agent.header == AGENT
     gate.pacing = gate.pacing.override(OTHER, min_delay=30)
@@ -158,7 +149,11 @@ def test_the_error_of_the_block_is_raised_and_counts_as_a_failure(gate: Gate):
 
 
 def test_a_thread_that_would_wait_for_itself_is_refused(gate: Gate):
-    with gate.permit(PAGE), pytest.raises(polite.PermitMisused, match="leave that block first"), gate.permit(PAGE):
+    with (
+        gate.permit(PAGE),
+        pytest.raises(polite.PermitMisused, match="leave that block first"),
+        gate.permit(PAGE),
+    ):
         pass
 
 
@@ -201,7 +196,7 @@ def test_many_threads_share_a_gate_and_every_gap_is_kept(clock: HastyClock):
             thread.outcome()
 
     assert {len(times) for times in granted.values()} == {40}
-    assert min(b - a for times in granted.values() for a, b in zip(times, times[1:], strict=False)) >= 1.0
+    assert min(b - a for times in granted.values() for a, b in itertools.pairwise(times)) >= 1.0
 
 
 def test_a_thread_that_ends_with_a_permit_open_leaves_it(gate: Gate):
@@ -314,7 +309,12 @@ async def test_it_is_refused_in_a_running_loop():
         opened()
 
     gate = await asyncio.to_thread(opened)
-    for call in (lambda: gate.check(PAGE), gate.permit(PAGE).__enter__, lambda: gate.acquire(PAGE), gate.close):
+    for call in (
+        lambda: gate.check(PAGE),
+        gate.permit(PAGE).__enter__,
+        lambda: gate.acquire(PAGE),
+        gate.close,
+    ):
         with pytest.raises(RuntimeError, match="would block the event loop"):
             call()
     await asyncio.to_thread(gate.close)
@@ -370,7 +370,7 @@ def test_a_gate_that_is_dropped_warns_and_ends_its_thread():
     before = set(threading.enumerate())
     gate = opened()
     gate.check(PAGE)
-    with pytest.warns(ResourceWarning, match="unclosed gate"):
+    with pytest.warns(ResourceWarning, match="unclosed gate"):  # noqa: PT031
         del gate
         gc.collect()
 
@@ -394,3 +394,41 @@ def test_an_error_of_the_work_that_is_a_timeout_is_raised(monkeypatch: pytest.Mo
         gate._thread.post(transport.let_go)
 
         assert other.outcome().allowed
+
+
+def test_a_permit_that_came_as_its_wait_was_interrupted_is_given_back(
+    gate: Gate, clock: HastyClock, monkeypatch: pytest.MonkeyPatch
+):
+    gate.check(PAGE)
+    call = gate._thread.call
+
+    def interrupted(*args):
+        call(*args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(gate._thread, "call", interrupted)
+        kept = gate.permit(PAGE)
+        kept.__enter__()
+    before = clock.now
+
+    with gate.permit(PAGE) as permit:
+        assert permit.valid
+        assert clock.now == before
+
+
+async def test_a_task_goes_on_after_a_call_that_was_abandoned():
+    task = ThreadTask()
+    begun, abandoned = asyncio.Event(), Call(asyncio.Event().wait)
+
+    async def cancellations() -> int:
+        return asyncio.current_task().cancelling()
+
+    task.put(Call(lambda: asyncio.sleep(0, begun.set())))
+    task.put(abandoned)
+    await begun.wait()
+    await asyncio.sleep(0)
+    abandoned.abandon()
+    task.put(after := Call(cancellations))
+
+    assert await asyncio.wrap_future(after.future) == 0

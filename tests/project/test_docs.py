@@ -30,6 +30,7 @@ from polite.robots.fetching.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 from polite.transports.http import HttpTransport
 from polite.version import __version__
+from tests.hasty_clock import HastyClock
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -109,6 +110,12 @@ def tls() -> tuple[ssl.SSLContext, ssl.SSLContext]:
     return server, client
 
 
+def clock_of_the_loop() -> LoopClock | HastyClock:
+    """A gate of `polite.blocking` has a loop of its own, which is not virtual."""
+    virtual = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
+    return LoopClock() if virtual else HastyClock()
+
+
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> World:
     """Puts the pages' web in the place of the real one, and virtual time in that of the clock."""
@@ -151,7 +158,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tls: tuple[ssl.SSLContext, ssl.SSLCon
         return real_session(**{**options, "connector": everywhere})
 
     monkeypatch.setattr(aiohttp, "ClientSession", session)
-    monkeypatch.setattr("polite.compose.gate.SystemClock", LoopClock)
+    monkeypatch.setattr("polite.compose.gate.SystemClock", clock_of_the_loop)
     monkeypatch.setattr("polite.cli.fetch.command.SystemClock", LoopClock)
     monkeypatch.setattr("polite.transports.http.HttpTransport", lambda *_: ScriptedTransport(ROBOTS))
     monkeypatch.setattr(asyncio, "run", run)

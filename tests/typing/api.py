@@ -375,3 +375,22 @@ async def a_frontier_that_lasts(gate: polite.Gate) -> None:
     ) as frontier:
         assert_type(await frontier.put("https://example.com/", payload={"a": [1, None]}), polite.Admission)
         frontier.stop()
+
+
+def threads(url: str) -> None:
+    with polite.blocking.open_gate(AGENT, pacing=polite.PacingPolicy(min_delay=2)) as gate:
+        assert_type(gate, polite.blocking.Gate)
+        assert_type(gate.check(url), polite.Decision)
+        assert_type(gate.explain(url), polite.Explanation)
+        with gate.permit(url) as permit:
+            assert_type(permit, polite.blocking.Permit)
+            assert_type(permit.url, str)
+            assert_type(permit.valid, bool)
+            permit.require()
+            permit.report(status=200, headers={"Retry-After": "1"})
+        acquired = gate.acquire(url)
+        acquired.unsent()
+        acquired.leave(OSError())
+        assert_type(gate.agent, polite.UserAgent)
+        gate.pacing = gate.pacing.override(url, min_delay=5)
+        gate.close()
