@@ -8,8 +8,8 @@ from typing import Self
 from polite.blocking.loop_thread import LoopThread
 from polite.errors import GateClosed, PermitMisused
 from polite.gate.permit import Permit as LoopPermit
+from polite.http.header_fields import Headers
 from polite.origin import Target
-from polite.pacing.reported_outcome import Headers
 
 
 class Permit:

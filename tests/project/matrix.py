@@ -97,7 +97,7 @@ def environment(uv: str, version: Version, python: Path) -> Path:
     made_from += f" {_EXTRAS} {python}"
     stamp = folder / "made-from"
     if not stamp.exists() or stamp.read_text() != made_from:
-        install = ["--constraint", "constraints.txt", "--editable", _EXTRAS]
+        install = ["--constraint", "constraints.txt", "--no-binary", "urllib3-future", "--editable", _EXTRAS]
         _run(uv, "venv", "--quiet", "--clear", "--python", str(python), str(folder))
         _run(uv, "pip", "install", "--quiet", "--python", str(folder / "bin/python"), *install)
         stamp.write_text(made_from)
