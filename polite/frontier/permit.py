@@ -107,8 +107,7 @@ class TaskPermit(Permit):
         if type(after) not in (int, float) or not 0 <= after < math.inf:
             raise InvalidOption(f"after must be a finite number of seconds >= 0, got {after!r}", url=self.url)
         self._again_in = after
-        if self._page is not None:
-            self._page = self._page.unread()
+        self.unread()
         return self._owner.may_retry(self._task)
 
     def __aenter__(self) -> Coroutine[Any, Any, Self]:

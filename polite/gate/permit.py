@@ -219,6 +219,14 @@ class Permit:
         if services.held_turns.pop(turn, None) is not None:
             services.turns.skip(turn, self._target, "nothing was sent")
 
+    def unread(self) -> None:
+        """Remember nothing of the response for `Gate.conditional`: it was not read to its end. May be called twice, until the end.
+
+        An exception that leaves the block does the same, and so does `TaskPermit.retry`.
+        """
+        if self._page is not None:
+            self._page = self._page.unread()
+
     # Hot path: a plain function that returns a coroutine saves one frame for each permit.
     def __aenter__(self) -> Coroutine[Any, Any, Self]:
         if self._stage is not _NEW:

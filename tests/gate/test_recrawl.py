@@ -116,6 +116,44 @@ async def test_a_response_that_was_not_read_to_its_end_is_not_remembered() -> No
         assert await gate.conditional(PAGE) == {"If-None-Match": '"1"'}
 
 
+async def test_a_response_that_the_crawler_calls_unread_is_not_remembered() -> None:
+    async with opened(recrawl=RECRAWL) as (gate, _):
+        permit = await gate.acquire(PAGE)
+        permit.unread()
+        permit.report(status=200, headers={"ETag": '"1"', "Cache-Control": "max-age=7200"})
+        permit.unread()
+        permit.unread()
+        permit.leave()
+
+        assert await gate.conditional(PAGE) == {}
+        assert permit.due == pytest.approx(gate.services.clock.wall() + 7_200.0)
+
+
+async def test_a_permit_that_is_left_without_a_block_is_remembered_unless_it_failed() -> None:
+    async with opened(recrawl=RECRAWL) as (gate, _):
+        for tag, error in (('"1"', None), ('"2"', OSError()), ('"3"', None)):
+            permit = await gate.acquire(PAGE)
+            permit.report(status=200, headers={"ETag": tag})
+            permit.leave(error)
+            permit.leave()
+            if error is not None:
+                assert await gate.conditional(PAGE) == {"If-None-Match": '"1"'}
+        assert await gate.conditional(PAGE) == {"If-None-Match": '"3"'}
+
+
+async def test_a_store_that_fails_to_remember_does_not_end_the_request(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(MemoryValidators):
+        def remember(self, target: Any, validators: Any) -> None:
+            raise ZeroDivisionError
+
+    async with opened(recrawl=RECRAWL, validators=Broken()) as (gate, _):
+        before = await visit(gate, ETag='"1"')
+        assert await visit(gate) == pytest.approx(before + 1.0)
+    assert "the store of validators failed" in caplog.text
+
+
 async def test_a_task_that_is_tried_again_is_not_remembered() -> None:
     async with opened(recrawl=RECRAWL) as (gate, _):
         frontier = polite.Frontier(gate)

@@ -21,10 +21,11 @@ from polite.events import (
     Skipped,
 )
 from polite.gate.counters import Counters
-from polite.ports import Clock, Listener, RobotsStore, Timer, Transport
+from polite.ports import Clock, Listener, RobotsStore, Timer, Transport, Validators, ValidatorStore
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.fetching.snapshot import Snapshot
 from polite.stores.memory import MemoryStore
+from polite.stores.memory_validators import MemoryValidators
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ManualClock, ScriptedTransport, VirtualTimeLoop
 from polite.throttles import DelayThrottle, Longest, MinDelay, Outcome, Pause, Throttle, ThrottleContext
@@ -265,6 +266,34 @@ class OwnStore:
     async def save(self, origin: polite.Origin, snapshot: Snapshot) -> None: ...
 
     async def close(self) -> None: ...
+
+
+class OwnValidators:
+    """An archive of the user's own, which has the headers already."""
+
+    async def validators(self, target: polite.Target) -> Validators:
+        return Validators(etag='"1"', last_modified=None)
+
+    def remember(self, target: polite.Target, validators: Validators) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+async def fetch_again(gate: polite.Gate, frontier: polite.Frontier, url: str) -> None:
+    pages: ValidatorStore = OwnValidators()
+    recrawl = polite.RecrawlPolicy(
+        min_interval=60, max_interval=3_600, default_interval=600, modified_share=0.2
+    )
+    async with polite.open_gate(AGENT, recrawl=recrawl, validators=pages):
+        pass
+    async with polite.open_gate(AGENT, recrawl=recrawl, validators=MemoryValidators(max_urls=10)):
+        pass
+    async with gate.permit(url) as permit:
+        assert_type(await gate.conditional(permit.url), dict[str, str])
+        permit.report(status=304)
+        permit.unread()
+    assert_type(permit.due, float)
+    await frontier.put(url, again=True, not_before=permit.due)
 
 
 class OwnThrottle:

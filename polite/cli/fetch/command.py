@@ -28,8 +28,10 @@ from polite.frontier.frontier import Frontier
 from polite.frontier.sqlite.inspector import waiting_by_origin
 from polite.gate.gate import Gate
 from polite.pacing.policy import PacingPolicy
+from polite.recrawl.policy import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.stores.redis.address import Address
+from polite.stores.sqlite import SqliteStore
 
 RECORDS = "records.jsonl"
 # The suffix of the robots store beside the queue: the two cannot share a file.
@@ -45,9 +47,11 @@ _EXTRA_TRIES = 10
 def fetch(options: argparse.Namespace) -> Exit:
     """Fetch the list and return the highest exit status. Raises InvalidOption, OSError, StoreFailed."""
     if options.resume is not None:
-        _check_resume(options.resume)
+        _check_file("--resume", options.resume)
     elif not options.urls and options.store is None:
         raise InvalidOption("no URLs given; name them, or use - to read them from standard input")
+    if options.recrawl is not None:
+        _check_file("--recrawl", options.recrawl)
     _check_store(options)
     check_distinct(_output_paths(options))
     return asyncio.run(_fetch(options))
@@ -75,12 +79,12 @@ def _store(options: argparse.Namespace) -> Address | None:
         raise InvalidOption(f"--{error}") from None
 
 
-def _check_resume(name: str) -> None:
+def _check_file(option: str, name: str) -> None:
     """Refuse what is not the name of a file. SQLite would keep some of these in memory."""
     if not name or name == ":memory:" or "://" in name:
-        raise InvalidOption(f"--resume must be the name of a file, got {redact_url(name)!r}")
+        raise InvalidOption(f"{option} must be the name of a file, got {redact_url(name)!r}")
     if Path(name).is_dir():
-        raise InvalidOption(f"--resume {name} is a folder; name a file in it")
+        raise InvalidOption(f"{option} {name} is a folder; name a file in it")
 
 
 def _output_paths(options: argparse.Namespace) -> Iterator[OutputPath]:
@@ -89,6 +93,8 @@ def _output_paths(options: argparse.Namespace) -> Iterator[OutputPath]:
         yield "--log", Path(options.log)
     if options.warc is not None:
         yield "--warc", Path(options.warc)
+    if options.recrawl is not None:
+        yield "--recrawl", Path(options.recrawl)
     if options.resume is not None:
         yield "--resume", Path(options.resume)
         yield f"--resume (FILE{_ROBOTS})", Path(options.resume + _ROBOTS)
@@ -122,7 +128,8 @@ async def _run(options: argparse.Namespace, interrupt: Interrupt) -> Exit:
         archive = _archive(options)
         if archive is not None:
             stack.push_async_callback(archive.close)
-        gate = await stack.enter_async_context(_gate(options, run_log, clock))
+        validators = await _validators(options, stack, clock)
+        gate = await stack.enter_async_context(_gate(options, run_log, clock, validators))
         frontier = await stack.enter_async_context(_frontier(options, gate))
         fetching = FetchPolicy(
             timeout=options.timeout, allow_private=options.allow_private, max_bytes=options.max_bytes
@@ -139,6 +146,7 @@ async def _run(options: argparse.Namespace, interrupt: Interrupt) -> Exit:
             max_waiting=_IN_FILE if _continues(options) else _IN_MEMORY,
             max_redirects=options.max_redirects,
             tries=options.tries,
+            recrawl=validators is not None,
         )
         return await Run(options, crawl, frontier, run_log, interrupt).finish()
 
@@ -173,8 +181,20 @@ def _archive(options: argparse.Namespace) -> Archive | None:
     return None if options.output is None else Folder(Path(options.output))
 
 
+async def _validators(
+    options: argparse.Namespace, stack: AsyncExitStack, clock: SystemClock
+) -> SqliteStore | None:
+    """Open the file of --recrawl now, so that one that cannot be used is known before the first request."""
+    if options.recrawl is None:
+        return None
+    store = SqliteStore(options.recrawl, wall=clock.wall)
+    stack.push_async_callback(store.close)
+    await store.open()
+    return store
+
+
 def _gate(
-    options: argparse.Namespace, run_log: RunLog, clock: SystemClock
+    options: argparse.Namespace, run_log: RunLog, clock: SystemClock, validators: SqliteStore | None
 ) -> AbstractAsyncContextManager[Gate]:
     return open_gate(
         options.agent,
@@ -186,6 +206,8 @@ def _gate(
         crawl=options.crawl,
         listener=run_log,
         clock=clock,
+        recrawl=None if validators is None else RecrawlPolicy(),
+        validators=validators,
     )
 
 

@@ -59,6 +59,7 @@ class Crawl:
         max_waiting: int,
         max_redirects: int,
         tries: int,
+        recrawl: bool,
     ) -> None:
         self._gate = gate
         self._frontier = frontier
@@ -68,6 +69,7 @@ class Crawl:
         self._max_waiting = max_waiting
         self._max_redirects = max_redirects
         self._tries = tries
+        self._recrawl = recrawl
 
     async def feed(self, urls: AsyncIterator[str | InvalidURL]) -> None:
         """Put all URLs, as capacity permits. Raises OSError and the errors of `Frontier.put`."""
@@ -111,11 +113,14 @@ class Crawl:
         attempt = self._run_log.start_attempt(permit.task)
         page: Page | None = None
         try:
-            page = await self._pages.get(permit)
+            conditions = await self._gate.conditional(permit.url) if self._recrawl else {}
+            page = await self._pages.get(permit, conditions)
         except (aiohttp.ClientError, TimeoutError) as error:
             attempt.fields["reason"] = self._reason(error)
             last = last or isinstance(error, AddressBlocked)
         attempt.log_request(page)
+        if page is None or not page.whole:
+            permit.unread()
         if not last and (page is None or page.status in _RETRIED_STATUSES):
             permit.retry()
         elif page is None:

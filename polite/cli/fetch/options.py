@@ -31,6 +31,11 @@ def _add_outputs(fetch: argparse.ArgumentParser) -> None:
         help="keep the queue in FILE, and continue with the URLs that an earlier run left there",
     )
     fetch.add_argument(
+        "--recrawl",
+        metavar="FILE",
+        help="keep ETag and Last-Modified of pages in FILE, and request pages that an earlier run fetched only if they changed",
+    )
+    fetch.add_argument(
         "--store",
         metavar="URL",
         help="share queue, delays and robots.txt with other machines on a Redis or Valkey server (redis://host/0; needs "

@@ -19,6 +19,7 @@ from polite.transports.inflate import Inflater
 
 # RFC 9110, 15: a 1xx precedes another response. aiohttp skips those except 101, and passes lower numbers on.
 _LEAST_FINAL = 200
+_NOT_MODIFIED = 304
 
 
 Fields = tuple[tuple[str, str], ...]
@@ -48,6 +49,18 @@ class Page:
     def field(self, name: str) -> str | None:
         """Return the value of the first field with this name, or None."""
         return next((value for key, value in self.fields if key.lower() == name), None)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing of the body is missing."""
+        return self.end in (BodyEnd.COMPLETE, BodyEnd.UNKNOWN_CODING)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the request had a condition, and the response says that the page is as it was."""
+        return self.status == _NOT_MODIFIED and any(
+            name.lower() in ("if-none-match", "if-modified-since") for name, _ in self.request_fields
+        )
 
     @property
     def location(self) -> str | None:
@@ -110,20 +123,23 @@ class Pages:
     async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
-    async def get(self, permit: Permit) -> Page:
-        """Send one request; redirects are not followed. Raises aiohttp.ClientError, TimeoutError, TurnLost."""
+    async def get(self, permit: Permit, conditions: Mapping[str, str]) -> Page:
+        """Send one request; redirects are not followed. `conditions` are the header fields of a conditional request, if any.
+
+        Raises aiohttp.ClientError, TimeoutError, TurnLost.
+        """
         _permit.set(permit)
         with collect_refused() as refused:
             try:
-                return await self._get(permit)
+                return await self._get(permit, conditions)
             except aiohttp.ClientConnectorError as error:
                 if not refused:
                     raise
                 raise AddressBlocked(blocked_message(refused, self._fetching)) from error
 
-    async def _get(self, permit: Permit) -> Page:
+    async def _get(self, permit: Permit, conditions: Mapping[str, str]) -> Page:
         url = URL(permit.url, encoded=True)
-        async with self._session.get(url, allow_redirects=False) as response:
+        async with self._session.get(url, headers=conditions, allow_redirects=False) as response:
             permit.report(status=response.status, headers=response.headers)
             if response.status < _LEAST_FINAL:
                 response.close()

@@ -21,6 +21,8 @@ _MAGIC = b"WARC/"
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
 # WARC-Truncated values for incomplete bodies (WARC 1.1, 5.13).
 _TRUNCATED = {BodyEnd.CAPPED: "length", BodyEnd.CUT_SHORT: "disconnect"}
+# WARC 1.1, 6.7.3: the page is as an earlier record has it.
+_UNCHANGED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 # aiohttp has decoded this coding; with the field, a reader would expect chunks.
 _DECODED = "transfer-encoding"
 
@@ -71,13 +73,14 @@ def _write(writer: "WARCWriter", page: Page) -> None:
     fields = [(_renamed(name), value) for name, value in page.fields]
     status = _head()(f"{page.status} {_octets(page.reason)}", fields, protocol="HTTP/1.1")
     truncated = _TRUNCATED.get(page.end)
+    more = {} if truncated is None else {"WARC-Truncated": truncated}
     response = writer.create_warc_record(
         page.url,
-        "response",
+        "revisit" if page.unchanged else "response",
         payload=io.BytesIO(page.raw),
         length=len(page.raw),  # without it, warcio copies the payload to a temporary file
         http_headers=status,
-        warc_headers_dict={} if truncated is None else {"WARC-Truncated": truncated},
+        warc_headers_dict={**more, "WARC-Profile": _UNCHANGED} if page.unchanged else more,
     )
     fields = [(name, _octets(value)) for name, value in page.request_fields]
     request_head = _head()(f"GET {target.path} HTTP/1.1", fields, is_http_request=True)
