@@ -84,8 +84,13 @@ class Recrawl:
 
     def remember(self, target: Target, report: PageReport) -> None:
         """Have the store remember, or forget, what was reported: its page was read to its end."""
-        if report.validators is not None and len(target.url) <= _LONGEST_URL:
+        if report.validators is None or len(target.url) > _LONGEST_URL:
+            return
+        try:
             self._store.remember(target, report.validators)
+        except Exception:
+            # A defect of a store that a user wrote. The page will be fetched whole.
+            log.exception("the store of validators failed on %s", target)
 
 
 def _to_remember(status: int | None, found: ResponseFields, *, conditional: bool) -> Validators | None:

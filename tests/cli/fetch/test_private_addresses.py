@@ -52,4 +52,4 @@ async def test_a_name_that_resolves_to_a_private_address_after_its_robots_txt_is
         gate.permit("http://127.0.0.1:9/") as permit,
     ):
         with pytest.raises(AddressBlocked, match="127.0.0.1 is not public, so it is blocked"):
-            await pages.get(permit)
+            await pages.get(permit, {})
