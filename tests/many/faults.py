@@ -5,10 +5,11 @@ The moments and lengths come from the world: a stop is "long" if it outlasts the
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from tests.many.running import Crawl, Outcome
+from tests.many.servers import ValkeySentinel
 
 # Harm begins when this part of all pages has been requested.
 _BEGIN = 0.3
@@ -140,6 +141,17 @@ def failover(crawl: Crawl, names: list[str]) -> None:
         crawl.wait_for(_BEGIN)
         stop_copying()
         time.sleep(_LOST_S)
+
+
+@_fault(forgets=True)
+def sentinel_failover(crawl: Crawl, names: list[str]) -> None:
+    """The master dies, and a Sentinel makes its replica the master."""
+    replica = crawl.replica()
+    replica.replica_of(crawl.store)
+    sentinel = crawl.with_(closing(ValkeySentinel(crawl.folder / "sentinel", crawl.store).start()))
+    crawl.start(*names, url=sentinel.url)
+    crawl.wait_for(_BEGIN)
+    crawl.store.kill()
 
 
 @_fault(crashes=True, forgets=True)

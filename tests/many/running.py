@@ -132,12 +132,14 @@ class Crawl:
         assert self._cluster is not None
         return self._cluster
 
-    def start(self, *names: str, way: TcpProxy | None = None, options: Iterable[str] = ()) -> None:
-        """Start processes. The store is reached by `way`, if one is given."""
+    def start(
+        self, *names: str, way: TcpProxy | None = None, url: str | None = None, options: Iterable[str] = ()
+    ) -> None:
+        """Start processes. The store is reached by `way` or at `url`, if one is given."""
         for name in names:
             self._errors[name] = self.folder / f"errors-{name}"
             command = [sys.executable, "-P", "-m", "tests.many.process", self.world.written()]
-            command += ["--port", str(self._port), "--name", name, "--store", self.url(way)]
+            command += ["--port", str(self._port), "--name", name, "--store", url or self.url(way)]
             with self._errors[name].open("a") as errors:
                 self.processes[name] = subprocess.Popen(
                     [*command, *self._options, *options],

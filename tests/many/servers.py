@@ -123,6 +123,53 @@ class ValkeyServer:
         self.client.connection_pool.disconnect()
 
 
+class ValkeySentinel:
+    """A Sentinel that watches a master and makes a replica of it the master after half a second without an answer."""
+
+    def __init__(self, folder: Path, master: ValkeyServer, service: str = "news"):
+        self.port = free_port()
+        self.service = service
+        self.client = redis.Redis(port=self.port, decode_responses=True, socket_timeout=10)
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = (
+            f"port {self.port}", "bind 127.0.0.1", f"dir {folder}",
+            f"sentinel monitor {service} 127.0.0.1 {master.port} 1",
+            f"sentinel down-after-milliseconds {service} 500", f"sentinel failover-timeout {service} 3000",
+        )  # fmt: skip
+        (folder / "sentinel.conf").write_text("\n".join(settings) + "\n")
+
+    @property
+    def url(self) -> str:
+        return f"redis+sentinel://127.0.0.1:{self.port}/{self.service}"
+
+    @property
+    def master(self) -> int:
+        """The port of the master, as the Sentinel names it."""
+        return int(self.client.sentinel_get_master_addr_by_name(self.service)[1])
+
+    def start(self) -> "ValkeySentinel":
+        """Start it, and return when it knows the master's replica."""
+        command = [str(get_binary_path()), str(self._folder / "sentinel.conf"), "--sentinel"]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen([*ends_with_us(), *command], stdout=log, stderr=log)
+        eventually(self._knows_a_replica, f"the Sentinel knows a replica; its log is {self._folder / 'log'}")
+        return self
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10)
+        self.client.close()
+
+    def _knows_a_replica(self) -> bool:
+        try:
+            return bool(self.client.sentinel_slaves(self.service))
+        except (redis.ConnectionError, redis.ResponseError):
+            return False
+
+
 class ValkeyCluster:
     """Masters that share the slots evenly: the first has slot 0, the last has slot 16,383."""
 

@@ -136,6 +136,19 @@ async def test_an_object_that_is_no_store_is_named_by_its_kind(store: Any) -> No
     assert message.endswith((" got a redis.client.Redis", " got a bytes", " got a list"))
 
 
+async def test_a_single_server_is_neither_a_cluster_nor_a_sentinel(valkey: ValkeyServer) -> None:
+    for kind, wrong in (
+        ("cluster", "Cluster mode is not enabled"),
+        ("sentinel", "this server is no Sentinel"),
+    ):
+        message = await both_refusals(
+            polite.StoreFailed, valkey.url.replace("redis://", f"redis+{kind}://").replace("/0", "/news")
+        )
+
+        assert wrong in message
+        assert f"a single server has an address such as redis://127.0.0.1:{valkey.port}" in message
+
+
 @pytest.mark.parametrize("option", [{"crawl": "news"}, {"lease": 6.0}])
 @pytest.mark.parametrize("store", [None, "crawl.sqlite"])
 async def test_options_of_a_shared_store_need_one(option: dict[str, Any], store: str | None) -> None:

@@ -1,6 +1,7 @@
 """The connection on real servers: what is tried again, what is an error, and what Sentinels, clusters and ACLs do to it."""
 
 import asyncio
+import contextlib
 import re
 import threading
 import time
@@ -20,7 +21,7 @@ from polite.stores.redis.crawl import partition_prefix
 from polite.stores.redis.link import RedisLink, Script, translated
 from polite.stores.redis.opening import open_shared
 from polite.stores.redis.step import Unreached
-from tests.many.servers import ValkeyCluster, ValkeyServer, eventually, free_port
+from tests.many.servers import ValkeyCluster, ValkeySentinel, ValkeyServer, eventually, free_port
 
 PREFIX = partition_prefix("news", 0)
 
@@ -337,60 +338,23 @@ async def test_many_steps_during_a_move_are_each_done_once(valkey_cluster: Valke
 
 
 async def test_after_a_failover_the_sentinels_name_the_new_master(
-    start_valkey: Callable[..., ValkeyServer],
+    start_valkey: Callable[..., ValkeyServer], tmp_path: Path
 ) -> None:
     master, replica = start_valkey(), start_valkey()
     replica.replica_of(master)
-    sentinels = FakeSentinel(master.port)
-    async with (
-        await sentinels.start(),
-        linked(f"redis+sentinel://127.0.0.1:{free_port()},127.0.0.1:{sentinels.port}/news") as link,
-    ):
-        assert link.name.endswith("/news/0")
-        await link.step(PREFIX, "1")
-        assert master.client.hget(f"{PREFIX}m", "n") == "1"
-        eventually(lambda: replica.client.hget(f"{PREFIX}m", "n") == "1", "the replica has it")
+    sentinel = ValkeySentinel(tmp_path / "sentinel", master)
+    with contextlib.closing(sentinel.start()):
+        async with linked(f"redis+sentinel://127.0.0.1:{free_port()},127.0.0.1:{sentinel.port}/news") as link:
+            assert link.name.endswith("/news/0")
+            await link.step(PREFIX, "1")
+            assert master.client.hget(f"{PREFIX}m", "n") == "1"
+            eventually(lambda: replica.client.hget(f"{PREFIX}m", "n") == "1", "the replica has it")
 
-        replica.replica_of(None)
-        sentinels.master = replica.port
-        # As Sentinels do with the old one when it is back.
-        master.client.replicaof("127.0.0.1", str(replica.port))
+            master.kill()
 
-        assert await eventually_steps(link) == "2"
-        assert replica.client.hget(f"{PREFIX}m", "n") == "2"
-
-
-class FakeSentinel:
-    """Answers SENTINEL MASTERS, as redis-py asks for the master."""
-
-    def __init__(self, master: int) -> None:
-        self.master = master
-        self.port = 0
-
-    async def start(self) -> asyncio.Server:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.port = server.sockets[0].getsockname()[1]
-        return server
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while not reader.at_eof():
-            try:
-                await reader.readuntil(b"MASTERS\r\n")
-            except asyncio.IncompleteReadError:
-                break
-            fields = {
-                "name": "news",
-                "ip": "127.0.0.1",
-                "port": str(self.master),
-                "flags": "master",
-                "num-other-sentinels": "1",
-                "quorum": "1",
-                "num-slaves": "1",
-            }
-            words = [word for pair in fields.items() for word in pair]
-            row = "".join(f"${len(word)}\r\n{word}\r\n" for word in words)
-            writer.write(f"*1\r\n*{len(words)}\r\n{row}".encode())
-        writer.close()
+            assert await eventually_steps(link) == "2"
+            assert sentinel.master == replica.port
+            assert replica.client.hget(f"{PREFIX}m", "n") == "2"
 
 
 def test_what_redis_says_is_never_shown_at_length() -> None:

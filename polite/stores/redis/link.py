@@ -236,6 +236,9 @@ def translated(error: Exception, name: str, key: str = "polite:") -> Unreached |
             wrong = (
                 f"the server has no such database ({text}): choose a lower number, or raise its `databases`"
             )
+        case ResponseError() if "unknown command 'SENTINEL'" in text:
+            scheme, _, rest = name.partition("+sentinel://")
+            wrong = f"this server is no Sentinel; a single server has an address such as {scheme}://{rest.partition('/')[0]}"
         case _:
             wrong = f"the server refuses a command: {text}"
     return StoreFailed(f"{name}: {wrong}")

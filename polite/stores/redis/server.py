@@ -119,6 +119,8 @@ def _hint(link: RedisLink, because: str) -> str:
     """Return what most often is wrong when TLS meets none."""
     scheme = link.name.partition("://")[0]
     family, plus, kind = scheme.partition("+")
+    if "Cluster mode is not enabled" in because:
+        return f" (a single server has an address such as {family}://{link.name.partition('://')[2]})"
     if "CERTIFICATE_VERIFY_FAILED" in because:
         return " (a private authority goes into the address as ?ssl_ca_certs=ca.pem)"
     if family in ("rediss", "valkeys") and ("SSL" in because or "imeout" in because):
