@@ -137,16 +137,15 @@ async def test_an_object_that_is_no_store_is_named_by_its_kind(store: Any) -> No
 
 
 async def test_a_single_server_is_neither_a_cluster_nor_a_sentinel(valkey: ValkeyServer) -> None:
-    for kind, wrong in (
-        ("cluster", "Cluster mode is not enabled"),
-        ("sentinel", "this server is no Sentinel"),
+    at = f"127.0.0.1:{valkey.port}"
+    for store, wrong in (
+        (f"redis+cluster://{at}", "Cluster mode is not enabled"),
+        (f"redis+sentinel://{at}/news", "this server is no Sentinel"),
     ):
-        message = await both_refusals(
-            polite.StoreFailed, valkey.url.replace("redis://", f"redis+{kind}://").replace("/0", "/news")
-        )
+        message = await both_refusals(polite.StoreFailed, store)
 
         assert wrong in message
-        assert f"a single server has an address such as redis://127.0.0.1:{valkey.port}" in message
+        assert f"a single server has an address such as redis://{at}" in message
 
 
 @pytest.mark.parametrize("option", [{"crawl": "news"}, {"lease": 6.0}])
