@@ -1,5 +1,6 @@
 """robots.txt over http and https with aiohttp: one unconditional GET for each call."""
 
+import asyncio
 import ssl
 from functools import partial
 
@@ -14,11 +15,13 @@ from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.transports.address_guard import blocked_message, collect_refused
+from polite.transports.connection_pool import ConnectionPool, new_connections
 from polite.transports.guarded_connector import GuardedConnector
 from polite.transports.inflate import Inflater
 from polite.transports.named_hosts import Given, require_valid
 from polite.transports.os_errors import reason_of
 from polite.transports.resolver import NameNotResolved
+from polite.transports.shared_response import SharedResponse
 from polite.transports.strict_response import StrictResponse
 
 # X509_V_ERR_...: what OpenSSL found wrong with a certificate (x509_vfy.h).
@@ -35,6 +38,9 @@ _CERTIFICATE_REASONS = {
 
 # Digits of a Content-Length. Larger numbers exceed any file, and aiohttp's parsers differ on them.
 _LONGEST_LENGTH = 18
+# Octets, and seconds, of the page that an error has instead of a robots.txt: they cost less than another connection.
+_LONGEST_REST = 65_536
+_LONGEST_DRAIN_S = 1.0
 
 
 class ConnectionLost(aiohttp.ClientError):
@@ -63,34 +69,54 @@ class _Connector(GuardedConnector):
         self._factory = partial(reader, loop=self._loop)
 
 
+class _RobotsRequest(ClientRequest):
+    """A request on a connection that pages use too."""
+
+    async def send(self, conn: aiohttp.connector.Connection) -> ClientResponse:
+        if isinstance(conn.protocol, SharedResponse):
+            conn.protocol.read_strictly()
+        return await super().send(conn)
+
+
 class HttpTransport:
     """Fetches over http and https in its own session, which is opened by the first request.
 
     Follows no redirect and keeps no cookie.
 
+    With a pool, each request uses a new connection, which is then kept for a page if the response left it in a certain state.
+
     Args:
         user_agent: sent as it is.
         policy: limits and permitted addresses.
         resolver: hosts with addresses of the user, or the user's resolver.
+        pool: the connections that pages use too, with the guard and the resolver. Its owner closes it.
 
     Raises:
         InvalidOption: if `policy.ca_file` cannot be read, or `resolver` is invalid.
     """
 
-    def __init__(self, user_agent: str, policy: FetchPolicy, resolver: Given | None = None) -> None:
+    def __init__(
+        self,
+        user_agent: str,
+        policy: FetchPolicy,
+        resolver: Given | None = None,
+        pool: ConnectionPool | None = None,
+    ) -> None:
         self._user_agent = user_agent
         self._policy = policy
-        self._tls = _trusting(policy.ca_file)
+        self._tls = trusting(policy.ca_file)
         require_valid(resolver)
         self._resolver = resolver
+        self._pool = pool
         self._session: aiohttp.ClientSession | None = None
+        self._drains: set[asyncio.Task[None]] = set()
 
     async def get(self, ask: Ask) -> Reply | Failed:
         """Make one request (see ports.Transport).
 
         Failures are values; only a cancellation is raised.
         """
-        with collect_refused() as refused:
+        with collect_refused() as refused, new_connections():
             try:
                 return await self._exchange(ask)
             except aiohttp.ClientError as error:
@@ -98,6 +124,9 @@ class HttpTransport:
 
     async def close(self) -> None:
         """Close the session and its connections. May be called twice."""
+        for drain in tuple(self._drains):
+            drain.cancel()
+        await asyncio.gather(*self._drains, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
 
@@ -106,11 +135,17 @@ class HttpTransport:
             self._session = self._open()
         # `encoded`: the URL is canonical, and must be sent exactly as it is.
         url = URL(ask.target.url, encoded=True)
-        async with self._session.get(url, allow_redirects=False, proxy=self._policy.proxy) as response:
-            try:
-                return _refused(response, self._policy) or await self._reply(response, ask)
-            finally:
-                # Drop the connection instead of reading the rest.
+        response = await self._session.get(url, allow_redirects=False, proxy=self._policy.proxy)
+        kept = False
+        try:
+            reply = _refused(response, self._policy) or await self._reply(response, ask)
+            kept = self._pool is not None and _unread(response)
+            return reply
+        finally:
+            if kept:
+                self._drain(response)
+            else:
+                # Drop the connection instead of reading the rest. One whose response ended is kept already, or was closed.
                 response.close()
 
     async def _reply(self, response: ClientResponse, ask: Ask) -> Reply | Failed:
@@ -125,18 +160,26 @@ class HttpTransport:
             return Failed(broken, "the response broke off after a part of the body", response.status)
         return _reply(response, inflater.body, inflater.end(cut_short=broken is not None))
 
+    def _drain(self, response: ClientResponse) -> None:
+        """Read the rest of a short body that nobody needs, meanwhile, so that the connection can be kept."""
+        drain = asyncio.create_task(_read_rest(response), name=f"polite drain {response.host}")
+        self._drains.add(drain)
+        drain.add_done_callback(self._drains.discard)
+
     def _open(self) -> aiohttp.ClientSession:
-        connector = _Connector(
+        connector = self._pool or _Connector(
             self._policy,
             ssl=self._tls,
             resolver=self._resolver,
-            # An origin is fetched once a day, so a kept connection would only break.
+            # Only robots.txt is fetched here, once a day, so a kept connection would only break.
             force_close=True,
             limit=self._policy.connections,
             use_dns_cache=False,
         )
         return aiohttp.ClientSession(
             connector=connector,
+            connector_owner=self._pool is None,
+            request_class=ClientRequest if self._pool is None else _RobotsRequest,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={
                 "User-Agent": self._user_agent,
@@ -152,7 +195,7 @@ class HttpTransport:
         )
 
 
-def _trusting(ca_file: str | None) -> ssl.SSLContext | bool:
+def trusting(ca_file: str | None) -> ssl.SSLContext | bool:
     """Return a context that trusts the system's authorities and those of the file."""
     if ca_file is None:
         return True
@@ -180,6 +223,28 @@ def _refused(response: ClientResponse, policy: FetchPolicy) -> Failed | None:
             Reason.REDIRECT_AMBIGUOUS, "the response has several different Location fields", response.status
         )
     return None
+
+
+def _unread(response: ClientResponse) -> bool:
+    """Return whether a connection waits for the rest of a body that is short, or may be."""
+    return (
+        response.connection is not None
+        and not 200 <= response.status < 300
+        and (response.content_length or 0) <= _LONGEST_REST
+    )
+
+
+async def _read_rest(response: ClientResponse) -> None:
+    """Read the rest of a body, within limits, and close the connection if that is not its end."""
+    left = _LONGEST_REST
+    try:
+        async with asyncio.timeout(_LONGEST_DRAIN_S):
+            while left > 0 and (chunk := await response.content.readany()):
+                left -= len(chunk)
+    except (aiohttp.ClientError, TimeoutError):
+        pass
+    finally:
+        response.close()
 
 
 async def _read(response: ClientResponse, inflater: Inflater) -> Reason | None:

@@ -47,6 +47,10 @@ class StrictResponse(ResponseHandler):
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         super().__init__(loop=loop)
+        self.expect_response()
+
+    def expect_response(self) -> None:
+        """Begin to read the response to another request."""
         self._heads = bytearray()
         self._reading_heads = True
         self._searched = 0
@@ -58,14 +62,16 @@ class StrictResponse(ResponseHandler):
         """Pass data on, without the last octet of the body if its length was wrong."""
         if self._reading_heads:
             data = self._final_response(data)
-        if not data:
-            return
+            if not data:
+                return
+        # Without data, aiohttp reads on what it has.
         excess = self._excess(data)
-        # Another response after the first belongs to a reused connection, not to the body.
-        if not excess or _begins_like_http(excess):
+        if not excess:
             super().data_received(data)
             return
-        super().data_received(data[: -len(excess) - 1])
+        # Another response does not belong to the body. Nor is it the response to a request that comes later.
+        end = len(data) - len(excess) - (0 if _begins_like_http(excess) else 1)
+        super().data_received(data[:end])
         if self.transport is not None:
             self.transport.close()
 

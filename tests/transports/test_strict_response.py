@@ -60,8 +60,8 @@ def test_octets_beyond_the_length_are_seen_in_a_later_piece_too() -> None:
 
 
 @pytest.mark.parametrize("following", [b"HTTP/1.1 200 OK\r\n", b"HTTP", b"\r\nHTTP/1.1"])
-def test_another_response_behind_the_body_is_nobodys_lie(following: bytes) -> None:
-    assert read(HEAD + b"abcdef" + following) == (HEAD + b"abcdef" + following, False)
+def test_another_response_behind_the_body_cuts_the_connection_and_not_the_body(following: bytes) -> None:
+    assert read(HEAD + b"abcdef" + following) == (HEAD + b"abcdef", True)
 
 
 def test_a_response_without_a_length_is_held_to_none() -> None:

@@ -1,0 +1,277 @@
+"""One pool for robots.txt and pages: when a connection is kept, and what a server that lies about its ends gets."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+import trustme
+
+from polite.origin import Target
+from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
+from polite.robots.policy import FetchPolicy
+from polite.robots.reason import Reason
+from polite.testing import ScriptedServer, scripted_server
+from polite.testing.scripted_server import Script
+from polite.transports.connection_pool import ConnectionPool
+from polite.transports.http import HttpTransport, trusting
+from polite.transports.shared_response import SharedResponse
+
+HOME = FetchPolicy(allowed_networks=["127.0.0.0/8"], timeout=5.0)
+RULES = b"User-agent: *\nDisallow: /private\n"
+LENGTH = b"Content-Length: %d\r\n" % len(RULES)
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
+SMUGGLED = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlies"
+
+
+def talking(*answers: bytes | tuple[bytes, ...]) -> Script:
+    """Answer the requests of one connection, in pieces where they are tuples, and keep it open."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for number, answer in enumerate(answers):
+            if number:
+                await reader.readuntil(b"\r\n\r\n")
+            for piece in (answer,) if isinstance(answer, bytes) else answer:
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(0.01)
+        await reader.read()
+
+    return talk
+
+
+class Client:
+    """Robots.txt and pages over one pool."""
+
+    def __init__(self, policy: FetchPolicy) -> None:
+        self.pool = ConnectionPool(policy, ssl=trusting(policy.ca_file), use_dns_cache=False)
+        self._robots = HttpTransport("TestBot/1.0", policy, None, self.pool)
+        self._session = aiohttp.ClientSession(connector=self.pool, connector_owner=False)
+
+    async def robots(self, server: ScriptedServer, *, max_bytes: int = 512_000) -> Reply | Failed:
+        return await self._robots.get(Ask(Target.of(server.url()), max_bytes))
+
+    async def page(self, server: ScriptedServer) -> str:
+        # What the server sends unasked has the time to come.
+        await asyncio.sleep(0.05)
+        async with self._session.get(server.url("/page")) as response:
+            return await response.text()
+
+    async def close(self) -> None:
+        await self._session.close()
+        await self._robots.close()
+        await self.pool.close()
+
+
+@asynccontextmanager
+async def sharing(policy: FetchPolicy = HOME) -> AsyncIterator[Client]:
+    client = Client(policy)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def connections(*answers: bytes | tuple[bytes, ...], max_bytes: int = 512_000) -> int:
+    """How many connections a robots.txt and a page need. The page is always the page."""
+    async with scripted_server(talking(*answers, PAGE), talking(PAGE)) as server, sharing() as client:
+        await client.robots(server, max_bytes=max_bytes)
+        assert await client.page(server) == "page"
+    return server.hits
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n" + RULES,
+        (b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n", RULES[:9], RULES[9:]),
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nAllow\r\n0\r\n\r\n",
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nAllow", b"\r\n0\r", b"\n\r\n"),
+        b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n" + RULES,
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone",
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\n", b"no", b"ne"),
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: https://example.com/\r\nContent-Length: 0\r\n\r\n",
+    ],
+)
+async def test_a_response_with_a_certain_end_leaves_its_connection_to_the_page(
+    answer: bytes | tuple[bytes, ...],
+) -> None:
+    assert await connections(answer) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.0 200 OK\r\n" + LENGTH + b"\r\n" + RULES,
+        b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n" + LENGTH + b"\r\n" + RULES,
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + LENGTH + b"\r\n" + RULES,
+        b"HTTP/1.1 200 OK\r\n" + LENGTH + LENGTH + b"\r\n" + RULES,
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nAllow\r\n0\r\nTrailer: 1\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nAllow\r\n0\r\n\r\n",
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 70000\r\n\r\n", b"x" * 70_000),
+        b"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\nFFFFF\r\n" + b"x" * 0xFFFFF + b"\r\n0\r\n\r\n",
+    ],
+)  # fmt: skip
+async def test_any_other_closes_it(answer: bytes | tuple[bytes, ...]) -> None:
+    assert await connections(answer) == 2
+
+
+async def test_a_body_above_the_limit_is_not_read_on() -> None:
+    assert await connections(b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n" + RULES, max_bytes=5) == 1
+    assert (
+        await connections((b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n", RULES[:9], RULES[9:]), max_bytes=5) == 2
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n" + RULES + SMUGGLED,
+        (b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n" + RULES, SMUGGLED),
+        (b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n", RULES + SMUGGLED),
+        (b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n", RULES + SMUGGLED[:9], SMUGGLED[9:]),
+        (b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n", RULES, b"garbage"),
+        (b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n", RULES, SMUGGLED[:9]),
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nAllow\r\n0\r\n\r\n" + SMUGGLED,
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nAllow\r\n0\r\n\r\n" + SMUGGLED[:9],
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"5\r\nAllow\r\n0\r\n\r\n" + SMUGGLED),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"5\r\nAllow\r\n0\r\n\r\n", SMUGGLED),
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n" + SMUGGLED,
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\n", b"none" + SMUGGLED),
+        b"HTTP/1.1 304 Not Modified\r\nContent-Length: 0\r\n\r\n" + SMUGGLED,
+    ],
+)
+async def test_octets_after_the_end_never_become_the_page(answer: bytes | tuple[bytes, ...]) -> None:
+    assert await connections(answer) == 2
+
+
+async def test_octets_that_are_not_read_yet_when_the_page_is_requested_are_noticed() -> None:
+    may_lie = asyncio.Event()
+
+    async def lie(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await may_lie.wait()
+        writer.write(SMUGGLED)
+        await reader.read()
+
+    async with scripted_server(lie, hears=b"") as server:
+        loop = asyncio.get_running_loop()
+        transport, protocol = await loop.create_connection(
+            lambda: SharedResponse(loop), "127.0.0.1", server.port
+        )
+        protocol._requested = False
+        assert protocol.is_connected()
+        transport.pause_reading()
+        may_lie.set()
+        await asyncio.sleep(0.05)
+        assert not protocol.is_connected()
+        transport.close()
+
+
+async def test_a_connection_that_the_server_has_closed_meanwhile_is_not_used() -> None:
+    first = b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n" + RULES
+
+    async with scripted_server(first, PAGE) as server, sharing() as client:
+        await client.robots(server)
+        assert await client.page(server) == "page"
+
+    assert server.hits == 2
+
+
+async def test_robots_never_uses_a_connection_that_was_kept() -> None:
+    answer = b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n" + RULES
+
+    async with scripted_server(talking(PAGE), talking(answer)) as server, sharing() as client:
+        assert await client.page(server) == "page"
+        reply = await client.robots(server)
+
+    assert isinstance(reply, Reply)
+    assert reply.body == RULES
+    assert server.hits == 2
+
+
+async def test_pages_are_read_as_aiohttp_reads_them() -> None:
+    """Strictness is for robots.txt: a page whose end only the connection tells is a page."""
+    interim = b"HTTP/1.1 100 Continue\r\n\r\n"
+    for answer in (b"HTTP/1.1 200 OK\r\n\r\npage", interim + PAGE, b"HTTP/1.0 200 OK\r\n\r\npage"):
+        async with scripted_server(answer) as server, sharing() as client:
+            assert await client.page(server) == "page"
+
+
+async def test_a_second_response_to_a_page_is_not_the_response_to_the_next() -> None:
+    async with (
+        scripted_server(talking((PAGE[:-4], b"page" + SMUGGLED), PAGE), talking(PAGE)) as server,
+        sharing() as client,
+    ):
+        assert await client.page(server) == "page"
+        assert await client.page(server) == "page"
+
+    assert server.hits == 2
+
+
+async def test_the_strict_reading_of_robots_holds_on_the_shared_pool() -> None:
+    cut = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + RULES
+    longer = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n" + RULES
+    coded = b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nSet-Cookie: a=1\r\n" + LENGTH + b"\r\n" + RULES
+    async with scripted_server(cut, longer, b"nonsense\r\n\r\n", coded, b"") as server, sharing() as client:
+        replies = [await client.robots(server) for _ in range(5)]
+
+    ends = [reply.end if isinstance(reply, Reply) else reply.reason for reply in replies]
+    assert ends == [
+        BodyEnd.CUT_SHORT,
+        BodyEnd.CUT_SHORT,
+        Reason.PROTOCOL_ERROR,
+        BodyEnd.UNKNOWN_CODING,
+        Reason.CONNECTION_LOST,
+    ]
+    assert server.hits == 5
+    assert not any(b"cookie" in request.lower() for request in server.requests)
+
+
+async def test_a_robots_fetch_that_is_cancelled_closes_its_connection() -> None:
+    async with (
+        scripted_server(talking(b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n"), talking(PAGE)) as server,
+        sharing() as client,
+    ):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await client.robots(server)
+        assert await client.page(server) == "page"
+
+    assert server.hits == 2
+
+
+async def test_a_rest_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polite.transports.http._LONGEST_DRAIN_S", 0.01)
+    silent = b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nno"
+
+    async with scripted_server(talking(silent), talking(PAGE)) as server, sharing() as client:
+        reply = await client.robots(server)
+        assert await client.page(server) == "page"
+        await client.robots(server)
+
+    assert isinstance(reply, Reply)
+    assert reply.status == 404
+    assert server.hits == 3
+
+
+async def test_https_needs_one_handshake_for_robots_and_page(tmp_path: Path) -> None:
+    authority, tls = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    policy = FetchPolicy(allowed_networks=["127.0.0.0/8"], ca_file=str(tmp_path / "ca.pem"))
+    answer = b"HTTP/1.1 200 OK\r\n" + LENGTH + b"\r\n" + RULES
+
+    async with (
+        scripted_server(talking(answer, PAGE, PAGE), scheme="https", tls=tls) as server,
+        sharing(policy) as client,
+    ):
+        await client.robots(server)
+        assert await client.page(server) == "page"
+        assert await client.page(server) == "page"
+
+    assert server.hits == 1
