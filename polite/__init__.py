@@ -25,6 +25,7 @@ from polite.frontier.permit import TaskPermit
 from polite.gate.explanation import Explanation
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
+from polite.integrations.session import open_session
 from polite.origin import Origin, Target
 from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.scopes import CustomScope, ScopeLimit, Scopes
@@ -109,6 +110,7 @@ __all__ = [
     "lint",
     "open_frontier",
     "open_gate",
+    "open_session",
     "parse",
     "redact_url",
     "schedulers",

@@ -62,7 +62,8 @@ def _told(listener: Listener | None) -> Listener:
     return tell
 
 
-def _checked(option: str, value: T | None, kind: type[T]) -> T:
+def checked(option: str, value: T | None, kind: type[T]) -> T:
+    """Return a policy, the default one for None. Raises InvalidOption."""
     if value is None:
         return kind()
     if not isinstance(value, kind):
@@ -127,9 +128,9 @@ async def open_gate(
         StoreFailed: The store's file cannot be used, or the shared store's server is not reached or refuses.
     """
     agent = agent if isinstance(agent, UserAgent) else UserAgent(agent)
-    robots = _checked("robots", robots, RobotsPolicy)
-    pacing = _checked("pacing", pacing, PacingPolicy)
-    fetching = _checked("fetching", fetching, FetchPolicy)
+    robots = checked("robots", robots, RobotsPolicy)
+    pacing = checked("pacing", pacing, PacingPolicy)
+    fetching = checked("fetching", fetching, FetchPolicy)
     _refuse_odd_recrawl(recrawl, validators)
     _refuse_odd(throttle, clock, listener, transports, addresses)
     clock = clock or SystemClock()

@@ -15,6 +15,8 @@ from polite.transports.guarded_connector import GuardedConnector
 from polite.transports.named_hosts import Given
 from polite.transports.shared_response import SharedResponse
 
+# Connections that are kept without being in use. A process often has a limit of 1,024 open files.
+_MOST_IDLE = 400
 # Set while robots.txt is fetched.
 _new_only: ContextVar[bool] = ContextVar("new_only", default=False)
 
@@ -36,13 +38,39 @@ def new_connections() -> Iterator[None]:
 class ConnectionPool(GuardedConnector):
     """Gives the connection of robots.txt to the page that comes next: one handshake instead of two.
 
-    It has no limit on connections: a robots.txt that waited for the connections of pages would count that as its own time.
+    It has no limit on connections in use: a robots.txt that waited for the connections of pages would count that as its own
+    time. Of those that are not in use, it keeps `most_idle`, and closes the oldest first: each is an open file.
     """
 
-    def __init__(self, policy: FetchPolicy, *, resolver: Given | None = None, **options: object) -> None:
+    def __init__(
+        self,
+        policy: FetchPolicy,
+        *,
+        resolver: Given | None = None,
+        most_idle: int = _MOST_IDLE,
+        **options: object,
+    ) -> None:
         super().__init__(policy, resolver=resolver, limit=0, **options)
+        self._most_idle = most_idle
+        self._idle: dict[ResponseHandler, None] = {}
         reader: type[ResponseHandler] = SharedResponse
         self._factory = partial(reader, loop=self._loop)
 
     async def _get(self, key: ConnectionKey, traces: list[Trace]) -> Connection | None:
-        return None if _new_only.get() else await super()._get(key, traces)
+        if _new_only.get():
+            return None
+        connection = await super()._get(key, traces)
+        if connection is not None and connection.protocol is not None:
+            self._idle.pop(connection.protocol, None)
+        return connection
+
+    def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        super()._release(key, protocol, should_close=should_close)
+        if protocol.transport is None:
+            return
+        self._idle[protocol] = None
+        if len(self._idle) > self._most_idle:
+            # aiohttp forgets a closed one when it looks for one to use.
+            oldest = next(iter(self._idle))
+            del self._idle[oldest]
+            oldest.close()

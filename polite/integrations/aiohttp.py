@@ -1,0 +1,171 @@
+"""aiohttp: a client middleware that waits at a gate before each request, redirect hops and retries included."""
+
+import warnings
+from collections.abc import Awaitable, Callable
+from weakref import WeakSet
+
+import aiohttp
+from aiohttp import ClientHandlerType, ClientMiddlewareType, ClientRequest, ClientResponse, hdrs
+from aiohttp.connector import Connection
+from aiohttp.http import SERVER_SOFTWARE
+from yarl import URL
+
+from polite.errors import InvalidOption, InvalidUserAgent, PermitMisused, TurnLost, redact_url
+from polite.gate.gate import Gate
+from polite.gate.permit import Permit
+from polite.transports.address_guard import collect_refused
+
+# RFC 9110, 15.5.2 and 15.5.8: middlewares that log in send the request again before they read the body.
+_ASKS_TO_LOG_IN = frozenset({401, 407})
+# A WebSocket has no body that ends.
+_SWITCHING = 101
+
+
+def middleware(gate: Gate) -> ClientMiddlewareType:
+    """Return a client middleware that gives each request of a session its turn at the gate.
+
+    Example:
+        async with polite.open_gate("ExampleBot/1.0 (+https://example.com/bot)") as gate:
+            timeout = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=30)
+            async with aiohttp.ClientSession(middlewares=[middleware(gate)], timeout=timeout) as session:
+                async with session.get("https://example.com/about") as response:
+                    body = await response.read()
+
+    Each redirect hop and each repetition by aiohttp is checked, waits for its own turn, and is reported. A response holds its turn
+    until its body is read or released; that of a 401, a 407 or a WebSocket until its head. The gate's User-Agent is sent.
+
+    It must be the last middleware. Set `ClientTimeout(total=None)`: a total counts the time that a request waits for its turn.
+
+    While a request is sent, these are raised besides what aiohttp raises:
+
+        Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded: As by `gate.permit`.
+        PermitMisused: The task has the response open whose turn it would wait for.
+        InvalidUserAgent: The session or the request has another User-Agent than the gate.
+        InvalidOption: It is not the last middleware.
+    """
+    warned: WeakSet[aiohttp.ClientSession] = WeakSet()
+
+    async def polite_middleware(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+        _require_last(handler)
+        _set_agent(request, gate.agent.header)
+        if request.session.timeout.total is not None and request.session not in warned:
+            warned.add(request.session)
+            warnings.warn(
+                f"ClientTimeout(total={request.session.timeout.total:g}) counts the time that requests wait for their turn; "
+                "use aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=30)",
+                stacklevel=2,
+            )
+        while True:
+            try:
+                return await _in_its_turn(gate, request, handler)
+            except TurnLost:
+                # Nothing was sent: connecting took longer than the turn was held.
+                continue
+
+    return polite_middleware
+
+
+class PacedRequest(ClientRequest):
+    """A request that is sent only by `middleware`: one with middlewares of its own would be sent without a turn."""
+
+    async def send(self, conn: Connection) -> ClientResponse:
+        if "send" not in vars(self):
+            raise PermitMisused(
+                f"{redact_url(str(self.url))} was requested with middlewares of its own, which replace those of the session; "
+                "open a gate and a session, and give polite's middleware to both"
+            )
+        return await super().send(conn)
+
+
+async def _in_its_turn(gate: Gate, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+    permit = await _entered(gate.permit(_as_http(request.url)))
+    try:
+        _send_exactly(request, permit)
+        response = await _handled(request, handler, permit)
+    except TurnLost:
+        permit.unsent()
+        raise
+    except BaseException as error:
+        permit.leave(error)
+        raise
+    try:
+        permit.report(status=response.status, headers=response.headers)
+    except BaseException:
+        response.close()
+        permit.leave()
+        raise
+    if response.connection is None or response.status in _ASKS_TO_LOG_IN or response.status == _SWITCHING:
+        permit.leave()
+    else:
+        response.connection.add_callback(permit.leave)
+    return response
+
+
+async def _entered(permit: Permit) -> Permit:
+    """Enter the permit for the current task, which may have a response open already."""
+    try:
+        return await permit.__aenter__()
+    except PermitMisused as error:
+        raise PermitMisused(
+            f"{error}; if that is a response of this task, read or release the response before the next request",
+            url=permit.url,
+        ) from error
+
+
+async def _handled(request: ClientRequest, handler: ClientHandlerType, permit: Permit) -> ClientResponse:
+    with collect_refused() as refused:
+        try:
+            return await handler(request)
+        except aiohttp.ClientConnectorError:
+            if refused:
+                # The address guard blocked the connection, so the server has seen nothing.
+                permit.unsent()
+            raise
+
+
+def _as_http(url: URL) -> str:
+    """Return the URL as the gate knows it: a WebSocket counts as a request to its http or https origin."""
+    text = str(url)
+    return f"http{text.removeprefix('ws')}" if url.scheme in {"ws", "wss"} else text
+
+
+def _send_exactly(request: ClientRequest, permit: Permit) -> None:
+    """Make the request send the URL that the gate decided about, and only while its turn is held."""
+    url = URL(permit.url, encoded=True)
+    if request.url.scheme in {"ws", "wss"}:
+        url = URL(f"ws{permit.url.removeprefix('http')}", encoded=True)
+    if request.headers.get(hdrs.HOST) == request.url.host_port_subcomponent and url.host_port_subcomponent:
+        request.headers[hdrs.HOST] = url.host_port_subcomponent
+    request.url = url
+    # The request's own attribute goes before the method of its class.
+    vars(request)["send"] = _sending(type(request).send, request, permit)
+
+
+def _sending(
+    send: Callable[[ClientRequest, Connection], Awaitable[ClientResponse]],
+    request: ClientRequest,
+    permit: Permit,
+) -> Callable[[Connection], Awaitable[ClientResponse]]:
+    async def send_while_valid(connection: Connection) -> ClientResponse:
+        # A lookup, a connection and a handshake may have taken longer than the turn is held.
+        permit.require()
+        return await send(request, connection)
+
+    return send_while_valid
+
+
+def _set_agent(request: ClientRequest, agent: str) -> None:
+    """Send the gate's User-Agent unless the crawler chose one, which must be the same."""
+    sent = request.headers.get(hdrs.USER_AGENT, SERVER_SOFTWARE)
+    if sent == SERVER_SOFTWARE:
+        request.headers[hdrs.USER_AGENT] = agent
+    elif sent != agent:
+        raise InvalidUserAgent(
+            f"the request's User-Agent is {sent!r}, but the gate obeys the rules for {agent!r}; remove it, or open the gate with it"
+        )
+
+
+def _require_last(handler: ClientHandlerType) -> None:
+    """Raise InvalidOption if another middleware is inside this one: what it sends again would have no turn."""
+    if handler.__module__ == "aiohttp.client_middlewares":
+        raise InvalidOption("polite's middleware must be the last in ClientSession(middlewares=...)")

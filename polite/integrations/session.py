@@ -1,0 +1,99 @@
+"""open_session: an aiohttp session whose requests are polite, on one connection pool with robots.txt."""
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+
+from polite.compose.gate import checked, open_gate
+from polite.ports import Transport
+from polite.robots.agent import UserAgent
+from polite.robots.policy import FetchPolicy
+
+if TYPE_CHECKING:
+    import aiohttp
+    from aiohttp.abc import AbstractResolver
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _with_parameters_of(template: Callable[P, object]) -> Callable[[Callable[..., T]], Callable[P, T]]:
+    """Give a function the parameters of another, for readers and for type checkers."""
+
+    def give(function: Callable[..., T]) -> Callable[P, T]:
+        parameters = inspect.signature(template).parameters.values()
+        own = inspect.signature(function)
+        function.__signature__ = own.replace(parameters=list(parameters))  # type: ignore[attr-defined]
+        return cast("Callable[P, T]", function)
+
+    return give
+
+
+@_with_parameters_of(open_gate)
+def open_session(
+    agent: str | UserAgent, **options: Any
+) -> "AbstractAsyncContextManager[aiohttp.ClientSession]":
+    """Open an `aiohttp.ClientSession` whose every request, redirect hop and retry is checked and waits for its turn.
+
+    Example:
+        async with polite.open_session("ExampleBot/1.0 (+https://example.com/bot)") as session:
+            async with session.get("https://example.com/about") as response:
+                text = await response.text()
+
+    robots.txt and the first page of an origin use one connection, and so one TLS handshake. Requests go to the addresses,
+    nameservers, authorities and proxy that `fetching` permits or names. No time-out counts the wait for a turn:
+    `FetchPolicy.timeout` limits each connection and each read of a page. `polite.integrations.aiohttp.middleware` says what
+    a request raises besides; a session of your own with it, and with `guarded_connector`, does the rest that this one does not.
+
+    Args:
+        agent: The User-Agent header. Its product token selects the groups of robots.txt.
+        options: The options of `open_gate`.
+
+    Raises:
+        InvalidUserAgent, InvalidOption, StoreFailed: As `open_gate`.
+    """
+    return _open_session(agent, **options)
+
+
+@asynccontextmanager
+async def _open_session(
+    agent: str | UserAgent,
+    *,
+    fetching: FetchPolicy | None = None,
+    resolver: "Mapping[str, str] | AbstractResolver | None" = None,
+    transports: Mapping[str, Transport] | None = None,
+    **options: Any,
+) -> "AsyncIterator[aiohttp.ClientSession]":
+    # Imported here, so that `import polite` loads no HTTP client.
+    import aiohttp
+
+    from polite.integrations.aiohttp import PacedRequest, middleware
+    from polite.transports.connection_pool import ConnectionPool
+    from polite.transports.http import HttpTransport, trusting
+
+    agent = agent if isinstance(agent, UserAgent) else UserAgent(agent)
+    fetching = checked("fetching", fetching, FetchPolicy)
+    async with AsyncExitStack() as closing:
+        pool = ConnectionPool(
+            fetching, resolver=resolver, ssl=trusting(fetching.ca_file), use_dns_cache=False
+        )
+        closing.push_async_callback(pool.close)
+        http = HttpTransport(agent.header, fetching, resolver, pool)
+        if transports is None or isinstance(transports, Mapping):
+            transports = {"http": http, "https": http, **(transports or {})}
+        gate = await closing.enter_async_context(
+            open_gate(agent, fetching=fetching, resolver=resolver, transports=transports, **options)
+        )
+        session = aiohttp.ClientSession(
+            connector=pool,
+            connector_owner=False,
+            headers={"User-Agent": agent.header},
+            middlewares=[middleware(gate)],
+            proxy=fetching.proxy,
+            request_class=PacedRequest,
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=fetching.timeout, sock_read=fetching.timeout
+            ),
+        )
+        yield await closing.enter_async_context(session)
