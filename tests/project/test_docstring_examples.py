@@ -67,13 +67,18 @@ def fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> list[str]:
     urls: list[str] = []
 
     @contextlib.asynccontextmanager
-    async def get(_: object, url: str, *, allow_redirects: bool) -> AsyncIterator[Any]:
+    async def get(session: Any, url: str, *, allow_redirects: bool = True) -> AsyncIterator[Any]:
         async def read() -> bytes:
             return b""
 
-        assert not allow_redirects, "a redirect is a request of its own, with rules and a turn"
+        async def text() -> str:
+            return ""
+
+        assert session._middlewares or not allow_redirects, (
+            "a redirect is a request of its own, with rules and a turn"
+        )
         urls.append(url)
-        yield SimpleNamespace(status=200, headers={}, read=read)
+        yield SimpleNamespace(status=200, headers={}, read=read, text=text)
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("polite.compose.gate.SystemClock", LoopClock)
