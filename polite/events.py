@@ -57,10 +57,29 @@ class Granted:
     Attributes:
         url: The URL.
         waited_s: The time since the turn was requested.
+        origin: The URL's origin.
     """
 
     url: str
     waited_s: float
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A permit ended: its block was left, or `leave` was called. One that `unsent` gave back is Skipped instead.
+
+    Attributes:
+        url: The URL.
+        status: The status that was reported. None if there was no report, or the status was below 100.
+        elapsed_s: The time from the grant until the response was reported or began, or None.
+        held_s: The time from the grant to the end.
+    """
+
+    url: str
+    status: int | None
+    elapsed_s: float | None
+    held_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +262,7 @@ Event = (
     RobotsFetched
     | Refused
     | Granted
+    | Left
     | PermitDelayed
     | Skipped
     | Reclaimed

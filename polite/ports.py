@@ -462,7 +462,17 @@ class Scheduler(Protocol):
 class Listener(Protocol):
     """Receives events as frozen values. It must return at once; an exception is logged and dropped.
 
+    Any callable will do. If it has an attribute `events`, a collection of event classes, it receives those only. The events of
+    each permit are not even built for a listener that does not want them.
+
     >>> listener: Listener = print
+    >>> from polite.events import BackedOff
+    >>> class Refusals:
+    ...     events = {BackedOff}
+    ...
+    ...     def __call__(self, event: Event, /) -> None:
+    ...         print(event)
+    >>> listener = Refusals()
     """
 
     def __call__(self, event: Event, /) -> None:

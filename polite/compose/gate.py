@@ -1,7 +1,5 @@
 """Builds a gate: its pacer, transports, stores and lookups."""
 
-import asyncio
-import logging
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,6 +11,7 @@ from polite.errors import InvalidOption
 from polite.events import Event
 from polite.gate.address_book import AddressBook
 from polite.gate.gate import Gate
+from polite.gate.notifier import Notifier
 from polite.gate.origin_manager import OriginManager
 from polite.gate.recrawl import Recrawl
 from polite.gate.robots_fetcher import RobotsFetcher
@@ -42,24 +41,11 @@ if TYPE_CHECKING:
 
     from polite.stores.redis.address import Address
 
-log = logging.getLogger("polite")
-
 T = TypeVar("T", RobotsPolicy, PacingPolicy, FetchPolicy)
 
 
-def _told(listener: Listener | None) -> Listener:
-    """Wrap a listener: an exception is logged and does not end the request."""
-
-    def tell(event: Event, /) -> None:
-        if listener is None:
-            return
-        try:
-            listener(event)
-        except (Exception, asyncio.CancelledError):
-            # A plain function cannot be cancelled: a CancelledError is its own, and would end the request.
-            log.exception("the listener failed on %s", event)
-
-    return tell
+def _silent(_: Event, /) -> None:
+    """No listener is there."""
 
 
 def checked(option: str, value: T | None, kind: type[T]) -> T:
@@ -110,7 +96,7 @@ async def open_gate(
         lease: How long the shared store waits for a process that ended without a word, 1 to 300 seconds; 15 by default. The same
             for all processes of a crawl.
         throttle: Decides delays instead of the throttle that `pacing` describes.
-        listener: Receives each event.
+        listener: Receives each event, or those that its attribute `events` names.
         clock: Replaces the system's clocks, for tests.
         transports: Transports by scheme, besides http, https and ftp or instead of them (L9 in docs/spec.md). The gate closes them.
         addresses: Looks up addresses for `Scopes(address=...)`, instead of the nameservers of `fetching`. The gate closes it.
@@ -135,7 +121,8 @@ async def open_gate(
     _refuse_odd(throttle, clock, listener, transports, addresses)
     clock = clock or SystemClock()
     spoken = _transports(agent, fetching, transports or {}, resolver)
-    tell = _told(listener)
+    notifier = None if listener is None else Notifier(listener)
+    tell = notifier or _silent
     book = _address_book(pacing, fetching, clock, addresses, resolver)
     policies = EffectivePolicies(pacing, throttle, scopes=_scopes(pacing, book))
     concurrency, delay = policies.limits
@@ -154,7 +141,7 @@ async def open_gate(
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=kept)
     remembered = _remembered(recrawl, validators, kept)
     pages = None if recrawl is None or remembered is None else Recrawl(recrawl, remembered, clock)
-    gate = Gate(Services(clock, origins, turns, tell if listener else None, pages))
+    gate = Gate(Services(clock, origins, turns, notifier, pages))
     # Each is closed even if closing another fails or is cancelled. What is shared comes after the gate, which grants no turn any
     # more by then: homes leave with what is left of their delays.
     async with gate.services.resources as resources, AsyncExitStack() as closing:

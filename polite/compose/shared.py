@@ -212,7 +212,9 @@ def share_turns(
         )
     pacer = SharedPacer(clock, homes, _home_names(turns.policies), turns.policies, lease_s=lease_s)
     homes.tenant = pacer
-    turns.share(pacer, keep_back_off=keep_back_off(robots, clock), keep=pacer.keep)
+    turns.share(
+        pacer, keep_back_off=keep_back_off(robots, clock), keep=pacer.keep, owns=pacer.owns, own=pacer.own
+    )
     if robots is not None:
         services.origins.use_store(robots)
     return pacer

@@ -35,11 +35,13 @@ class InFlight:
             return False
         self._progress.began(task)
         self._services.counters.granted += 1
+        self._services.waiting.given += 1
         self._services.counters.waited += turn.waited
         self.store.start(task, None if grounds.pace is None else grounds.pace.slowest_s)
         worker.set_result(TaskPermit(self._services, task, turn, grounds, self, worker.get_loop()))
-        if self._progress.listened:
-            self._progress.tell(Granted(task.url, self._services.clock.monotonic() - task.queued_at))
+        if self._services.on_granted is not None:
+            waited_s = self._services.clock.monotonic() - task.queued_at
+            self._services.on_granted(Granted(task.url, waited_s, task.target.origin.text))
         return True
 
     # What a permit reports (permit.Owner).

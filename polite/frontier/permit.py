@@ -6,7 +6,7 @@ import math
 from collections.abc import Coroutine
 from typing import Any, Protocol, Self
 
-from polite.errors import InvalidOption, PermitMisused
+from polite.errors import InvalidOption, PermitMisused, redact_url
 from polite.gate.origin_rules import Grounds
 from polite.gate.permit import Permit, Stage
 from polite.gate.services import Services
@@ -15,7 +15,7 @@ from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.task import Task
 
 # Hot path: an enum's member costs a descriptor call each time it is named.
-_ENTERED = Stage.ENTERED
+_ENTERED, _ENDED = Stage.ENTERED, Stage.ENDED
 
 
 class Owner(Protocol):
@@ -130,6 +130,7 @@ class TaskPermit(Permit):
             self._hold(turn, self._grounds)
         elif turn in self._services.held_turns and not self._services.turns.holds(turn):
             error = self._services.turn_lost(turn, self._target)
+            self._stage = _ENDED
             self._owner.unused(self._task, turn)
             raise error
         else:
@@ -175,13 +176,17 @@ class TaskPermit(Permit):
         A permit that was not entered ends, too.
 
         Raises:
-            PermitMisused: A response was reported.
+            PermitMisused: A response was reported, or began.
         """
         turn = self._turn if self._granted is None else self._granted
         super().unsent()
         self._granted = None
         if turn is not None:
             self._owner.unused(self._task, turn)
+
+    def __repr__(self) -> str:
+        given = "granted, " if self._granted is not None else ""
+        return f"<TaskPermit {redact_url(self.url)}: {given}{self._state()}, try {self._task.tries + 1}>"
 
     def __del__(self) -> None:
         if self._granted is not None:

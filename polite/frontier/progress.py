@@ -68,11 +68,6 @@ class Progress:
         if self._listener is not None:
             self._listener(event)
 
-    @property
-    def listened(self) -> bool:
-        """Whether events are wanted."""
-        return self._listener is not None
-
     def resume(self, waiting: int, counts: Counts) -> None:
         """Continue with the counts of an earlier run, and with its tasks that wait."""
         self.waiting.add(waiting)

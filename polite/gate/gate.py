@@ -104,6 +104,20 @@ class Gate:
             )
         return await services.recrawl.conditional(target)
 
+    def charge(self, url: str) -> None:
+        """Delay a URL's scopes as after a permit, since a request was already sent: by a browser that followed a redirect, say.
+
+        It checks no rules, waits for nothing and counts nothing. The delay starts now. On a shared store, other processes learn of
+        it now if this process holds the URL's homes. Otherwise the homes are taken in the background, and the delay starts anew
+        then; the same holds for addresses that must be looked up. After the gate was closed, it does nothing.
+
+        Raises:
+            InvalidURL: The URL cannot be fetched.
+        """
+        target = Target.of(url)
+        if not self.services.shutdown.begun:
+            self.services.charges.add(target)
+
     async def explain(self, url: str) -> Explanation:
         """Return everything that decides about the URL now: the rule, the file's age, the delay, the next turn.
 
@@ -155,6 +169,16 @@ class Gate:
         return replace(self.services.counters)
 
     @property
+    def waiting(self) -> int:
+        """How many permits wait for rules or their turn now. The tasks of a frontier that wait are no permits yet."""
+        return self.services.waiting.now(self.services.counters.granted)
+
+    @property
+    def inside(self) -> int:
+        """How many permits have a turn now: granted, and not left, given back or lost. A frontier's count from their grant."""
+        return len(self.services.held_turns)
+
+    @property
     def memory_used(self) -> int:
         """About how many octets the remembered rules and their files take; `RobotsPolicy.max_memory` is the limit.
 
@@ -174,9 +198,19 @@ class Gate:
         self.services.held_turns.close()
         self.services.shutdown.begin()
         try:
-            await self.services.turns.close()
+            await self.services.charges.close()
         finally:
-            await self.services.origins.close()
+            try:
+                await self.services.turns.close()
+            finally:
+                await self.services.origins.close()
+
+    def __repr__(self) -> str:
+        counters, state = self.services.counters, "closed, " if self.services.shutdown.begun else ""
+        return (
+            f"<Gate {self.agent.tokens[0]}: {state}{self.waiting} waiting, {self.inside} inside, "
+            f"{counters.granted} granted, {counters.refused} refused>"
+        )
 
 
 def _slowest_rate(known: OriginRules) -> str:

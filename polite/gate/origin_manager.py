@@ -136,6 +136,10 @@ class OriginManager:
         known = self._known.get(origin)
         return None if known is None or known.meaning != grounds.meaning else known
 
+    def pace(self, origin: Origin) -> RequestedPace | None:
+        """Return the pace that the origin's last file requested, as far as it is remembered."""
+        return self._known.pace(origin)
+
     def use_store(self, store: RobotsStore) -> None:
         """Use a store, if there is none. To be called before the first fetch. It is closed by its owner, after the gate."""
         if self._store is None:

@@ -7,8 +7,8 @@ from enum import Enum
 from types import TracebackType
 from typing import Any, Self
 
-from polite.errors import GateClosed, PermitMisused
-from polite.events import Granted, PermitDelayed
+from polite.errors import GateClosed, PermitMisused, redact_url
+from polite.events import Granted, Left, PermitDelayed
 from polite.gate.open_permits import Task
 from polite.gate.origin_rules import Grounds, OriginRules
 from polite.gate.recrawl import PageReport
@@ -23,6 +23,12 @@ from polite.ports import Listener
 from polite.recrawl.freshness import RELEVANT_FIELDS
 
 _FAILED = Outcome(failed=True)
+
+
+class _Begun(Outcome):
+    """The outcome of a response whose status is not known (yet)."""
+
+    __slots__ = ()
 
 
 class Stage(Enum):
@@ -139,7 +145,8 @@ class Permit:
         """
         if self._turn is None:
             raise PermitMisused(f"report outside the permit's block: {self.url}", url=self.url)
-        if self._outcome is not None:
+        begun = self._outcome
+        if begun is not None and type(begun) is not _Begun:
             raise PermitMisused(f"reported twice: {self.url}; one permit is one request", url=self.url)
         services = self._services
         recrawl = services.recrawl
@@ -151,10 +158,29 @@ class Permit:
             outcome = reported(status, fields, services.clock.wall)
             self._page = recrawl.reported(self._target, outcome, fields)
         turns = services.turns
-        self._outcome = outcome = self._timed(outcome, self._turn) if turns.timed else outcome
+        if begun is not None:
+            outcome = replace(outcome, elapsed_s=begun.elapsed_s)
+        elif turns.timed or services.on_left is not None:
+            outcome = self._timed(outcome, self._turn)
+        self._outcome = outcome
         if self._lost or turns.anchor is Anchor.FIRST_BYTE:
+            settle = turns.settle if begun is None or self._lost else turns.settle_begun
             grounds = self._grounds
-            turns.settle(self._turn, self._target, outcome, None if grounds is None else grounds.pace)
+            settle(self._turn, self._target, outcome, None if grounds is None else grounds.pace)
+
+    def began(self) -> None:
+        """Start the delay: the response began, but its status is not known (yet). A later `report` can only lengthen the delay.
+
+        Raises:
+            PermitMisused: Outside the block, the second time, or after `report`.
+        """
+        if self._turn is None:
+            raise PermitMisused(f"began outside the permit's block: {self.url}", url=self.url)
+        if self._outcome is not None:
+            raise PermitMisused(f"began twice, or after its report: {self.url}", url=self.url)
+        self._outcome = self._timed(_Begun(), self._turn)
+        if self._lost or self._services.turns.anchor is Anchor.FIRST_BYTE:
+            self._settle(self._turn, self._outcome)
 
     def enter(self) -> Coroutine[Any, Any, Self]:
         """Wait for the turn, as `async with` does, but bound to no task: any callback may `leave` it.
@@ -196,6 +222,8 @@ class Permit:
             turns.release(turn)
         if self._page is not None and error is None and services.recrawl is not None:
             services.recrawl.remember(self._target, self._page)
+        if services.on_left is not None:
+            self._tell_left(services.on_left, turn)
 
     def unsent(self) -> None:
         """End the permit and give its turn back: no request was sent, so no delay starts. May be called twice.
@@ -204,7 +232,7 @@ class Permit:
         PermitMisused.
 
         Raises:
-            PermitMisused: A response was reported.
+            PermitMisused: A response was reported, or began.
         """
         if self._outcome is not None:
             raise PermitMisused(f"unsent, but a response was reported: {self.url}", url=self.url)
@@ -243,6 +271,22 @@ class Permit:
     ) -> None:
         self.leave(error)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {redact_url(self.url)}: {self._state()}>"
+
+    def _state(self) -> str:
+        """How far it is, for `repr`."""
+        if self._turn is None:
+            return {_NEW: "not entered", _ENTERED: "waiting", _ENDED: "left"}[self._stage]
+        lost = ", turn lost" if self._lost else ""
+        match self._outcome:
+            case None:
+                return f"granted{lost}"
+            case Outcome(status=None):
+                return f"granted{lost}, response began"
+            case outcome:
+                return f"granted{lost}, status {outcome.status}"
+
     def grounds_at(self, origin: Origin) -> Grounds | None:
         """Return what allowed the permit, if that is the origin's rules."""
         return self._grounds if self._target.origin == origin else None
@@ -264,53 +308,76 @@ class Permit:
         `task` is the one that waits. `renewed`: the permit had a turn before, and gave it back.
         """
         services, target = self._services, self._target
-        origins, turns, listener = services.origins, services.turns, services.listener
+        origins, turns, on_granted, on_delayed = (
+            services.origins,
+            services.turns,
+            services.on_granted,
+            services.on_delayed,
+        )
         origin = target.origin
-        queued_at = 0.0 if listener is None else services.clock.monotonic()
-        while True:
-            if services.shutdown.begun:
-                raise services.closed_error(target)
-            if task is not None and task in services.open_permits:
-                await turns.meet(target)
-                self._refuse_once_met(task)
-            known = origins.current(origin) or await services.learn(target, to_enter=True)
-            rules = known.rules
-            if len(target.path) > rules.quick_length or not rules.allows(target.path):
-                known = await self._allowed(known)
-            if listener is not None:
-                self._tell_delay(known)
-            grounds = known.grounds
-            # While it waits, the rules, which may be large, can be forgotten.
-            del known, rules
-            try:
-                turn = await turns.take(target, pace=grounds.pace, first=renewed)
-            except GateClosed as error:
-                raise services.closed_error(target) from error
-            if not turn.waited:
-                break
-            if origins.still_valid(grounds, renewed=renewed):
-                services.counters.waited += 1
-                break
-            newer = origins.current(origin)
-            if (
-                newer is not None
-                and newer.pace == grounds.pace
-                and services.decider.allows_now(newer.rules, target.path)
-            ):
-                # The newer rules allow it at the same pace: the turn is the one that they would have given.
-                services.counters.waited += 1
-                grounds = newer.grounds
-                break
-            renewed = True
-            turns.skip(turn, target, "the rules were replaced, or became too old, while it waited")
-        if self._stage is _ENDED:
-            turns.skip(turn, target, "its permit ended while it waited")
-            raise PermitMisused(f"the permit ended while it waited for its turn: {self.url}", url=self.url)
+        queued_at = 0.0 if on_granted is None else services.clock.monotonic()
+        services.waiting.begun += 1
+        try:
+            while True:
+                if services.shutdown.begun:
+                    services.require_open(target)
+                if task is not None and task in services.open_permits:
+                    await turns.meet(target)
+                    self._refuse_once_met(task)
+                known = origins.current(origin) or await services.learn(target, to_enter=True)
+                rules = known.rules
+                if len(target.path) > rules.quick_length or not rules.allows(target.path):
+                    known = await self._allowed(known)
+                if on_delayed is not None:
+                    self._tell_delay(on_delayed, known)
+                grounds = known.grounds
+                # While it waits, the rules, which may be large, can be forgotten.
+                del known, rules
+                try:
+                    turn = await turns.take(target, pace=grounds.pace, first=renewed)
+                except GateClosed as error:
+                    raise services.closed_error(target) from error
+                if not turn.waited:
+                    break
+                still = self._grounds_after(grounds, renewed=renewed)
+                if still is not None:
+                    services.counters.waited += 1
+                    grounds = still
+                    break
+                renewed = True
+                turns.skip(turn, target, "the rules were replaced, or became too old, while it waited")
+            if self._stage is _ENDED:
+                self._refuse_ended(turn)
+        except BaseException:
+            self._wait_failed()
+            raise
         self._hold(turn, grounds)
         services.counters.granted += 1
-        if listener is not None:
-            self._tell_granted(listener, turn, queued_at)
+        if on_granted is not None:
+            self._tell_granted(on_granted, turn, queued_at)
         return self
+
+    def _wait_failed(self) -> None:
+        """Count a wait that ended without a turn. The permit ends, unless it may be entered again."""
+        self._services.waiting.failed += 1
+        if self._stage is _ENTERED:
+            self._stage = _ENDED
+
+    def _grounds_after(self, grounds: Grounds, *, renewed: bool) -> Grounds | None:
+        """Return what allows the URL after a wait: the same grounds, or newer rules; None if the rules must be learned anew."""
+        services, target = self._services, self._target
+        if services.origins.still_valid(grounds, renewed=renewed):
+            return grounds
+        newer = services.origins.current(target.origin)
+        # If newer rules allow it at the same pace, the turn is the one that they would have given.
+        if newer is None or newer.pace != grounds.pace:
+            return None
+        return newer.grounds if services.decider.allows_now(newer.rules, target.path) else None
+
+    def _refuse_ended(self, turn: Turn) -> None:
+        """Give back a turn that came too late, and raise PermitMisused."""
+        self._services.turns.skip(turn, self._target, "its permit ended while it waited")
+        raise PermitMisused(f"the permit ended while it waited for its turn: {self.url}", url=self.url)
 
     async def _allowed(self, known: OriginRules) -> OriginRules:
         """Raise Disallowed, or return the rules that allow the URL: those in force when a thread has decided about a long one."""
@@ -319,23 +386,30 @@ class Permit:
             raise self._services.refusal(self._target, known)
         return known
 
-    def _tell_delay(self, known: OriginRules) -> None:
+    def _tell_delay(self, listener: Listener, known: OriginRules) -> None:
         """Tell the listener of a permit that must wait."""
         services, target = self._services, self._target
         outlook = services.turns.outlook(target, known.pace)
-        if outlook.scope is not None and services.listener is not None:
+        if outlook.scope is not None:
             for_s = max(0.0, outlook.ready_at - services.clock.monotonic())
-            services.listener(PermitDelayed(target.url, str(outlook.scope), for_s, outlook.because))
+            listener(PermitDelayed(target.url, str(outlook.scope), for_s, outlook.because))
 
     def _tell_granted(self, listener: Listener, turn: Turn, queued_at: float) -> None:
         services = self._services
         try:
-            listener(Granted(self.url, services.clock.monotonic() - queued_at))
+            waited_s = services.clock.monotonic() - queued_at
+            listener(Granted(self.url, waited_s, self._target.origin.text))
         except BaseException:
             # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
             self._unhold(turn)
             services.turns.give_back(turn)
             raise
+
+    def _tell_left(self, listener: Listener, turn: Turn) -> None:
+        now, outcome = self._services.clock.monotonic(), self._outcome
+        status, elapsed_s = (None, None) if outcome is None else (outcome.status, outcome.elapsed_s)
+        held_s = 0.0 if turn.granted_at is None else max(0.0, now - turn.granted_at)
+        listener(Left(self.url, status, elapsed_s, held_s))
 
     def _hold(self, turn: Turn, grounds: Grounds | None) -> None:
         """The block begins, with this turn."""

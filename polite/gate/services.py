@@ -6,16 +6,19 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from polite.errors import GateClosed, PermitMisused, TurnLost
-from polite.events import Reclaimed, Refused
+from polite.events import Event, Granted, Left, PermitDelayed, Reclaimed, Refused
+from polite.gate.charges import Charges
 from polite.gate.counters import Counters
 from polite.gate.decider import Decider
 from polite.gate.held_turns import HeldTurns
+from polite.gate.notifier import Notifier
 from polite.gate.open_permits import OpenPermits
 from polite.gate.origin_manager import OriginManager
 from polite.gate.origin_rules import Grounds, OriginRules
 from polite.gate.recrawl import Recrawl
 from polite.gate.shutdown import Shutdown
 from polite.gate.turns import Turns
+from polite.gate.waiting_permits import WaitingPermits
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
 from polite.ports import Clock, Listener
@@ -56,6 +59,7 @@ class Services:
     Attributes:
         listener: None where nothing listens: then no event needs to be built.
         recrawl: What is remembered of pages; None without `open_gate(recrawl=...)`.
+        on_granted, on_delayed, on_left: The listener, if it wants these events of each permit.
         resources: What is closed after the gate, the last first.
         open_permits: Permits that were entered and not left, by task.
         held_turns: Turns that were granted and not released, with the permit that holds each. Of a permit that was not entered yet
@@ -65,7 +69,7 @@ class Services:
     clock: Clock
     origins: OriginManager
     turns: Turns
-    listener: Listener | None
+    listener: Notifier | None
     recrawl: Recrawl | None = None
     decider: Decider = field(default_factory=Decider)
     open_permits: OpenPermits[EnteredPermit] = field(
@@ -73,7 +77,12 @@ class Services:
     )
     shutdown: Shutdown = field(default_factory=Shutdown)
     resources: AsyncExitStack = field(default_factory=AsyncExitStack)
+    waiting: WaitingPermits = field(default_factory=WaitingPermits)
+    charges: Charges = field(init=False)
     counters: Counters = field(init=False)
+    on_granted: Listener | None = field(init=False)
+    on_delayed: Listener | None = field(init=False)
+    on_left: Listener | None = field(init=False)
     held_turns: HeldTurns[EnteredPermit | Target] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -81,6 +90,12 @@ class Services:
         held = HeldTurns(self.clock, lambda: turns.pacing.max_hold, self._reclaim)
         object.__setattr__(self, "counters", turns.counters)
         object.__setattr__(self, "held_turns", held)
+        object.__setattr__(self, "charges", Charges(turns, self.origins.pace))
+        for name, kind in (("on_granted", Granted), ("on_delayed", PermitDelayed), ("on_left", Left)):
+            object.__setattr__(self, name, self._wanting(kind))
+
+    def _wanting(self, kind: type[Event]) -> Listener | None:
+        return self.listener if self.listener is not None and self.listener.wants(kind) else None
 
     def require_open(self, target: Target) -> None:
         """Raise GateClosed if the gate is closed."""

@@ -1,7 +1,7 @@
 """Turns at origins: their scopes, the pacer that grants them, and the delay after each."""
 
 import math
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import replace
 
 from polite.events import BackedOff, CircuitClosed, CircuitOpened, Skipped
@@ -56,6 +56,8 @@ class Turns:
     ) -> None:
         self.shared = False
         self._keep: Callable[[Turn], Callable[[], None]] | None = None
+        self._owns: Callable[[Sequence[Hashable]], bool] | None = None
+        self._own: Callable[[Sequence[Hashable]], Awaitable[None]] | None = None
         self._use(pacer)
         self.policies = policies
         self._clock = clock
@@ -73,14 +75,19 @@ class Turns:
         *,
         keep_back_off: Callable[[Origin, float, str], None] | None = None,
         keep: Callable[[Turn], Callable[[], None]] | None = None,
+        owns: Callable[[Sequence[Hashable]], bool] | None = None,
+        own: Callable[[Sequence[Hashable]], Awaitable[None]] | None = None,
     ) -> None:
         """Have another pacer, which is shared between processes, grant the turns. To be called before the first turn.
 
         Args:
             keep_back_off: As above, if there is none yet.
             keep: Keeps other processes out of an open turn's scopes beyond its end, until the returned function is called.
+            owns: Returns whether this process paces the scopes now.
+            own: Waits until it does.
         """
         self.shared = True
+        self._owns, self._own = owns, own
         self._keep = keep
         self._use(pacer)
         self._keep_back_off = self._keep_back_off or keep_back_off
@@ -227,6 +234,11 @@ class Turns:
             self._listener(BackedOff(str(target.origin), status or 0, pause.seconds, pause.because))
         return pause
 
+    def settle_begun(self, turn: Turn, target: Target, outcome: Outcome, pace: RequestedPace | None) -> Pause:
+        """Settle a turn whose delay began before its outcome was known: the outcome counts as a first one does."""
+        turn.settled = False
+        return self.settle(turn, target, outcome, pace)
+
     def limits(self, target: Target) -> list[tuple[Hashable, int]]:
         """Return the URL's scopes, and the concurrency of each."""
         return [(scope, self.policies.concurrency(scope)) for scope in self.scopes_of(target)]
@@ -264,6 +276,16 @@ class Turns:
         self.pacer.hold(scopes[:1], self.pause(target.origin, pace).seconds, "a request was just sent")
         for scope in scopes[1:]:
             self.pacer.hold((scope,), self.policies.delay(scope), "a request was just sent")
+
+    def owns(self, target: Target) -> bool:
+        """Whether a delay of the URL's scopes counts at once: they can be named, and this process paces them."""
+        return self._find is None and (self._owns is None or self._owns(self.scopes_of(target)))
+
+    async def own(self, target: Target) -> None:
+        """Wait until it does. Raises GateClosed, StoreFailed, Overloaded."""
+        await self.meet(target)
+        if self._own is not None:
+            await self._own(self.scopes_of(target))
 
     def renewed_delay(self, target: Target, because: str) -> RenewedDelay:
         """Return a block in which the URL's narrowest scope grants no turn, whatever its concurrency."""

@@ -187,6 +187,16 @@ class SharedPacer(LocalPacer):
 
         return leave
 
+    def owns(self, scopes: Sequence[Hashable]) -> bool:
+        """Return whether the homes of the scopes are held. Then whoever takes them next learns of their delays."""
+        return self._tenancies.tenure(scopes, None) is not None
+
+    async def own(self, scopes: Sequence[Hashable]) -> None:
+        """Wait until the homes of the scopes are held. Raises what `acquire` raises."""
+        if self._closed:
+            raise GateClosed("the gate is closed: no home is taken")
+        await self._held(scopes, None)
+
     def hold(self, scopes: Sequence[Hashable], pause_s: float, because: str) -> None:
         """Delay the scopes by at least `pause_s` seconds from now. A long delay is written through."""
         super().hold(scopes, pause_s, because)

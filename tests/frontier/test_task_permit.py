@@ -176,7 +176,7 @@ async def test_a_listener_is_told_how_long_a_task_waited(opened: Opened) -> None
         await frontier.put(A)
         await anext(frontier)
 
-    assert [event for event in events if isinstance(event, Granted)] == [Granted(f"{A}/", 1.0)]
+    assert [event for event in events if isinstance(event, Granted)] == [Granted(f"{A}/", 1.0, A)]
 
 
 async def test_a_permit_asked_for_inside_a_frontiers_permit_of_its_origin_is_an_error_and_no_hang(

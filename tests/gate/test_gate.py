@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import polite
-from polite.events import BackedOff, Event, Granted, PermitDelayed, Refused, RobotsFetched
+from polite.events import BackedOff, Event, Granted, Left, PermitDelayed, Refused, RobotsFetched
 from polite.robots.fetching.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import AGENT, PAGE, ROBOTS, RULES, opened, visit
@@ -76,12 +76,20 @@ async def test_listeners_are_told_what_happens() -> None:
         with pytest.raises(polite.Disallowed):
             await visit(gate, "https://site.test/private")
 
-    assert [type(event) for event in events] == [RobotsFetched, PermitDelayed, Granted, BackedOff, Refused]
+    assert [type(event) for event in events] == [
+        RobotsFetched,
+        PermitDelayed,
+        Granted,
+        BackedOff,
+        Left,
+        Refused,
+    ]
     assert events[0] == RobotsFetched("https://site.test", "found", "OK", 200, 0, 0.0, 86_400.0)
     assert events[1] == PermitDelayed(PAGE, "https://site.test", 1.0, "min_delay 1 s")
-    assert events[2] == Granted(PAGE, 1.0)
+    assert events[2] == Granted(PAGE, 1.0, "https://site.test")
     assert events[3] == BackedOff("https://site.test", 503, 9.0, "status 503, Retry-After 9 s")
-    assert events[4] == Refused("https://site.test/private", "RULE", 2)
+    assert events[4] == Left(PAGE, 503, 0.0, 0.0)
+    assert events[5] == Refused("https://site.test/private", "RULE", 2)
 
 
 async def test_a_listener_that_fails_stops_no_request(caplog: pytest.LogCaptureFixture) -> None:

@@ -14,6 +14,7 @@ from polite.events import (
     CircuitOpened,
     Event,
     Granted,
+    Left,
     PermitDelayed,
     Reclaimed,
     Refused,
@@ -182,7 +183,10 @@ async def the_gate(url: str, headers: Mapping[str, str]) -> None:
         asyncio.get_running_loop().call_soon(detached.leave)
         entered = await gate.permit(url).enter()
         assert_type(entered, polite.Permit)
+        entered.began()
         entered.leave(OSError())
+        gate.charge(url)
+        assert_type((gate.waiting, gate.inside), tuple[int, int])
         entered.unsent()
         assert_type(gate.agent, polite.UserAgent)
         explanation = await gate.explain(url)
@@ -225,7 +229,12 @@ def listen(event: Event, /) -> None:
         case Refused():
             assert_type((event.url, event.reason, event.line), tuple[str, str, int | None])
         case Granted():
-            assert_type((event.url, event.waited_s), tuple[str, float])
+            assert_type((event.url, event.waited_s, event.origin), tuple[str, float, str])
+        case Left():
+            assert_type(
+                (event.url, event.status, event.elapsed_s, event.held_s),
+                tuple[str, int | None, float | None, float],
+            )
         case PermitDelayed():
             assert_type(
                 (event.url, event.scope, event.for_s, event.because), tuple[str, str, float, str | None]
@@ -244,6 +253,14 @@ def listen(event: Event, /) -> None:
             assert_type(
                 (event.origin, event.status, event.pause_s, event.because), tuple[str, int, float, str]
             )
+
+
+class Choosy:
+    """A listener that names its events."""
+
+    events = frozenset({Refused, Left})
+
+    def __call__(self, event: Event, /) -> None: ...
 
 
 class ArchiveTransport:
@@ -345,6 +362,8 @@ async def every_option() -> None:
         clock=clock,
         transports={"archive": transport},
     ):
+        pass
+    async with polite.open_gate(AGENT, listener=Choosy()):
         pass
     async with polite.open_gate(AGENT, throttle=OwnThrottle()):
         pass

@@ -38,7 +38,7 @@ def test_of_a_robots_fetch_the_last_outcome_is_kept():
 def test_other_events_are_passed_over():
     counts = OutcomeCounts()
 
-    counts(Granted("http://a.test/", 0.1))
+    counts(Granted("http://a.test/", 0.1, "http://a.test"))
 
     assert (counts.refused, counts.robots) == ({}, {})
 
@@ -50,7 +50,7 @@ def test_what_is_no_request_is_noted_by_host():
         Refused("http://a.test:80/no", "RULE", 2),
         BackedOff("http://a.test", 429, 2.0, "status 429"),
         OriginPostponed("http://b.test", 1, 5.0, "SERVER_ERROR"),
-        Granted("http://a.test/", 0.0),
+        Granted("http://a.test/", 0.0, "http://a.test"),
     ):
         recorder(event)
 

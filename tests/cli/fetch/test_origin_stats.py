@@ -56,7 +56,7 @@ def test_what_holds_an_origin_is_named(origin_stats):
 
 
 def test_a_request_under_way_waits_no_more_and_is_done_when_it_is_over(origin_stats):
-    origin_stats.observe(Granted(A.url, 1.0), 0.0)
+    origin_stats.observe(Granted(A.url, 1.0, A.origin.text), 0.0)
     assert (_entry(origin_stats).waiting, _entry(origin_stats).in_flight) == (2, 1)
 
     origin_stats.finish(A)
@@ -68,7 +68,7 @@ def test_a_request_under_way_waits_no_more_and_is_done_when_it_is_over(origin_st
 
 
 def test_a_retried_url_waits_again(origin_stats):
-    origin_stats.observe(Granted(B.url, 0.0), 0.0)
+    origin_stats.observe(Granted(B.url, 0.0, B.origin.text), 0.0)
     origin_stats.observe(Retried(B.url, 1, 0.0), 0.0)
     origin_stats.finish(B)
 
@@ -123,7 +123,7 @@ def test_an_origin_that_goes_on_is_ordinary_again(origin_stats):
 def test_a_task_of_an_earlier_run_counts_when_it_is_given_out():
     origin_stats = OriginStats(1.0)
 
-    origin_stats.observe(Granted(A.url, 0.0), 0.0)
+    origin_stats.observe(Granted(A.url, 0.0, A.origin.text), 0.0)
 
     assert (_entry(origin_stats).waiting, _entry(origin_stats).in_flight) == (0, 1)
 
@@ -142,7 +142,11 @@ def test_beyond_a_bound_origins_are_not_looked_after_one_by_one(origin_stats, mo
     c = Target.of("http://c.test/")
 
     origin_stats.add(c)
-    for event in (Granted(c.url, 0.0), BackedOff("http://c.test", 503, 1.0, ""), Refused(c.url, "RULE", 1)):
+    for event in (
+        Granted(c.url, 0.0, c.origin.text),
+        BackedOff("http://c.test", 503, 1.0, ""),
+        Refused(c.url, "RULE", 1),
+    ):
         origin_stats.observe(event, 0.0)
     origin_stats.update_delay(_explained(c, delay=1, wait=1), 0.0)
     origin_stats.finish(c)

@@ -1,0 +1,176 @@
+"""`gate.charge`: a request was sent without a permit, and its scopes are delayed as after one."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import polite
+from polite.ports import AddressSource
+from polite.robots.fetching.exchange import Reply
+from polite.testing import LoopClock
+from tests.gate.support import PAGE, ROBOTS, opened, visit
+from tests.gate.test_shared_gate import World
+from tests.gate.test_shared_gate import opened as shared
+from tests.pacers.homes import FakeStore
+from tests.support import expect_no_other_tasks, now, scripted_gate
+
+pytestmark = pytest.mark.virtual_time
+
+
+async def test_the_origin_is_delayed_from_now_and_nothing_is_counted_or_fetched() -> None:
+    async with opened() as (gate, transport):
+        gate.charge(PAGE)
+        charged = now()
+        assert transport.asked == []
+        assert gate.counters == type(gate.counters)()
+
+        # robots.txt is the next request, the page the one after.
+        assert await visit(gate) == pytest.approx(charged + 2.0)
+
+
+async def test_the_delay_is_that_of_the_origins_file() -> None:
+    body = b"User-agent: *\nCrawl-delay: 30\n"
+    async with scripted_gate({ROBOTS: Reply(200, body)}) as gate:
+        await visit(gate)
+        await asyncio.sleep(100)
+        gate.charge("https://site.test/favicon.ico")
+        charged = now()
+
+        assert await visit(gate) == pytest.approx(charged + 30)
+
+
+async def test_a_charge_delays_an_origin_whose_permit_is_inside_and_what_waits() -> None:
+    async with opened() as (gate, _):
+        permit = await gate.acquire(PAGE)
+        permit.report(status=200)
+        waiting = asyncio.ensure_future(gate.acquire(PAGE))
+        await asyncio.sleep(0.9)
+        gate.charge(PAGE)
+        charged = now()
+        permit.leave()
+        (await waiting).leave()
+
+        assert now() == pytest.approx(charged + 1.0)
+
+
+async def test_wider_scopes_are_delayed_by_their_own_delay() -> None:
+    scopes = polite.Scopes(crawl=polite.ScopeLimit(delay=5.0))
+    async with scripted_gate(pacing=polite.PacingPolicy(scopes=scopes)) as gate:
+        await gate.check("https://other.test/")
+        await asyncio.sleep(100)
+        gate.charge(PAGE)
+        charged = now()
+
+        assert await visit(gate, "https://other.test/") == pytest.approx(charged + 5.0)
+
+
+async def test_what_is_no_url_is_refused() -> None:
+    async with opened() as (gate, _):
+        with pytest.raises(polite.InvalidURL):
+            gate.charge("nothing")
+
+
+class Slow(AddressSource):
+    """Both hosts have one address, which takes 2 s to look up."""
+
+    async def addresses(self, host: str) -> tuple[list[str], float]:
+        await asyncio.sleep(2.0)
+        return ["192.0.2.1"], 3_600.0
+
+    async def close(self) -> None: ...
+
+
+def by_address(**options: Any) -> Any:
+    pacing = polite.PacingPolicy(scopes=polite.Scopes(address=polite.ScopeLimit(delay=10.0)))
+    return scripted_gate(pacing=pacing, addresses=Slow(), **options)
+
+
+async def test_an_address_that_is_not_known_yet_is_delayed_when_it_is() -> None:
+    async with by_address() as gate:
+        await visit(gate, "https://other.test/")
+        await asyncio.sleep(100)
+        for _ in range(3):
+            gate.charge(PAGE)
+        charged = now()
+        assert len([t for t in asyncio.all_tasks() if "charge" in t.get_name()]) == 1
+        await asyncio.sleep(2.5)
+
+        assert await visit(gate, "https://other.test/") == pytest.approx(charged + 12.0)
+
+
+async def test_a_look_up_for_a_charge_ends_with_the_gate() -> None:
+    async with by_address() as gate:
+        gate.charge(PAGE)
+        await asyncio.sleep(1)
+        closing = now()
+
+    assert now() == closing
+    gate.charge(PAGE)
+    await expect_no_other_tasks()
+
+
+async def test_processes_that_share_a_crawl_keep_the_gap_after_a_charge_of_either() -> None:
+    world, page = World(), "https://a.test/page"
+    async with shared(world, store=FakeStore(LoopClock(), slow_s=0.2)) as ((one, _), (two, homes)):
+        for gate in (one, two):
+            async with gate.permit(page) as permit:
+                permit.report(status=200)
+        await asyncio.sleep(100)
+        # The other process holds the home.
+        assert homes.held("a.test") is not None
+        one.charge(page)
+        charged = now()
+        await asyncio.sleep(1.5)
+        assert homes.held("a.test") is None
+        async with two.permit(page):
+            assert now() >= charged + 1.0
+        await asyncio.sleep(100)
+        two.charge(page)
+        charged = now()
+        async with one.permit(page):
+            assert now() >= charged + 1.0
+
+
+async def test_a_home_that_was_never_used_is_taken_for_a_charge_and_handed_over_with_its_delay() -> None:
+    world = World()
+    async with shared(world, pacing=polite.PacingPolicy(min_delay=60)) as ((one, homes), (two, _)):
+        one.charge("https://b.test/")
+        charged = now()
+        await asyncio.sleep(1)
+        assert homes.held("b.test") is not None
+        async with two.permit("https://b.test/page"):
+            # robots.txt goes first.
+            assert charged + 120 <= now() < charged + 125
+
+
+async def test_an_origin_that_was_never_used_at_a_home_that_is_held_is_handed_over_with_its_delay() -> None:
+    world = World()
+    async with shared(world, pacing=polite.PacingPolicy(min_delay=60)) as ((one, homes), (two, _)):
+        async with one.permit("http://b.test/page") as permit:
+            permit.report(status=200)
+        await asyncio.sleep(100)
+        assert homes.held("b.test") is not None
+        one.charge("https://b.test/")
+        charged = now()
+        async with two.permit("https://b.test/page"):
+            # robots.txt goes first.
+            assert charged + 120 <= now() < charged + 125
+
+
+async def test_a_store_that_stays_away_delays_this_process_all_the_same(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def away(name: str) -> Any:
+        raise polite.StoreFailed("the store is away")
+
+    async with shared(World(), 1) as ((gate, homes),):
+        take, homes.take = homes.take, away  # type: ignore[method-assign]
+        gate.charge("https://b.test/")
+        charged = now()
+        await asyncio.sleep(0.5)
+        homes.take = take  # type: ignore[method-assign]
+
+        assert "delays only this process" in caplog.text
+        async with gate.permit("https://b.test/page"):
+            assert now() >= charged + 2.0

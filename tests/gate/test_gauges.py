@@ -1,0 +1,171 @@
+"""How many permits wait and how many are inside, and what `repr` says of a gate and its permits."""
+
+import asyncio
+
+import pytest
+
+import polite
+from polite.robots.fetching.exchange import Reply
+from polite.testing import ScriptedTransport
+from tests.gate.support import PAGE, RULES, opened, visit
+from tests.support import scripted_gate
+
+pytestmark = pytest.mark.virtual_time
+
+PRIVATE = "https://site.test/private"
+
+
+def gauges(gate: polite.Gate) -> tuple[int, int]:
+    return gate.waiting, gate.inside
+
+
+async def test_permits_wait_for_rules_then_for_their_turn_and_are_inside_from_the_grant() -> None:
+    transport = ScriptedTransport({"https://site.test/robots.txt": Reply(200, RULES)})
+    async with opened(transport) as (gate, _):
+        transport.hold()
+        assert gauges(gate) == (0, 0)
+        tasks = [asyncio.ensure_future(gate.acquire(PAGE)) for _ in range(3)]
+        await asyncio.sleep(1)
+        assert gauges(gate) == (3, 0)
+        transport.let_go()
+        await asyncio.sleep(2)
+        assert gauges(gate) == (2, 1)
+        tasks[0].result().report(status=200)
+        tasks[0].result().leave()
+        assert gauges(gate) == (2, 0)
+        await asyncio.sleep(2)
+        assert gauges(gate) == (1, 1)
+        tasks[1].result().unsent()
+        await asyncio.sleep(0.1)
+        assert gauges(gate) == (0, 1)
+        tasks[2].result().leave()
+
+        assert gauges(gate) == (0, 0)
+
+
+async def test_a_wait_that_fails_or_is_cancelled_is_counted_no_more() -> None:
+    async with opened() as (gate, _):
+        with pytest.raises(polite.Disallowed):
+            await gate.acquire(PRIVATE)
+        blocking = await gate.acquire(PAGE)
+        waiting = asyncio.ensure_future(gate.acquire(PAGE))
+        await asyncio.sleep(1)
+        assert gauges(gate) == (1, 1)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert gauges(gate) == (0, 1)
+        blocking.leave()
+
+        assert gauges(gate) == (0, 0)
+
+
+async def test_a_listener_that_ends_the_program_leaves_the_counts_right() -> None:
+    def listen(event: object) -> None:
+        raise KeyboardInterrupt
+
+    listen.events = {polite.events.Granted}  # type: ignore[attr-defined]
+    async with opened(listener=listen) as (gate, _):
+        permit = gate.permit(PAGE)
+        entering = permit.enter()
+        # Its rules are known, and its turn is free: entering waits for nothing.
+        await gate.check(PAGE)
+        await asyncio.sleep(10)
+        with pytest.raises(KeyboardInterrupt):
+            entering.send(None)
+
+        assert gauges(gate) == (0, 0)
+
+
+async def test_the_permits_of_a_frontier_are_inside_from_their_grant() -> None:
+    async with scripted_gate() as gate, polite.open_frontier(gate) as frontier:
+        await frontier.put_many([PAGE, "https://other.test/", "https://third.test/"])
+        first, second, third = [await anext(frontier) for _ in range(3)]
+        assert gauges(gate) == (0, 3)
+        async with first:
+            assert gauges(gate) == (0, 3)
+        second.unsent()
+        del third
+        assert gauges(gate)[0] == 0
+
+
+async def test_a_permit_that_is_entered_late_waits_again() -> None:
+    async with (
+        scripted_gate(pacing=polite.PacingPolicy(max_hold=10)) as gate,
+        polite.open_frontier(gate) as frontier,
+    ):
+        await frontier.put(PAGE)
+        permit = await anext(frontier)
+        await asyncio.sleep(20)
+        assert gauges(gate) == (0, 0)
+        blocking = await gate.acquire(f"{PAGE}/other")
+        entering = asyncio.ensure_future(permit.enter())
+        await asyncio.sleep(1)
+        assert gauges(gate) == (1, 1)
+        blocking.leave()
+        await entering
+        assert gauges(gate) == (0, 1)
+        permit.leave()
+
+        assert gauges(gate) == (0, 0)
+
+
+async def test_a_gate_says_what_it_does() -> None:
+    async with opened() as (gate, _):
+        await visit(gate)
+        permit = await gate.acquire(PAGE)
+        waiting = asyncio.ensure_future(gate.acquire(PAGE))
+        await asyncio.sleep(0)
+        assert repr(gate) == "<Gate testbot: 1 waiting, 1 inside, 2 granted, 0 refused>"
+        permit.leave()
+        (await waiting).leave()
+
+    assert repr(gate) == "<Gate testbot: closed, 0 waiting, 0 inside, 3 granted, 0 refused>"
+
+
+async def test_a_permit_says_how_far_it_is_and_shows_no_credentials() -> None:
+    async with opened() as (gate, _):
+        permit = gate.permit("https://user:secret@site.test/page")
+        said = [repr(permit)]
+        await visit(gate)
+        entering = asyncio.ensure_future(permit.enter())
+        await asyncio.sleep(0)
+        said.append(repr(permit))
+        await entering
+        said.append(repr(permit))
+        permit.began()
+        said.append(repr(permit))
+        permit.report(status=404)
+        said.append(repr(permit))
+        permit.leave()
+        said.append(repr(permit))
+
+    states = ["not entered", "waiting", "granted", "granted, response began", "granted, status 404", "left"]
+    assert said == [f"<Permit {PAGE}: {state}>" for state in states]
+
+
+async def test_a_permit_that_was_refused_or_lost_its_turn_says_that() -> None:
+    async with opened(pacing=polite.PacingPolicy(max_hold=10)) as (gate, _):
+        refused = gate.permit(PRIVATE)
+        with pytest.raises(polite.Disallowed):
+            await refused.enter()
+        lost = await gate.acquire(PAGE)
+        await asyncio.sleep(20)
+
+        assert repr(refused) == f"<Permit {PRIVATE}: left>"
+        assert repr(lost) == f"<Permit {PAGE}: granted, turn lost>"
+
+
+async def test_a_permit_of_a_frontier_says_its_try() -> None:
+    async with scripted_gate() as gate, polite.open_frontier(gate) as frontier:
+        await frontier.put(PAGE)
+        permit = await anext(frontier)
+        assert repr(permit) == f"<TaskPermit {PAGE}: granted, not entered, try 1>"
+        await permit.enter()
+        assert repr(permit) == f"<TaskPermit {PAGE}: granted, try 1>"
+        permit.leave()
+        assert repr(permit) == f"<TaskPermit {PAGE}: left, try 1>"
+
+
+async def test_a_long_url_is_cut() -> None:
+    async with opened() as (gate, _):
+        assert len(repr(gate.permit(f"{PAGE}?{'x' * 10_000}"))) < 300
