@@ -1,0 +1,261 @@
+"""httpx and httpx2: transports that wait at a gate before each request, redirect hops and auth flows included."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Self
+
+from polite import blocking
+from polite.errors import InvalidOption, TurnLost
+from polite.gate.gate import Gate
+from polite.gate.permit import Permit
+from polite.integrations.entering import hint_at_open_responses, require_agent
+from polite.origin import Target
+
+if TYPE_CHECKING:
+    # Those of httpx2 have the same members.
+    from httpx import AsyncBaseTransport, AsyncByteStream, BaseTransport, Request, Response, SyncByteStream
+
+# The event of httpcore before the first octet of a request, in HTTP/1.1 and HTTP/2.
+_SENDING = "send_request_headers.started"
+
+
+def transport(
+    gate: Gate | blocking.Gate,
+    module: ModuleType,
+    wrapped: Any = None,  # noqa: ANN401 - of either module
+) -> Any:  # noqa: ANN401 - of either module
+    """Return a transport for `AsyncClient(transport=...)`, or for `Client` if the gate is one of `polite.blocking`.
+
+    Example:
+        async with polite.open_gate("ExampleBot/1.0 (+https://example.com/bot)") as gate:
+            async with httpx.AsyncClient(transport=transport(gate, httpx)) as client:
+                response = await client.get("https://example.com/about")
+
+    Each redirect hop and each request of an auth flow is checked, waits for its own turn, and is reported. A response holds its
+    turn until its body is read or closed. The gate's User-Agent is sent. Time-outs of the client do not count the wait.
+
+    While a request is sent, these are raised besides what the client raises:
+
+        Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded: As by `gate.permit`.
+        PermitMisused: The task, or the thread, has the response open whose turn it would wait for.
+        InvalidUserAgent: The client or the request has another User-Agent than the gate.
+
+    Args:
+        gate: A gate. The transport does not close it.
+        module: `httpx`, or its successor `httpx2`.
+        wrapped: Sends the requests: `module.AsyncHTTPTransport()` or `module.HTTPTransport()` by default. Options such as `proxy`,
+            `verify` and `limits` belong there, since the client passes its own to no transport that it is given.
+    """
+    if isinstance(gate, blocking.Gate):
+        kind = _derived(_Transport, module.BaseTransport)
+        return kind(gate, module, module.HTTPTransport() if wrapped is None else wrapped)
+    if not isinstance(gate, Gate):
+        raise InvalidOption(
+            f"gate must be a gate of polite.open_gate or polite.blocking.open_gate, got {gate!r}"
+        )
+    kind = _derived(_AsyncTransport, module.AsyncBaseTransport)
+    return kind(gate, module, module.AsyncHTTPTransport() if wrapped is None else wrapped)
+
+
+class _AsyncTransport:
+    """Waits for a permit, and has the wrapped transport send the request."""
+
+    def __init__(self, gate: Gate, module: ModuleType, wrapped: "AsyncBaseTransport") -> None:
+        self._gate = gate
+        self._module = module
+        self._wrapped = wrapped
+
+    async def handle_async_request(self, request: "Request") -> "Response":
+        _set_agent(request, self._gate.agent.header, self._module)
+        while True:
+            with hint_at_open_responses():
+                permit = await self._gate.permit(str(request.url)).__aenter__()
+            try:
+                return await self._send(request, permit)
+            except TurnLost:
+                # Nothing was sent: a connection took longer than the turn was held.
+                permit.unsent()
+            except self._module.PoolTimeout:
+                permit.unsent()
+                raise
+            except BaseException as error:
+                permit.leave(error)
+                raise
+
+    async def _send(self, request: "Request", permit: Permit) -> "Response":
+        _send_exactly(request, permit.target, self._module)
+        extensions = request.extensions
+        # For this request only: the next hop gets a copy of them.
+        request.extensions = {**extensions, "trace": _require_async(permit, extensions.get("trace"))}
+        try:
+            response = await self._wrapped.handle_async_request(request)
+        finally:
+            request.extensions = extensions
+        try:
+            permit.report(status=response.status_code, headers=response.headers.raw)
+        except BaseException:
+            await response.aclose()
+            raise
+        kind = _derived(_AsyncStream, self._module.AsyncByteStream)
+        response.stream = kind(response.stream, permit)
+        return response
+
+    async def aclose(self) -> None:
+        await self._wrapped.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._wrapped.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._wrapped.__aexit__(*error)  # type: ignore[arg-type]
+
+
+class _Transport:
+    """The same, for threads."""
+
+    def __init__(self, gate: blocking.Gate, module: ModuleType, wrapped: "BaseTransport") -> None:
+        self._gate = gate
+        self._module = module
+        self._wrapped = wrapped
+
+    def handle_request(self, request: "Request") -> "Response":
+        _set_agent(request, self._gate.agent.header, self._module)
+        while True:
+            with hint_at_open_responses():
+                permit = self._gate.permit(str(request.url)).__enter__()
+            try:
+                return self._send(request, permit)
+            except TurnLost:
+                permit.unsent()
+            except self._module.PoolTimeout:
+                permit.unsent()
+                raise
+            except BaseException as error:
+                permit.leave(error)
+                raise
+
+    def _send(self, request: "Request", permit: blocking.Permit) -> "Response":
+        _send_exactly(request, permit.target, self._module)
+        extensions = request.extensions
+        request.extensions = {**extensions, "trace": _require(permit, extensions.get("trace"))}
+        try:
+            response = self._wrapped.handle_request(request)
+        finally:
+            request.extensions = extensions
+        try:
+            permit.report(status=response.status_code, headers=response.headers.raw)
+        except BaseException:
+            response.close()
+            raise
+        kind = _derived(_Stream, self._module.SyncByteStream)
+        response.stream = kind(response.stream, permit)
+        return response
+
+    def close(self) -> None:
+        self._wrapped.close()
+
+    def __enter__(self) -> Self:
+        self._wrapped.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._wrapped.__exit__(*error)  # type: ignore[arg-type]
+
+
+class _AsyncStream:
+    """A body that holds a permit until it is closed. The client closes it at its end."""
+
+    def __init__(self, stream: "AsyncByteStream", permit: Permit) -> None:
+        self._stream = stream
+        self._permit = permit
+        self._loop = asyncio.get_running_loop()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for chunk in self._stream:
+            yield chunk
+
+    async def aclose(self) -> None:
+        try:
+            await self._stream.aclose()
+        finally:
+            self._permit.leave()
+
+    def __del__(self) -> None:
+        # A response that was dropped unread. The garbage collector may run in any thread.
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._permit.leave)
+
+
+class _Stream:
+    """The same, for threads. A permit that is dropped is left."""
+
+    def __init__(self, stream: "SyncByteStream", permit: blocking.Permit) -> None:
+        self._stream = stream
+        self._permit = permit
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._stream
+
+    def close(self) -> None:
+        try:
+            self._stream.close()
+        finally:
+            self._permit.leave()
+
+
+@cache
+def _derived(kind: type, base: type) -> Any:  # noqa: ANN401 - it has both types
+    """Return the class as one of the module's own: it checks the types of streams."""
+    return type(kind.__name__.lstrip("_"), (kind, base), {})
+
+
+def _set_agent(request: "Request", agent: str, module: ModuleType) -> None:
+    """Send the gate's User-Agent, unless the crawler chose one, which must be the same."""
+    default = f"python-{module.__name__}/{module.__version__}"
+    if require_agent(request.headers.get("User-Agent"), agent, default=default):
+        request.headers["User-Agent"] = agent
+
+
+def _send_exactly(request: "Request", target: Target, module: ModuleType) -> None:
+    """Make the request send the URL that the gate decided about."""
+    netloc, path = target.origin.text.partition("://")[2], target.path.encode("ascii")
+    before = request.url.netloc.decode("ascii")
+    if request.url.raw_path == path and before == netloc:
+        return
+    request.url = module.URL(target.origin.text).copy_with(raw_path=path)
+    if request.headers.get("Host") == before:
+        request.headers["Host"] = netloc
+
+
+def _require_async(
+    permit: Permit, trace: Callable[[str, object], Awaitable[None]] | None
+) -> Callable[[str, object], Awaitable[None]]:
+    """Return a trace that raises TurnLost if the turn is lost by the time when a connection is there."""
+    held = [permit]
+
+    async def traced(event: str, info: object) -> None:
+        if held and event.endswith(_SENDING):
+            # The pool keeps the trace of a response that is dropped: it must not keep the permit.
+            held.pop().require()
+        if trace is not None:
+            await trace(event, info)
+
+    return traced
+
+
+def _require(
+    permit: blocking.Permit, trace: Callable[[str, object], None] | None
+) -> Callable[[str, object], None]:
+    held = [permit]
+
+    def traced(event: str, info: object) -> None:
+        if held and event.endswith(_SENDING):
+            held.pop().require()
+        if trace is not None:
+            trace(event, info)
+
+    return traced

@@ -1,0 +1,151 @@
+"""A real server on loopback for tests of clients: pages, redirects, cookies, logins, streams, and a log of what came when."""
+
+import asyncio
+import hashlib
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from aiohttp import web
+
+import polite
+
+AGENT = "TestBot/1.0 (+https://bot.test)"
+DELAY_S = 5.0
+LOOPBACK = polite.FetchPolicy(allowed_networks=["127.0.0.0/8"])
+PACING = polite.PacingPolicy(min_delay=DELAY_S)
+PIECES = 8
+
+
+@dataclass
+class Hit:
+    """A request as the server saw it."""
+
+    at: float
+    url: str
+    agent: str
+    raw: str
+
+
+@dataclass
+class Site:
+    """A running server on two addresses, which are two origins to a crawler."""
+
+    now: Callable[[], float]
+    urls: list[str] = field(default_factory=list)
+    hits: list[Hit] = field(default_factory=list)
+    refusals: int = 0  # how many 429s come before a 200
+    cut: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def url(self, path: str, *, other: bool = False) -> str:
+        return self.urls[other] + path
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths that were requested, without robots.txt."""
+        return [hit.raw for hit in self.hits if hit.raw != "/robots.txt"]
+
+    def gaps(self, *, other: bool = False) -> list[float]:
+        """Seconds between requests to one origin, robots.txt included."""
+        times = [hit.at for hit in self.hits if hit.url == self.urls[other]]
+        return [round(after - before, 3) for before, after in pairwise(times)]
+
+    def paced(self) -> bool:
+        """Whether all gaps were kept, and every request had the crawler's agent."""
+        gaps = self.gaps() + self.gaps(other=True)
+        return all(gap >= DELAY_S for gap in gaps) and all(hit.agent == AGENT for hit in self.hits)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        raw = request.raw_path
+        self.hits.append(
+            Hit(self.now(), f"http://{request.host}", request.headers.get("User-Agent", ""), raw)
+        )
+        match request.path.split("/")[1:]:
+            case ["robots.txt"]:
+                return web.Response(text="User-agent: *\nDisallow: /private\n")
+            case ["hop", *_]:
+                return web.Response(status=302, headers={"Location": request.query["to"]}, text="x" * 5000)
+            case ["login"]:
+                moved = web.Response(status=302, headers={"Location": "/cookie"})
+                moved.set_cookie("session", "secret")
+                return moved
+            case ["cookie"]:
+                return web.Response(text=request.cookies.get("session", "none"))
+            case ["digest"]:
+                return _digest(request)
+            case ["refuse"] if self.refusals:
+                self.refusals -= 1
+                return web.Response(status=429, headers={"Retry-After": "60"})
+            case ["down"]:
+                return web.Response(status=503)
+            case ["stream"]:
+                return await self._stream(request)
+            case ["broken"]:
+                assert request.transport is not None
+                request.transport.abort()
+                return web.Response()
+            case ["slow"]:
+                await self.cut.wait()
+                return web.Response(text="slow")
+            case _:
+                return web.Response(text=f"page {request.path_qs}")
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for _ in range(PIECES):
+            await response.write(b"x" * 100_000)
+        await response.write_eof()
+        return response
+
+
+def _digest(request: web.Request) -> web.Response:
+    sent = request.headers.get("Authorization", "")
+    if not sent.startswith("Digest "):
+        nonce = hashlib.sha256(b"nonce").hexdigest()
+        challenge = f'Digest realm="r", nonce="{nonce}", qop="auth", algorithm=SHA-256'
+        return web.Response(status=401, headers={"WWW-Authenticate": challenge}, text="x" * 5000)
+    return web.Response(text="logged in" if 'username="user"' in sent else "who?")
+
+
+@asynccontextmanager
+async def served(now: Callable[[], float]) -> AsyncIterator[Site]:
+    """Serve the site in this loop."""
+    site = Site(now)
+    runner = web.ServerRunner(web.Server(site.answer), handler_cancellation=False, shutdown_timeout=0.1)
+    await runner.setup()
+    for address in ("127.0.0.1", "127.0.0.2"):
+        await web.TCPSite(runner, address, 0).start()
+    site.urls = [f"http://{host}:{port}" for host, port in runner.addresses]
+    try:
+        yield site
+    finally:
+        site.cut.set()
+        await runner.cleanup()
+
+
+@contextmanager
+def served_in_a_thread(now: Callable[[], float]) -> Iterator[Site]:
+    """Serve the site in a thread, for clients that block."""
+    started: Any = []
+    ready = threading.Event()
+
+    async def main() -> None:
+        async with served(now) as site:
+            ending = asyncio.Event()
+            started.extend((site, asyncio.get_running_loop(), ending))
+            ready.set()
+            await ending.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread.start()
+    ready.wait()
+    site, loop, ending = started
+    try:
+        yield site
+    finally:
+        loop.call_soon_threadsafe(ending.set)
+        thread.join()
