@@ -67,7 +67,14 @@ class Site:
             case ["robots.txt"]:
                 return web.Response(text="User-agent: *\nDisallow: /private\n")
             case ["hop", *_]:
-                return web.Response(status=302, headers={"Location": request.query["to"]}, text="x" * 5000)
+                status = int(request.query.get("status", "302"))
+                return web.Response(status=status, headers={"Location": request.query["to"]}, text="x" * 5000)
+            case ["loop"]:
+                return web.Response(status=302, headers={"Location": "/loop"})
+            case ["headers"]:
+                return web.Response(text=str(request.headers))
+            case ["method"]:
+                return web.Response(text=f"{request.method} {await request.text()}")
             case ["login"]:
                 moved = web.Response(status=302, headers={"Location": "/cookie"})
                 moved.set_cookie("session", "secret")

@@ -1,0 +1,144 @@
+"""The turns of an adapter's requests, for requests and niquests: one for each attempt, held until the body's end."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from copy import copy
+from functools import cache
+from typing import Any
+from weakref import WeakMethod, finalize
+
+from polite import blocking
+from polite.gate.gate import Gate
+from polite.gate.permit import Permit
+from polite.integrations.entering import hint_at_open_responses
+
+
+class Turn:
+    """The permit of one call of an adapter's `send`. A retry by urllib3 is another request: it takes another permit."""
+
+    def __init__(self, gate: blocking.Gate, url: str) -> None:
+        self._gate = gate
+        self._url = url
+        self.permit = self._enter()
+
+    def again(self, response: Any = None) -> None:  # noqa: ANN401 - of either urllib3
+        """Wait for the turn of a retry: after a response, or after an error."""
+        _end(self.permit, response)
+        self.permit = self._enter()
+
+    def _enter(self) -> blocking.Permit:
+        with hint_at_open_responses():
+            return self._gate.permit(self._url).__enter__()
+
+
+class AsyncTurn:
+    """The same, on an event loop. Await `enter` first."""
+
+    permit: Permit
+
+    def __init__(self, gate: Gate, url: str) -> None:
+        self._gate = gate
+        self._url = url
+
+    async def enter(self) -> None:
+        with hint_at_open_responses():
+            self.permit = await self._gate.permit(self._url).__aenter__()
+
+    async def again(self, response: Any = None) -> None:  # noqa: ANN401 - of urllib3.future
+        """Wait for the turn of a retry: after a response, or after an error."""
+        _end(self.permit, response)
+        await self.enter()
+
+
+def _end(permit: blocking.Permit | Permit, response: Any) -> None:  # noqa: ANN401 - of either urllib3
+    if response is None:
+        permit.leave(ConnectionError())
+    else:
+        permit.report(status=response.status, headers=response.headers)
+        permit.leave()
+
+
+class PacedRetry:
+    """Mixed into the `Retry` of an adapter: instead of sleeping for as long as it says, a retry waits for its turn.
+
+    Attributes:
+        turn: What waits; a Turn or an AsyncTurn.
+    """
+
+    turn: Any
+
+    def new(self, **options: object) -> "PacedRetry":
+        made: PacedRetry = super().new(**options)  # type: ignore[misc]
+        made.turn = self.turn
+        return made
+
+    def sleep(self, response: Any = None) -> None:  # noqa: ANN401 - of either urllib3
+        self.turn.again(response)
+
+    async def async_sleep(self, response: Any = None) -> None:  # noqa: ANN401 - of either urllib3
+        await self.turn.again(response)
+
+
+def _paced_retry(retries: Any, turn: object) -> Any:  # noqa: ANN401 - of either urllib3
+    """Return a copy of the Retry that waits for the turn."""
+    paced = copy(retries)
+    paced.__class__ = _with_turns(retries.__class__)
+    paced.turn = turn
+    return paced
+
+
+@cache
+def _with_turns(kind: type[object]) -> type[object]:
+    return type(kind.__name__, (PacedRetry, kind), {})
+
+
+class AdapterRetries:
+    """Mixed into an adapter: its `max_retries` are those that the crawler chose, but paced while a request is sent."""
+
+    @property
+    def max_retries(self) -> Any:  # noqa: ANN401 - of either urllib3
+        """How requests are sent again."""
+        return _paced.get() or self._retries
+
+    @max_retries.setter
+    def max_retries(self, retries: Any) -> None:  # noqa: ANN401 - of either urllib3
+        self._retries = retries
+
+    @contextmanager
+    def retries_in(self, turn: Turn | AsyncTurn) -> Iterator[None]:
+        """Have retries wait for turns in this block. The adapter may send requests of other threads and tasks meanwhile."""
+        token = _paced.set(_paced_retry(self._retries, turn))
+        try:
+            yield
+        finally:
+            _paced.reset(token)
+
+
+# The Retry of the request that this thread or task sends.
+_paced: ContextVar[Any] = ContextVar("polite_paced_retry", default=None)
+
+
+def leave_at_the_end(raw: Any, permit: blocking.Permit | Permit) -> None:  # noqa: ANN401 - of either urllib3
+    """Leave the permit when urllib3 takes the connection back: at the body's end, or when the response is closed or dropped."""
+    # Weak, so that a response that is dropped is collected at once.
+    release: Callable[[], Callable[[], None] | None] = WeakMethod(raw.release_conn)
+
+    def released() -> None:
+        try:
+            method = release()
+            if method is not None:
+                method()
+        finally:
+            permit.leave()
+
+    raw.release_conn = released
+    if isinstance(permit, Permit):
+        # A permit for threads is left when it is dropped, but this one must be left on its loop.
+        finalize(raw, _leave_on, asyncio.get_running_loop(), permit).atexit = False
+
+
+def _leave_on(loop: asyncio.AbstractEventLoop, permit: Permit) -> None:
+    with suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(permit.leave)

@@ -1,0 +1,181 @@
+"""curl_cffi: requests that wait at a gate, with a redirect loop of their own, since libcurl follows redirects unseen."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from curl_cffi.requests import AsyncSession, Headers, Response, Session
+from curl_cffi.requests.exceptions import TooManyRedirects
+
+from polite import blocking
+from polite.errors import InvalidOption, InvalidURL
+from polite.gate.gate import Gate
+from polite.integrations.entering import require_agent
+from polite.origin import Target
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# What another origin must not get.
+_PRIVATE_HEADERS = ("Authorization", "Cookie", "Proxy-Authorization")
+_PRIVATE_OPTIONS = ("auth", "cookies")
+_BODIES = ("data", "content", "json", "files", "multipart")
+# What libcurl, or curl_cffi, would do unseen: send other URLs, send again, follow, or log in with a second request.
+_REFUSED = ("stream", "allow_redirects", "quote")
+_REFUSED_OF_A_SESSION = ("retry", "params", "base_url", "curl_options", "auth")
+
+
+def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str, **options: Any) -> Response:  # noqa: ANN401
+    """Send a request in its turn, follow redirects, and return the last response with its `history`. For threads.
+
+    Example:
+        with polite.blocking.open_gate("ExampleBot/1.0 (+https://example.com/bot)") as gate, Session() as session:
+            print(request(gate, session, "GET", "https://example.com/about").text)
+
+    Each hop is checked, waits for its own turn, which it holds until its body is read, and is reported. The gate's User-Agent is
+    sent, with `impersonate` too. `auth` and cookies of this request are sent to its own origin only. Time-outs do not count the
+    wait.
+
+    Args:
+        gate: A gate of `polite.blocking`.
+        session: Sends the requests.
+        method: Such as GET.
+        url: An absolute http or https URL.
+        options: Those of `Session.request`, but `stream`, `allow_redirects` and `quote`. With `max_redirects=0` none is followed.
+
+    Raises:
+        Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded, PermitMisused: As by `gate.permit`.
+        InvalidUserAgent: The session or the request has another User-Agent than the gate.
+        InvalidOption: An option, or one of the session, would have requests sent that the gate does not see.
+        TooManyRedirects: There were more than `max_redirects`.
+        curl_cffi.requests.exceptions.RequestException: The request failed.
+    """
+    hops = _Hops(session, gate.agent.header, method, url, options)
+    while True:
+        with gate.permit(hops.url) as permit:
+            response: Response = session.request(**hops.ask(permit.target))
+            permit.report(status=response.status_code, headers=_present(response.headers))
+        if not hops.follow(response):
+            return response
+
+
+async def async_request(
+    gate: Gate,
+    session: "AsyncSession[Any]",
+    method: str,
+    url: str,
+    **options: Any,  # noqa: ANN401
+) -> Response:
+    """Send a request in its turn and follow redirects, as `request` does, with an `AsyncSession` and a gate of `polite.open_gate`.
+
+    Example:
+        async with polite.open_gate("ExampleBot/1.0 (+https://example.com/bot)") as gate, AsyncSession() as session:
+            response = await async_request(gate, session, "GET", "https://example.com/about")
+    """
+    hops = _Hops(session, gate.agent.header, method, url, options)
+    while True:
+        async with gate.permit(hops.url) as permit:
+            response: Response = await session.request(**hops.ask(permit.target))
+            permit.report(status=response.status_code, headers=_present(response.headers))
+        if not hops.follow(response):
+            return response
+
+
+class _Hops:
+    """The request that comes next.
+
+    Attributes:
+        url: Where it goes.
+    """
+
+    def __init__(
+        self,
+        session: "Session[Any] | AsyncSession[Any]",
+        agent: str,
+        method: str,
+        url: str,
+        options: dict[str, Any],
+    ) -> None:
+        _require_seen(session, options)
+        self._method = method
+        self._options = {**options, "allow_redirects": False, "quote": False}
+        self._headers = Headers(self._options.pop("headers", None))
+        self._left = self._options.pop("max_redirects", None)
+        self._left = session.max_redirects if self._left is None else self._left
+        self._follows = self._left != 0
+        self._history: list[Response] = []
+        self._target = _target(Target.of(_with_params(url, self._options.pop("params", None))))
+        for sent in (session.headers.get("User-Agent"), self._headers.get("User-Agent")):
+            require_agent(sent, agent, default="")
+        self._headers["User-Agent"] = agent
+
+    @property
+    def url(self) -> str:
+        return self._target.url
+
+    def ask(self, target: Target) -> dict[str, Any]:
+        """Return the options of the next request."""
+        return {**self._options, "method": self._method, "url": target.url, "headers": self._headers}
+
+    def follow(self, response: Response) -> bool:
+        """Turn to the response's redirect, if it is one. Raises TooManyRedirects, InvalidURL."""
+        response.history = list(self._history)
+        location = response.headers.get("Location")
+        if response.status_code not in _REDIRECTS or not location or not self._follows:
+            return False
+        if self._left == 0:
+            raise TooManyRedirects(f"too many redirects, the last to {location}", response=response)
+        self._left -= 1
+        self._history.append(response)
+        origin, self._target = self._target.origin, _target(self._target.join(location))
+        if self._target.origin != origin:
+            self._drop(_PRIVATE_OPTIONS, _PRIVATE_HEADERS)
+        # As browsers do (RFC 9110, 15.4.2 to 15.4.4).
+        if (response.status_code == 303 and self._method.upper() != "HEAD") or (
+            response.status_code in {301, 302} and self._method.upper() == "POST"
+        ):
+            self._method = "GET"
+            self._drop(_BODIES, ("Content-Type", "Content-Length", "Transfer-Encoding"))
+        return True
+
+    def _drop(self, options: tuple[str, ...], headers: tuple[str, ...]) -> None:
+        for option in options:
+            self._options.pop(option, None)
+        for header in headers:
+            if header in self._headers:
+                del self._headers[header]
+
+
+def _require_seen(session: "Session[Any] | AsyncSession[Any]", options: dict[str, Any]) -> None:
+    """Raise InvalidOption for what has requests sent that the gate does not see, or others than it decided about."""
+    for option in _REFUSED:
+        if options.get(option) is not None:
+            raise InvalidOption(
+                f"{option}={options[option]!r}: the gate would not see what is sent; leave it out"
+            )
+    for option in _REFUSED_OF_A_SESSION:
+        value = session.retry.count if option == "retry" else getattr(session, option)
+        if value:
+            raise InvalidOption(
+                f"the session's {option}: the gate would not see what is sent; give `params` and `auth` to the request, and leave "
+                "out the others"
+            )
+    for header in _PRIVATE_HEADERS:
+        if header in session.headers:
+            raise InvalidOption(
+                f"the session's header {header} would go to all origins; give it to the request"
+            )
+
+
+def _target(target: Target) -> Target:
+    if target.origin.scheme not in {"http", "https"}:
+        raise InvalidURL(target.url, "its scheme is neither http nor https")
+    return target
+
+
+def _present(headers: Headers) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if value is not None}
+
+
+def _with_params(url: str, params: Any) -> str:  # noqa: ANN401 - as urlencode has it
+    if not params:
+        return url
+    whole, _, _ = url.partition("#")
+    return f"{whole}{'&' if '?' in whole else '?'}{urlencode(params, doseq=True)}"

@@ -1,0 +1,83 @@
+"""niquests: adapters that wait at a gate before each request, redirect hops, retries and logins included."""
+
+from typing import Any
+
+from niquests import AsyncResponse, PreparedRequest, Response
+from niquests.adapters import AsyncHTTPAdapter, HTTPAdapter
+from niquests.utils import default_user_agent
+
+from polite import blocking
+from polite.gate.gate import Gate
+from polite.integrations.adapter_turns import AdapterRetries, AsyncTurn, Turn, leave_at_the_end
+from polite.integrations.entering import require_agent
+
+
+class PoliteAdapter(AdapterRetries, HTTPAdapter):
+    """An adapter for `niquests.Session.mount`, as that of `polite.integrations.requests`.
+
+    It sends one request at a time for each origin, so `multiplexed=True` has no effect.
+
+    Args:
+        gate: A gate of `polite.blocking`. The adapter does not close it.
+        options: Those of `niquests.adapters.HTTPAdapter`.
+    """
+
+    def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
+        super().__init__(**options)
+        self._gate = gate
+
+    def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:  # noqa: ANN401 - as niquests has them
+        """Send a request in its turn."""
+        _set_agent(request, self._gate.agent.header)
+        turn = Turn(self._gate, request.url or "")
+        request.url = turn.permit.url
+        try:
+            with self.retries_in(turn):
+                response = super().send(request, *args, **{**options, "multiplexed": False})
+            turn.permit.report(status=response.status_code or 0, headers=response.headers)
+        except BaseException as error:
+            turn.permit.leave(error)
+            raise
+        leave_at_the_end(response.raw, turn.permit)
+        return response
+
+
+class AsyncPoliteAdapter(AdapterRetries, AsyncHTTPAdapter):
+    """An adapter for `niquests.AsyncSession.mount`.
+
+    Example:
+        async with polite.open_gate("ExampleBot/1.0 (+https://example.com/bot)") as gate, niquests.AsyncSession() as session:
+            session.mount("https://", AsyncPoliteAdapter(gate))
+            session.mount("http://", AsyncPoliteAdapter(gate))
+            response = await session.get("https://example.com/about")
+
+    Args:
+        gate: A gate of `polite.open_gate`. The adapter does not close it.
+        options: Those of `niquests.adapters.AsyncHTTPAdapter`.
+    """
+
+    def __init__(self, gate: Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
+        super().__init__(**options)
+        self._gate = gate
+
+    async def send(self, request: PreparedRequest, *args: Any, **options: Any) -> AsyncResponse:  # noqa: ANN401
+        """Send a request in its turn."""
+        _set_agent(request, self._gate.agent.header)
+        turn = AsyncTurn(self._gate, request.url or "")
+        await turn.enter()
+        request.url = turn.permit.url
+        try:
+            with self.retries_in(turn):
+                response = await super().send(request, *args, **{**options, "multiplexed": False})
+            turn.permit.report(status=response.status_code or 0, headers=response.headers)
+        except BaseException as error:
+            turn.permit.leave(error)
+            raise
+        leave_at_the_end(response.raw, turn.permit)
+        return response
+
+
+def _set_agent(request: PreparedRequest, agent: str) -> None:
+    headers = request.headers
+    if headers is not None and require_agent(headers.get("User-Agent"), agent, default=default_user_agent()):
+        headers["User-Agent"] = agent

@@ -1,0 +1,57 @@
+"""requests: an adapter that waits at a gate for threads before each request, redirect hops, retries and logins included."""
+
+from typing import Any
+
+from requests import PreparedRequest, Response
+from requests.adapters import HTTPAdapter
+from requests.utils import default_user_agent
+
+from polite import blocking
+from polite.integrations.adapter_turns import AdapterRetries, Turn, leave_at_the_end
+from polite.integrations.entering import require_agent
+
+
+class PoliteAdapter(AdapterRetries, HTTPAdapter):
+    """An adapter for `session.mount`. Mount it for `https://` and `http://`, and no other adapter for what a crawl fetches.
+
+    Example:
+        with polite.blocking.open_gate("ExampleBot/1.0 (+https://example.com/bot)") as gate, requests.Session() as session:
+            session.mount("https://", PoliteAdapter(gate))
+            session.mount("http://", PoliteAdapter(gate))
+            print(session.get("https://example.com/about").text)
+
+    Each redirect hop, each retry of `max_retries` and each request of a login is checked, waits for its own turn, and is reported.
+    A response holds its turn until its body is read or closed. The gate's User-Agent is sent. Time-outs do not count the wait.
+
+    While a request is sent, these are raised besides what requests raises:
+
+        Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded: As by `gate.permit`.
+        PermitMisused: The thread has the response open whose turn it would wait for.
+        InvalidUserAgent: The session or the request has another User-Agent than the gate.
+        RuntimeError: An event loop runs in the thread.
+
+    Args:
+        gate: A gate of `polite.blocking`. The adapter does not close it.
+        options: Those of `requests.adapters.HTTPAdapter`. A `Retry` decides whether a request is sent again; the gate decides when.
+    """
+
+    def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as requests has them
+        super().__init__(**options)
+        self._gate = gate
+
+    def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:  # noqa: ANN401 - as requests has them
+        """Send a request in its turn."""
+        agent = self._gate.agent.header
+        if require_agent(request.headers.get("User-Agent"), agent, default=default_user_agent()):
+            request.headers["User-Agent"] = agent
+        turn = Turn(self._gate, request.url or "")
+        request.url = turn.permit.url
+        try:
+            with self.retries_in(turn):
+                response = super().send(request, *args, **options)
+            turn.permit.report(status=response.status_code, headers=response.headers)
+        except BaseException as error:
+            turn.permit.leave(error)
+            raise
+        leave_at_the_end(response.raw, turn.permit)
+        return response
