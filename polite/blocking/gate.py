@@ -55,6 +55,14 @@ class Gate:
         """Return everything that decides about the URL now: the rule, the file's age, the delay, the next turn."""
         return self._thread.call(Target.of(url).url, lambda: self._thread.gate.explain(url))
 
+    def conditional(self, url: str) -> dict[str, str]:
+        """Return the headers that ask for the page only if it has changed: as `polite.Gate.conditional`."""
+        return self._thread.call(Target.of(url).url, lambda: self._thread.gate.conditional(url))
+
+    def charge(self, url: str) -> None:
+        """Start the delay of a URL to which a request was sent without a permit. Counts no rules."""
+        self._thread.run(Target.of(url).url, lambda: self._thread.gate.charge(url))
+
     @property
     def agent(self) -> UserAgent:
         """The crawler's user agent."""
@@ -76,6 +84,16 @@ class Gate:
     def counters(self) -> Counters:
         """A copy of the counts since the gate was opened."""
         return self._thread.gate.counters
+
+    @property
+    def waiting(self) -> int:
+        """How many permits wait for rules or their turn now."""
+        return self._thread.gate.waiting
+
+    @property
+    def inside(self) -> int:
+        """How many permits are held now."""
+        return self._thread.gate.inside
 
     def close(self) -> None:
         """Close the gate, and end its thread. Threads that wait get GateClosed. May be called twice.

@@ -45,6 +45,12 @@ class Permit:
         except GateClosed:
             return False
 
+    @property
+    def due(self) -> float:
+        """Unix time when the page is worth fetching again: as `polite.Permit.due`, while the permit is open."""
+        permit = self._inside()
+        return self._thread.run(self.url, lambda: permit.due)
+
     def require(self) -> None:
         """Raise TurnLost if the permit is not `valid`: nothing may be sent.
 
@@ -65,11 +71,15 @@ class Permit:
         permit = self._inside()
         self._tell(lambda: permit.report(status=status, headers=headers))
 
+    def began(self) -> None:
+        """The response began, and its status is not known: the origin's delay starts now. At most once, before `report`."""
+        self._tell(self._inside().began)
+
     def unsent(self) -> None:
         """Give the turn back: nothing was sent, so no delay starts. Ends the permit. May be called twice.
 
         Raises:
-            PermitMisused: After `report`.
+            PermitMisused: After `report` or `began`.
         """
         self._entered = True
         if self._permit is not None:

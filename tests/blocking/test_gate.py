@@ -109,6 +109,45 @@ def test_an_unsent_permit_costs_no_delay(gate: Gate, clock: HastyClock):
         assert clock.now == granted
 
 
+def test_a_response_that_began_starts_the_delay(gate: Gate, clock: HastyClock):
+    permit = gate.acquire(PAGE)
+    permit.began()
+    began = clock.now
+    clock.now += 3
+    permit.leave()
+
+    with gate.permit(PAGE):
+        assert clock.now == began + 7
+
+
+def test_a_charged_url_delays_the_next_permit(gate: Gate, clock: HastyClock):
+    gate.check(PAGE)
+    gate.charge(PAGE)
+    charged = clock.now
+
+    with gate.permit(PAGE):
+        assert clock.now >= charged + 1
+
+
+def test_pages_are_fetched_again_only_if_they_changed():
+    with opened(recrawl=polite.RecrawlPolicy()) as gate:
+        with gate.permit(PAGE) as permit:
+            permit.report(status=200, headers={"ETag": '"1"'})
+            assert permit.due > 0
+
+        assert gate.conditional(PAGE) == {"If-None-Match": '"1"'}
+
+
+def test_what_waits_and_what_is_inside_is_counted(gate: Gate):
+    with gate.permit(PAGE):
+        other = Thread(lambda: gate.permit(PAGE).__enter__().leave())
+        until(lambda: gate.waiting == 1)
+        assert gate.inside == 1
+
+    other.outcome()
+    assert (gate.waiting, gate.inside) == (0, 0)
+
+
 def test_the_agent_the_pacing_and_the_counters_are_those_of_the_gate(gate: Gate):
     assert gate.agent.header == AGENT
     gate.pacing = gate.pacing.override(OTHER, min_delay=30)
