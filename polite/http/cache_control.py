@@ -1,10 +1,13 @@
 """Cache-Control (RFC 9111, 5.2.2) and Age (5.1) of a response."""
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 # Characters that are read. The relevant directives come early in any honest header.
 _LONGEST = 4096
+# A crawl meets few values that are not longer than this.
+_USUAL = 256
 _MAX_AGE = re.compile(r"max-age\s*=\s*\"?(\d{1,18})\"?", re.ASCII)
 _SECONDS = re.compile(r"\s*(\d{1,18})\s*", re.ASCII)
 
@@ -32,15 +35,22 @@ class CacheControl(NamedTuple):
     @classmethod
     def of(cls, text: str) -> "CacheControl":
         """Read a field; several fields are joined by commas."""
-        directives = [part.strip().lower() for part in text[:_LONGEST].split(",")]
-        names = {name.partition("=")[0].rstrip() for name in directives}
-        ages = [int(match[1]) for match in map(_MAX_AGE.fullmatch, directives) if match is not None]
-        # RFC 9111, 4.2.1: of conflicting values, the shortest is the careful choice.
-        longest = float(min(ages)) if ages else None
-        return cls(longest, "no-store" in names, "no-cache" in names, "immutable" in names)
+        return _usual(text) if len(text) <= _USUAL else _parsed(text[:_LONGEST])
 
 
 NO_CACHE_CONTROL = CacheControl()
+
+
+def _parsed(text: str) -> CacheControl:
+    directives = [part.strip().lower() for part in text.split(",")]
+    names = {name.partition("=")[0].rstrip() for name in directives}
+    ages = [int(match[1]) for match in map(_MAX_AGE.fullmatch, directives) if match is not None]
+    # RFC 9111, 4.2.1: of conflicting values, the shortest is the careful choice.
+    longest = float(min(ages)) if ages else None
+    return CacheControl(longest, "no-store" in names, "no-cache" in names, "immutable" in names)
+
+
+_usual = lru_cache(maxsize=1_000)(_parsed)
 
 
 def age_s(age: str | None) -> float:

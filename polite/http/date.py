@@ -3,6 +3,7 @@
 import re
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 # The longest of the three forms has 33 characters.
 _LONGEST = 64
@@ -21,7 +22,13 @@ def unix_time(text: str) -> float | None:
     >>> unix_time("Sun, 06 Nov 1994 08:49:37 GMT"), unix_time("Sunday, 06-Nov-94 08:49:37 GMT"), unix_time("0")
     (784111777.0, 784111777.0, None)
     """
-    return lenient_unix_time(text) if len(text) <= _LONGEST and _FORMS.fullmatch(text) else None
+    return _known_form(text) if len(text) <= _LONGEST else None
+
+
+# All responses of a second have one Date, and a page's Last-Modified is read more than once.
+@lru_cache(maxsize=1_000)
+def _known_form(text: str) -> float | None:
+    return lenient_unix_time(text) if _FORMS.fullmatch(text) else None
 
 
 def lenient_unix_time(text: str) -> float | None:

@@ -56,7 +56,8 @@ def selected(headers: Headers, wanted: AbstractSet[str]) -> Fields:
     try:
         pairs: Iterable[tuple[str | bytes, object]]
         pairs = headers.items() if hasattr(headers, "keys") else headers  # type: ignore[union-attr]
-        found = [(name, value) for key, value in pairs if (name := text_of(key).lower()) in wanted]
+        named = [((key if isinstance(key, str) else text_of(key)).lower(), value) for key, value in pairs]
+        found = [field for field in named if field[0] in wanted]
     except (TypeError, ValueError, AttributeError) as error:
         raise _neither(headers) from error
     return [

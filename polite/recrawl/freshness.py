@@ -98,8 +98,8 @@ def _fresh_s(policy: RecrawlPolicy, status: int, fields: ResponseFields, now: fl
         lifetime = _probable_lifetime_s(policy, fields, made_at)
     if lifetime is None:
         return policy.default_interval
-    # RFC 9111, 4.2.3. A server's clock that is ahead makes no response younger.
-    return lifetime - max(fields.age_s, now - made_at, 0.0)
+    # RFC 9111, 4.2.3. A server's clock that is ahead makes no response younger, since an Age is never negative.
+    return lifetime - max(fields.age_s, now - made_at)
 
 
 def _stated_lifetime_s(policy: RecrawlPolicy, fields: ResponseFields, made_at: float) -> float | None:
