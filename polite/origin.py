@@ -52,6 +52,11 @@ class Origin:
         """The URL of its robots.txt (L1)."""
         return f"{self.text}/robots.txt"
 
+    @property
+    def robots(self) -> "Target":
+        """Its robots.txt."""
+        return Target(self, "/robots.txt")
+
     def __str__(self) -> str:
         return self.text
 

@@ -347,7 +347,7 @@ class OriginManager:
                 del self._delayed[next(iter(self._delayed))]
             self._delayed[origin] = None
             pause = self._turns.pause(origin, known.pace)
-            self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
+            self._turns.hold(origin.robots, pause.seconds, pause.because)
         return known
 
     async def _apply_saved_back_off(self, origin: Origin, store: RobotsStore) -> None:
@@ -355,13 +355,13 @@ class OriginManager:
         hold = await store.held(origin) if isinstance(store, BackOffStore) else None
         if hold is not None:
             left_s = hold.left_s(self._clock.wall())
-            self._turns.hold(Target.of(origin.robots_url), left_s, hold.because)
+            self._turns.hold(origin.robots, left_s, hold.because)
 
     def _delay_as_asked(self, origin: Origin, pace: RequestedPace | None) -> None:
         """Delay the origin as its file says: this was not known while it was fetched, and the fetch was a request, too."""
         if pace is not None:
             pause = self._turns.pause(origin, pace)
-            self._turns.hold(Target.of(origin.robots_url), pause.seconds, pause.because)
+            self._turns.hold(origin.robots, pause.seconds, pause.because)
 
     def _extended(self, origin: Origin, known: OriginRules) -> OriginRules:
         """Extend rules until their origin's next turn can come, and one delay longer, whatever their lifetime.
@@ -371,7 +371,7 @@ class OriginManager:
         """
         if isinstance(known.rules.access, Unreachable):
             return known
-        target = Target.of(origin.robots_url)
+        target = origin.robots
         ready_in_s = self._turns.outlook(target, known.pace).ready_at - self._clock.monotonic()
         delay_s = self._turns.pause(origin, known.pace).seconds
         return known.extended(self._clock.wall() + ready_in_s + delay_s)
@@ -394,7 +394,7 @@ class OriginManager:
                 # One at a time: each thread that computes takes the interpreter from the loop for 5 ms at a time.
                 # The file's pace is known at the end only: until then the origin grants no turn.
                 because = "its robots.txt is being read"
-                with self._turns.renewed_delay(Target.of(origin.robots_url), because):
+                with self._turns.renewed_delay(origin.robots, because):
                     async with self._reading:
                         rules = await asyncio.to_thread(lambda: self._read(access).prepare())
             case Found():

@@ -101,7 +101,7 @@ class RobotsFetcher:
                 if turn.waited and await self._found(meanwhile, turn):
                     raise FetchSpared
             access, spent = await self._to_the_end(exchange, origin, pace, pace_of, kept, turn=turn)
-            if not had_file:
+            if not had_file and self._robots.infer_missing:
                 probe = MissingProbe.begin(origin, access, self._robots, missing=self._missing())
                 access, spent = await self._to_the_end(probe, origin, pace, pace_of, kept, spent)
         finally:

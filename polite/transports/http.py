@@ -5,7 +5,7 @@ import ssl
 from functools import partial
 
 import aiohttp
-from aiohttp import ClientConnectorDNSError, ClientHandlerType, ClientRequest, ClientResponse
+from aiohttp import ClientConnectorDNSError, ClientRequest, ClientResponse
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 from yarl import URL
@@ -36,28 +36,12 @@ _CERTIFICATE_REASONS = {
     64: Reason.TLS_WRONG_HOST,
 }
 
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
 # Digits of a Content-Length. Larger numbers exceed any file, and aiohttp's parsers differ on them.
 _LONGEST_LENGTH = 18
 # Octets, and seconds, of the page that an error has instead of a robots.txt: they cost less than another connection.
 _LONGEST_REST = 65_536
 _LONGEST_DRAIN_S = 1.0
-
-
-class ConnectionLost(aiohttp.ClientError):
-    """The server closed the connection before its response was complete."""
-
-
-async def without_hidden_retry(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-    """aiohttp middleware that prevents aiohttp's own repetition of a GET after a disconnect.
-
-    That hidden request is neither paced nor counted.
-    """
-    try:
-        return await handler(request)
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise ConnectionLost(str(error) or type(error).__name__) from error
 
 
 class _Connector(GuardedConnector):
@@ -69,19 +53,10 @@ class _Connector(GuardedConnector):
         self._factory = partial(reader, loop=self._loop)
 
 
-class _RobotsRequest(ClientRequest):
-    """A request on a connection that pages use too."""
-
-    async def send(self, conn: aiohttp.connector.Connection) -> ClientResponse:
-        if isinstance(conn.protocol, SharedResponse):
-            conn.protocol.read_strictly()
-        return await super().send(conn)
-
-
 class HttpTransport:
-    """Fetches over http and https in its own session, which is opened by the first request.
+    """Fetches over http and https on connections of its own, or on those of a pool.
 
-    Follows no redirect and keeps no cookie.
+    Follows no redirect, keeps no cookie, repeats nothing and decodes nothing unseen.
 
     With a pool, each request uses a new connection, which is then kept for a page if the response left it in a certain state.
 
@@ -102,13 +77,18 @@ class HttpTransport:
         resolver: Given | None = None,
         pool: ConnectionPool | None = None,
     ) -> None:
-        self._user_agent = user_agent
+        self._headers = {
+            "User-Agent": user_agent,
+            "Accept-Encoding": "gzip",
+            "Accept": "text/plain, */*;q=0.1",
+        }
         self._policy = policy
+        self._proxy = None if policy.proxy is None else URL(policy.proxy)
         self._tls = trusting(policy.ca_file)
         require_valid(resolver)
         self._resolver = resolver
         self._pool = pool
-        self._session: aiohttp.ClientSession | None = None
+        self._connector: GuardedConnector | None = None
         self._drains: set[asyncio.Task[None]] = set()
 
     async def get(self, ask: Ask) -> Reply | Failed:
@@ -116,26 +96,26 @@ class HttpTransport:
 
         Failures are values; only a cancellation is raised.
         """
-        with collect_refused() as refused, new_connections():
+        with collect_refused() as refused:
             try:
-                return await self._exchange(ask)
+                if self._pool is None:
+                    return await self._exchange(ask)
+                with new_connections():
+                    return await self._exchange(ask)
             except aiohttp.ClientError as error:
                 return _failure(error, refused, self._policy)
 
     async def close(self) -> None:
-        """Close the session and its connections. May be called twice."""
+        """Close the connections, unless a pool has them. May be called twice."""
         for drain in tuple(self._drains):
             drain.cancel()
         await asyncio.gather(*self._drains, return_exceptions=True)
-        if self._session is not None:
-            await self._session.close()
+        if self._connector is not None and self._pool is None:
+            await self._connector.close()
 
     async def _exchange(self, ask: Ask) -> Reply | Failed:
-        if self._session is None:
-            self._session = self._open()
         # `encoded`: the URL is canonical, and must be sent exactly as it is.
-        url = URL(ask.target.url, encoded=True)
-        response = await self._session.get(url, allow_redirects=False, proxy=self._policy.proxy)
+        response = await self._request(URL(ask.target.url, encoded=True))
         kept = False
         try:
             reply = _refused(response, self._policy) or await self._reply(response, ask)
@@ -147,6 +127,40 @@ class HttpTransport:
             else:
                 # Drop the connection instead of reading the rest. One whose response ended is kept already, or was closed.
                 response.close()
+
+    async def _request(self, url: URL) -> ClientResponse:
+        """Send one request, and return the response when its head is there.
+
+        A ClientSession does this, too, but its repetitions, cookies, redirects and time-outs must not be: the fetcher has one
+        timeout for everything.
+        """
+        if self._connector is None:
+            self._connector = self._open()
+        request = ClientRequest(
+            "GET",
+            url,
+            headers=self._headers,
+            loop=asyncio.get_running_loop(),
+            proxy=self._proxy,
+            proxy_headers=self._headers,
+        )
+        connection = await self._connector.connect(request, [], _NO_TIMEOUT)
+        protocol, response = connection.protocol, None
+        if protocol is None:
+            raise aiohttp.ServerDisconnectedError
+        try:
+            protocol.set_response_params(auto_decompress=False, read_until_eof=True)
+            if isinstance(protocol, SharedResponse):
+                protocol.read_strictly()
+            response = await request.send(connection)
+            return await response.start(connection)
+        except BaseException as error:
+            if response is not None:
+                response.close()
+            connection.close()
+            if isinstance(error, OSError) and not isinstance(error, aiohttp.ClientError):
+                raise aiohttp.ClientOSError(*error.args) from error
+            raise
 
     async def _reply(self, response: ClientResponse, ask: Ask) -> Reply | Failed:
         if not 200 <= response.status < 300:
@@ -166,8 +180,8 @@ class HttpTransport:
         self._drains.add(drain)
         drain.add_done_callback(self._drains.discard)
 
-    def _open(self) -> aiohttp.ClientSession:
-        connector = self._pool or _Connector(
+    def _open(self) -> GuardedConnector:
+        return self._pool or _Connector(
             self._policy,
             ssl=self._tls,
             resolver=self._resolver,
@@ -175,23 +189,6 @@ class HttpTransport:
             force_close=True,
             limit=self._policy.connections,
             use_dns_cache=False,
-        )
-        return aiohttp.ClientSession(
-            connector=connector,
-            connector_owner=self._pool is None,
-            request_class=ClientRequest if self._pool is None else _RobotsRequest,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={
-                "User-Agent": self._user_agent,
-                "Accept-Encoding": "gzip",
-                "Accept": "text/plain, */*;q=0.1",
-            },
-            auto_decompress=False,
-            trust_env=False,
-            raise_for_status=False,
-            # The fetcher has one timeout for everything. aiohttp's own would report other reasons.
-            timeout=aiohttp.ClientTimeout(total=None),
-            middlewares=(without_hidden_retry,),
         )
 
 
@@ -294,7 +291,7 @@ def _reason(error: aiohttp.ClientError) -> Reason:
             return Reason.TLS_PROTOCOL
         case aiohttp.ClientConnectorError():
             return reason_of(error.os_error)
-        case ConnectionLost():
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError():
             return Reason.CONNECTION_LOST
         case _:
             return _unreadable(error)

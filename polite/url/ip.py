@@ -30,6 +30,9 @@ def parse_ipv4(host: str) -> str:
 
     The host must be in lower case. Raises InvalidPart.
     """
+    # Hot path: nearly all addresses are written in this form.
+    if (quad := _DOTTED_QUAD(host)) and all(int(part) < 256 for part in quad.groups()):
+        return host
     parts = host.removesuffix(".").split(".", 4)
     if len(parts) > 4:
         raise InvalidPart("an IPv4 address has at most four parts")

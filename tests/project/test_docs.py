@@ -155,7 +155,8 @@ def world(monkeypatch: pytest.MonkeyPatch, tls: tuple[ssl.SSLContext, ssl.SSLCon
 
     def session(**options: Any) -> aiohttp.ClientSession:
         everywhere = aiohttp.TCPConnector(resolver=Everywhere(ports), ssl=client_tls)
-        return real_session(**{**options, "connector": everywhere})
+        # The pool of `open_session` is closed by itself; this connector by its session.
+        return real_session(**{**options, "connector": everywhere, "connector_owner": True})
 
     monkeypatch.setattr(aiohttp, "ClientSession", session)
     monkeypatch.setattr("polite.compose.gate.SystemClock", clock_of_the_loop)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import aiohttp
+from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 from yarl import URL
 
 from polite.gate.permit import Permit
@@ -14,7 +15,6 @@ from polite.robots.fetching.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy
 from polite.transports.address_guard import blocked_message, collect_refused
 from polite.transports.connector import guarded_connector
-from polite.transports.http import without_hidden_retry
 from polite.transports.inflate import Inflater
 
 # RFC 9110, 15: a 1xx precedes another response. aiohttp skips those except 101, and passes lower numbers on.
@@ -75,6 +75,23 @@ class NoFinalResponse(aiohttp.ClientError):
 
 class AddressBlocked(aiohttp.ClientError):
     """The options permit no address of the host. A retry cannot succeed."""
+
+
+class ConnectionLost(aiohttp.ClientError):
+    """The server closed the connection before its response was complete."""
+
+
+async def without_hidden_retry(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+    """aiohttp middleware that prevents aiohttp's own repetition of a GET after a disconnect.
+
+    That hidden request is neither paced nor counted.
+    """
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise ConnectionLost(str(error) or type(error).__name__) from error
 
 
 # That of the request which the task sends.

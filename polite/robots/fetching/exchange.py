@@ -132,7 +132,7 @@ class Exchange:
         if origin.scheme not in schemes:
             detail = f"no transport for {origin.scheme}:"
             return Unreachable(Reason.SCHEME_UNKNOWN, origin.robots_url, detail=detail)
-        target = Target.of(origin.robots_url)
+        target = origin.robots
         fetching = fetching or FetchPolicy()
         ask = Ask(target, fetching.max_bytes)
         return cls(ask, (target.url,), robots or RobotsPolicy(), fetching, schemes)
