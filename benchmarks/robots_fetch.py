@@ -52,9 +52,7 @@ async def one_round(origins: list[str]) -> dict[str, float]:
         )
         kept = await stack.enter_async_context(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
         gate = await stack.enter_async_context(polite.open_gate(AGENT, fetching=HOME, pacing=PACING))
-        session = await stack.enter_async_context(
-            polite.open_session(AGENT, fetching=HOME, pacing=PACING)
-        )
+        session = await stack.enter_async_context(polite.open_session(AGENT, fetching=HOME, pacing=PACING))
         transport = HttpTransport(AGENT, HOME)
         stack.push_async_callback(transport.close)
 
