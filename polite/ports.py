@@ -1,6 +1,6 @@
 """The ports: what the gate and the frontier need from outside, each a Protocol of a few methods. Implement one to replace it."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -28,6 +28,7 @@ __all__ = [
     "RobotsStore",
     "SavedBackOff",
     "Scheduler",
+    "StreamingTransport",
     "TakenHome",
     "Tenant",
     "Timer",
@@ -90,6 +91,26 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Release all resources. May be called twice."""
+        ...
+
+
+@runtime_checkable
+class StreamingTransport(Transport, Protocol):
+    """A Transport that can pass a large body on in pieces. Optional: without it, a sitemap has 16 MiB at most."""
+
+    async def stream(
+        self, ask: Ask, begun: Callable[[Reply], None], take: Callable[[bytes], Awaitable[None]]
+    ) -> Reply | Failed:
+        """Send one request as `get` does, and pass the body on instead of keeping it.
+
+        Args:
+            ask: The request; `max_bytes` counts octets as they are sent.
+            begun: Called once, as soon as the response's head is there, with a Reply without a body.
+            take: Awaited with each piece of the body of a 2xx response: not decoded if it is in gzip. What it raises is raised.
+
+        Returns:
+            A Reply without a body, whose `end` says how the body ended, or Failed with the reason.
+        """
         ...
 
 

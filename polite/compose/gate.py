@@ -10,6 +10,7 @@ from polite.compose.shared import join, keep_back_off, opened, refuse_mistyped, 
 from polite.errors import InvalidOption
 from polite.events import Event
 from polite.gate.address_book import AddressBook
+from polite.gate.downloads import Downloads
 from polite.gate.gate import Gate
 from polite.gate.notifier import Notifier
 from polite.gate.origin_manager import OriginManager
@@ -141,7 +142,7 @@ async def open_gate(
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=kept)
     remembered = _remembered(recrawl, validators, kept)
     pages = None if recrawl is None or remembered is None else Recrawl(recrawl, remembered, clock)
-    gate = Gate(Services(clock, origins, turns, notifier, pages))
+    gate = Gate(Services(clock, origins, turns, notifier, Downloads(spoken, fetching), pages))
     # Each is closed even if closing another fails or is cancelled. What is shared comes after the gate, which grants no turn any
     # more by then: homes leave with what is left of their delays.
     async with gate.services.resources as resources, AsyncExitStack() as closing:

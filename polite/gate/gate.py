@@ -1,7 +1,8 @@
 """The gate that a crawler awaits before each fetch: may I, and now?"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import datetime
 
 from polite.errors import InvalidOption
 from polite.gate.counters import Counters
@@ -9,10 +10,12 @@ from polite.gate.explanation import Explanation
 from polite.gate.origin_rules import OriginRules
 from polite.gate.permit import Permit
 from polite.gate.services import Services
-from polite.origin import Target
+from polite.gate.sitemaps import Sitemaps
+from polite.origin import Origin, Target
 from polite.pacing.policy import PacingPolicy
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
+from polite.sitemaps.policy import SitemapPolicy
 
 
 class Gate:
@@ -143,6 +146,41 @@ class Gate:
             attempt=known.attempt,
         )
 
+    def sitemaps(
+        self,
+        origin: str | Origin,
+        *,
+        files: Iterable[str] | None = None,
+        since: datetime | None = None,
+        policy: SitemapPolicy | None = None,
+    ) -> Sitemaps:
+        """Return the entries of a site's sitemaps, for `async for entry in gate.sitemaps("https://example.com"):`.
+
+        Each file is fetched in its turn, with the gate's User-Agent, if robots.txt allows it.
+
+        Args:
+            origin: The site, or any URL of it.
+            files: The sitemaps to fetch, instead of those that the site's robots.txt names, or else /sitemap.xml.
+            since: Only entries and sitemaps that may have changed after this: those with an older `lastmod` are left out. It needs
+                a time zone.
+            policy: Limits.
+
+        Raises:
+            InvalidURL: The origin, or one of the files, cannot be fetched.
+            InvalidOption: `since` has no time zone, or an option has the wrong type.
+        """
+        if since is not None:
+            _require_zone(since)
+        if policy is not None and not isinstance(policy, SitemapPolicy):
+            raise InvalidOption(f"policy must be a SitemapPolicy, got {policy!r}")
+        return Sitemaps(
+            self.services,
+            origin if isinstance(origin, Origin) else Origin.of(origin),
+            files=None if files is None else [Target.of(url) for url in files],
+            since=since,
+            policy=SitemapPolicy() if policy is None else policy,
+        )
+
     @property
     def agent(self) -> UserAgent:
         """The user agent whose rules the gate obeys. The client must send `agent.header`."""
@@ -211,6 +249,11 @@ class Gate:
             f"<Gate {self.agent.tokens[0]}: {state}{self.waiting} waiting, {self.inside} inside, "
             f"{counters.granted} granted, {counters.refused} refused>"
         )
+
+
+def _require_zone(since: object) -> None:
+    if not isinstance(since, datetime) or since.utcoffset() is None:
+        raise InvalidOption(f"since must be a datetime with a time zone, got {since!r}")
 
 
 def _slowest_rate(known: OriginRules) -> str:

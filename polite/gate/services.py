@@ -10,6 +10,7 @@ from polite.events import Event, Granted, Left, PermitDelayed, Reclaimed, Refuse
 from polite.gate.charges import Charges
 from polite.gate.counters import Counters
 from polite.gate.decider import Decider
+from polite.gate.downloads import Downloads
 from polite.gate.held_turns import HeldTurns
 from polite.gate.notifier import Notifier
 from polite.gate.open_permits import OpenPermits
@@ -58,6 +59,7 @@ class Services:
 
     Attributes:
         listener: None where nothing listens: then no event needs to be built.
+        downloads: Fetches what is no robots.txt, in the turns of permits.
         recrawl: What is remembered of pages; None without `open_gate(recrawl=...)`.
         on_granted, on_delayed, on_left: The listener, if it wants these events of each permit.
         resources: What is closed after the gate, the last first.
@@ -70,6 +72,7 @@ class Services:
     origins: OriginManager
     turns: Turns
     listener: Notifier | None
+    downloads: Downloads
     recrawl: Recrawl | None = None
     decider: Decider = field(default_factory=Decider)
     open_permits: OpenPermits[EnteredPermit] = field(

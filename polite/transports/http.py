@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import aiohttp
@@ -42,6 +43,11 @@ _LONGEST_LENGTH = 18
 # Octets, and seconds, of the page that an error has instead of a robots.txt: they cost less than another connection.
 _LONGEST_REST = 65_536
 _LONGEST_DRAIN_S = 1.0
+
+
+# Codings of a body that is passed on as it is sent.
+_STREAMED_CODINGS = frozenset({"", "identity", "gzip", "x-gzip"})
+_STREAMED_TYPES = "application/xml, text/xml, text/plain, */*;q=0.1"
 
 
 class _Connector(GuardedConnector):
@@ -105,6 +111,19 @@ class HttpTransport:
             except aiohttp.ClientError as error:
                 return _failure(error, refused, self._policy)
 
+    async def stream(
+        self, ask: Ask, begun: Callable[[Reply], None], take: Callable[[bytes], Awaitable[None]]
+    ) -> Reply | Failed:
+        """Make one request and pass the body on (see ports.StreamingTransport)."""
+        with collect_refused() as refused:
+            try:
+                if self._pool is None:
+                    return await self._stream(ask, begun, take)
+                with new_connections():
+                    return await self._stream(ask, begun, take)
+            except aiohttp.ClientError as error:
+                return _failure(error, refused, self._policy)
+
     async def close(self) -> None:
         """Close the connections, unless a pool has them. May be called twice."""
         for drain in tuple(self._drains):
@@ -128,7 +147,7 @@ class HttpTransport:
                 # Drop the connection instead of reading the rest. One whose response ended is kept already, or was closed.
                 response.close()
 
-    async def _request(self, url: URL) -> ClientResponse:
+    async def _request(self, url: URL, *, accept: str | None = None) -> ClientResponse:
         """Send one request, and return the response when its head is there.
 
         A ClientSession does this, too, but its repetitions, cookies, redirects and time-outs must not be: the fetcher has one
@@ -139,7 +158,7 @@ class HttpTransport:
         request = ClientRequest(
             "GET",
             url,
-            headers=self._headers,
+            headers=self._headers if accept is None else {**self._headers, "Accept": accept},
             loop=asyncio.get_running_loop(),
             proxy=self._proxy,
             proxy_headers=self._headers,
@@ -161,6 +180,24 @@ class HttpTransport:
             if isinstance(error, OSError) and not isinstance(error, aiohttp.ClientError):
                 raise aiohttp.ClientOSError(*error.args) from error
             raise
+
+    async def _stream(
+        self, ask: Ask, begun: Callable[[Reply], None], take: Callable[[bytes], Awaitable[None]]
+    ) -> Reply | Failed:
+        response = await self._request(URL(ask.target.url, encoded=True), accept=_STREAMED_TYPES)
+        try:
+            if failed := _refused(response, self._policy):
+                return failed
+            begun(_reply(response))
+            if not 200 <= response.status < 300:
+                return _reply(response)
+            codings = ",".join(response.headers.getall("Content-Encoding", [])).strip().lower()
+            if codings not in _STREAMED_CODINGS:
+                return _reply(response, end=BodyEnd.UNKNOWN_CODING)
+            return _reply(response, end=await _pass_on(response, ask.max_bytes, take))
+        finally:
+            # As in `_exchange`.
+            response.close()
 
     async def _reply(self, response: ClientResponse, ask: Ask) -> Reply | Failed:
         if not 200 <= response.status < 300:
@@ -254,6 +291,20 @@ async def _read(response: ClientResponse, inflater: Inflater) -> Reason | None:
         early = str(error).startswith("Response payload is not completed")
         return Reason.BODY_CUT_SHORT if early else _unreadable(error)
     return None
+
+
+async def _pass_on(response: ClientResponse, limit: int, take: Callable[[bytes], Awaitable[None]]) -> BodyEnd:
+    """Pass the body on up to the limit. Return how it ended."""
+    left = limit
+    try:
+        while chunk := await response.content.readany():
+            await take(chunk[:left])
+            left -= len(chunk)
+            if left < 0:
+                return BodyEnd.CAPPED
+    except aiohttp.ClientPayloadError:
+        return BodyEnd.CUT_SHORT
+    return BodyEnd.COMPLETE
 
 
 def _reply(response: ClientResponse, body: bytes = b"", end: BodyEnd = BodyEnd.COMPLETE) -> Reply:

@@ -1,0 +1,54 @@
+"""Downloads: one request for a large body over a gate's transports."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from polite.origin import Target
+from polite.ports import Ask, Failed, Reply, StreamingTransport, Transport
+from polite.robots.policy import FetchPolicy
+from polite.robots.reason import Reason
+
+log = logging.getLogger("polite")
+
+# Octets of a body that a transport can only return whole.
+_MOST_WHOLE = 16 << 20
+
+
+class Downloads:
+    """Sends requests other than those for robots.txt, with the gate's User-Agent and its guarded addresses.
+
+    Attributes:
+        schemes: The schemes that have a transport.
+        fetching: The limits of the transports.
+        connections: How many requests may be in flight. Half of the gate's connections are left to robots.txt.
+    """
+
+    def __init__(self, transports: Mapping[str, Transport], fetching: FetchPolicy) -> None:
+        self.schemes = frozenset(transports)
+        self.fetching = fetching
+        self.connections = asyncio.Semaphore(max(1, fetching.connections // 2))
+        self._transports = transports
+
+    async def get(
+        self,
+        target: Target,
+        max_bytes: int,
+        timeout_s: float,
+        *,
+        begun: Callable[[Reply], None],
+        take: Callable[[bytes], Awaitable[None]],
+    ) -> Reply | Failed:
+        """Send one request, and pass its body on (see ports.StreamingTransport). Raises what `take` raises, and OSError of it."""
+        transport = self._transports[target.origin.scheme]
+        try:
+            async with asyncio.timeout(timeout_s):
+                if isinstance(transport, StreamingTransport):
+                    return await transport.stream(Ask(target, max_bytes), begun, take)
+                response = await transport.get(Ask(target, min(max_bytes, _MOST_WHOLE)))
+                if isinstance(response, Reply):
+                    begun(response)
+                    await take(response.body)
+                return response
+        except TimeoutError:
+            return Failed(Reason.TIMEOUT, f"no whole response within SitemapPolicy.timeout={timeout_s:g} s")

@@ -1,0 +1,437 @@
+"""gate.sitemaps: which files are fetched, in which turns, and what counts."""
+
+import asyncio
+import gzip
+import tracemalloc
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import polite
+from polite.gate.spool import Spool
+from polite.ports import Ask
+from polite.robots.fetching.exchange import BodyEnd, Failed, Reply
+from polite.robots.reason import Reason
+from polite.sitemaps import SitemapFile, SitemapKind, SitemapPolicy
+from polite.testing import ScriptedTransport
+from tests.sitemaps.support import index, pages, urlset
+from tests.support import TimedTransport, expect_no_other_tasks, now, scripted_gate
+
+pytestmark = pytest.mark.virtual_time
+
+SITE = "https://example.com"
+ROBOTS, USUAL = f"{SITE}/robots.txt", f"{SITE}/sitemap.xml"
+
+
+def xml(text: str, **fields: Any) -> Reply:
+    return Reply(200, text.encode(), **fields)
+
+
+def named(*urls: str, rules: str = "") -> Reply:
+    return Reply(
+        200, f"User-agent: *\n{rules}\n".encode() + "".join(f"Sitemap: {url}\n" for url in urls).encode()
+    )
+
+
+async def listed(
+    gate: polite.Gate, origin: str = SITE, **options: Any
+) -> tuple[list[str], list[SitemapFile]]:
+    sitemaps = gate.sitemaps(origin, **options)
+    return [entry.url async for entry in sitemaps], sitemaps.files
+
+
+async def of(script: dict[str, Any], **options: Any) -> tuple[list[str], list[SitemapFile]]:
+    """What a site's sitemaps name, without delays."""
+    pacing = polite.PacingPolicy(min_delay=0)
+    async with scripted_gate(script, pacing=pacing) as gate:
+        return await listed(gate, **options)
+
+
+async def test_the_files_that_robots_txt_names_are_read_in_order():
+    found, files = await of(
+        {
+            ROBOTS: named(
+                f"{SITE}/b.xml", f"{SITE}/a.txt", f"{SITE}/b.xml", "gopher://example.com/s", "https://[/"
+            ),
+            f"{SITE}/a.txt": Reply(200, gzip.compress(f"{SITE}/text\n".encode())),
+            f"{SITE}/b.xml": xml(pages(2)),
+            USUAL: xml(pages(9)),
+        }
+    )
+
+    assert found == [f"{SITE}/0", f"{SITE}/1", f"{SITE}/text"]
+    assert files == [
+        SitemapFile(f"{SITE}/b.xml", SitemapKind.URLSET, 2, status=200),
+        SitemapFile(f"{SITE}/a.txt", SitemapKind.TEXT, 1, status=200),
+    ]
+
+
+@pytest.mark.parametrize(
+    "robots", [Reply(404), Reply(200, b"User-agent: *\nDisallow: /x\nSitemap: /relative.xml\n")]
+)
+async def test_without_a_name_the_usual_file_is_read(robots):
+    found, _ = await of({ROBOTS: robots, USUAL: xml(pages(1))}, origin=f"{SITE}/any/page?of=it")
+
+    assert found == [f"{SITE}/0"]
+
+
+async def test_files_of_the_caller_are_read_instead():
+    found, _ = await of(
+        {ROBOTS: named(USUAL), USUAL: xml(pages(9)), f"{SITE}/own.xml": xml(pages(1))},
+        files=[f"{SITE}/own.xml"],
+    )
+
+    assert found == [f"{SITE}/0"]
+
+
+async def test_an_index_leads_to_its_files_and_no_loop_is_followed_twice():
+    script = {
+        USUAL: xml(index(f"{SITE}/inner.xml", USUAL, f"{SITE}/a.xml")),
+        f"{SITE}/inner.xml": xml(index(USUAL, f"{SITE}/inner.xml", f"{SITE}/deep.xml")),
+        f"{SITE}/a.xml": xml(pages(1)),
+        f"{SITE}/deep.xml": xml(pages(1, start=1)),
+    }
+
+    found, files = await of(script)
+
+    assert found == [f"{SITE}/0", f"{SITE}/1"]
+    assert [file.url for file in files] == [USUAL, f"{SITE}/inner.xml", f"{SITE}/a.xml", f"{SITE}/deep.xml"]
+    assert [file.problem for file in files] == [None] * 4
+
+
+async def test_indexes_that_lead_to_ever_more_indexes_end():
+    class Endless(ScriptedTransport):
+        async def get(self, ask: Ask) -> Reply | Failed:
+            self.asked.append(ask.target.url)
+            number = len(self.asked)
+            return xml(index(*(f"{SITE}/{number}-{each}.xml" for each in range(3))))
+
+    transport = Endless()
+    async with scripted_gate(transport, pacing=polite.PacingPolicy(min_delay=0)) as gate:
+        _, files = await listed(gate)
+
+    # One file, three, and nine. Robots.txt was fetched first.
+    assert len(transport.asked) == 1 + 1 + 3 + 9
+    assert files[-1].problem == "indexes are nested deeper than SitemapPolicy.max_depth=2"
+    assert files[0].problem is None
+
+
+async def test_an_index_of_100_000_files_is_read_up_to_the_limit():
+    script = {USUAL: xml(index(*(f"{SITE}/{number}.xml" for number in range(100_000))))}
+
+    found, files = await of(script, policy=SitemapPolicy(max_files=5))
+
+    assert len(files) == 5
+    assert files[0].problem == "more than SitemapPolicy.max_entries=50000 entries"
+    assert [file.problem for file in files[1:]] == ["the server returned status 404"] * 4
+    assert not found
+
+
+async def test_the_limit_of_files_is_told():
+    _, files = await of(
+        {USUAL: xml(index(f"{SITE}/a.xml", f"{SITE}/b.xml"))}, policy=SitemapPolicy(max_files=2)
+    )
+
+    assert [file.problem for file in files] == [
+        "more than SitemapPolicy.max_files=2 files",
+        "the server returned status 404",
+    ]
+
+
+async def test_a_file_on_another_host_counts_only_if_robots_txt_names_it():
+    cdn, other = "https://cdn.test/index.xml", "https://other.test/x.xml"
+    found, files = await of(
+        {
+            ROBOTS: named(cdn, USUAL),
+            cdn: xml(index("https://cdn.test/a.xml", other, "https://www.example.com/w.xml")),
+            "https://cdn.test/a.xml": xml(pages(1)),
+            "https://www.example.com/w.xml": xml(pages(1, start=1)),
+            USUAL: xml(index(other, "https://cdn.test/b.xml")),
+            other: xml(pages(9)),
+            "https://cdn.test/b.xml": xml(pages(9)),
+        }
+    )
+
+    assert found == [f"{SITE}/0", f"{SITE}/1"]
+    assert {file.url: file.skipped for file in files} == {
+        cdn: 1,
+        USUAL: 2,
+        "https://cdn.test/a.xml": 0,
+        "https://www.example.com/w.xml": 0,
+    }
+
+
+async def test_pages_of_other_hosts_count_only_if_the_policy_says_so():
+    text = urlset(
+        *(f"<loc>{url}</loc>" for url in ("https://victim.test/", "http://www.example.com/a", f"{SITE}/b"))
+    )
+
+    found, (file,) = await of({USUAL: xml(text)})
+    everything, _ = await of({USUAL: xml(text)}, policy=SitemapPolicy(other_hosts=True))
+
+    assert found == ["http://www.example.com/a", f"{SITE}/b"]
+    assert (file.entries, file.skipped) == (3, 1)
+    assert len(everything) == 3
+
+
+async def test_since_leaves_out_what_did_not_change_and_fetches_no_such_file():
+    dated = "<sitemap><loc>{}/{}.xml</loc><lastmod>{}</lastmod></sitemap>"
+    text = "".join(
+        dated.format(SITE, name, date) for name, date in (("old", "2026-04-30"), ("new", "2026-05-02"))
+    )
+    script = {
+        USUAL: xml(f"<sitemapindex>{text}</sitemapindex>"),
+        f"{SITE}/new.xml": xml(
+            urlset(
+                f"<loc>{SITE}/old</loc><lastmod>2026-04-01</lastmod>",
+                f"<loc>{SITE}/same-day</loc><lastmod>2026-05-01</lastmod>",
+                f"<loc>{SITE}/undated</loc>",
+            )
+        ),
+    }
+
+    found, files = await of(script, since=datetime(2026, 5, 1, 12, tzinfo=UTC))
+
+    assert found == [f"{SITE}/same-day", f"{SITE}/undated"]
+    assert [file.url for file in files] == [USUAL, f"{SITE}/new.xml"]
+
+
+async def test_a_file_that_is_disallowed_is_not_fetched():
+    transport = ScriptedTransport({ROBOTS: named(USUAL, rules="Disallow: /sitemap"), USUAL: xml(pages(1))})
+    async with scripted_gate(transport) as gate:
+        found, (file,) = await listed(gate)
+
+    assert not found
+    assert transport.asked == [ROBOTS]
+    assert (file.disallowed, file.problem) == (True, "disallowed by Disallow: /sitemap (line 2)")
+
+
+async def test_a_site_whose_robots_txt_is_unreachable_has_no_known_sitemaps():
+    async with scripted_gate({ROBOTS: Reply(503)}) as gate:
+        with pytest.raises(polite.RobotsUnreachable):
+            await listed(gate)
+
+
+async def test_each_file_and_each_redirect_takes_a_turn():
+    transport = TimedTransport(
+        {
+            ROBOTS: named(USUAL),
+            USUAL: Reply(302, location="/index.xml"),
+            f"{SITE}/index.xml": xml(index("/a.xml")),
+            f"{SITE}/a.xml": Reply(301, location="https://cdn.test/a.xml"),
+            "https://cdn.test/a.xml": xml(pages(1)),
+        }
+    )
+    async with scripted_gate(transport, pacing=polite.PacingPolicy(min_delay=5.0)) as gate:
+        found, files = await listed(gate)
+
+    assert found == [f"{SITE}/0"]
+    assert transport.times == [0.0, 5.0, 10.0, 15.0, 15.0, 20.0]
+    assert transport.asked[4] == "https://cdn.test/robots.txt"
+    assert [file.problem for file in files] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        (Reply(302), "a redirect without a Location"),
+        (Reply(302, location="https://["), "a redirect to an invalid URL: "),
+        (Reply(302, location="gopher://example.com/"), "a redirect to a scheme that has no transport: gopher:"),
+        (Reply(302, location="http://example.com/sitemap.xml"), "a redirect from https to a scheme without encryption"),
+        (Reply(302, location=USUAL), "the redirects form a loop"),
+        (Reply(302, location="https://no.test/s"), "disallowed by Disallow: / (line 2)"),
+        (Reply(404), "the server returned status 404"),
+        (Reply(304), "the server returned status 304"),
+        (Reply(200, b"<urlset>", BodyEnd.CUT_SHORT), "the file is cut short"),
+        (Reply(200, b"<urlset>", BodyEnd.CAPPED), "more than SitemapPolicy.max_bytes=52428800 octets"),
+        (Reply(200, b"", BodyEnd.UNKNOWN_CODING), "the body has a content coding that was not requested"),
+        (Reply(200, b""), "the file is empty"),
+        (Failed(Reason.ADDRESS_REFUSED, "10.0.0.1 is not public"), "10.0.0.1 is not public"),
+        (Failed(Reason.CONNECTION_LOST), "the connection was closed before the response was complete"),
+        (OSError("odd"), "OSError: odd"),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_read_is_told_and_ends_nothing_else(reply, problem):
+    script = {
+        ROBOTS: named(USUAL, f"{SITE}/good.xml"),
+        USUAL: reply,
+        f"{SITE}/good.xml": xml(pages(1)),
+        "https://no.test/robots.txt": Reply(200, b"User-agent: *\nDisallow: /"),
+    }
+    async with scripted_gate(
+        script, pacing=polite.PacingPolicy(min_delay=0), fetching=polite.FetchPolicy(allow_downgrade=False)
+    ) as gate:
+        found, (bad, good) = await listed(gate)
+
+    assert found == [f"{SITE}/0"]
+    assert bad.problem.startswith(problem)
+    assert good.problem is None
+
+
+async def test_redirects_are_followed_up_to_the_limit():
+    script = {USUAL: Reply(302, location="/1")} | {
+        f"{SITE}/{number}": Reply(302, location=f"/{number + 1}") for number in range(1, 5)
+    }
+
+    _, (file,) = await of(script, policy=SitemapPolicy(max_redirects=2))
+    _, (longer,) = await of(script | {f"{SITE}/5": xml(pages(1))})
+
+    assert file.problem == "more than SitemapPolicy.max_redirects=2 redirects"
+    assert longer.problem is None
+
+
+async def test_a_refusal_with_a_retry_after_backs_the_origin_off():
+    async with scripted_gate({USUAL: Reply(429, retry_after="60")}) as gate:
+        await listed(gate)
+        before = now()
+        async with gate.permit(f"{SITE}/page"):
+            waited = now() - before
+
+    assert waited == pytest.approx(60.0)
+
+
+async def test_a_failure_counts_as_one():
+    pacing = polite.PacingPolicy(min_delay=0, circuit_failures=1, circuit_rest=30.0)
+    async with scripted_gate({USUAL: Failed(Reason.CONNECTION_LOST)}, pacing=pacing) as gate:
+        await listed(gate)
+        before = now()
+        async with gate.permit(f"{SITE}/page"):
+            waited = now() - before
+
+    assert waited >= 30.0
+
+
+async def test_a_server_that_never_responds_is_left_at_the_time_out():
+    class Silent(ScriptedTransport):
+        async def get(self, ask: Ask) -> Reply | Failed:
+            if ask.target.url == USUAL:
+                await asyncio.Event().wait()
+            return await super().get(ask)
+
+    async with scripted_gate(Silent()) as gate:
+        _, (file,) = await listed(gate, policy=SitemapPolicy(timeout=7.0))
+
+    assert file.problem == "no whole response within SitemapPolicy.timeout=7 s"
+    assert file.status is None
+
+
+async def test_no_permit_is_held_while_the_caller_is_slow():
+    async with scripted_gate({USUAL: xml(pages(3))}) as gate:
+        async for _ in gate.sitemaps(SITE):
+            before = now()
+            async with gate.permit(f"{SITE}/page") as permit:
+                permit.report(status=200)
+            assert now() - before <= 1.0
+            await asyncio.sleep(1_000.0)
+
+
+async def test_inside_a_permit_of_the_site_it_would_wait_for_itself():
+    async with scripted_gate() as gate, gate.permit(f"{SITE}/page"):
+        with pytest.raises(polite.PermitMisused):
+            await listed(gate)
+
+
+async def test_a_closed_gate_lists_nothing():
+    async with scripted_gate() as gate:
+        pass
+    with pytest.raises(polite.GateClosed):
+        await listed(gate)
+
+
+async def test_who_breaks_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch):
+    closed = []
+    monkeypatch.setattr(Spool, "close", closed.append)
+    async with scripted_gate({USUAL: xml(pages(3))}) as gate:
+        async with aclosing(aiter(gate.sitemaps(SITE))) as entries:
+            async for _ in entries:
+                break
+        assert len(closed) == 1
+        await expect_no_other_tasks()
+
+
+async def test_a_cancelled_walk_gives_its_turn_back():
+    transport = ScriptedTransport()
+    async with scripted_gate(transport) as gate:
+        await gate.check(SITE)
+        transport.hold()
+        walk = asyncio.create_task(listed(gate))
+        await asyncio.sleep(10.0)
+        walk.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await walk
+        transport.let_go()
+        async with asyncio.timeout(10.0), gate.permit(f"{SITE}/page"):
+            pass
+
+
+async def test_iterating_again_fetches_again():
+    transport = ScriptedTransport({USUAL: xml(pages(1))})
+    async with scripted_gate(transport) as gate:
+        sitemaps = gate.sitemaps(polite.Origin.of(SITE))
+        first = [entry async for entry in sitemaps]
+        again = [entry async for entry in sitemaps]
+
+    assert first == again
+    assert transport.asked == [ROBOTS, USUAL, USUAL]
+    assert len(sitemaps.files) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"since": datetime.now(UTC).replace(tzinfo=None)},
+        {"since": "2026-05-01"},
+        {"policy": polite.FetchPolicy()},
+        {"files": ["x"]},
+    ],
+)
+async def test_wrong_options_are_refused_at_once(options):
+    async with scripted_gate() as gate:
+        with pytest.raises((polite.InvalidOption, polite.InvalidURL)):
+            gate.sitemaps(SITE, **options)
+        with pytest.raises(polite.InvalidURL):
+            gate.sitemaps("no url")
+
+
+class Streaming(ScriptedTransport):
+    """Streams 50 MB as its sitemap."""
+
+    async def stream(
+        self, ask: Ask, begun: Callable[[Reply], None], take: Callable[[bytes], Awaitable[None]]
+    ) -> Reply | Failed:
+        begun(Reply(200))
+        await take(b"<urlset>")
+        for number in range(10_000):
+            await take(b"<url><loc>%s/%d</loc><x:y>%s</x:y></url>" % (SITE.encode(), number, b"x" * 5_000))
+        await take(b"</urlset>")
+        return Reply(200)
+
+
+async def test_a_file_of_50_mb_takes_less_than_32_mib_of_memory():
+    async with scripted_gate(Streaming()) as gate:
+        await gate.check(SITE)
+        tracemalloc.start()
+        found = 0
+        async for _ in gate.sitemaps(SITE):
+            found += 1
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+    assert found == 10_000
+    assert peak < 8 << 20
+
+
+async def test_a_spool_returns_what_was_written():
+    spool = Spool(in_memory=100)
+    written = b""
+    for size in (0, 50, 51, 1, 200_000, 99):
+        piece = bytes([size % 251]) * size
+        written += piece
+        await spool.write(piece)
+
+    assert b"".join([piece async for piece in spool.pieces()]) == written
+    spool.close()
+    spool.close()
