@@ -4,6 +4,13 @@ import re
 
 # The command-line option of a policy's field, or what the field is in plain words.
 OPTION_NAMES = {
+    "SitemapPolicy.max_bytes": "the limit of",
+    "SitemapPolicy.max_entries": "the limit of",
+    "SitemapPolicy.max_files": "the limit of",
+    "SitemapPolicy.max_depth": "the limit of",
+    "SitemapPolicy.max_redirects": "the limit of",
+    "SitemapPolicy.timeout": "--timeout",
+    "SitemapPolicy.other_hosts": "the rule for URLs of other hosts",
     "FetchPolicy.timeout": "--timeout",
     "FetchPolicy.max_redirects": "the limit on redirects of robots.txt",
     "FetchPolicy.max_bytes": "the size limit of robots.txt",
@@ -66,9 +73,9 @@ _PHRASES = {
     "crawl must be a name": "--crawl must be a name",
     "SqliteStore(max_bytes=...)": "the size limit of the store",
 }
-_FIELD = r"(?:FetchPolicy|RobotsPolicy|PacingPolicy)\.\w+"
+_FIELD = r"(?:FetchPolicy|RobotsPolicy|PacingPolicy|SitemapPolicy)\.\w+"
 # As checks of options name a field: "PacingPolicy: min_delay must be ...".
-_CHECKED = re.compile(r"\b((?:Fetch|Robots|Pacing)Policy): (?=[a-z_]+ )")
+_CHECKED = re.compile(r"\b((?:Fetch|Robots|Pacing|Sitemap)Policy): (?=[a-z_]+ )")
 _CHANGES = re.compile(rf"({_FIELD})(?= changes it)")
 _VALUE = re.compile(rf"({_FIELD})(=?)")
 # Fields that messages name without their policy. Not within a URL, which may hold any word.

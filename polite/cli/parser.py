@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable
+from datetime import datetime
 from typing import NoReturn, TypeAlias
 
 from polite.cli.exit_codes import Exit
@@ -41,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     _add_diff(commands.add_parser)
     _add_store(commands.add_parser)
     _add_fetch(commands.add_parser)
+    _add_sitemaps(commands.add_parser)
     _add_timeline(commands.add_parser)
     _add_demo(commands.add_parser)
     return command
@@ -160,6 +162,31 @@ def _add_fetch(add_command: _AddCommand) -> None:
     fetch.set_defaults(run=_run_fetch)
 
 
+def _add_sitemaps(add_command: _AddCommand) -> None:
+    text = "print the URLs that a site's sitemaps name"
+    epilog = (
+        "exit status: 0 all sitemaps were read, 1 one is disallowed, 2 wrong usage or invalid URL, "
+        "3 robots.txt or a sitemap is unreachable, or is not read to its end; the highest counts"
+    )
+    sitemaps = add_command("sitemaps", help=text, description=text, epilog=epilog)
+    sitemaps.add_argument("url", metavar="URL", help="a site such as https://example.com, or one sitemap")
+    sitemaps.add_argument("--json", action="store_true", help="print one JSON object per line")
+    sitemaps.add_argument(
+        "--since",
+        type=typed(_since),
+        metavar="DATE",
+        help="leave out what has not changed since, by its lastmod: 2026-05-01, or 2026-05-01T10:30Z",
+    )
+    sitemaps.add_argument(
+        "--limit",
+        type=typed(lambda text: whole("--limit", text, most=1_000_000_000)),
+        metavar="NUMBER",
+        help="limit on URLs",
+    )
+    add_network(sitemaps, timeout="limit for one robots.txt or one sitemap, with its redirects")
+    sitemaps.set_defaults(run=_run_sitemaps)
+
+
 def _add_timeline(add_command: _AddCommand) -> None:
     text = "draw the requests of a run by origin over time, as SVG on standard output"
     epilog = "exit status: 0 success, 2 wrong usage, or RUN is not a log"
@@ -227,6 +254,18 @@ def _run_fetch(options: argparse.Namespace) -> int:
     from polite.cli.fetch.command import fetch
 
     return fetch(options)
+
+
+def _since(text: str) -> datetime:
+    from polite.cli.sitemaps import date
+
+    return date(text)
+
+
+def _run_sitemaps(options: argparse.Namespace) -> int:
+    from polite.cli.sitemaps import sitemaps
+
+    return sitemaps(options)
 
 
 def _run_timeline(options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Iterable, Sequence
+from datetime import datetime
 from typing import Self, TypedDict, Unpack
 
 from polite.errors import (
@@ -17,10 +18,12 @@ from polite.errors import (
 from polite.events import Dropped
 from polite.frontier.parts import Parts
 from polite.frontier.permit import TaskPermit
+from polite.frontier.sitemap_entries import PutSitemaps, put_entries
 from polite.frontier.task_store import Limits, TaskDraft
 from polite.gate.gate import Gate
-from polite.origin import Target
+from polite.origin import Origin, Target
 from polite.ports import Scheduler
+from polite.sitemaps.policy import SitemapPolicy
 from polite.task import Admission, Task
 
 # After so many URLs, `put_many` waits until they are written, and lets other tasks run.
@@ -124,6 +127,7 @@ class Frontier:
         return frontier
 
     def _delegate_to(self, parts: Parts, gate: Gate) -> None:
+        self._gate = gate
         self._parts = parts
         self._services = parts.services
         self._progress = parts.progress
@@ -237,6 +241,31 @@ class Frontier:
         admissions += await _admissions(offers)
         self._progress.raise_failure()
         return admissions
+
+    async def put_sitemaps(
+        self,
+        origin: str | Origin,
+        *,
+        files: Iterable[str] | None = None,
+        since: datetime | None = None,
+        policy: SitemapPolicy | None = None,
+        **options: Unpack[PutOptions],
+    ) -> PutSitemaps:
+        """Put what the sitemaps of a site name, as `Gate.sitemaps` yields it, and return how much that was.
+
+        The other options are those of `put`. Without `priority`, a task has that of its entry, to one decimal, or 0.5.
+
+        Raises:
+            What `Gate.sitemaps` and `put_many` raise. Some entries may be put by then, and would be duplicates the next time.
+        """
+        priority = options.pop("priority", None)
+
+        async def put(urls: Iterable[str], each: float) -> list[Admission]:
+            options["priority"] = each
+            return await self.put_many(urls, **options)
+
+        sitemaps = self._gate.sitemaps(origin, files=files, since=since, policy=policy)
+        return await put_entries(sitemaps, put, priority=priority)
 
     def close(self) -> None:
         """Take no more tasks; the iteration ends when all that was put has ended. May be called twice."""

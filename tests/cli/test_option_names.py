@@ -10,7 +10,7 @@ import polite
 from polite.cli.option_names import OPTION_NAMES, command_line_text, option_of
 from polite.cli.parser import parser
 
-POLICIES = [polite.FetchPolicy, polite.RobotsPolicy, polite.PacingPolicy]
+POLICIES = [polite.FetchPolicy, polite.RobotsPolicy, polite.PacingPolicy, polite.sitemaps.SitemapPolicy]
 PYTHON_NAMES = re.compile(r"Policy|open_gate|Frontier\.|SqliteStore|max_tries|[a-z]+_[a-z]+")
 
 

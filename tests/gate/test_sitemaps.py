@@ -343,7 +343,7 @@ async def test_a_closed_gate_lists_nothing():
 
 async def test_who_breaks_off_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch):
     closed = []
-    monkeypatch.setattr(Spool, "close", closed.append)
+    monkeypatch.setattr(Spool, "close", lambda spool: closed.append(spool))  # noqa: PLW0108 - a method
     async with scripted_gate({USUAL: xml(pages(3))}) as gate:
         async with aclosing(aiter(gate.sitemaps(SITE))) as entries:
             async for _ in entries:

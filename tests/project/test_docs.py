@@ -35,12 +35,18 @@ from tests.hasty_clock import HastyClock
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
-# The web that the pages speak of. Each robots.txt comes from a script, each page from a real server on loopback.
+# The web that the pages speak of. Each robots.txt and sitemap comes from a script, each page from a real server on loopback.
 ROBOTS = {
     "https://example.com/robots.txt": Reply(
         200, b"User-agent: *\nDisallow: /private/\nAllow: /private/press\nCrawl-delay: 2\n"
     ),
     "https://busy.example/robots.txt": Reply(503, retry_after="120"),
+    "https://example.com/sitemap.xml": Reply(
+        200,
+        b"<urlset><url><loc>https://example.com/about</loc><lastmod>2026-05-01</lastmod><priority>0.8</priority></url>"
+        b"<url><loc>https://example.com/search</loc><lastmod>2025-11-30</lastmod></url>"
+        b"<url><loc>https://example.com/private/diary</loc></url></urlset>",
+    ),
 }
 WEB = {
     "https://example.com/": (200, '<a href="/about">About</a> <a href="/private/diary">Diary</a>'),
@@ -339,12 +345,16 @@ def written(default: Any) -> str:
             return f"`{getattr(default, '__name__', repr(default))}`"
 
 
-POLICIES = [polite.RobotsPolicy, polite.PacingPolicy, polite.FetchPolicy, polite.RecrawlPolicy]
+POLICIES = [polite.RobotsPolicy, polite.PacingPolicy, polite.FetchPolicy, polite.RecrawlPolicy, polite.sitemaps.SitemapPolicy]
+
+
+def page_of(policy: Any) -> str:
+    return "sitemaps.md" if policy is polite.sitemaps.SitemapPolicy else "gate.md"
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_reference_has_every_field_of_a_policy_with_its_default(policy: Any) -> None:
-    documented = {field: cells[1] for field, cells in rows("gate.md", f"`{policy.__name__}`").items()}
+    documented = {field: cells[1] for field, cells in rows(page_of(policy), f"`{policy.__name__}`").items()}
 
     assert documented == {field.name: written(field.default) for field in fields(policy) if field.init}
 
@@ -352,7 +362,7 @@ def test_the_reference_has_every_field_of_a_policy_with_its_default(policy: Any)
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_reference_has_the_limits_of_a_policys_numbers(policy: Any) -> None:
     numbers = 0
-    for field, (_, default, limits, _) in rows("gate.md", f"`{policy.__name__}`").items():
+    for field, (_, default, limits, _) in rows(page_of(policy), f"`{policy.__name__}`").items():
         for bound, beyond in zip(re.findall(r"(?<![`\w])[\d.]+", limits), (-1, 1), strict=False):
             if default == "`frozenset()`":
                 continue

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import assert_type
 
 from aiohttp.abc import AbstractResolver
@@ -25,6 +26,15 @@ from polite.gate.counters import Counters
 from polite.ports import Clock, Listener, RobotsStore, Timer, Transport, Validators, ValidatorStore
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.fetching.snapshot import Snapshot
+from polite.sitemaps import (
+    Alternate,
+    ChangeFrequency,
+    SitemapEntry,
+    SitemapFile,
+    SitemapLink,
+    SitemapParser,
+    SitemapPolicy,
+)
 from polite.stores.memory import MemoryStore
 from polite.stores.memory_validators import MemoryValidators
 from polite.stores.sqlite import SqliteStore
@@ -442,3 +452,25 @@ def threads(url: str) -> None:
         assert_type(gate.agent, polite.UserAgent)
         gate.pacing = gate.pacing.override(url, min_delay=5)
         gate.close()
+
+
+async def sitemaps_of_a_site(gate: polite.Gate, frontier: polite.Frontier, since: datetime) -> None:
+    sitemaps = gate.sitemaps("https://example.com", since=since, policy=SitemapPolicy(max_files=10))
+    async for entry in sitemaps:
+        assert_type(entry, SitemapEntry)
+        assert_type(entry.lastmod, datetime | None)
+        assert_type(entry.priority, float | None)
+        assert_type(entry.changefreq, ChangeFrequency | None)
+        assert_type(entry.alternates, tuple[Alternate, ...])
+    assert_type(sitemaps.files, list[SitemapFile])
+    put = await frontier.put_sitemaps(polite.Origin.of("https://example.com"), since=since, depth=1)
+    assert_type(put.waiting, int)
+    assert_type(put.admissions[polite.Admission.REFUSED], int)
+
+
+def a_sitemap_without_io(body: bytes) -> None:
+    parser = SitemapParser("https://example.com/sitemap.xml")
+    for found in parser.feed(body):
+        assert_type(found, list[SitemapEntry | SitemapLink])
+    assert_type(parser.close(), list[SitemapEntry | SitemapLink])
+    assert_type(parser.problem, str | None)

@@ -201,6 +201,11 @@ SHARED_CRAWL = {
     "compose/gate.py: await join(gate, shared, crawl, tell=tell, lease_s=lease)",
     "compose/gate.py: await opened(store, clock, crawl, lease)",
 }
+# tests/gate/test_sitemaps.py and tests/frontier/test_put_sitemaps.py.
+SITEMAPS = {
+    "frontier/frontier.py: await put_entries(sitemaps, put, priority=priority)",
+    "frontier/frontier.py: await self.put_many(urls, **options)",
+}
 FILES = (
     "gate/gate.py", "gate/permit.py", "gate/services.py", "gate/origin_manager.py", "gate/single_flight.py",
     "gate/robots_fetcher.py", "gate/turns.py", "gate/address_book.py", "compose/gate.py", "pacers/local.py", "stores/memory.py",
@@ -257,6 +262,6 @@ def test_every_await_there_is_was_among_those_that_failed(template: File) -> Non
         for text, lines in awaits(file)
         if not lines & {line for name, line in seen if name == file}
     }
-    assert missed == NEVER_SUSPEND | INSIDE_A_PERMIT | DECIDED_ANEW | FOR_A_FILE | SHARED_CRAWL
+    assert missed == NEVER_SUSPEND | INSIDE_A_PERMIT | DECIDED_ANEW | FOR_A_FILE | SHARED_CRAWL | SITEMAPS
     assert suspensions > 1_500
     assert len(seen) > 35

@@ -1,0 +1,84 @@
+"""`polite sitemaps`: print the URLs that a site's sitemaps name."""
+
+import argparse
+import asyncio
+import json
+import sys
+from contextlib import aclosing
+from datetime import datetime
+
+from polite.cli.exit_codes import Exit
+from polite.cli.gate import open_gate_for
+from polite.cli.option_names import command_line_text
+from polite.errors import InvalidOption
+from polite.gate.sitemaps import Sitemaps
+from polite.origin import Target
+from polite.robots.errors import RobotsUnreachable
+from polite.sitemaps.dates import parse_date
+from polite.sitemaps.entry import SitemapEntry, SitemapFile
+from polite.sitemaps.policy import SitemapPolicy
+
+
+def sitemaps(options: argparse.Namespace) -> Exit:
+    """Print the entries. Return 1 if a file is disallowed, 3 if one could not be read, or not to its end."""
+    return asyncio.run(_list(options))
+
+
+def date(text: str) -> datetime:
+    """Return the value of --since. Raises InvalidOption."""
+    found, _ = parse_date(text.strip())
+    if found is None:
+        raise InvalidOption(f"--since must be a date such as 2026-05-01 or 2026-05-01T10:30Z, got {text!r}")
+    return found
+
+
+async def _list(options: argparse.Namespace) -> Exit:
+    async with open_gate_for(options) as gate:
+        found = gate.sitemaps(
+            options.url,
+            files=None if Target.of(options.url).path == "/" else [options.url],
+            since=options.since,
+            policy=SitemapPolicy(timeout=options.timeout),
+        )
+        try:
+            await _print(found, options)
+        except RobotsUnreachable as error:
+            _complain(f"{error.url}: {error.decision}")
+            return Exit.UNREACHABLE
+    for file in found.files:
+        if file.problem is not None:
+            _complain(f"{file.url}: {file.problem}")
+    return max(map(_exit_for, found.files), default=Exit.ALLOWED)
+
+
+async def _print(found: Sitemaps, options: argparse.Namespace) -> None:
+    printed = 0
+    async with aclosing(aiter(found)) as entries:
+        async for entry in entries:
+            print(json.dumps(_object(entry)) if options.json else entry.url, flush=True)
+            printed += 1
+            if printed == options.limit:
+                return
+
+
+def _object(entry: SitemapEntry) -> dict[str, object]:
+    return {
+        "url": entry.url,
+        "lastmod": None if entry.lastmod is None else entry.lastmod.isoformat(),
+        "priority": entry.priority,
+        "changefreq": None if entry.changefreq is None else entry.changefreq.value,
+        "alternates": [
+            {"url": each.url, "hreflang": each.hreflang, "media": each.media} for each in entry.alternates
+        ],
+        "sitemap": entry.sitemap,
+    }
+
+
+def _exit_for(file: SitemapFile) -> Exit:
+    if file.disallowed:
+        return Exit.DISALLOWED
+    return Exit.ALLOWED if file.problem is None else Exit.UNREACHABLE
+
+
+def _complain(text: str) -> None:
+    print(f"polite: {command_line_text(text)}", file=sys.stderr)

@@ -1,0 +1,135 @@
+"""`polite sitemaps`: what it prints, what it says about files that cannot be read, and its exit status."""
+
+import asyncio
+import json
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from polite.cli.main import main
+from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.reason import Reason
+from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
+from tests.sitemaps.support import index, urlset
+
+SITE = "https://example.com"
+FILE = urlset(
+    f"<loc>{SITE}/a</loc><lastmod>2026-05-01</lastmod><changefreq>daily</changefreq><priority>0.8</priority>"
+    '<link rel="alternate" hreflang="de" href="/de"/>',
+    f"<loc>{SITE}/b</loc><lastmod>2025-01-01</lastmod>",
+    f"<loc>{SITE}/c</loc>",
+)
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The responses of all servers, in virtual time."""
+    responses: dict[str, Any] = {f"{SITE}/sitemap.xml": Reply(200, FILE.encode())}
+
+    def run(main: Awaitable[Any]) -> Any:
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            return runner.run(main)
+
+    monkeypatch.setattr(asyncio, "run", run)
+    monkeypatch.setattr("polite.compose.gate.SystemClock", LoopClock)
+    monkeypatch.setattr("polite.transports.http.HttpTransport", lambda *_, **__: ScriptedTransport(responses))
+    return responses
+
+
+def test_each_url_is_a_line(script, capsys):
+    assert main(["sitemaps", SITE]) == 0
+    assert capsys.readouterr() == (f"{SITE}/a\n{SITE}/b\n{SITE}/c\n", "")
+
+
+def test_json_has_what_an_entry_says(script, capsys):
+    assert main(["sitemaps", "--json", "--limit", "1", SITE]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "url": f"{SITE}/a",
+        "lastmod": "2026-05-01T00:00:00+00:00",
+        "priority": 0.8,
+        "changefreq": "daily",
+        "alternates": [{"url": f"{SITE}/de", "hreflang": "de", "media": None}],
+        "sitemap": f"{SITE}/sitemap.xml",
+    }
+
+
+@pytest.mark.parametrize(
+    "since", ["2026-05-01", "2026", "2026-05-01T10:30Z", "Fri, 01 May 2026 10:30:00 GMT"]
+)
+def test_since_leaves_out_what_did_not_change(script, capsys, since):
+    assert main(["sitemaps", "--since", since, SITE]) == 0
+    assert capsys.readouterr().out == f"{SITE}/a\n{SITE}/c\n"
+
+
+def test_a_url_with_a_path_is_a_sitemap(script, capsys):
+    script[f"{SITE}/own.txt"] = Reply(200, f"{SITE}/own\n".encode())
+
+    assert main(["sitemaps", f"{SITE}/own.txt"]) == 0
+    assert capsys.readouterr().out == f"{SITE}/own\n"
+
+
+def test_the_highest_status_of_all_files_counts(script, capsys):
+    script[f"{SITE}/robots.txt"] = Reply(200, b"User-agent: *\nDisallow: /no\n")
+    script[f"{SITE}/sitemap.xml"] = Reply(200, index(f"{SITE}/no.xml", f"{SITE}/a.xml").encode())
+    script[f"{SITE}/a.xml"] = Reply(200, FILE.encode())
+
+    assert main(["sitemaps", SITE]) == 1
+    script[f"{SITE}/a.xml"] = Reply(200, FILE.replace("/c<", "/c?&<").encode())
+    assert main(["sitemaps", SITE]) == 3
+
+    printed = capsys.readouterr()
+    assert printed.out.count("\n") == 3 + 2
+    assert f"polite: {SITE}/no.xml: disallowed by Disallow: /no (line 2)\n" in printed.err
+    assert f"polite: {SITE}/a.xml: the XML is not well-formed: " in printed.err
+
+
+@pytest.mark.parametrize(
+    ("url", "reply", "said"),
+    [
+        (f"{SITE}/sitemap.xml", Reply(404), f"{SITE}/sitemap.xml: the server returned status 404"),
+        (f"{SITE}/robots.txt", Reply(503), f"{SITE}/sitemap.xml: disallowed: robots.txt is unreachable"),
+        (
+            f"{SITE}/sitemap.xml",
+            Failed(Reason.TIMEOUT, "no whole response within SitemapPolicy.timeout=30 s"),
+            f"{SITE}/sitemap.xml: no whole response within --timeout=30 s",
+        ),
+        (f"{SITE}/sitemap.xml", Reply(302), f"{SITE}/sitemap.xml: a redirect without a Location"),
+    ],
+)
+def test_what_cannot_be_read_is_told(script, capsys, url, reply, said):
+    script[url] = reply
+
+    assert main(["sitemaps", SITE]) == 3
+    assert capsys.readouterr().err.startswith(f"polite: {said}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["no url"], "'no url' is no URL to fetch"),
+        (["--since", "yesterday", SITE], "--since must be a date such as"),
+        (["--limit", "0", SITE], "--limit must be an integer from 1"),
+    ],
+)
+def test_wrong_usage(script, capsys, arguments, said):
+    try:
+        status = main(["sitemaps", *arguments])
+    except SystemExit as error:
+        status = error.code
+
+    assert status == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_limit_is_named_in_plain_words(script, capsys):
+    script[f"{SITE}/sitemap.xml"] = Reply(
+        200, index(*(f"{SITE}/{each}.xml" for each in range(60_000))).encode()
+    )
+
+    main(["sitemaps", "--limit", "1", f"{SITE}/sitemap.xml"])
+
+    assert (
+        "polite: https://example.com/sitemap.xml: more than the limit of 50000 entries\n"
+        in capsys.readouterr().err
+    )
