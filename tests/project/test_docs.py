@@ -345,7 +345,13 @@ def written(default: Any) -> str:
             return f"`{getattr(default, '__name__', repr(default))}`"
 
 
-POLICIES = [polite.RobotsPolicy, polite.PacingPolicy, polite.FetchPolicy, polite.RecrawlPolicy, polite.sitemaps.SitemapPolicy]
+POLICIES = [
+    polite.RobotsPolicy,
+    polite.PacingPolicy,
+    polite.FetchPolicy,
+    polite.RecrawlPolicy,
+    polite.sitemaps.SitemapPolicy,
+]
 
 
 def page_of(policy: Any) -> str:
