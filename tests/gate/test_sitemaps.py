@@ -435,3 +435,36 @@ async def test_a_spool_returns_what_was_written():
     assert b"".join([piece async for piece in spool.pieces()]) == written
     spool.close()
     spool.close()
+
+
+async def test_the_time_out_counts_all_redirects():
+    script = {USUAL: Reply(302, location="/a.xml"), f"{SITE}/a.xml": xml(pages(1))}
+    async with scripted_gate(TimedTransport(script, delay_s=4.0)) as gate:
+        found, (file,) = await listed(gate, policy=SitemapPolicy(timeout=7.0))
+        longer, _ = await listed(gate, policy=SitemapPolicy(timeout=9.0))
+
+    assert (found, longer) == ([], [f"{SITE}/0"])
+    assert file.problem.startswith("no whole response within ")
+
+
+async def test_a_turn_that_is_lost_while_it_waits_for_a_connection_is_taken_anew():
+    class Slow(ScriptedTransport):
+        async def get(self, ask: Ask) -> Reply | Failed:
+            if ask.target.url == USUAL:
+                await asyncio.sleep(30.0)
+            return await super().get(ask)
+
+    other, events = "https://other.test", []
+    async with scripted_gate(
+        Slow({USUAL: xml(pages(1)), f"{other}/sitemap.xml": xml(pages(1))}),
+        fetching=polite.FetchPolicy(connections=2),
+        pacing=polite.PacingPolicy(max_hold=10.0),
+        listener=events.append,
+    ) as gate:
+        _, (found, files) = await asyncio.gather(
+            listed(gate), listed(gate, other, policy=SitemapPolicy(other_hosts=True))
+        )
+
+    told = [type(event).__name__ for event in events if getattr(event, "url", "") == f"{other}/sitemap.xml"]
+    assert [name for name in told if name in {"Granted", "Reclaimed"}] == ["Granted", "Reclaimed", "Granted"]
+    assert (len(found), files[0].problem) == (1, None)

@@ -148,6 +148,18 @@ def test_a_field_of_an_entry_is_kept_no_longer_than_it_can_mean_something():
     assert parser.skipped == 1
 
 
+def test_a_field_of_20_mb_takes_no_memory():
+    parser = SitemapParser("https://example.com/sitemap.xml")
+    list(parser.feed(b"<urlset><url><loc>"))
+    tracemalloc.start()
+    for _ in range(2_000):
+        list(parser.feed(b"x" * 10_000))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 200_000
+
+
 def test_alternates_are_limited():
     link = '<link rel="alternate" hreflang="de" href="/{}"/>'
     (entry,) = read(urlset(BEFORE + "".join(link.format(number) for number in range(500))))[1]
