@@ -4,7 +4,10 @@ Theory of operation. A transport implements `ports.Transport`: `get(ask)` makes 
 a `Failed`; it raises no exception but cancellation. `http` uses aiohttp, without its redirects, cookies, hidden
 retries and decompression; `ftp` is a small client of its own. `inflate` decodes bodies within a limit and tells how
 they ended. `strict_response` detects responses on which aiohttp's two parsers differ. `os_errors` and `resolver`
-turn errors into a `Reason`.
+turn errors into a `Reason`. `named_hosts` puts the addresses that a user names before those of nameservers.
+
+`connection_pool` gives the connection of a robots.txt to the page that comes next. `shared_response` keeps a connection only if
+the response ended for certain, and closes it when octets come that no request asked for.
 
 The address guard is a socket factory, so it sees the real address of each connection, after DNS and after
 redirects: no literal and no DNS rebinding passes. `guarded_connector` puts it into an aiohttp connector for the

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import assert_type
 
+import aiohttp
 from aiohttp.abc import AbstractResolver
 
 import polite
@@ -23,6 +24,7 @@ from polite.events import (
     Skipped,
 )
 from polite.gate.counters import Counters
+from polite.integrations.aiohttp import middleware
 from polite.ports import Clock, Listener, RobotsStore, Timer, Transport, Validators, ValidatorStore
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.fetching.snapshot import Snapshot
@@ -166,6 +168,16 @@ def policies() -> None:
         nameservers=["10.0.0.53"],
         connections=10,
     )
+
+
+async def with_aiohttp(gate: polite.Gate, url: str) -> None:
+    async with polite.open_session("ExampleBot/1.0", pacing=polite.PacingPolicy(min_delay=2)) as session:
+        assert_type(session, aiohttp.ClientSession)
+    async with (
+        aiohttp.ClientSession(middlewares=[middleware(gate)]) as session,
+        session.get(url) as response,
+    ):
+        assert_type(response, aiohttp.ClientResponse)
 
 
 async def named_hosts(own: AbstractResolver) -> None:
