@@ -11,17 +11,20 @@ import shlex
 import socket
 import ssl
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import anyio
 import pytest
 import trustme
 from aiohttp import web
+from curl_cffi.requests import Session as CurlSession
 
 import polite
 from polite.cli import main as polite_command
@@ -105,15 +108,18 @@ class World:
     run: Callable[[Awaitable[Any]], Any]
     transport: type[HttpTransport]
     session: type[aiohttp.ClientSession]
+    in_a_thread: Callable[[], AbstractContextManager[None]]
 
 
 @pytest.fixture(scope="module")
-def tls() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.SSLContext, str]:
     authority = trustme.CA()
+    file = tmp_path_factory.mktemp("tls") / "ca.pem"
+    authority.cert_pem.write_to_path(file)
     server, client = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert("example.com").configure_cert(server)
     authority.configure_trust(client)
-    return server, client
+    return server, client, str(file)
 
 
 def clock_of_the_loop() -> LoopClock | HastyClock:
@@ -123,9 +129,9 @@ def clock_of_the_loop() -> LoopClock | HastyClock:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch, tls: tuple[ssl.SSLContext, ssl.SSLContext]) -> World:
+def world(monkeypatch: pytest.MonkeyPatch, tls: tuple[ssl.SSLContext, ssl.SSLContext, str]) -> World:
     """Puts the pages' web in the place of the real one, and virtual time in that of the clock."""
-    server_tls, client_tls = tls
+    server_tls, client_tls, ca_file = tls
     ports: dict[int, int] = {}
 
     async def answer(request: web.BaseRequest) -> web.Response:
@@ -157,6 +163,23 @@ def world(monkeypatch: pytest.MonkeyPatch, tls: tuple[ssl.SSLContext, ssl.SSLCon
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
             return runner.run(in_the_world(main))
 
+    @contextmanager
+    def in_a_thread() -> Iterator[None]:
+        """For clients that block: the servers are in another thread meanwhile."""
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+        served = serving()
+        try:
+            asyncio.run_coroutine_threadsafe(served.__aenter__(), loop).result()
+            yield
+        finally:
+            asyncio.run_coroutine_threadsafe(served.__aexit__(None, None, None), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    reach_from_other_clients(monkeypatch, ports, ca_file)
     real_session = aiohttp.ClientSession
 
     def session(**options: Any) -> aiohttp.ClientSession:
@@ -169,7 +192,31 @@ def world(monkeypatch: pytest.MonkeyPatch, tls: tuple[ssl.SSLContext, ssl.SSLCon
     monkeypatch.setattr("polite.cli.fetch.command.SystemClock", LoopClock)
     monkeypatch.setattr("polite.transports.http.HttpTransport", lambda *_: ScriptedTransport(ROBOTS))
     monkeypatch.setattr(asyncio, "run", run)
-    return World(run, HttpTransport, real_session)
+    return World(run, HttpTransport, real_session, in_a_thread)
+
+
+def reach_from_other_clients(monkeypatch: pytest.MonkeyPatch, ports: dict[int, int], ca_file: str) -> None:
+    """Have httpx, requests, niquests and curl_cffi reach the web of the pages, and trust its certificate."""
+    connect, getaddrinfo, curl = anyio.connect_tcp, socket.getaddrinfo, CurlSession.request
+
+    async def connect_tcp(remote_host: str, remote_port: int, **options: Any) -> Any:
+        return await connect("127.0.0.1", ports[remote_port], **options)
+
+    def addresses(host: Any, port: Any, *args: Any, **options: Any) -> Any:
+        return getaddrinfo("127.0.0.1", ports.get(port, port), *args, **options)
+
+    def request(self: Any, method: str, url: str, **options: Any) -> Any:
+        # libcurl looks up names itself.
+        target = polite.Target.of(url)
+        options["headers"]["Host"] = target.origin.host
+        here = f"https://127.0.0.1:{ports[443]}{target.path}"
+        return curl(self, method, here, verify=False, **options)
+
+    monkeypatch.setenv("SSL_CERT_FILE", ca_file)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", ca_file)
+    monkeypatch.setattr(anyio, "connect_tcp", connect_tcp)
+    monkeypatch.setattr(socket, "getaddrinfo", addresses)
+    monkeypatch.setattr(CurlSession, "request", request)
 
 
 class Reader:
@@ -211,7 +258,8 @@ class Reader:
                 patched.setattr("polite.transports.http.HttpTransport", self._world.transport)
                 patched.setattr(aiohttp, "ClientSession", self._world.session)
             before = dict(self._names)
-            self._execute(block)
+            with self._world.in_a_thread() if block.note == "threads" else nullcontext():
+                self._execute(block)
             if block.note == "tests":
                 tests = [name for name in self._names if name.startswith("test_") and name not in before]
                 assert tests, f"{block.place}: no test"
@@ -252,6 +300,8 @@ class Reader:
                 case ["python", "-m", module] if module.startswith("benchmarks."):
                     assert (ROOT / f"{module.replace('.', '/')}.py").exists(), block.place
                 case ["python", "-m", "pip", "install", "."]:
+                    pass
+                case ["python", "-m", "pip", "install", named] if named.startswith("polite-crawl["):
                     pass
                 case _:
                     pytest.fail(f"{block.place}: nobody runs {line!r}")
