@@ -72,6 +72,7 @@ async def test_each_hop_is_paced_and_checked(client: Any, site: Site):
     response = await client.get(site.url(f"/hop?to={site.url('/hop?to=/last', other=True)}"))
 
     assert (response.status_code, response.text, len(response.history)) == (200, "page /last", 2)
+    assert "trace" not in response.request.extensions
     assert site.paced()
     with pytest.raises(polite.Disallowed):
         await client.get(site.url("/hop?to=/private/x"))
@@ -224,6 +225,8 @@ async def test_a_turn_that_was_lost_before_the_request_was_sent_is_waited_for_ag
             waits = asyncio.ensure_future(client.get(site.url("/late", other=True)))
             await asyncio.sleep(100)
         assert (await waits).status_code == 200
+        # One for the stream, one that was lost, and the one that was sent.
+        assert gate.counters.granted == 3
 
     assert site.paths == ["/stream", "/late"]
     assert [type(event).__name__ for event in events].count("Reclaimed") >= 1

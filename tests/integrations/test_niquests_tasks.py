@@ -7,6 +7,7 @@ from typing import Any
 
 import niquests
 import pytest
+from niquests.adapters import AsyncHTTPAdapter
 from urllib3_future.util import Retry
 
 import polite
@@ -121,10 +122,21 @@ async def test_another_user_agent_is_refused(session: Any, site: Site):
     assert site.hits == []
 
 
-async def test_a_multiplexed_session_sends_one_request_at_a_time(gate: polite.Gate, site: Site):
+async def test_a_multiplexed_session_sends_one_request_at_a_time(
+    gate: polite.Gate, site: Site, monkeypatch: pytest.MonkeyPatch
+):
+    send, asked = AsyncHTTPAdapter.send, []
+
+    async def noted(self: Any, *args: Any, **options: Any) -> Any:
+        asked.append(options["multiplexed"])
+        return await send(self, *args, **options)
+
+    monkeypatch.setattr(AsyncHTTPAdapter, "send", noted)
     async with niquests.AsyncSession(multiplexed=True) as session:
         session.mount("http://", AsyncPoliteAdapter(gate))
         for n in range(2):
             assert (await session.get(site.url(f"/{n}"))).status_code == 200
 
+    # A promise of a response could not be reported.
+    assert asked == [False, False]
     assert site.paced()
