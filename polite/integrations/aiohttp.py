@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Awaitable, Callable
+from functools import partial
 from weakref import WeakSet
 
 import aiohttp
@@ -90,15 +91,22 @@ async def _in_its_turn(gate: Gate, request: ClientRequest, handler: ClientHandle
         raise
     try:
         permit.report(status=response.status, headers=response.headers)
-    except BaseException:
+    except BaseException as error:
         response.close()
-        permit.leave()
+        permit.leave(error)
         raise
     if response.connection is None or response.status in _ASKS_TO_LOG_IN or response.status == _SWITCHING:
         permit.leave()
     else:
-        response.connection.add_callback(permit.leave)
+        response.connection.add_callback(partial(_ended, response, permit))
     return response
+
+
+def _ended(response: ClientResponse, permit: Permit) -> None:
+    """The connection is released, or was lost: only a body that was read to its end is worth remembering."""
+    if not response.content.is_eof() or response.content.exception() is not None:
+        permit.unread()
+    permit.leave()
 
 
 async def _entered(permit: Permit) -> Permit:

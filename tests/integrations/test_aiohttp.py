@@ -409,3 +409,38 @@ async def test_posts_are_paced_and_sent_once() -> None:
                 assert await response.text() == text
 
     assert site.times() == [2.0, 4.0]
+
+
+async def test_only_a_body_that_was_read_to_its_end_is_remembered_for_recrawling() -> None:
+    async def tagged(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "4", "ETag": '"1"'})
+        await response.prepare(request)
+        await response.write(b"pa")
+        await asyncio.sleep(1.0)
+        await response.write(b"ge")
+        return response
+
+    async def cut_short(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "4", "ETag": '"1"'})
+        await response.prepare(request)
+        await response.write(b"pa")
+        await asyncio.sleep(1.0)
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    async with (
+        serving() as site,
+        polite.open_gate(AGENT, **gate_options(site, recrawl=polite.RecrawlPolicy())) as gate,
+        polite_session(site, gate) as session,
+    ):
+        site.answers |= {"/read": tagged, "/left": tagged, "/cut": cut_short}
+        await read(session, "http://a.test/read")
+        async with session.get("http://a.test/left"):
+            pass
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await read(session, "http://a.test/cut")
+
+        kept = {path: await gate.conditional(f"http://a.test/{path}") for path in ("read", "left", "cut")}
+
+    assert kept == {"read": {"If-None-Match": '"1"'}, "left": {}, "cut": {}}
