@@ -22,6 +22,7 @@ from polite.errors import (
 from polite.frontier.checked_scheduler import SchedulerFailed
 from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.frontier.permit import TaskPermit
+from polite.frontier.task_outcome import End, TaskOutcome
 from polite.gate.explanation import Explanation
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
@@ -63,6 +64,7 @@ __all__ = [
     "DecisionTrace",
     "Dialect",
     "Disallowed",
+    "End",
     "Explanation",
     "FetchPolicy",
     "Finding",
@@ -99,6 +101,7 @@ __all__ = [
     "StoreFailed",
     "Target",
     "Task",
+    "TaskOutcome",
     "TaskPermit",
     "TurnLost",
     "UserAgent",

@@ -7,7 +7,9 @@
 https://example.com 120.0 status 429, Retry-After 120 s
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from polite.task import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,13 @@ class Refused:
         url: The URL.
         reason: The reason, see Reason.
         line: The line of the deciding rule, or None if no rule decided.
+        task: The frontier's task, or None if a gate was asked.
     """
 
     url: str
     reason: str
     line: int | None
+    task: Task | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +62,13 @@ class Granted:
         url: The URL.
         waited_s: The time since the turn was requested.
         origin: The URL's origin.
+        task: The frontier's task, or None if a gate was asked.
     """
 
     url: str
     waited_s: float
     origin: str
+    task: Task | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +203,13 @@ class Retried:
         url: Its URL.
         tries: How often it was given to a worker.
         after_s: The least time until it is given to a worker again.
+        task: The task, as it was given to the worker.
     """
 
     url: str
     tries: int
     after_s: float
+    task: Task | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,11 +220,13 @@ class Dropped:
         url: Its URL.
         because: The reason.
         tries: How often it was given to a worker.
+        task: The task, or None if there is none: `put_many` got an invalid URL.
     """
 
     url: str
     because: str
     tries: int
+    task: Task | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from polite.compose.shared import is_shared, join_frontier, memberships, refuse_
 from polite.errors import InvalidOption
 from polite.frontier.durable.backend import Backend
 from polite.frontier.frontier import Frontier, FrontierOptions
+from polite.frontier.in_flight import OnEnd
 from polite.frontier.parts import Parts
 from polite.frontier.task_store import Limits
 from polite.gate.gate import Gate
@@ -34,6 +35,7 @@ async def open_frontier(
     crawl: str | None = None,
     lease: float | None = None,
     scheduler: Scheduler | None = None,
+    on_end: OnEnd | None = None,
     **options: Unpack[FrontierOptions],
 ) -> AsyncIterator[Frontier]:
     """Open a frontier, the queue of a crawl, and stop it when the block exits.
@@ -53,6 +55,7 @@ async def open_frontier(
         lease: How long the shared store waits for a process that ended without a word, 1 to 300 seconds; 15 by default. The same
             for all processes of a crawl.
         scheduler: Decides the order of tasks; `schedulers.Fifo()` by default. On a shared store it does so within this process.
+        on_end: Called for each task that ended in this process; see Frontier.
         **options: Options of Frontier.
 
     Raises:
@@ -69,7 +72,7 @@ async def open_frontier(
                 "crawl=%r shares them",
                 found.crawl,
             )
-        frontier = Frontier(gate, scheduler=scheduler, **options)
+        frontier = Frontier(gate, scheduler=scheduler, on_end=on_end, **options)
         try:
             yield frontier
         finally:
@@ -78,7 +81,7 @@ async def open_frontier(
     # Imported here: a crawler that keeps nothing loads no database.
     from polite.frontier.durable.store import DurableTaskStore
 
-    parts = Parts(gate.services, scheduler, Limits(**options))
+    parts = Parts(gate.services, scheduler, Limits(**options), on_end)
     order = _order(scheduler)
     if shared:
         backend = await _shared_backend(gate, parts, store, crawl, order, lease)

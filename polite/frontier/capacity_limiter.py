@@ -15,6 +15,7 @@ class CapacityLimiter:
         self.taken = 0
         self._limit = limit
         self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
+        self._watchers: dict[asyncio.Future[None], int] = {}  # each with the number that it waits for
 
     @property
     def full(self) -> bool:
@@ -48,6 +49,8 @@ class CapacityLimiter:
                 waiter.set_result(None)
                 return
         self.taken -= 1
+        if self._watchers:
+            self._wake_watchers()
 
     def set_taken(self, taken: int) -> None:
         """Set how many slots are taken, as others count them. Waiters get those that became free."""
@@ -57,6 +60,28 @@ class CapacityLimiter:
             if not waiter.done():
                 waiter.set_result(None)
                 self.taken += 1
+        if self._watchers:
+            self._wake_watchers()
+
+    async def at_most(self, most: int) -> None:
+        """Wait for a moment at which at most so many slots are taken, or for `end_watches`."""
+        watcher: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._watchers[watcher] = most
+        try:
+            await watcher
+        finally:
+            self._watchers.pop(watcher, None)
+
+    def end_watches(self) -> None:
+        """End each `at_most`, however many slots are taken."""
+        for watcher in self._watchers:
+            if not watcher.done():
+                watcher.set_result(None)
+
+    def _wake_watchers(self) -> None:
+        for watcher, most in self._watchers.items():
+            if self.taken <= most and not watcher.done():
+                watcher.set_result(None)
 
     def fail_waiters(self, error: Exception) -> None:
         """Raise the error in all waiters."""

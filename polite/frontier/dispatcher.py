@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import partial
 
 from polite.errors import GateClosed, Overloaded, StoreFailed
-from polite.events import Refused
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
 from polite.frontier.fetch_slots import FetchSlots
 from polite.frontier.given_up_queues import GivenUpQueues
@@ -32,6 +31,7 @@ from polite.gate.services import Services
 from polite.origin import Origin, Target
 from polite.pace import exponential
 from polite.pacing.turn import Turn
+from polite.robots.decision import Decision
 from polite.task import Task
 
 log = logging.getLogger("polite")
@@ -168,8 +168,8 @@ class Dispatcher:
             self._seek(queue)
         return True
 
-    def refusal(self, task: Task) -> Refused | None:
-        """Return the event of a task that robots.txt, as known now, disallows."""
+    def refusal(self, task: Task) -> Decision | None:
+        """Return the decision about a task that robots.txt, as known now, disallows."""
         known = None if self._progress.stopped else self._rules.known(task.origin)
         if known is None or self._rules.allows(task, known) is not False or out_of_reach(known):
             return None

@@ -16,11 +16,13 @@ from polite.errors import (
     redact_url,
 )
 from polite.events import Dropped
+from polite.frontier.in_flight import OnEnd
 from polite.frontier.parts import Parts
 from polite.frontier.permit import TaskPermit
 from polite.frontier.sitemap_entries import PutSitemaps, put_entries
 from polite.frontier.task_store import Limits, TaskDraft
 from polite.gate.gate import Gate
+from polite.options import integer
 from polite.origin import Origin, Target
 from polite.ports import Scheduler
 from polite.sitemaps.policy import SitemapPolicy
@@ -90,9 +92,12 @@ class Frontier:
             enough if waiting cannot help (`Reason.may_pass`).
         max_robots_fetches: How many origins' robots.txt are fetched at one time.
         max_active_origins: How many origins have tasks in memory, where a file keeps the others (`polite.open_frontier`).
+        on_end: Called as `on_end(task, outcome)`, once for each task that this process ended: done, refused (also by `put`
+            itself) or dropped. It is called in a step of the event loop of its own, before `join` or the iteration ends, and may
+            call the frontier. What it raises is logged. It is not called for tasks that `drain` returns or a store keeps.
 
     Raises:
-        InvalidOption: A limit is no integer >= 1, or the scheduler is none.
+        InvalidOption: A limit is no integer >= 1, the scheduler is none, or `on_end` is no plain function.
     """
 
     def __init__(
@@ -106,6 +111,7 @@ class Frontier:
         max_robots_tries: int = _DEFAULTS.max_robots_tries,
         max_robots_fetches: int = _DEFAULTS.max_robots_fetches,
         max_active_origins: int = _DEFAULTS.max_active_origins,
+        on_end: OnEnd | None = None,
     ) -> None:
         limits = Limits(
             max_waiting=max_waiting,
@@ -115,7 +121,7 @@ class Frontier:
             max_robots_fetches=max_robots_fetches,
             max_active_origins=max_active_origins,
         )
-        parts = Parts(gate.services, scheduler, limits)
+        parts = Parts(gate.services, scheduler, limits, on_end)
         parts.keep_in_memory()
         self._delegate_to(parts, gate)
 
@@ -133,6 +139,16 @@ class Frontier:
         self._progress = parts.progress
         self._dispatcher = parts.dispatcher
         gate.on_close(self._gate_closed)
+
+    def __repr__(self) -> str:
+        progress = self._progress
+        if progress.failure is not None:
+            state = f"failed with {type(progress.failure).__name__}"
+        elif progress.over:
+            state = "ended"
+        else:
+            state = "closed" if progress.closed else "open"
+        return f"<Frontier: {self.waiting} waiting, {self.in_flight} in flight, {self.done} done, {state}>"
 
     # Plain counters, always on.
 
@@ -202,6 +218,40 @@ class Frontier:
         admission = await offered
         self._progress.raise_failure()
         return admission
+
+    def put_nowait(
+        self,
+        url: str,
+        *,
+        priority: float = 0,
+        depth: int = 0,
+        not_before: float | None = None,
+        deadline: float | None = None,
+        payload: object = None,
+        again: bool = False,
+    ) -> "asyncio.Future[Admission]":
+        """Put a URL without waiting for capacity. The options are those of `put`.
+
+        Returns:
+            A future of what `put` returns: done at once in memory, and when the task is written if a store keeps it. It need not
+            be awaited. If the task cannot be written, it has that error, and the frontier fails.
+
+        Raises:
+            Overloaded: `max_waiting` tasks wait, so this one is not put.
+            What `put` raises otherwise, at once.
+        """
+        draft = _draft(priority, depth, not_before, deadline, payload)
+        target = Target.of(url)
+        self._require_open(target)
+        if self._progress.waiting.full:
+            raise self._overloaded(target)
+        self._progress.waiting.add()
+        offered = self._add(target, draft, again=again)
+        if isinstance(offered, asyncio.Future):
+            return offered
+        added: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
+        added.set_result(offered)
+        return added
 
     async def put_many(self, urls: Iterable[str], **options: Unpack[PutOptions]) -> list[Admission]:
         """Put URLs one after the other, with the options of `put`, and return what became of each.
@@ -287,12 +337,38 @@ class Frontier:
         """
         permit = None if self._progress.over else await self._next()
         if permit is None:
+            await self._parts.in_flight.all_told.wait()
             self._progress.raise_failure()
             raise StopAsyncIteration
         return permit
 
-    async def _next(self) -> TaskPermit | None:
-        worker = self._parts.workers.enter()
+    async def next(self) -> TaskPermit | None:
+        """Return the next permit, as iterating does; None if nothing is left, though the frontier may be open.
+
+        Nothing is left when no task waits and none is in flight: on a shared store, in no process. A task whose permit is not left
+        yet is in flight, so waiting here inside the only permit's block never ends. If the call is cancelled, nothing is lost.
+
+        Raises:
+            SchedulerFailed, GateClosed, StoreFailed: What stopped the frontier.
+        """
+        permit = None
+        while permit is None and await self._anything_left():
+            permit = await self._next(leaves=True)
+        if permit is None:
+            self._progress.raise_failure()
+        return permit
+
+    async def _anything_left(self) -> bool:
+        """Whether a permit may come; known when `on_end`, which may put more, was called for all that has ended."""
+        progress, all_told = self._progress, self._parts.in_flight.all_told
+        while progress.over or progress.nothing_left.is_set():
+            if all_told.is_set():
+                return False
+            await all_told.wait()
+        return True
+
+    async def _next(self, *, leaves: bool = False) -> TaskPermit | None:
+        worker = self._parts.workers.enter(leaves=leaves)
         self._dispatcher.schedule_dispatch()
         try:
             permit = await worker
@@ -312,6 +388,20 @@ class Frontier:
         self._parts.workers.paused = False
         self._dispatcher.schedule_dispatch()
 
+    async def until_waiting(self, most: int) -> None:
+        """Wait until at most `most` tasks wait, so that more can be put. Returns at once when the frontier has ended, too.
+
+        Raises:
+            InvalidOption: `most` is no integer >= 0.
+            SchedulerFailed, GateClosed, StoreFailed: What stopped the frontier.
+        """
+        integer("until_waiting: most", most, least=0)
+        waiting = self._progress.waiting
+        # Others that waited here may have put tasks in the same step.
+        while waiting.taken > most and not self._progress.over:
+            await waiting.at_most(most)
+        self._progress.raise_failure()
+
     async def join(self) -> None:
         """Wait until all that was put is done, refused or dropped, or the frontier is drained.
 
@@ -320,7 +410,12 @@ class Frontier:
             PermitMisused: Inside the block of one of its permits, whose task would never end.
         """
         self._refuse_inside("join")
-        await self._progress.nothing_left.wait()
+        nothing_left, all_told = self._progress.nothing_left, self._parts.in_flight.all_told
+        await nothing_left.wait()
+        # What `on_end` puts is waited for, too.
+        while not all_told.is_set():
+            await all_told.wait()
+            await nothing_left.wait()
         self._progress.raise_failure()
 
     def _refuse_inside(self, what: str) -> None:
@@ -341,6 +436,7 @@ class Frontier:
         self._refuse_inside("drain")
         self.stop()
         await self._progress.nothing_in_flight.wait()
+        await self._parts.in_flight.all_told.wait()
         return [] if self._parts.store.lasting else self._dispatcher.left
 
     def stop(self) -> None:
@@ -355,7 +451,7 @@ class Frontier:
 
     async def _offered(
         self, url: str, draft: TaskDraft, *, again: bool, wait: bool
-    ) -> Admission | Awaitable[Admission]:
+    ) -> "Admission | asyncio.Future[Admission]":
         target = Target.of(url)
         self._require_open(target)
         if not self._progress.waiting.full:
@@ -363,6 +459,12 @@ class Frontier:
         elif not await self._wait_for_capacity(target, again=again, wait=wait):
             self._require_open(target)
             return Admission.DUPLICATE
+        return self._add(target, draft, again=again)
+
+    def _add(
+        self, target: Target, draft: TaskDraft, *, again: bool
+    ) -> "Admission | asyncio.Future[Admission]":
+        """Give a URL to the store. It has its slot of `waiting`."""
         offered = self._parts.store.add(target, draft, again=again)
         self._progress.raise_failure()
         return offered
@@ -375,10 +477,7 @@ class Frontier:
             if (seen if isinstance(seen, bool) else await seen) or self._closed():
                 return False
             if not wait:
-                raise Overloaded(
-                    f"Frontier: max_waiting={self._parts.limits.max_waiting} tasks wait already, so {target.url} is not put",
-                    url=target.url,
-                )
+                raise self._overloaded(target)
             await waiting.acquire()
         finally:
             self._progress.end_if_over()
@@ -387,6 +486,12 @@ class Frontier:
             self._progress.end_if_over()
             return False
         return True
+
+    def _overloaded(self, target: Target) -> Overloaded:
+        limit = self._parts.limits.max_waiting
+        return Overloaded(
+            f"Frontier: max_waiting={limit} tasks wait already, so {target.url} is not put", url=target.url
+        )
 
     def _closed(self) -> bool:
         return self._progress.closed

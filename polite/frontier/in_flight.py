@@ -1,32 +1,57 @@
 """Tasks in flight: given to a worker in a permit, and from there done, requeued, refused or dropped."""
 
+import asyncio
+import logging
+from collections.abc import Callable
 from dataclasses import replace
 
-from polite.events import Dropped, Granted, Refused, Retried
+from polite.errors import redact_url
+from polite.events import Dropped, Granted, Retried
 from polite.frontier.permit import TaskPermit
 from polite.frontier.progress import Progress
-from polite.frontier.task_store import End, TaskStore
+from polite.frontier.task_outcome import End, TaskOutcome
+from polite.frontier.task_store import TaskStore
 from polite.frontier.workers import Workers
 from polite.gate.origin_rules import Grounds
-from polite.gate.services import Services
+from polite.gate.services import Services, refused
 from polite.pacing.turn import Turn
+from polite.robots.decision import Decision
 from polite.task import Task
+
+log = logging.getLogger("polite")
+
+OnEnd = Callable[[Task, TaskOutcome], object]
 
 
 class InFlight:
     """Gives tasks to workers and ends them. It is the owner of each TaskPermit (polite.frontier.permit.Owner).
 
+    Args:
+        on_end: Called once for each task that ended, in a step of the loop of its own.
+
     Attributes:
         store: Keeps the tasks. To be set before the first task.
+        all_told: Set when no call of `on_end` waits for the next step of the loop.
     """
 
     store: TaskStore
 
-    def __init__(self, services: Services, progress: Progress, workers: Workers, max_tries: int) -> None:
+    def __init__(
+        self,
+        services: Services,
+        progress: Progress,
+        workers: Workers,
+        max_tries: int,
+        on_end: OnEnd | None = None,
+    ) -> None:
         self._services = services
         self._progress = progress
         self._workers = workers
         self._max_tries = max_tries
+        self._on_end = on_end
+        self._telling = 0
+        self.all_told = asyncio.Event()
+        self.all_told.set()
 
     def give(self, task: Task, turn: Turn, grounds: Grounds) -> bool:
         """Give the task to the worker that has waited longest. False if no worker is idle any more."""
@@ -41,7 +66,7 @@ class InFlight:
         worker.set_result(TaskPermit(self._services, task, turn, grounds, self, worker.get_loop()))
         if self._services.on_granted is not None:
             waited_s = self._services.clock.monotonic() - task.queued_at
-            self._services.on_granted(Granted(task.url, waited_s, task.target.origin.text))
+            self._services.on_granted(Granted(task.url, waited_s, task.target.origin.text, task))
         return True
 
     # What a permit reports (permit.Owner).
@@ -54,18 +79,19 @@ class InFlight:
             self._progress.returned(task)
             if again_in is None:
                 self._progress.counts.done += 1
-                self._finish(task, End.DONE)
+                self._finish(task, End.DONE, "done")
             else:
                 self._progress.counts.dropped += 1
-                self._progress.tell(Dropped(task.url, f"max_tries={self._max_tries}", task.tries + 1))
-                self._finish(task, End.DROPPED)
+                because = f"max_tries={self._max_tries}"
+                self._progress.tell(Dropped(task.url, because, task.tries + 1, task))
+                self._finish(task, End.DROPPED, because)
         self.store.responded(task.target.origin)
 
     def _retry(self, task: Task, again_in: float) -> None:
         # Counted among those that wait first: the listener sees it there, and may close the frontier.
         self._progress.waiting.add()
         self._progress.returned(task)
-        self._progress.tell(Retried(task.url, task.tries + 1, again_in))
+        self._progress.tell(Retried(task.url, task.tries + 1, again_in, task))
         retried = replace(task, tries=task.tries + 1, queued_at=self._services.clock.monotonic())
         self.store.requeue(retried, again_in)
 
@@ -78,11 +104,11 @@ class InFlight:
             self._services.turns.skip(turn, task.target, "its permit was not entered")
         self.store.requeue(task, None)
 
-    def disallowed(self, task: Task) -> None:
+    def disallowed(self, task: Task, decision: Decision) -> None:
         """End a task whose permit was entered late, when robots.txt disallows it by now."""
         self._progress.returned(task)
         self._progress.counts.refused += 1
-        self._finish(task, End.REFUSED)
+        self._finish(task, End.REFUSED, decision)
 
     def may_retry(self, task: Task) -> bool:
         """Whether the task has tries left after this one."""
@@ -90,25 +116,45 @@ class InFlight:
 
     # Tasks that end without a permit.
 
-    def refuse(self, task: Task, event: Refused) -> None:
+    def refuse(self, task: Task, decision: Decision) -> None:
         """End a waiting task that robots.txt disallows."""
         self._progress.counts.refused += 1
         self._services.counters.refused += 1
         self._progress.leave_waiting()
         try:
-            self._progress.tell(event)
+            self._progress.tell(refused(task.target, decision, task))
         finally:
-            self._finish(task, End.REFUSED)
+            self._finish(task, End.REFUSED, decision)
 
     def drop(self, task: Task, because: str) -> None:
         """Give a waiting task up."""
         self._progress.counts.dropped += 1
         self._progress.leave_waiting()
         try:
-            self._progress.tell(Dropped(task.url, because, task.tries))
+            self._progress.tell(Dropped(task.url, because, task.tries, task))
         finally:
-            self._finish(task, End.DROPPED)
+            self._finish(task, End.DROPPED, because)
 
-    def _finish(self, task: Task, end: End) -> None:
+    def _finish(self, task: Task, end: End, because: str | Decision) -> None:
         self.store.finish(task, end)
+        self.tell_end(task, end, because)
         self._progress.end_if_over()
+
+    def tell_end(self, task: Task, end: End, because: str | Decision) -> None:
+        """Call `on_end` in a step of its own, when nothing is half done, and before anything that the end wakes."""
+        if self._on_end is not None:
+            decision = because if isinstance(because, Decision) else None
+            outcome = TaskOutcome(end, decision, str(because))
+            self._telling += 1
+            self.all_told.clear()
+            asyncio.get_running_loop().call_soon(self._call_on_end, self._on_end, task, outcome)
+
+    def _call_on_end(self, on_end: OnEnd, task: Task, outcome: TaskOutcome) -> None:
+        try:
+            on_end(task, outcome)
+        except Exception:
+            log.exception("on_end failed for %s", redact_url(task.url))
+        finally:
+            self._telling -= 1
+            if not self._telling:
+                self.all_told.set()

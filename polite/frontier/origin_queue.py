@@ -5,12 +5,12 @@ from collections import deque
 from collections.abc import Hashable
 from enum import Enum
 
-from polite.events import Refused
 from polite.frontier.queue_states import TRANSITIONS, NoTransition, QueueEvent, QueueState
 from polite.gate.origin_rules import Grounds
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
 from polite.ports import TurnRequest
+from polite.robots.decision import Decision
 from polite.task import Task
 
 
@@ -91,7 +91,7 @@ class OriginQueue:
         self.grounds = grounds
         self.meaning: Hashable = None
         self.allowed: set[int] | None = None
-        self.refused: dict[int, Refused] | None = None
+        self.refused: dict[int, Decision] | None = None
         self.recheck = False
         self.turn: Turn | None = None
         self.chosen: Task | None = None
@@ -178,7 +178,7 @@ class OriginQueue:
         if self.allowed is not None:
             self.decide(task, None)
 
-    def decide(self, task: Task, refusal: Refused | None) -> None:
+    def decide(self, task: Task, refusal: Decision | None) -> None:
         """Record a new decision about a scheduled task; `refusal` if it is not allowed any more."""
         if self.allowed is None:
             return
@@ -189,7 +189,7 @@ class OriginQueue:
             self.refused = self.refused or {}
             self.refused[task.number] = refusal
 
-    def verdict(self, task: Task) -> Refused | Verdict:
+    def verdict(self, task: Task) -> Decision | Verdict:
         """Return what is decided about a scheduled task: the refusal if it is not allowed any more."""
         if self.allowed is None or task.number in self.allowed:
             return _ALLOWED

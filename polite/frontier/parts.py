@@ -1,9 +1,11 @@
 """The objects of one frontier, connected with each other and with the store of its tasks."""
 
+from inspect import iscoroutinefunction
+
 from polite.errors import InvalidOption
 from polite.frontier.checked_scheduler import CheckedScheduler
 from polite.frontier.dispatcher import Dispatcher
-from polite.frontier.in_flight import InFlight
+from polite.frontier.in_flight import InFlight, OnEnd
 from polite.frontier.progress import Progress
 from polite.frontier.task_store import Limits, MemoryTaskStore, TaskStore
 from polite.frontier.workers import Workers
@@ -19,20 +21,29 @@ class Parts:
 
     Args:
         scheduler: The user's scheduler; None for Fifo.
+        on_end: See Frontier.
 
     Raises:
-        InvalidOption: The scheduler lacks a method.
+        InvalidOption: The scheduler lacks a method, or `on_end` is no plain function.
     """
 
     store: TaskStore
 
-    def __init__(self, services: Services, scheduler: Scheduler | None, limits: Limits) -> None:
+    def __init__(
+        self,
+        services: Services,
+        scheduler: Scheduler | None,
+        limits: Limits,
+        on_end: OnEnd | None = None,
+    ) -> None:
         checked = CheckedScheduler(Fifo() if scheduler is None else _complete(scheduler))
         self.services = services
         self.limits = limits
         self.workers = Workers()
         self.progress = Progress(self.workers, limits.max_waiting, services.listener)
-        self.in_flight = InFlight(services, self.progress, self.workers, limits.max_tries)
+        self.in_flight = InFlight(
+            services, self.progress, self.workers, limits.max_tries, on_end=_plain(on_end)
+        )
         self.dispatcher = Dispatcher(services, checked, self.progress, self.workers, self.in_flight, limits)
 
     def keep_in(self, store: TaskStore) -> None:
@@ -62,3 +73,11 @@ def _complete(scheduler: Scheduler) -> Scheduler:
             f"scheduler={scheduler!r}: a Scheduler of polite.ports is needed, such as schedulers.Fifo()"
         )
     return scheduler
+
+
+def _plain(on_end: OnEnd | None) -> OnEnd | None:
+    if on_end is not None and (not callable(on_end) or iscoroutinefunction(on_end)):
+        raise InvalidOption(
+            f"on_end={on_end!r}: a plain function of a Task and its TaskOutcome is needed, not a coroutine function"
+        )
+    return on_end

@@ -11,6 +11,7 @@ from polite.gate.origin_rules import Grounds
 from polite.gate.permit import Permit, Stage
 from polite.gate.services import Services
 from polite.pacing.turn import Turn
+from polite.robots.decision import Decision
 from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.task import Task
 
@@ -29,7 +30,7 @@ class Owner(Protocol):
         """Note that no request was sent: the permit was given back or never entered, or entering it failed."""
         ...
 
-    def disallowed(self, task: Task) -> None:
+    def disallowed(self, task: Task, decision: Decision) -> None:
         """Note that the permit was entered late, and robots.txt now disallows the task."""
         ...
 
@@ -148,7 +149,7 @@ class TaskPermit(Permit):
             await self._acquire(waiter, renewed=True)
         except BaseException as error:
             if isinstance(error, Disallowed) and not isinstance(error, RobotsUnreachable):
-                self._owner.disallowed(self._task)
+                self._owner.disallowed(self._task, error.decision)
             else:
                 self._owner.unused(self._task, turn)
             raise

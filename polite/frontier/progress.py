@@ -95,9 +95,14 @@ class Progress:
     def end_if_over(self) -> None:
         """Wake `join` if nothing is left, and dismiss the workers if nothing more comes."""
         if not self.shared and not self.waiting.taken and not self.in_flight:
-            self.nothing_left.set()
+            self._end_waits()
             if self.closed:
                 self._workers.dismiss()
+
+    def _end_waits(self) -> None:
+        """Wake what waits until nothing is left."""
+        self.nothing_left.set()
+        self._workers.dismiss_leaving()
 
     def share(self) -> None:
         """Other processes put and take tasks of this crawl, too: from now on `hear` says what is left."""
@@ -109,11 +114,12 @@ class Progress:
         if self.stopped:
             return
         if nothing_left and not self.in_flight:
-            self.nothing_left.set()
+            self._end_waits()
         elif not nothing_left:
             self.nothing_left.clear()
         if over and self.closed and not self.in_flight:
             self._ended = True
+            self.waiting.end_watches()
             self._workers.dismiss()
 
     def recount(self, left: int, done: int, refused: int, dropped: int) -> None:
@@ -132,6 +138,7 @@ class Progress:
         """Give out no more permits. What waits for capacity gets the error."""
         self.closed = self.stopped = True
         self.waiting.fail_waiters(no_more)
+        self.waiting.end_watches()
         self._workers.dismiss()
         self.nothing_left.set()
 

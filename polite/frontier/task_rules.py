@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from polite.events import Refused
 from polite.frontier.checked_scheduler import CheckedScheduler
 from polite.frontier.origin_queue import OriginQueue, Verdict
 from polite.gate.origin_rules import Grounds, OriginRules
-from polite.gate.services import Services, refused
+from polite.gate.services import Services
 from polite.origin import Origin
+from polite.robots.decision import Decision
 from polite.task import Task
 
 # After so many tasks checked against new rules, other tasks of the loop run.
@@ -26,7 +26,7 @@ class TaskRules:
     """
 
     def __init__(
-        self, services: Services, scheduler: CheckedScheduler, refuse: Callable[[Task, Refused], None]
+        self, services: Services, scheduler: CheckedScheduler, refuse: Callable[[Task, Decision], None]
     ) -> None:
         self._origins = services.origins
         self._decider = services.decider
@@ -42,16 +42,16 @@ class TaskRules:
         """Whether the rules allow the task; None if to decide would hold the loop for long."""
         return self._decider.allows_now(known.rules, task.target.path)
 
-    def refusal(self, task: Task, known: OriginRules) -> Refused:
-        """Return the event of a task that the rules disallow."""
-        return refused(task.target, self._decider.decide_again(known.rules, task.target.path))
+    def refusal(self, task: Task, known: OriginRules) -> Decision:
+        """Return the decision about a task that the rules disallow."""
+        return self._decider.decide_again(known.rules, task.target.path)
 
     def schedule(self, queue: OriginQueue, task: Task, known: OriginRules) -> None:
         """Give a task that the rules allow to the scheduler."""
         queue.schedule(task, known.meaning)
         self._scheduler.add(task)
 
-    def verdict(self, queue: OriginQueue, task: Task, grounds: Grounds) -> Refused | Verdict:
+    def verdict(self, queue: OriginQueue, task: Task, grounds: Grounds) -> Decision | Verdict:
         """Return what the queue's newest rules, those of `grounds`, say of a scheduled task: the refusal if it is disallowed.
 
         UNDECIDED if that must be found out first: the rules were forgotten, or to decide would hold the loop for long.
@@ -125,7 +125,7 @@ class TaskRules:
     def refuse_chosen(self, queue: OriginQueue) -> None:
         """Refuse a task that older rules allowed and the scheduler chose. While a thread decided, it may have been given back."""
         chosen = queue.chosen
-        if chosen is not None and isinstance(refusal := queue.verdict(chosen), Refused):
+        if chosen is not None and isinstance(refusal := queue.verdict(chosen), Decision):
             queue.unchoose()
             queue.remove(chosen)
             self._refuse(chosen, refusal)
@@ -136,7 +136,8 @@ class TaskRules:
             return True
         allowed = await self._allowed(queue, task, known)
         if allowed is not None and known.meaning == queue.meaning:
-            queue.decide(task, None if allowed else self.refusal(task, known))
+            # A queue keeps no rules.
+            queue.decide(task, None if allowed else self.refusal(task, known).without_rules())
         return allowed is not None
 
     async def _allowed(self, queue: OriginQueue, task: Task, known: OriginRules) -> bool | None:

@@ -1,24 +1,17 @@
 """Where the tasks of a frontier and the URLs it has seen are kept: the port, and the store in memory."""
 
+from asyncio import Future
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields, replace
-from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from polite.frontier.progress import Progress
 from polite.frontier.seen_urls import SeenUrls
+from polite.frontier.task_outcome import End
 from polite.options import integer
 from polite.origin import Origin, Target
 from polite.ports import Clock
 from polite.task import Admission, Task
-
-
-class End(Enum):
-    """How a task ended; each is counted."""
-
-    DONE = "done"
-    REFUSED = "refused"
-    DROPPED = "dropped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +61,7 @@ class TaskStore(Protocol):
         """Whether `add` would find the URL a duplicate. Called before waiting for capacity."""
         ...
 
-    def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Admission | Awaitable[Admission]:
+    def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Admission | Future[Admission]:
         """Take a URL, now or as soon as it is written. Raises InvalidOption: then nothing was taken, and its slot is free."""
         ...
 

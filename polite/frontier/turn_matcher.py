@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 
-from polite.events import Refused
 from polite.frontier.checked_scheduler import CheckedScheduler
 from polite.frontier.in_flight import InFlight
 from polite.frontier.origin_queue import OriginQueue, Verdict
@@ -16,6 +15,7 @@ from polite.frontier.turn_seeker import TurnSeeker
 from polite.frontier.workers import Workers
 from polite.gate.services import Services
 from polite.pacing.turn import Turn
+from polite.robots.decision import Decision
 from polite.task import Task
 
 # Hot path: an enum's member costs a descriptor call each time it is named.
@@ -206,9 +206,9 @@ class TurnMatcher:
         scopes = self._turns.scopes_of(task.target)
         return scopes == turn.scopes or tuple(dict.fromkeys(scopes)) == turn.scopes
 
-    def _pass_over(self, queue: OriginQueue, task: Task, verdict: Refused | Verdict) -> None:
+    def _pass_over(self, queue: OriginQueue, task: Task, verdict: Decision | Verdict) -> None:
         """The rules do not allow the chosen task, or not yet: the next one, while the turn lasts."""
-        if not isinstance(verdict, Refused):
+        if not isinstance(verdict, Decision):
             self._decide_first(queue, task)
             return
         queue.unchoose()

@@ -16,7 +16,9 @@ class Workers:
     """
 
     def __init__(self) -> None:
-        self._waiting: OrderedDict[asyncio.Future[TaskPermit | None], None] = OrderedDict()
+        # Whether each leaves when nothing is left.
+        self._waiting: OrderedDict[asyncio.Future[TaskPermit | None], bool] = OrderedDict()
+        self._leaving = 0
         self.paused = False
         self.entered: Callable[[], None] | None = None
 
@@ -25,31 +27,41 @@ class Workers:
         """How many permits can be given now, at most. A worker may have been cancelled in this very step of the loop."""
         return 0 if self.paused else len(self._waiting)
 
-    def enter(self) -> "asyncio.Future[TaskPermit | None]":
-        """Add a worker. `wait` must follow at once."""
+    def enter(self, *, leaves: bool = False) -> "asyncio.Future[TaskPermit | None]":
+        """Add a worker, to be awaited at once. `leaves`: it does not wait when nothing is left."""
         worker: asyncio.Future[TaskPermit | None] = asyncio.get_running_loop().create_future()
-        self._waiting[worker] = None
+        self._waiting[worker] = leaves
+        self._leaving += leaves
         if self.entered is not None:
             self.entered()
         return worker
 
     def leave(self, worker: "asyncio.Future[TaskPermit | None]") -> None:
         """Remove a worker that was cancelled. A permit that it was about to receive goes back."""
-        self._waiting.pop(worker, None)
+        self._leaving -= self._waiting.pop(worker, False)
         if worker.done() and not worker.cancelled() and (missed := worker.result()) is not None:
             missed.unsent()
 
     def next(self) -> "asyncio.Future[TaskPermit | None] | None":
         """Remove and return the worker that has waited longest; None if no worker is idle."""
         while self._waiting and not self.paused:
-            worker, _ = self._waiting.popitem(last=False)
+            worker, leaves = self._waiting.popitem(last=False)
+            self._leaving -= leaves
             if not worker.done():
                 return worker
         return None
 
+    def dismiss_leaving(self) -> None:
+        """Tell the workers that do not wait when nothing is left that no permit comes now."""
+        if self._leaving:
+            self._dismiss([worker for worker, leaves in self._waiting.items() if leaves])
+
     def dismiss(self) -> None:
         """Tell all workers that no permit will come."""
-        while self._waiting:
-            worker, _ = self._waiting.popitem(last=False)
+        self._dismiss(list(self._waiting))
+
+    def _dismiss(self, workers: "list[asyncio.Future[TaskPermit | None]]") -> None:
+        for worker in workers:
+            self._leaving -= self._waiting.pop(worker, False)
             if not worker.done():
                 worker.set_result(None)

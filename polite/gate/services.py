@@ -26,6 +26,7 @@ from polite.ports import Clock, Listener
 from polite.robots.decision import Decision
 from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.robots.reason import Reason
+from polite.task import Task
 
 # A permit entered so soon after its grant (seconds) needs no second look at the age of its rules.
 _PROMPT_S = 30.0
@@ -215,7 +216,7 @@ def waits_for_itself(permit: EnteredPermit, target: Target) -> PermitMisused:
     )
 
 
-def refused(target: Target, decision: Decision) -> Refused:
-    """The event of a URL that is disallowed."""
+def refused(target: Target, decision: Decision, task: Task | None = None) -> Refused:
+    """The event of a URL that is disallowed, or of a frontier's task."""
     line = None if decision.rule is None else decision.rule.line
-    return Refused(target.url, decision.reason.name, line)
+    return Refused(target.url, decision.reason.name, line, task)

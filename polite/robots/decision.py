@@ -57,6 +57,22 @@ class Decider(Protocol):
     def conflict(self, path: str) -> Rule | None: ...
 
 
+class _Outcome(NamedTuple):
+    """The Decider of a decision that outlives its rules."""
+
+    access: FetchResult | None
+    cause: Reason | None
+
+    def matching(self, path: str) -> tuple[Rule, ...]:
+        return ()
+
+    def undefined(self, path: str) -> bool:
+        return False
+
+    def conflict(self, path: str) -> Rule | None:
+        return None
+
+
 class _Fields(NamedTuple):
     path: str
     allowed: bool
@@ -126,6 +142,10 @@ class Decision(_Fields):
         Computed on each access by trying each rule. `str(decision)` names the conflict only if that is quick.
         """
         return self.reason is Reason.RULE and self.decider.undefined(self.path)
+
+    def without_rules(self) -> "Decision":
+        """Return the same decision without the rule set, which may be large: `overruled` is empty, and `undefined` False."""
+        return Decision(self.path, self.allowed, self.reason, self.rule, _Outcome(self.access, self.cause))
 
     def __str__(self) -> str:
         verdict = "allowed" if self.allowed else "disallowed"

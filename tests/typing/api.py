@@ -466,6 +466,7 @@ def threads(url: str) -> None:
         gate.close()
 
 
+<<<<<<< HEAD
 async def sitemaps_of_a_site(gate: polite.Gate, frontier: polite.Frontier, since: datetime) -> None:
     sitemaps = gate.sitemaps("https://example.com", since=since, policy=SitemapPolicy(max_files=10))
     async for entry in sitemaps:
@@ -486,3 +487,19 @@ def a_sitemap_without_io(body: bytes) -> None:
         assert_type(found, list[SitemapEntry | SitemapLink])
     assert_type(parser.close(), list[SitemapEntry | SitemapLink])
     assert_type(parser.problem, str | None)
+=======
+async def a_frontier_of_a_host_framework(gate: polite.Gate) -> None:
+    def ended(task: polite.Task, outcome: polite.TaskOutcome) -> None:
+        assert_type(outcome.end, polite.End)
+        assert_type(outcome.decision, polite.Decision | None)
+        print(task.payload, outcome.because)
+
+    frontier = polite.Frontier(gate, on_end=ended)
+    future: asyncio.Future[polite.Admission] = frontier.put_nowait("https://example.com/", priority=1)
+    assert_type(await future, polite.Admission)
+    await frontier.until_waiting(100)
+    permit: polite.TaskPermit | None = await frontier.next()
+    print(permit)
+    async with polite.open_frontier(gate, on_end=ended):
+        pass
+>>>>>>> d143701 (Frontier: on_end, put_nowait, next, until_waiting and a repr; events carry the task)

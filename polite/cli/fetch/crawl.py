@@ -21,7 +21,6 @@ from polite.task import Admission, Task
 
 # URLs that are put concurrently: a queue in a file commits many in hardly more time than one.
 _MAX_CONCURRENT_PUTS = 500
-_POLL_S = 0.1
 _QUEUE_FULL_RETRY_S = 60.0
 _LONGEST_REASON = 500
 _RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
@@ -77,8 +76,7 @@ class Crawl:
         async with asyncio.TaskGroup() as tasks:
             async for url in urls:
                 await puts.acquire()
-                while self._frontier.waiting >= self._max_waiting:  # noqa: ASYNC110 - there is no event to wait for
-                    await asyncio.sleep(_POLL_S)
+                await self._frontier.until_waiting(self._max_waiting - 1)
                 tasks.create_task(self._put_listed(url)).add_done_callback(lambda _: puts.release())
 
     async def _put_listed(self, url: str | InvalidURL) -> None:

@@ -25,7 +25,8 @@ from polite.frontier.durable.task_row import as_json, row_of, task_of
 from polite.frontier.durable.writer import BatchWriter, PendingReplies
 from polite.frontier.parts import Parts
 from polite.frontier.progress import Counts
-from polite.frontier.task_store import End, TaskDraft
+from polite.frontier.task_outcome import End
+from polite.frontier.task_store import TaskDraft
 from polite.origin import Origin, Target
 from polite.ports import Timer
 from polite.schedulers import ORDERS, FileOrder
@@ -91,7 +92,7 @@ class DurableTaskStore:
         self._batches.schedule_flush()
         return seen
 
-    def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Awaitable[Admission]:
+    def add(self, target: Target, draft: TaskDraft, *, again: bool) -> "asyncio.Future[Admission]":
         try:
             self.backend.require(target)
             payload = as_json(draft.payload, target, self.backend.payload_limit)
@@ -221,7 +222,9 @@ class DurableTaskStore:
         for url, tries in news.given_up:
             self._progress.tell(Dropped(url, f"max_tries={self._parts.limits.max_tries}", tries))
         if news.nothing_left is not None:
-            self._progress.hear(nothing_left=news.nothing_left, over=news.over)
+            # The store does not know yet of what this process puts.
+            putting = any(batch.puts for batch in self._batches.unwritten)
+            self._progress.hear(nothing_left=news.nothing_left and not putting, over=news.over)
         if news.next_s is not None:
             self._set_timer(self._store_clock.now() + news.next_s)
 

@@ -83,5 +83,5 @@ def test_an_interrupt_ends_the_reading_of_the_list(site, monkeypatch):
     assert site.run("/a", "/b", "/c") == 130
     assert "/c" not in site.paths
     assert site.err.endswith(
-        "are lost (--resume keeps them); the list was not read to its end, so pass it again\n"
+        "1 waiting URL is lost (--resume keeps them); the list was not read to its end, so pass it again\n"
     )

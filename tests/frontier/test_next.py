@@ -1,0 +1,261 @@
+"""`next`, which tells that nothing is left; `put_nowait` and `until_waiting`, for a host that has a loop of its own."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import polite
+from polite.frontier.frontier import FrontierClosed
+from polite.task import Admission
+from tests.frontier.support import Opened, one_process, stop
+from tests.support import RULES, A, B, fetch_all, now
+
+pytestmark = pytest.mark.virtual_time
+
+
+async def test_next_returns_none_when_nothing_is_left_though_the_frontier_is_open(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        assert await frontier.next() is None
+
+        await frontier.put(f"{A}/1")
+        permit = await frontier.next()
+        assert permit is not None
+        async with permit:
+            waiting = asyncio.create_task(frontier.next())
+            await asyncio.sleep(30)
+            early = waiting.done()
+
+        assert await waiting is None
+        await frontier.put(f"{A}/2")
+        assert (await fetched_by_next(frontier)) == [f"{A}/2"]
+
+    assert not early
+
+
+async def fetched_by_next(frontier: polite.Frontier) -> list[str]:
+    fetched = []
+    while (permit := await frontier.next()) is not None:
+        async with permit:
+            fetched.append(permit.url)
+    return fetched
+
+
+async def test_next_waits_while_a_task_may_be_retried(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(f"{A}/1")
+        permit = await frontier.next()
+        assert permit is not None
+        other = asyncio.create_task(frontier.next())
+        await asyncio.sleep(5)
+        async with permit:
+            permit.retry(after=50)
+        again = await other
+
+        assert again is not None
+        assert (again.url, again.task.tries) == (f"{A}/1", 1)
+        assert now() >= 55
+        async with again:
+            pass
+
+
+async def test_next_returns_none_when_the_last_task_is_refused(opened: Opened) -> None:
+    async with opened({f"{A}/robots.txt": RULES}) as (frontier, _):
+        await frontier.put(f"{A}/private")
+        async with asyncio.timeout(100):
+            assert await frontier.next() is None
+
+    assert frontier.refused == 1
+
+
+async def test_a_worker_that_iterates_goes_on_waiting_when_next_returns_none(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(f"{A}/1")
+        first = await frontier.next()
+        assert first is not None
+        iterating, asking = asyncio.create_task(anext(frontier)), asyncio.create_task(frontier.next())
+        await asyncio.sleep(1)
+        async with first:
+            pass
+        assert await asking is None
+        await asyncio.sleep(30)
+        assert not iterating.done()
+
+        await frontier.put(f"{A}/2")
+        async with await iterating as second:
+            assert second.url == f"{A}/2"
+
+
+async def test_a_cancelled_next_loses_nothing(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        for steps in range(12):
+            await frontier.put(f"{A}/{steps}")
+            asking = asyncio.create_task(frontier.next())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.wait([asking])
+            if not asking.cancelled():
+                async with asking.result() or await anext(frontier):
+                    pass
+            del asking
+        async with asyncio.timeout(1_000):
+            await fetched_by_next(frontier)
+
+        assert (frontier.done, frontier.waiting, frontier.in_flight) == (12, 0, 0)
+
+
+async def test_next_returns_none_when_the_frontier_was_closed_and_all_is_done(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put(f"{A}/1")
+        frontier.close()
+
+        assert await fetched_by_next(frontier) == [f"{A}/1"]
+        assert await frontier.next() is None
+
+
+async def test_next_raises_what_stopped_the_frontier(opened: Opened) -> None:
+    async with opened() as (frontier, gate):
+        await frontier.put(f"{A}/1", not_before=2_000_000_000.0)
+        asking = asyncio.create_task(frontier.next())
+        await asyncio.sleep(1)
+        await gate.close()
+
+        with pytest.raises(polite.GateClosed):
+            await asking
+        with pytest.raises(polite.GateClosed):
+            await frontier.next()
+        with pytest.raises(polite.GateClosed):
+            await frontier.until_waiting(5)
+
+
+# put_nowait.
+
+
+async def test_put_nowait_returns_a_future_of_the_admission(opened: Opened) -> None:
+    async with opened({f"{A}/robots.txt": RULES}) as (frontier, gate):
+        await gate.check(A)
+        futures = [frontier.put_nowait(f"{A}/{path}", depth=3) for path in ("1", "1", "private")]
+
+        assert await asyncio.gather(*futures) == [
+            Admission.WAITING,
+            Admission.DUPLICATE,
+            Admission.REFUSED,
+        ]
+        permit = await frontier.next()
+        assert permit is not None
+        assert permit.task.depth == 3
+
+
+@pytest.mark.parametrize("store", ["in memory"], indirect=True)
+async def test_in_memory_the_future_is_done_at_once(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        assert frontier.put_nowait(A).result() is Admission.WAITING
+
+
+async def test_put_nowait_needs_no_await(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        for page in range(20):
+            frontier.put_nowait(f"{A}/{page}")
+
+        assert len(await fetched_by_next(frontier)) == 20
+
+
+async def test_put_nowait_raises_at_once(opened: Opened) -> None:
+    async with opened(frontier={"max_waiting": 1}) as (frontier, _):
+        with pytest.raises(polite.InvalidURL):
+            frontier.put_nowait("http://")
+        with pytest.raises(polite.InvalidOption, match="depth"):
+            frontier.put_nowait(A, depth=float("nan"))  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            frontier.put_nowait(A, wait=True)  # type: ignore[call-arg]
+        frontier.put_nowait(A)
+        with pytest.raises(polite.Overloaded, match="max_waiting=1"):
+            frontier.put_nowait(B)
+        frontier.close()
+        with pytest.raises(FrontierClosed):
+            frontier.put_nowait(B)
+
+
+# until_waiting.
+
+
+async def test_until_waiting_returns_when_few_enough_tasks_wait(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put_many([f"{A}/{page}" for page in range(5)])
+        waited = asyncio.create_task(frontier.until_waiting(2))
+        frontier.close()
+        left = []
+        async for permit in frontier:
+            async with permit:
+                await asyncio.sleep(1)
+                left.append((frontier.waiting, waited.done()))
+
+    assert [done for waiting, done in left] == [waiting <= 2 for waiting, _ in left]
+    assert {waiting for waiting, _ in left} == {0, 1, 2, 3, 4}
+
+
+async def test_until_waiting_returns_at_once_when_few_enough_wait_or_the_frontier_ended(
+    opened: Opened,
+) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put_many([A, B])
+        async with asyncio.timeout(0):
+            await frontier.until_waiting(2)
+        late = asyncio.create_task(frontier.until_waiting(0))
+        await asyncio.sleep(0)
+        stop(frontier, RuntimeError("enough"))
+        async with asyncio.timeout(0):
+            await frontier.until_waiting(0)
+        await late
+
+
+@one_process
+async def test_feeders_that_wait_together_do_not_put_more_than_they_waited_for(opened: Opened) -> None:
+    most = 0
+    urls = [f"{A}/{page}" for page in range(10)]
+
+    async with opened() as (frontier, _):
+
+        async def feed(url: str) -> None:
+            nonlocal most
+            await frontier.until_waiting(1)
+            frontier.put_nowait(url)
+            most = max(most, frontier.waiting)
+
+        async with asyncio.TaskGroup() as feeders:
+            for url in urls:
+                feeders.create_task(feed(url))
+            for _ in urls:
+                async with await anext(frontier):
+                    pass
+
+    assert most == 2
+
+
+@pytest.mark.parametrize("most", [-1, 1.0, True, None])
+async def test_until_waiting_needs_an_integer(opened: Opened, most: Any) -> None:
+    async with opened() as (frontier, _):
+        with pytest.raises(polite.InvalidOption, match="until_waiting: most"):
+            await frontier.until_waiting(most)
+
+
+# repr.
+
+
+async def test_the_repr_tells_how_far_the_frontier_is(opened: Opened) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put_many([f"{A}/1", f"{A}/2", f"{B}/1"])
+        async with await anext(frontier):
+            assert repr(frontier) == "<Frontier: 2 waiting, 1 in flight, 0 done, open>"
+            frontier.close()
+            assert repr(frontier).endswith("closed>")
+        await fetch_all(frontier)
+        assert repr(frontier) == "<Frontier: 0 waiting, 0 in flight, 3 done, ended>"
+
+
+async def test_the_repr_names_a_failure(opened: Opened) -> None:
+    async with opened() as (frontier, gate):
+        await gate.close()
+
+    assert repr(frontier) == "<Frontier: 0 waiting, 0 in flight, 0 done, failed with GateClosed>"

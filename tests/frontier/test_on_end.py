@@ -1,0 +1,245 @@
+"""`on_end`: the owner of a task learns once what became of it, and nothing of tasks that are kept or handed back."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import polite
+from polite.events import Dropped, Event, Granted, Refused, Retried
+from polite.frontier.frontier import Frontier
+from polite.robots.fetching.exchange import Failed, Reply
+from polite.task import Admission
+from tests.frontier.support import Drained, Opened
+from tests.support import RULES, A, B, fetch_all, scripted_gate
+
+pytestmark = pytest.mark.virtual_time
+
+EXPIRES_SOON = polite.RobotsPolicy(default_ttl=300)
+
+
+class Ends:
+    """An `on_end` that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[polite.Task, polite.TaskOutcome]] = []
+
+    def __call__(self, task: polite.Task, outcome: polite.TaskOutcome) -> None:
+        self.told.append((task, outcome))
+
+    @property
+    def brief(self) -> list[tuple[str, str]]:
+        return [(task.url, outcome.end.value) for task, outcome in self.told]
+
+
+@pytest.fixture
+def ends() -> Ends:
+    return Ends()
+
+
+async def test_a_task_that_is_done_is_told_once_before_join_returns(opened: Opened, ends: Ends) -> None:
+    async with opened(frontier={"on_end": ends}) as (frontier, _):
+        await frontier.put(f"{A}/1", payload=7)
+        async with await anext(frontier):
+            assert ends.told == []
+        await frontier.join()
+        ((task, outcome),) = ends.told
+
+    assert (task.url, task.payload) == (f"{A}/1", 7)
+    assert outcome == polite.TaskOutcome(polite.End.DONE, None, "done")
+
+
+async def test_a_url_that_put_itself_refuses_is_told_with_the_decision(opened: Opened, ends: Ends) -> None:
+    async with opened({f"{A}/robots.txt": RULES}, frontier={"on_end": ends}) as (frontier, gate):
+        await gate.check(A)
+        assert await frontier.put(f"{A}/private/1") is Admission.REFUSED
+        await asyncio.sleep(0)
+        ((task, outcome),) = ends.told
+
+    assert task.url == f"{A}/private/1"
+    assert outcome.end is polite.End.REFUSED
+    assert outcome.decision is not None
+    assert str(outcome.decision.rule) == "Disallow: /private (line 2)"
+    assert outcome.because == "disallowed by Disallow: /private (line 2)"
+
+
+async def test_a_task_that_waited_for_the_rules_that_refuse_it_is_told_with_the_decision(
+    opened: Opened, ends: Ends
+) -> None:
+    async with opened({f"{A}/robots.txt": RULES}, frontier={"on_end": ends}) as (frontier, _):
+        await frontier.put_many([f"{A}/private/1", f"{A}/1"])
+        frontier.close()
+        await fetch_all(frontier)
+
+    assert sorted(ends.brief) == [(f"{A}/1", "done"), (f"{A}/private/1", "refused")]
+    (decision,) = [outcome.decision for _, outcome in ends.told if outcome.decision is not None]
+    assert not decision
+
+
+async def test_rules_that_changed_while_a_task_waited_are_told_with_the_decision(
+    opened: Opened, ends: Ends
+) -> None:
+    rules = [
+        Reply(200, b"User-agent: *\nAllow: /\n"),
+        Reply(200, b"User-agent: *\nDisallow: /2\n"),
+    ]
+
+    async with opened({f"{A}/robots.txt": rules}, robots=EXPIRES_SOON, frontier={"on_end": ends}) as (
+        frontier,
+        _,
+    ):
+        await frontier.put_many([f"{A}/1", f"{A}/2"])
+        frontier.close()
+        async with await anext(frontier):
+            await asyncio.sleep(4_000)
+        assert await fetch_all(frontier) == []
+
+    assert ends.brief == [(f"{A}/1", "done"), (f"{A}/2", "refused")]
+    decision = ends.told[1][1].decision
+    assert decision is not None
+    assert (decision.path, decision.rule) == ("/2", polite.Rule(allows=False, pattern="/2", line=2))
+    assert decision.overruled == ()
+
+
+async def test_a_permit_that_is_entered_too_late_ends_its_task_with_the_decision(
+    opened: Opened, ends: Ends
+) -> None:
+    rules = [
+        Reply(200, b"User-agent: *\nAllow: /\n"),
+        Reply(200, b"User-agent: *\nDisallow: /\n"),
+    ]
+
+    async with opened({f"{A}/robots.txt": rules}, robots=EXPIRES_SOON, frontier={"on_end": ends}) as (
+        frontier,
+        _,
+    ):
+        await frontier.put(f"{A}/1")
+        frontier.close()
+        permit = await anext(frontier)
+        await asyncio.sleep(4_000)
+        with pytest.raises(polite.Disallowed) as raised:
+            async with permit:
+                pass
+        await frontier.join()
+
+    assert ends.brief == [(f"{A}/1", "refused")]
+    assert ends.told[0][1].decision == raised.value.decision
+
+
+async def test_a_task_without_tries_left_is_told_once_though_it_was_tried_often(
+    opened: Opened, ends: Ends
+) -> None:
+    async with opened(frontier={"on_end": ends, "max_tries": 2}) as (frontier, _):
+        await frontier.put(f"{A}/1")
+        frontier.close()
+        async for permit in frontier:
+            async with permit:
+                permit.retry()
+        await frontier.join()
+
+    assert ends.brief == [(f"{A}/1", "dropped")]
+    assert ends.told[0][1] == polite.TaskOutcome(polite.End.DROPPED, None, "max_tries=2")
+
+
+async def test_tasks_of_an_origin_without_rules_are_told_each(opened: Opened, ends: Ends) -> None:
+    script = {f"{A}/robots.txt": Failed(polite.Reason.TIMEOUT)}
+
+    async with opened(script, frontier={"on_end": ends, "max_robots_tries": 2}) as (frontier, _):
+        await frontier.put_many([f"{A}/{n}" for n in range(50)])
+        await frontier.put(f"{B}/1")
+        frontier.close()
+        await fetch_all(frontier)
+
+    dropped = [
+        (task.url, outcome.because) for task, outcome in ends.told if outcome.end is polite.End.DROPPED
+    ]
+    assert sorted(dropped) == sorted((f"{A}/{n}", "TIMEOUT") for n in range(50))
+    assert len(ends.told) == 51
+
+
+async def test_tasks_that_are_left_are_not_told(opened: Opened, drained: Drained, ends: Ends) -> None:
+    async with opened(frontier={"on_end": ends}) as (frontier, _):
+        await frontier.put_many([f"{A}/1", f"{A}/2"])
+        async with await anext(frontier):
+            pass
+        assert [task.url for task in await drained(frontier)] == [f"{A}/2"]
+
+    assert ends.brief == [(f"{A}/1", "done")]
+
+
+async def test_what_it_raises_is_logged_and_the_crawl_goes_on(
+    opened: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(task: polite.Task, outcome: polite.TaskOutcome) -> None:
+        raise ValueError("mine")
+
+    async with opened(frontier={"on_end": fail}) as (frontier, _):
+        await frontier.put_many([f"{A}/1", f"{A}/2"])
+        frontier.close()
+        assert await fetch_all(frontier) == [f"{A}/1", f"{A}/2"]
+
+    failures = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [record.getMessage() for record in failures] == [
+        f"on_end failed for {A}/1",
+        f"on_end failed for {A}/2",
+    ]
+
+
+async def test_it_may_put_more_and_close(opened: Opened) -> None:
+    links: Iterator[str] = iter([f"{A}/2", f"{A}/3"])
+    frontier: Frontier
+
+    def follow(task: polite.Task, outcome: polite.TaskOutcome) -> None:
+        if (link := next(links, None)) is None:
+            frontier.close()
+        else:
+            frontier.put_nowait(link)
+
+    async with opened(frontier={"on_end": follow}) as (opened_frontier, _):
+        frontier = opened_frontier
+        await frontier.put(f"{A}/1")
+        async with asyncio.timeout(100):
+            fetched = await fetch_all(frontier)
+
+    assert fetched == [f"{A}/1", f"{A}/2", f"{A}/3"]
+
+
+@pytest.mark.parametrize("value", [1, "print"])
+async def test_what_cannot_be_called_is_refused(value: Any) -> None:
+    async with scripted_gate() as gate:
+        with pytest.raises(polite.InvalidOption, match="on_end=.*plain function"):
+            Frontier(gate, on_end=value)
+
+
+async def test_a_coroutine_function_is_refused() -> None:
+    async def later(task: polite.Task, outcome: polite.TaskOutcome) -> None: ...
+
+    async with scripted_gate() as gate:
+        with pytest.raises(polite.InvalidOption, match="not a coroutine function"):
+            polite.Frontier(gate, on_end=later)
+
+
+async def test_events_carry_the_task_and_do_not_show_it(opened: Opened) -> None:
+    events: list[Event] = []
+
+    async with opened({f"{A}/robots.txt": RULES}, listener=events.append, frontier={"max_tries": 2}) as (
+        frontier,
+        _,
+    ):
+        await frontier.put_many([f"{A}/1", f"{A}/private"], payload="mine")
+        frontier.close()
+        async for permit in frontier:
+            async with permit:
+                permit.retry()
+
+    about = [event for event in events if isinstance(event, Granted | Refused | Retried | Dropped)]
+    assert [(type(event), event.task and event.task.payload) for event in about] == [
+        (Refused, "mine"),
+        (Granted, "mine"),
+        (Retried, "mine"),
+        (Granted, "mine"),
+        (Dropped, "mine"),
+    ]
+    assert not any("task" in repr(event) for event in about)
