@@ -76,8 +76,12 @@ def _complete(scheduler: Scheduler) -> Scheduler:
 
 
 def _plain(on_end: OnEnd | None) -> OnEnd | None:
-    if on_end is not None and (not callable(on_end) or iscoroutinefunction(on_end)):
+    if on_end is not None and not _is_plain(on_end):
         raise InvalidOption(
             f"on_end={on_end!r}: a plain function of a Task and its TaskOutcome is needed, not a coroutine function"
         )
     return on_end
+
+
+def _is_plain(function: object) -> bool:
+    return callable(function) and not iscoroutinefunction(function)
