@@ -6,6 +6,9 @@ from typing import Any
 
 from polite.origin import Origin, Target
 
+# How an identity begins: of a task with a key, which follows, and of one that is not unique. A shared store adds a random text.
+KEYED, NOT_UNIQUE = "=", "*"
+
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Task:
@@ -28,6 +31,7 @@ class Task:
         tries: how often it was given to a worker before.
         queued_at: monotonic seconds when it was put or requeued.
         payload: data of the caller.
+        identity: what a store finds it by, if not by its URL; see `key` and `unique`.
     """
 
     target: Target
@@ -39,6 +43,7 @@ class Task:
     tries: int = 0
     queued_at: float = field(default=0.0, repr=False)
     payload: Any = field(default=None, repr=False)
+    identity: str | None = field(default=None, repr=False)
 
     @property
     def url(self) -> str:
@@ -49,6 +54,21 @@ class Task:
     def origin(self) -> Origin:
         """The origin whose turns it takes."""
         return self.target.origin
+
+    @property
+    def key(self) -> str | None:
+        """What its duplicates are found by instead of the URL, if `put` was given one."""
+        return self.identity[1:] if self.identity is not None and self.unique else None
+
+    @property
+    def unique(self) -> bool:
+        """Whether it has duplicates: False if it was put with `unique=False`."""
+        return self.identity is None or not self.identity.startswith(NOT_UNIQUE)
+
+    @property
+    def seen_as(self) -> str:
+        """The text that it has in common with its duplicates."""
+        return seen_as(self.target, self.identity)
 
 
 class Admission(Enum):
@@ -61,7 +81,7 @@ class Admission(Enum):
     Attributes:
         WAITING: the task is queued. A thread may still decide about a long URL by hostile rules; if the rules disallow it, a
             Refused event is sent.
-        DUPLICATE: the same canonical URL is queued, in flight, or was done before.
+        DUPLICATE: the same canonical URL, or the same key at the origin, is queued, in flight, or was done before.
         REFUSED: disallowed by robots.txt as known now. A Refused event names the line.
         INVALID: not a URL that can be fetched (`put_many` only; `put` raises InvalidURL).
     """
@@ -73,3 +93,8 @@ class Admission(Enum):
 
     def __bool__(self) -> bool:
         return self is Admission.WAITING
+
+
+def seen_as(target: Target, identity: str | None) -> str:
+    """Return the text that a task has in common with its duplicates: its URL, or its identity at the origin."""
+    return target.url if identity is None else f"{target.origin.text}\n{identity}"

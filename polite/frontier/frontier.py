@@ -22,16 +22,18 @@ from polite.frontier.permit import TaskPermit
 from polite.frontier.sitemap_entries import PutSitemaps, put_entries
 from polite.frontier.task_store import Limits, TaskDraft
 from polite.gate.gate import Gate
-from polite.options import integer
+from polite.options import boolean, integer
 from polite.origin import Origin, Target
 from polite.ports import Scheduler
 from polite.sitemaps.policy import SitemapPolicy
-from polite.task import Admission, Task
+from polite.task import KEYED, NOT_UNIQUE, Admission, Task
 
 # After so many URLs, `put_many` waits until they are written, and lets other tasks run.
 _AT_A_TIME = 500
 
 _MOST_WHOLE = 2**63
+# Octets of a task's key.
+_MAX_KEY = 16 * 1024
 _DEFAULTS = Limits()
 
 
@@ -58,13 +60,14 @@ class FrontierOptions(TypedDict, total=False):
 
 
 class PutOptions(TypedDict, total=False):
-    """The options of `Frontier.put`."""
+    """The options of `Frontier.put` that several URLs may share."""
 
     priority: float
     depth: int
     not_before: float | None
     deadline: float | None
     payload: object
+    unique: bool
     again: bool
     wait: bool
 
@@ -193,12 +196,17 @@ class Frontier:
         not_before: float | None = None,
         deadline: float | None = None,
         payload: object = None,
+        key: str | None = None,
+        unique: bool = True,
         again: bool = False,
         wait: bool = True,
     ) -> Admission:
         """Put a URL to be fetched. The other options are those of Task.
 
         Args:
+            key: What duplicates are found by, among all tasks of the origin that have a key, instead of the canonical URL: two
+                POST requests to one URL are two tasks if they have two keys.
+            unique: False: never a duplicate, and not remembered when it is done. For a caller that finds duplicates itself.
             again: Put it although it was done before.
             wait: Wait for capacity if `max_waiting` tasks wait; otherwise raise Overloaded. A crawler whose only workers wait
                 here would wait for ever.
@@ -211,7 +219,7 @@ class Frontier:
             Overloaded: `max_waiting` is reached, with `wait=False`.
             FrontierClosed, GateClosed, SchedulerFailed, StoreFailed: The frontier takes no more.
         """
-        draft = _draft(priority, depth, not_before, deadline, payload)
+        draft = _draft(priority, depth, not_before, deadline, payload, key, unique=unique)
         offered = await self._offered(url, draft, again=again, wait=wait)
         if isinstance(offered, Admission):
             return offered
@@ -228,6 +236,8 @@ class Frontier:
         not_before: float | None = None,
         deadline: float | None = None,
         payload: object = None,
+        key: str | None = None,
+        unique: bool = True,
         again: bool = False,
     ) -> "asyncio.Future[Admission]":
         """Put a URL without waiting for capacity. The options are those of `put`.
@@ -240,7 +250,7 @@ class Frontier:
             Overloaded: `max_waiting` tasks wait, so this one is not put.
             What `put` raises otherwise, at once.
         """
-        draft = _draft(priority, depth, not_before, deadline, payload)
+        draft = _draft(priority, depth, not_before, deadline, payload, key, unique=unique)
         target = Target.of(url)
         self._require_open(target)
         if self._progress.waiting.full:
@@ -254,7 +264,7 @@ class Frontier:
         return added
 
     async def put_many(self, urls: Iterable[str], **options: Unpack[PutOptions]) -> list[Admission]:
-        """Put URLs one after the other, with the options of `put`, and return what became of each.
+        """Put URLs one after the other, with the options of `put` but `key`, and return what became of each.
 
         An invalid URL is told as a Dropped event and hinders none of the others.
 
@@ -266,7 +276,9 @@ class Frontier:
                 f"put_many({redact_url(urls)!r}): a sequence of URLs is needed; put takes one"
             )
         if unknown := options.keys() - PutOptions.__annotations__.keys():
-            raise TypeError(f"put_many: {', '.join(sorted(unknown))}: no such option; it has those of put")
+            raise TypeError(
+                f"put_many: {', '.join(sorted(unknown))}: no such option; it has those of put but key"
+            )
         again, wait = options.get("again", False), options.get("wait", True)
         draft = _draft(**options)
         admissions: list[Admission] = []
@@ -456,7 +468,7 @@ class Frontier:
         self._require_open(target)
         if not self._progress.waiting.full:
             self._progress.waiting.add()
-        elif not await self._wait_for_capacity(target, again=again, wait=wait):
+        elif not await self._wait_for_capacity(target, draft.identity, again=again, wait=wait):
             self._require_open(target)
             return Admission.DUPLICATE
         return self._add(target, draft, again=again)
@@ -469,11 +481,13 @@ class Frontier:
         self._progress.raise_failure()
         return offered
 
-    async def _wait_for_capacity(self, target: Target, *, again: bool, wait: bool) -> bool:
-        """Wait until one task more may wait. False if the URL was seen before, or the frontier was closed meanwhile."""
+    async def _wait_for_capacity(
+        self, target: Target, identity: str | None, *, again: bool, wait: bool
+    ) -> bool:
+        """Wait until one task more may wait. False if the URL or key was seen before, or the frontier was closed meanwhile."""
         waiting = self._progress.waiting
         try:
-            seen = self._parts.store.seen(target, again=again)
+            seen = self._parts.store.seen(target, identity, again=again)
             if (seen if isinstance(seen, bool) else await seen) or self._closed():
                 return False
             if not wait:
@@ -517,6 +531,9 @@ def _draft(
     not_before: float | None = None,
     deadline: float | None = None,
     payload: object = None,
+    key: str | None = None,
+    *,
+    unique: bool = True,
     **_: object,
 ) -> TaskDraft:
     for name, value in (("priority", priority), ("depth", depth)):
@@ -527,7 +544,28 @@ def _draft(
             if float(when) != when:
                 # A file keeps times as floats.
                 raise InvalidOption(f"{name}={when!r}: Unix time as a float can hold it is needed")
-    return TaskDraft(priority, depth, not_before, deadline, payload)
+    return TaskDraft(priority, depth, not_before, deadline, payload, _identity(key, unique=unique))
+
+
+def _identity(key: str | None, *, unique: bool) -> str | None:
+    """Return what a task is found by, if not by its URL."""
+    if key is None:
+        return None if boolean("unique", unique) else NOT_UNIQUE
+    if not boolean("unique", unique):
+        raise InvalidOption(f"key={key!r} with unique=False: a task that is not unique needs no key")
+    if not 1 <= _octets(key) <= _MAX_KEY:
+        raise InvalidOption(
+            f"key={redact_url(repr(key))}: a string of 1 to {_MAX_KEY} octets of UTF-8 is needed"
+        )
+    return KEYED + key
+
+
+def _octets(text: object) -> int:
+    """Return how many octets the text has in UTF-8; 0 if it is none."""
+    try:
+        return len(text.encode()) if isinstance(text, str) else 0
+    except UnicodeEncodeError:
+        return 0
 
 
 def _finite(name: str, value: float) -> None:

@@ -1,4 +1,4 @@
-"""The URLs of a frontier: all that it holds, and the latest ones that are done, within a limit."""
+"""The URLs and keys of a frontier: all that it holds, and the latest ones that are done, within a limit."""
 
 from collections import OrderedDict
 from hashlib import blake2b

@@ -9,6 +9,10 @@ from polite.robots.decision import Decision
 class End(Enum):
     """How a task ended; each is counted.
 
+        >>> from polite import End
+        >>> [end.value for end in End]
+        ['done', 'refused', 'dropped']
+
     Attributes:
         DONE: the block of its permit was left without a retry.
         REFUSED: robots.txt disallows it.

@@ -11,7 +11,7 @@ from polite.frontier.task_outcome import End
 from polite.options import integer
 from polite.origin import Origin, Target
 from polite.ports import Clock
-from polite.task import Admission, Task
+from polite.task import NOT_UNIQUE, Admission, Task, seen_as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,7 @@ class TaskDraft(NamedTuple):
     not_before: float | None
     deadline: float | None
     payload: Any
+    identity: str | None = None
 
 
 class TaskStore(Protocol):
@@ -57,7 +58,7 @@ class TaskStore(Protocol):
         """Whether origins wait to be active in memory, and the limit is reached."""
         ...
 
-    def seen(self, target: Target, *, again: bool) -> bool | Awaitable[bool]:
+    def seen(self, target: Target, identity: str | None, *, again: bool) -> bool | Awaitable[bool]:
         """Whether `add` would find the URL a duplicate. Called before waiting for capacity."""
         ...
 
@@ -134,11 +135,12 @@ class MemoryTaskStore:
         self._seen = SeenUrls(max_done)
         self._number = 0
 
-    def seen(self, target: Target, *, again: bool) -> bool:
-        return self._seen.seen(target.url, again=again)
+    def seen(self, target: Target, identity: str | None, *, again: bool) -> bool:
+        return identity != NOT_UNIQUE and self._seen.seen(seen_as(target, identity), again=again)
 
     def add(self, target: Target, draft: TaskDraft, *, again: bool) -> Admission:
-        if not self._seen.hold(target.url, again=again):
+        identity = draft.identity
+        if identity != NOT_UNIQUE and not self._seen.hold(seen_as(target, identity), again=again):
             self._progress.waiting.release()
             self._progress.end_if_over()
             return Admission.DUPLICATE
@@ -152,6 +154,7 @@ class MemoryTaskStore:
             deadline=draft.deadline,
             not_before=draft.not_before,
             payload=draft.payload,
+            identity=identity,
             queued_at=now,
         )
         after = 0.0 if draft.not_before is None else draft.not_before - self._clock.wall()
@@ -170,7 +173,8 @@ class MemoryTaskStore:
         self._enqueue(replace(task, queued_at=now), now + after if after else None)
 
     def finish(self, task: Task, end: End) -> None:
-        self._seen.finish(task.url)
+        if task.unique:
+            self._seen.finish(task.seen_as)
 
     def postpone_origin(self, origin: Origin, seconds: float, failures: int, *, fetched: bool | None) -> bool:
         return False

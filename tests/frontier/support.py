@@ -58,7 +58,7 @@ async def tasks_on_server(frontier: Frontier, client: Any) -> list[Any]:
         rows = await client.execute_command("HGETALL", key)
         for value in dict(rows).values() if isinstance(rows, dict) else rows[1::2]:
             number, tries, _, text = value.decode().split(":", 3)
-            path, *_, payload, _ = json.loads(text)
+            path, _, _, _, _, payload, *_ = json.loads(text)
             url = key.decode().split(":t:", 1)[1] + path
             found.append(
                 SimpleNamespace(

@@ -1,9 +1,11 @@
 """step.lua, steps 6, 7 and 14: sessions that are renewed, lost, ended without a word, closed, and that say goodbye."""
 
+import json
+
 import pytest
 
 from polite.stores.redis.step import Back, Leave, Mine, Out, Requeued
-from tests.many.stepping import LEASE, SECOND, Crawl, Process, digest, ended, paths, put
+from tests.many.stepping import LEASE, SECOND, Crawl, Process, digest, ended, paths, put, split
 
 HOST = "https://a.example"
 A, B = f"{HOST}/a", f"{HOST}/b"
@@ -111,7 +113,8 @@ def test_a_page_that_kills_its_processes_is_given_up(crawl: Crawl) -> None:
         crawl.expire(dead)
         reply = crawl.process(f"other-{number}").step(bye=True)
 
-    assert reply.given_up == [(A, 3)]
+    [(origin, row)] = reply.given_up
+    assert (origin, json.loads(row.text)[0], row.tries) == (*split(A), 3)
     assert (reply.waiting, reply.dropped) == (0, 1)
     assert crawl.process("last").put(A).puts == [None]
     assert crawl.process("last2").pick() == {}
@@ -124,7 +127,8 @@ def test_a_row_that_cannot_be_read_is_given_up_all_the_same(crawl: Crawl) -> Non
     dead.step(outs=[out(dead, A)])
     crawl.expire(dead)
 
-    assert crawl.process("other", max_tries=1).step().given_up == [(HOST, 1)]
+    [(origin, row)] = crawl.process("other", max_tries=1).step().given_up
+    assert (origin, row.text, row.tries) == (HOST, "no JSON: at all", 1)
 
 
 @pytest.mark.parametrize("then", ["back", "requeued", "ended", "left"])

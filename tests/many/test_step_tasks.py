@@ -1,9 +1,11 @@
 """step.lua, steps 4 and 5: tasks that end, puts, what was met, and tasks that wait again."""
 
+import json
+
 import pytest
 
-from polite.stores.redis.step import Leave, Load, Lookup, Out, Requeued, StepReply
-from tests.many.stepping import SECOND, Crawl, digest, ended, paths, put
+from polite.stores.redis.step import Ended, Leave, Load, Lookup, Out, PutEntry, Requeued, StepReply
+from tests.many.stepping import LEASE, SECOND, Crawl, digest, ended, paths, put
 
 HOST = "https://a.example"
 A, B, C = (f"{HOST}/{each}" for each in "abc")
@@ -305,3 +307,42 @@ def test_origins_of_one_home_have_queues_of_their_own(crawl: Crawl) -> None:
         "http://a.example": ["/"],
         "https://a.example:8443": ["/"],
     }
+
+
+# Tasks that are not unique: their digests begin with an asterisk.
+
+
+def loose(number: int) -> PutEntry:
+    return put(A)._replace(
+        digest=f"*{number}", row=json.dumps(["/a", 0, 0, None, None, None, None, f"*{number}"])
+    )
+
+
+def test_tasks_that_are_not_unique_wait_beside_each_other(crawl: Crawl) -> None:
+    reply = crawl.process("one").step(puts=[put(A), loose(1), loose(2)])
+
+    assert reply.puts == [1, 2, 3]
+    assert crawl.process("other").pick() == {HOST: ["/a", "/a", "/a"]}
+
+
+def test_a_put_that_is_repeated_after_its_task_has_ended_comes_once(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.step(puts=[loose(1)])
+    other.step(ended=[Ended("a.example", HOST, "*1", "done")])
+
+    assert one.step(puts=[loose(1)]).puts == [None]
+    assert one.step().waiting == 0
+
+
+def test_it_is_forgotten_after_four_leases_and_takes_no_room_of_finished_urls(crawl: Crawl) -> None:
+    one = crawl.process("one", max_done=1)
+    one.step(puts=[put(B), loose(1), loose(2)])
+    one.step(ended=[ended(B), Ended("a.example", HOST, "*1", "done")])
+    assert crawl.client.zcard(crawl.key("once")) == 1
+    assert one.put(B).puts == [None]
+
+    crawl.client.zadd(crawl.key("once"), {"*1": crawl.client.zscore(crawl.key("once"), "*1") - 4 * LEASE})
+    one.step(ended=[Ended("a.example", HOST, "*2", "done")])
+
+    assert crawl.client.zrange(crawl.key("once"), 0, -1) == ["*2"]
+    assert one.step(puts=[loose(1)]).puts != [None]

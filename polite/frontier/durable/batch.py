@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from polite.origin import Target
 
-# number, path, priority, depth, deadline, not_before, tries, payload
-Row = tuple[int, str, float, float, float | None, float | None, int, str | None]
+# number, path, priority, depth, deadline, not_before, tries, payload, identity
+Row = tuple[int, str, float, float, float | None, float | None, int, str | None, str | None]
 
 
 class TaskState(IntEnum):
@@ -28,11 +28,12 @@ class TaskState(IntEnum):
 
 @dataclass(slots=True)
 class Put:
-    """A task to write, if its URL is new, or is done and put `again`.
+    """A task to write, if its URL or key is new, or is done and put `again`; or if it is not unique.
 
     Attributes:
         not_before: As the user gave it, by the wall clock (Unix time).
         ready_at: The same by the store's clock; None if the task is ready.
+        identity: What it is found by, if not by its URL; see Task.
     """
 
     origin: str
@@ -44,6 +45,7 @@ class Put:
     payload: str | None
     again: bool
     ready_at: float | None
+    identity: str | None = None
 
 
 class Mark(NamedTuple):
@@ -51,6 +53,7 @@ class Mark(NamedTuple):
 
     state: TaskState
     target: Target
+    identity: str | None = None
 
 
 class Requeue(NamedTuple):
@@ -60,6 +63,7 @@ class Requeue(NamedTuple):
     tries: int
     ready_at: float | None
     target: Target
+    identity: str | None = None
 
 
 class EndedTask(NamedTuple):
@@ -68,6 +72,24 @@ class EndedTask(NamedTuple):
     number: int
     end: str
     target: Target
+    identity: str | None = None
+
+
+class GivenUp(NamedTuple):
+    """A task that was in flight too often when processes ended. `row` is None if it cannot be read."""
+
+    origin: str
+    tries: int
+    row: Row | None
+
+
+class Lookup(NamedTuple):
+    """Whether a put of this would be a duplicate."""
+
+    origin: str
+    path: str
+    identity: str | None
+    again: bool
 
 
 @dataclass(slots=True)
@@ -94,7 +116,7 @@ class Batch:
         marks: New states by the task's number.
         crawl_delays: Each with its origin's number.
         ended: Tasks that ended.
-        seen: Lookups of seen URLs: origin, path, and whether a URL that is done is put `again`.
+        seen: Lookups of seen URLs and keys.
         loads: An origin's number, and how many of its tasks to load.
         activate: How many origins may become active.
         check_times: Whether the time of a task or an origin has come.
@@ -107,7 +129,7 @@ class Batch:
     ended: list[EndedTask] = field(default_factory=list)
     puts: list[Put] = field(default_factory=list)
     deactivated: list[Deactivation] = field(default_factory=list)
-    seen: list[tuple[str, str, bool]] = field(default_factory=list)
+    seen: list[Lookup] = field(default_factory=list)
     loads: list[tuple[int, int]] = field(default_factory=list)
     activate: int = 0
     check_times: bool = False
@@ -179,7 +201,7 @@ class News:
         activated: Origins that become active.
         loaded: Tasks of active origins, by the origin's number.
         totals: The tasks of the crawl, without what this process has not written yet; None if not known.
-        given_up: URLs that were in flight too often when processes ended, and how often.
+        given_up: Tasks that were dropped because processes ended while they had them.
         nothing_left: Whether no task waits or is in flight in any process; None if that did not change.
         over: Whether, besides, no process puts any more: the crawl has ended.
         origins_waiting: Whether origins that this process may activate are left.
@@ -191,7 +213,7 @@ class News:
     activated: list[Activation] = field(default_factory=list)
     loaded: list[tuple[int, list[Row]]] = field(default_factory=list)
     totals: Totals | None = None
-    given_up: list[tuple[str, int]] = field(default_factory=list)
+    given_up: list[GivenUp] = field(default_factory=list)
     nothing_left: bool | None = None
     over: bool = False
     origins_waiting: bool | None = None
@@ -206,7 +228,7 @@ class StoreSummary:
     Attributes:
         last_origin: The greatest number of an origin.
         last_time: The time of the last batch that changed something, or 0.
-        given_up: URLs that were in flight too often, and how often.
+        given_up: Tasks that were in flight too often, and are dropped now.
         damaged: How many tasks are set aside.
         newly_damaged: Those of them that were found just now.
     """
@@ -217,6 +239,6 @@ class StoreSummary:
     done: int
     refused: int
     dropped: int
-    given_up: list[tuple[str, int]]
+    given_up: list[GivenUp]
     damaged: int
     newly_damaged: list[int]

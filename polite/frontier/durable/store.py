@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable
+from secrets import token_urlsafe
 
 from polite.errors import StoreFailed
 from polite.events import Dropped, SetAside
@@ -13,6 +14,8 @@ from polite.frontier.durable.batch import (
     Batch,
     BatchResult,
     EndedTask,
+    GivenUp,
+    Lookup,
     Mark,
     News,
     Put,
@@ -30,7 +33,7 @@ from polite.frontier.task_store import TaskDraft
 from polite.origin import Origin, Target
 from polite.ports import Timer
 from polite.schedulers import ORDERS, FileOrder
-from polite.task import Admission, Task
+from polite.task import NOT_UNIQUE, Admission, Task
 
 log = logging.getLogger("polite")
 
@@ -70,8 +73,7 @@ class DurableTaskStore:
         for number in found.newly_damaged:
             self._warn(number)
             progress.tell(SetAside(self.backend.name, number))
-        for url, tries in found.given_up:
-            progress.tell(Dropped(url, f"max_tries={limits.max_tries}", tries))
+        self._tell_given_up(found.given_up)
         if not self._active.begun:
             begins_at = self._active.opened_at + self._parts.services.turns.longest_delay_s
             self._timer = self._clock.call_at(begins_at, self._check_times)
@@ -85,9 +87,11 @@ class DurableTaskStore:
 
     # TaskStore: puts.
 
-    def seen(self, target: Target, *, again: bool) -> Awaitable[bool]:
+    def seen(self, target: Target, identity: str | None, *, again: bool) -> bool | Awaitable[bool]:
+        if identity == NOT_UNIQUE:
+            return False
         seen: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._batches.batch.seen.append((target.origin.text, target.path, again))
+        self._batches.batch.seen.append(Lookup(target.origin.text, target.path, identity, again))
         self._batches.pending.seen.append(seen)
         self._batches.schedule_flush()
         return seen
@@ -105,6 +109,10 @@ class DurableTaskStore:
         ready_at = None
         if not_before is not None and not_before > self._clock.wall():
             ready_at = self._store_clock.at(not_before)
+        identity = draft.identity
+        if identity == NOT_UNIQUE and self.backend.shared:
+            # It tells the task from others when a reply is lost and the put is repeated.
+            identity += token_urlsafe(9)
         offered: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
         self._batches.pending.puts.append((offered, target, draft))
         self._batches.batch.puts.append(
@@ -116,8 +124,9 @@ class DurableTaskStore:
                 draft.deadline,
                 not_before,
                 payload,
-                again,
+                again and draft.identity != NOT_UNIQUE,
                 ready_at,
+                identity,
             )
         )
         self._batches.schedule_flush()
@@ -127,7 +136,7 @@ class DurableTaskStore:
 
     def start(self, task: Task, crawl_delay: float | None) -> None:
         active = self._active.started(task)
-        self._batches.batch.marks[task.number] = Mark(TaskState.IN_FLIGHT, task.target)
+        self._batches.batch.marks[task.number] = Mark(TaskState.IN_FLIGHT, task.target, task.identity)
         if active is not None and active.crawl_delay != crawl_delay:
             active.crawl_delay = crawl_delay
             self._batches.batch.crawl_delays.append((crawl_delay, active.origin_id))
@@ -142,11 +151,13 @@ class DurableTaskStore:
     def requeue(self, task: Task, after: float | None) -> None:
         if after is None:
             self._started.pop(task.number, None)
-            self._batches.batch.marks[task.number] = Mark(TaskState.READY, task.target)
+            self._batches.batch.marks[task.number] = Mark(TaskState.READY, task.target, task.identity)
             self._active.requeue(task)
             return
         ready_at = self._store_clock.now() + after if after else None
-        self._batches.batch.requeued.append(Requeue(task.number, task.tries, ready_at, task.target))
+        self._batches.batch.requeued.append(
+            Requeue(task.number, task.tries, ready_at, task.target, task.identity)
+        )
         if ready_at is None:
             self._active.requeue(task)
         else:
@@ -156,7 +167,7 @@ class DurableTaskStore:
     def finish(self, task: Task, end: End) -> None:
         self._active.remove(task)
         self._batches.gone.add(task.number)
-        self._batches.batch.ended.append(EndedTask(task.number, end.value, task.target))
+        self._batches.batch.ended.append(EndedTask(task.number, end.value, task.target, task.identity))
         self._batches.schedule_flush()
 
     @property
@@ -219,14 +230,24 @@ class DurableTaskStore:
         if news.totals is not None:
             self._totals = news.totals
             self._recount()
-        for url, tries in news.given_up:
-            self._progress.tell(Dropped(url, f"max_tries={self._parts.limits.max_tries}", tries))
+        self._tell_given_up(news.given_up)
         if news.nothing_left is not None:
             # The store does not know yet of what this process puts.
             putting = any(batch.puts for batch in self._batches.unwritten)
             self._progress.hear(nothing_left=news.nothing_left and not putting, over=news.over)
         if news.next_s is not None:
             self._set_timer(self._store_clock.now() + news.next_s)
+
+    def _tell_given_up(self, given_up: list[GivenUp]) -> None:
+        """Tell of tasks that the store dropped: processes ended too often while they had them."""
+        because = f"max_tries={self._parts.limits.max_tries}"
+        for origin, tries, row in given_up:
+            if row is None:
+                self._progress.tell(Dropped(origin, because, tries))
+                continue
+            task = task_of(Origin.of(origin), row, self._clock.monotonic())
+            self._progress.tell(Dropped(task.url, because, tries, task))
+            self._parts.in_flight.tell_end(task, End.DROPPED, because)
 
     def _recount(self) -> None:
         """Count as the shared store does, and what this process has not written yet."""
@@ -276,6 +297,9 @@ class DurableTaskStore:
                 future.set_result(admission)
 
     def _admitted(self, target: Target, draft: TaskDraft, put: Put, number: int | None) -> Admission:
+        if number is None and put.identity is not None and put.identity.startswith(NOT_UNIQUE):
+            # The reply to a shared store's first try was lost: the task waits, and comes as other processes' do.
+            return Admission.WAITING
         if number is None:
             self._progress.waiting.release()
             self._progress.end_if_over()

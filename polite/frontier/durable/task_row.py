@@ -63,12 +63,13 @@ def row_of(number: int, draft: TaskDraft, put: Put) -> Row:
         draft.not_before,
         0,
         put.payload,
+        put.identity,
     )
 
 
 def task_of(origin: Origin, row: Row, queued_at: float) -> Task:
     """Return the task of a row; `queued_at` is monotonic seconds."""
-    number, path, priority, depth, deadline, not_before, tries, payload = row
+    number, path, priority, depth, deadline, not_before, tries, payload, identity = row
     return Task(
         target=Target(origin, path),
         number=number,
@@ -79,4 +80,5 @@ def task_of(origin: Origin, row: Row, queued_at: float) -> Task:
         tries=tries,
         queued_at=queued_at,
         payload=None if payload is None else json.loads(payload),
+        identity=identity,
     )

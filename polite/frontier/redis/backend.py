@@ -18,6 +18,7 @@ from polite.frontier.durable.batch import (
     BatchResult,
     Deactivation,
     EndedTask,
+    GivenUp,
     Mark,
     News,
     Put,
@@ -48,6 +49,7 @@ from polite.stores.redis.step import (
     StepReply,
     TaskRow,
 )
+from polite.task import NOT_UNIQUE, seen_as
 
 _K = TypeVar("_K")
 
@@ -180,8 +182,8 @@ class RedisBackend:
         parts = PartitionBatches(self._session)
         for put in batch.puts:
             self._put(parts, put, batch.now)
-        for text, path, again in batch.seen:
-            home, digest = self._placed(Target(Origin.of(text), path))
+        for text, path, identity, again in batch.seen:
+            home, digest = self._placed(Target(Origin.of(text), path), identity)
             parts.at(home).met.append(Lookup(home, text, digest, again))
             parts.order("met", home)
         for requeue in batch.requeued:
@@ -208,12 +210,14 @@ class RedisBackend:
         self._close_if_written()
 
     def _put(self, parts: PartitionBatches, put: Put, now: float) -> None:
-        home, digest = self._placed(Target(Origin.of(put.origin), put.path))
+        home, digest = self._placed(Target(Origin.of(put.origin), put.path), put.identity)
         if not put.again and digest in self._known[self._session.partition(home).index]:
             parts.order("puts", None)
             return
         key = None if self._key is None else max(-_FAR, min(_FAR, self._key(put)))
         row = [put.path, put.priority, put.depth, put.deadline, put.not_before, put.payload, key]
+        if put.identity is not None:
+            row.append(put.identity)
         parts.at(home).puts.append(
             PutEntry(
                 home, put.origin, digest, json.dumps(row), key, put.again, _microseconds(put.ready_at, now)
@@ -222,7 +226,7 @@ class RedisBackend:
         parts.order("puts", home)
 
     def _requeue(self, parts: PartitionBatches, requeue: Requeue, now: float) -> None:
-        home, digest = self._placed(requeue.target)
+        home, digest = self._placed(requeue.target, requeue.identity)
         ready_in = _microseconds(requeue.ready_at, now)
         parts.at(home, lazy=True).requeued.append(
             Requeued(home, requeue.target.origin.text, digest, requeue.tries, ready_in)
@@ -234,7 +238,7 @@ class RedisBackend:
 
     def _mark(self, parts: PartitionBatches, number: int, mark: Mark) -> None:
         """Tell who is out. Of a home that was lost nothing is told: its session ended, and that was counted."""
-        home, digest = self._placed(mark.target)
+        home, digest = self._placed(mark.target, mark.identity)
         held = self._homes.get(home)
         if held is None:
             return
@@ -247,7 +251,7 @@ class RedisBackend:
             self._landed(home, number)
 
     def _end(self, parts: PartitionBatches, ended: EndedTask) -> None:
-        home, digest = self._placed(ended.target)
+        home, digest = self._placed(ended.target, ended.identity)
         parts.at(home, lazy=True).ended.append(Ended(home, ended.target.origin.text, digest, ended.end))
         self._gone[digest] += 1
         self._gone_numbers[ended.number] += 1
@@ -271,13 +275,14 @@ class RedisBackend:
         """The server knows of these now: a later row that names them is a new task."""
         self._load_own(batch)
         for put in batch.puts:
-            home, digest = self._placed(Target(Origin.of(put.origin), put.path))
-            self._known[self._session.partition(home).index].add(digest)
+            home, digest = self._placed(Target(Origin.of(put.origin), put.path), put.identity)
+            if not digest.startswith(NOT_UNIQUE):
+                self._known[self._session.partition(home).index].add(digest)
         later = [each for each in batch.requeued if each.ready_at is not None]
         gone: list[EndedTask | Requeue] = [*batch.ended, *later]
-        for number, target in [(each.number, each.target) for each in gone]:
-            _take(self._gone, digest_of(target))
-            _take(self._gone_numbers, number)
+        for each in gone:
+            _take(self._gone, digest_of(each.target, each.identity))
+            _take(self._gone_numbers, each.number)
         for ended in batch.ended:
             self._ended[ended.number] = None
         while len(self._ended) > _MOST_ENDED:
@@ -438,7 +443,7 @@ class RedisBackend:
         self._totals.add(partition, reply)
         self._known[partition].hear(reply)
         self._leave_if_idle()
-        self._news.given_up += reply.given_up
+        self._news.given_up += [self._given_up(partition, *each) for each in reply.given_up]
         self._tell_soon()
 
     def _tell_soon(self) -> None:
@@ -472,24 +477,33 @@ class RedisBackend:
 
     # Rows.
 
-    def _placed(self, target: Target) -> tuple[str, str]:
-        """Return the home and the digest of a URL."""
-        return self._home_of(target), digest_of(target)
+    def _placed(self, target: Target, identity: str | None) -> tuple[str, str]:
+        """Return the home and the digest of a task."""
+        return self._home_of(target), digest_of(target, identity)
+
+    def _given_up(self, partition: int, origin: str, row: TaskRow) -> GivenUp:
+        try:
+            return GivenUp(origin, row.tries, self._row(partition, row))
+        except (ValueError, TypeError):
+            # What was stored cannot be read, and stops nothing else.
+            return GivenUp(origin, row.tries, None)
 
     def _rows(self, home: str, rows: list[TaskRow]) -> list[Row]:
         partition = self._session.partition(home).index
         return [self._row(partition, row) for row in rows if row.digest not in self._gone]
 
     def _row(self, partition: int, row: TaskRow) -> Row:
-        path, priority, depth, deadline, not_before, payload, _ = json.loads(row.text)
+        path, priority, depth, deadline, not_before, payload, _, *more = json.loads(row.text)
         number = row.number * self._partitions + partition
-        return (number, path, priority, depth, deadline, not_before, row.tries, payload)
+        identity = more[0] if more else None
+        return (number, path, priority, depth, deadline, not_before, row.tries, payload, identity)
 
 
-def digest_of(target: Target) -> str:
-    """Return the name of a URL among those of its origin."""
-    digest = blake2b(target.url.encode(), digest_size=_DIGEST_OCTETS).digest()
-    return urlsafe_b64encode(digest).decode()
+def digest_of(target: Target, identity: str | None) -> str:
+    """Return the name of a task among those of its origin. It begins with NOT_UNIQUE if the task is not: see step.lua."""
+    digest = blake2b(seen_as(target, identity).encode(), digest_size=_DIGEST_OCTETS).digest()
+    name = urlsafe_b64encode(digest).decode()
+    return name if identity is None or not identity.startswith(NOT_UNIQUE) else NOT_UNIQUE + name
 
 
 def _take(counter: "Counter[_K]", key: _K) -> None:

@@ -8,9 +8,18 @@ from pathlib import Path
 from typing import TypeVar
 
 from polite.errors import StoreFailed
-from polite.frontier.durable.batch import Batch, BatchResult, EndedTask, Put, StoreSummary, TaskState
+from polite.frontier.durable.batch import (
+    Batch,
+    BatchResult,
+    EndedTask,
+    GivenUp,
+    Lookup,
+    Put,
+    StoreSummary,
+    TaskState,
+)
 from polite.frontier.sqlite.activation import Activations
-from polite.frontier.sqlite.rows import TASK, change_origin, new_row, origin_sum, row_sum, sound_task
+from polite.frontier.sqlite.rows import TASK, change_origin, covered, new_row, origin_sum, row_sum, sound_task
 from polite.frontier.sqlite.schema import SQL_ORDERS, make
 from polite.frontier.sqlite.totals import State
 from polite.frontier.sqlite.waiting_origins import WaitingOrigins
@@ -19,10 +28,11 @@ from polite.schedulers import ORDERS, FileOrder
 from polite.stores.checksum import checksum
 from polite.stores.database import Damaged, DamagedRows, Database
 from polite.stores.lock import FileLock
+from polite.task import NOT_UNIQUE
 
 # The columns of a Row follow one another: see rows.TASK.
-_PUT = f"INSERT INTO tasks (origin, place, later, {TASK}, sum) VALUES (?, ?, ?, {'?, ' * 8}?)"  # noqa: S608 - the words are ours
-# Nearly every task has neither times nor a payload: the sqlite3 module takes longer for a None than for any value.
+_PUT = f"INSERT INTO tasks (origin, place, later, {TASK}, sum) VALUES (?, ?, ?, {'?, ' * 9}?)"  # noqa: S608 - the words are ours
+# Nearly every task has no times, payload and identity: the sqlite3 module takes longer for a None than for any value.
 _PUT_PLAIN = "INSERT INTO tasks (origin, place, number, path, priority, depth, tries, sum) VALUES (?, 0, ?, ?, ?, ?, ?, ?)"
 _MET_NOW = "INSERT OR IGNORE INTO seen (origin, digest) VALUES (?, ?)"
 _GIVE = "UPDATE tasks SET place = 1 WHERE number = ? AND place != 3"
@@ -187,7 +197,7 @@ class QueueFile:
         connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         make(connection, self._order)
 
-    def _recovered(self, connection: sqlite3.Connection, max_tries: int) -> list[tuple[str, int]]:
+    def _recovered(self, connection: sqlite3.Connection, max_tries: int) -> list[GivenUp]:
         """Recover from the last use, however it ended: requeue or drop what was in flight, deactivate all origins."""
         self._state = State.read(connection)
         given_up = []
@@ -197,11 +207,11 @@ class QueueFile:
             raise Damaged("more tasks are in flight than wait")
         for found in lost:
             text, row = found[0], sound_task(found[0], found[1:])
-            number, path, tries = row[0], row[1], row[6] + 1
+            number, path, tries, identity = row[0], row[1], row[6] + 1, row[8]
             if tries >= max_tries:
-                self._end(connection, [EndedTask(number, "dropped", Target(Origin.of(text), path))])
+                self._end(connection, [EndedTask(number, "dropped", Target(Origin.of(text), path), identity)])
                 self._state.dropped += 1
-                given_up.append((text + path, tries))
+                given_up.append(GivenUp(text, tries, row))
             else:
                 for origin, _ in self._bring_back(connection, number, tries, None):
                     connection.execute("UPDATE origins SET since = ifnull(since, 0) WHERE id = ?", (origin,))
@@ -211,14 +221,14 @@ class QueueFile:
 
     def _applied(self, connection: sqlite3.Connection, batch: Batch) -> BatchResult:
         totals, waiting = self._state, WaitingOrigins()
-        for number, tries, later, _ in batch.requeued:
+        for number, tries, later, _, _ in batch.requeued:
             rows = self._bring_back(connection, number, tries, later)
             if later is None:
                 waiting.add_all(rows)
         marks = batch.marks.items()
-        if given := [(number,) for number, (state, _) in marks if state is TaskState.IN_FLIGHT]:
+        if given := [(number,) for number, (state, *_) in marks if state is TaskState.IN_FLIGHT]:
             connection.executemany(_GIVE, given)
-        for number, (state, _) in marks:
+        for number, (state, *_) in marks:
             if state is TaskState.READY:
                 waiting.add_all(connection.execute(self._unused, (number,)))
         for crawl_delay, origin in batch.crawl_delays:
@@ -267,7 +277,7 @@ class QueueFile:
     def _put_all(
         self, connection: sqlite3.Connection, puts: list[Put], waiting: WaitingOrigins
     ) -> list[int | None]:
-        """Return the number of each, or None for a URL that was seen before."""
+        """Return the number of each, or None for a URL or key that was seen before."""
         plain: list[tuple[object, ...]] = []
         numbers = [self._put(connection, put, waiting, plain) for put in puts]
         connection.executemany(_PUT_PLAIN, plain)
@@ -280,11 +290,11 @@ class QueueFile:
         waiting: WaitingOrigins,
         plain: list[tuple[object, ...]],
     ) -> int | None:
-        """Write the task, or append it to `plain` if it has neither times nor a payload."""
+        """Write the task, or append it to `plain` if it has neither times, nor a payload, nor an identity."""
         state = self._state
         origin, text_sum = self._ids.get(put.origin) or self._id(connection, put.origin)
-        key = (origin, _digest(put.path))
-        if not connection.execute(_MET_NOW, key).rowcount:
+        key = (origin, _digest(put.path, put.identity))
+        if put.identity != NOT_UNIQUE and not connection.execute(_MET_NOW, key).rowcount:
             again = "UPDATE seen SET done = NULL WHERE origin = ? AND digest = ? AND done IS NOT NULL"
             if not put.again or not connection.execute(again, key).rowcount:
                 return None
@@ -292,9 +302,15 @@ class QueueFile:
         state.number += 1
         state.waiting += 1
         row = new_row(state.number, put)
-        number, path, priority, depth, deadline, not_before, tries, payload = row
-        summed = checksum(row, text_sum)
-        if put.ready_at is None and deadline is None and not_before is None and payload is None:
+        number, path, priority, depth, deadline, not_before, tries, payload, identity = row
+        summed = checksum(covered(row), text_sum)
+        if (
+            put.ready_at is None
+            and deadline is None
+            and not_before is None
+            and payload is None
+            and identity is None
+        ):
             plain.append((origin, number, path, priority, depth, tries, summed))
         else:
             place = _READY if put.ready_at is None else _DELAYED
@@ -316,25 +332,27 @@ class QueueFile:
         known = self._ids[text] = origin, checksum(text)
         return known
 
-    def _seen(self, connection: sqlite3.Connection, lookup: tuple[str, str, bool]) -> bool:
-        text, path, again = lookup
+    def _seen(self, connection: sqlite3.Connection, lookup: Lookup) -> bool:
+        text, path, identity, again = lookup
         row = connection.execute(
             "SELECT done FROM seen WHERE origin = ? AND digest = ?",
-            (self._id(connection, text)[0], _digest(path)),
+            (self._id(connection, text)[0], _digest(path, identity)),
         ).fetchone()
         return row is not None and (row[0] is None or not again)
 
     def _end(self, connection: sqlite3.Connection, ended: Iterable[EndedTask]) -> None:
         state = self._state
-        for number, _, target in ended:
+        for number, _, target, identity in ended:
             rows = connection.execute("DELETE FROM tasks WHERE number = ? RETURNING origin, place", (number,))
             for origin, place in rows.fetchall():
+                state.waiting -= place != _DAMAGED
+                if identity == NOT_UNIQUE:
+                    continue
                 state.sequence += 1
                 state.remembered += 1
-                state.waiting -= place != _DAMAGED
                 connection.execute(
                     "UPDATE seen SET done = ? WHERE origin = ? AND digest = ?",
-                    (state.sequence, origin, _digest(target.path)),
+                    (state.sequence, origin, _digest(target.path, identity)),
                 )
 
     def _call(self, connection: sqlite3.Connection, now: float, waiting: WaitingOrigins) -> list[int]:
@@ -359,5 +377,6 @@ class QueueFile:
             self._state.remembered -= len(rows)
 
 
-def _digest(path: str) -> bytes:
-    return blake2b(path.encode(), digest_size=16).digest()
+def _digest(path: str, identity: str | None) -> bytes:
+    # A path begins with a slash, and no identity does.
+    return blake2b((path if identity is None else identity).encode(), digest_size=16).digest()

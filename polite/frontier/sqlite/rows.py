@@ -9,7 +9,7 @@ from polite.stores.checksum import as_number, as_real, checksum
 from polite.stores.database import Damaged, DamagedRows
 
 # The columns of a Row, in its order.
-TASK = "number, path, priority, depth, deadline, not_before, tries, payload"
+TASK = "number, path, priority, depth, deadline, not_before, tries, payload, identity"
 # The columns that the checksum of an origin's row covers, and the checksum.
 ORIGIN = "text, failures, crawl_delay, sum"
 
@@ -26,12 +26,18 @@ def new_row(number: int, put: Put) -> Row:
         None if put.not_before is None else as_real(put.not_before),
         0,
         put.payload,
+        put.identity,
     )
+
+
+def covered(row: tuple[object, ...]) -> tuple[object, ...]:
+    """Return the columns of a Row that its checksum covers: files before version 3 have no identities."""
+    return row if row[-1] is not None else row[:-1]
 
 
 def row_sum(origin: object, row: tuple[object, ...]) -> int:
     """Return the checksum of a Row. It covers the text of its origin too, and with it the whole URL."""
-    return checksum(row, checksum(origin))
+    return checksum(covered(row), checksum(origin))
 
 
 def task_sum(origin: object, *row: object) -> int:
@@ -56,7 +62,9 @@ def sound_tasks(origin: str, found: Sequence[tuple[Any, ...]]) -> list[Row]:
     """Return the Rows of several tasks of an origin. Raises DamagedRows."""
     start = checksum(origin)
     rows = [each[:-1] for each in found]
-    damaged = [each[0] for row, each in zip(rows, found, strict=True) if checksum(row, start) != each[-1]]
+    damaged = [
+        each[0] for row, each in zip(rows, found, strict=True) if checksum(covered(row), start) != each[-1]
+    ]
     if damaged:
         raise DamagedRows("tasks", damaged)
     return rows

@@ -11,12 +11,13 @@ from polite.stores.database import WrongFile
 # "polq". It marks a queue file, whatever the file's name is.
 APPLICATION_ID = 0x706F6C71
 _ROBOTS_ID = 0x706F6C69
-VERSION = 2
+VERSION = 3
 
 # `tasks.place`: the TaskState. `tasks.later`: when a delayed task becomes ready (Unix time).
 # `origins.since`: from when (Unix time) the origin waits to become active; NULL if it is active, or has no ready tasks.
 # `origins.best`: the key of its first task, while it waits and may become active at once.
-# `seen.digest`: 16 octets of the path, so that no two URLs collide.
+# `tasks.identity`: what the task is found by, if not by its path; see Task. One that is not unique has no row in `seen`.
+# `seen.digest`: 16 octets of the path or the identity, so that no two collide.
 # `seen.done`: the order in which URLs were done; NULL while a task has the URL.
 # `frontier.time`: of the last batch that changed something. Each `sum` is a checksum: see polite.frontier.sqlite.rows and totals.
 _TABLES = """
@@ -30,7 +31,7 @@ _TABLES = """
     CREATE TABLE tasks (
         number INTEGER PRIMARY KEY, origin INTEGER NOT NULL, path TEXT NOT NULL, place INTEGER NOT NULL, later REAL,
         priority NUMERIC NOT NULL, depth NUMERIC NOT NULL, deadline REAL, not_before REAL, tries INTEGER NOT NULL, payload TEXT,
-        sum INTEGER NOT NULL
+        identity TEXT, sum INTEGER NOT NULL
     );
     CREATE INDEX given_out ON tasks (number) WHERE place = 1;
     CREATE INDEX for_later ON tasks (later) WHERE place = 2;
@@ -45,13 +46,15 @@ _TABLES = """
     )
 """
 
-# What version 1 did not have.
-_ADDED = """
+# What version 1 did not have, and what version 2 did not.
+_ADDED_IN_2 = """
     ALTER TABLE origins ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE tasks ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE frontier ADD COLUMN time REAL NOT NULL DEFAULT 0;
     ALTER TABLE frontier ADD COLUMN sum INTEGER NOT NULL DEFAULT 0
 """
+_ADDED_IN_3 = "ALTER TABLE tasks ADD COLUMN identity TEXT"
+_STEPS = {0: _TABLES, 1: f"{_ADDED_IN_2}; {_ADDED_IN_3}", 2: _ADDED_IN_3}
 
 _MARKS = """
     SELECT (SELECT user_version FROM pragma_user_version), (SELECT application_id FROM pragma_application_id),
@@ -118,11 +121,11 @@ def make(connection: sqlite3.Connection, order: Order) -> None:
     connection.execute("BEGIN IMMEDIATE")
     version = check(connection)
     if version < VERSION:
-        for statement in (_ADDED if version else _TABLES).split(";"):
+        for statement in _STEPS[version].split(";"):
             connection.execute(statement)
-        if version:
+        if version == 1:
             _sum_up(connection)
-        else:
+        elif not version:
             connection.execute("INSERT INTO frontier VALUES ('', 0, 0, 0, 0, 0, 0, 0, 0, 0)")
             State().write(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")

@@ -19,6 +19,7 @@
 --   t:<origin>     hash    digest -> number:tries:key:json
 --   o:<home>       hash    digest -> fence:origin, of tasks that a worker has
 --   d:<origin>     set     digests of tasks that have ended
+--   once           zset    digests of ended tasks that are not unique, which begin with `*`; score: when
 --   idle           zset    origins without tasks; score: since when
 --   later          zset    `t \n home \n origin \n digest`, `o \n home \n origin`; score: when they are ready
 --   forget         zset    homes without tasks; score: when no delay or state of them is left to know
@@ -240,7 +241,13 @@ local function dequeue(home, origin, digest, task)
 end
 
 -- A finished URL is remembered. Beyond the limit the origin without tasks for longest is forgotten; without one, a URL of this.
+-- A task that is not unique is remembered for a while only: a put without a reply is repeated, and must not come twice.
 local function remember(origin, digest)
+  if string.byte(digest) == 42 then
+    call('ZADD', P .. 'once', exact(now), digest)
+    call('ZREMRANGEBYSCORE', P .. 'once', '-inf', exact(now - 4 * a.lease))
+    return
+  end
   m.met = m.met + call('SADD', P .. 'd:' .. origin, digest)
   if m.met <= a.max_done then return end
   local oldest = call('ZPOPMIN', P .. 'idle')[1]
@@ -260,7 +267,10 @@ local function finish(home, origin, digest, task, how)
   m.waiting, m[how] = m.waiting - 1, m[how] + 1
 end
 
-local function is_done(origin, digest) return call('SISMEMBER', P .. 'd:' .. origin, digest) == 1 end
+local function is_done(origin, digest)
+  if string.byte(digest) == 42 then return call('ZSCORE', P .. 'once', digest) ~= false end
+  return call('SISMEMBER', P .. 'd:' .. origin, digest) == 1
+end
 
 -- ---- 4. Tasks that ended. No fence: they were fetched, although other processes may own their homes by now.
 
@@ -369,9 +379,7 @@ local function count_try(home, origin, digest)
   if task.tries < a.max_tries then return write_task(origin, digest, task) end
   finish(home, origin, digest, task, 'dropped')
   remember(origin, digest)
-  -- A row that cannot be read must not stop the partition.
-  local readable, row = pcall(cjson.decode, task.text)
-  table.insert(reply.given_up, { origin .. (readable and row[1] or ''), task.tries })
+  table.insert(reply.given_up, { origin, digest, task.number, task.tries, task.text })
 end
 
 -- Count the tries of a home whose owner is gone; return how many tasks were out.

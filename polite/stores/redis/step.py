@@ -44,7 +44,9 @@ class PutEntry(NamedTuple):
     """A task to store, if its URL is new, or is done and put `again`.
 
     Attributes:
-        row: JSON that the script stores as it is: path, priority, depth, deadline, not_before, payload, key.
+        digest: What tells it from the other tasks of its origin. That of a task that is not unique begins with `*`.
+        row: JSON that the script stores as it is: path, priority, depth, deadline, not_before, payload, key; and its identity, if
+            it is not found by its URL.
         key: The scheduler's key; None in a crawl in the order of puts.
         ready_in: Microseconds until the task may be given out; None: now.
         number: The number that the server gave it when it was put before, and that it may have lost; None at first.
@@ -265,7 +267,7 @@ class StepReply:
         picked: Homes from the line, each with the first rows of its origins.
         loads: The rows of each Load, in order; empty if the home is not ours.
         news: Origins of our homes that got tasks from others, with their first rows.
-        given_up: Tasks dropped because their sessions ended without a word too often: URL and tries.
+        given_up: Tasks dropped because their sessions ended without a word too often, each with its origin.
         held: The homes that this session has.
         fair: The homes that each session should have.
         live: Sessions that are live, this one included.
@@ -290,7 +292,7 @@ class StepReply:
     picked: list[tuple[Taken, list[tuple[str, list[TaskRow]]]]] = field(default_factory=list)
     loads: list[list[TaskRow]] = field(default_factory=list)
     news: list[tuple[str, str, list[TaskRow]]] = field(default_factory=list)
-    given_up: list[tuple[str, int]] = field(default_factory=list)
+    given_up: list[tuple[str, TaskRow]] = field(default_factory=list)
     held: int = 0
     fair: int = 0
     live: int = 1
@@ -350,7 +352,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     ],
     "loads": lambda value: [_rows(rows) for rows in _list(value)],
     "news": lambda value: [(home, origin, _rows(rows)) for home, origin, rows in _list(value)],
-    "given_up": lambda value: [(url, int(tries)) for url, tries in _list(value)],
+    "given_up": lambda value: [(origin, _rows([row])[0]) for origin, *row in _list(value)],
     "lost": bool,
     "starving": bool,
     "all_closed": bool,

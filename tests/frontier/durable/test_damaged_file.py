@@ -265,6 +265,7 @@ async def test_a_file_of_the_version_before_gets_its_checksums(path: Path) -> No
             ("origins", "sum"),
             ("frontier", "sum"),
             ("frontier", "time"),
+            ("tasks", "identity"),
         ):
             connection.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         connection.execute("PRAGMA user_version = 1")
@@ -275,6 +276,33 @@ async def test_a_file_of_the_version_before_gets_its_checksums(path: Path) -> No
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (VERSION,)
     assert await crawled(path) == {}
+
+
+async def test_a_file_from_before_tasks_had_keys_goes_on_with_the_same_checksums(path: Path) -> None:
+    await written(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("ALTER TABLE tasks DROP COLUMN identity")
+        connection.execute("PRAGMA user_version = 2")
+        connection.execute("UPDATE tasks SET depth = 9 WHERE number = 2")
+
+    found = await crawled(path)
+
+    assert len(found) == len(TASKS) - 1
+    async with gate() as opened, frontier(opened, path) as queue:
+        assert queue.damaged == 1
+        assert await queue.put("https://h1.test/page/1", key="k", payload=[]) is polite.Admission.WAITING
+    assert len(await crawled(path)) == 1
+
+
+async def test_a_changed_key_is_found(path: Path) -> None:
+    async with gate() as opened, frontier(opened, path) as queue:
+        await queue.put("https://h1.test/1", key="k")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE tasks SET identity = '=l'")
+
+    assert await crawled(path) == {}
+    async with gate() as opened, frontier(opened, path) as queue:
+        assert queue.damaged == 1
 
 
 # The lock.

@@ -105,6 +105,52 @@ async def test_a_task_that_was_in_flight_too_often_is_dropped_with_an_event(path
     assert admission is Admission.DUPLICATE
 
 
+async def test_on_end_is_told_of_a_task_that_was_in_flight_too_often(path: Path) -> None:
+    ends: list[tuple[str, object, polite.TaskOutcome]] = []
+
+    async with opened(path) as frontier:
+        await frontier.put(f"{A}/deadly", payload=1)
+        await frontier.put(f"{A}/deadly", unique=False, payload=2)
+    for _ in range(2):
+        async with opened(
+            path, max_tries=2, on_end=lambda task, outcome: ends.append((task.url, task.payload, outcome))
+        ) as frontier:
+            for _ in range(frontier.waiting):
+                await (await anext(frontier)).__aenter__()
+    assert ends == []
+    async with opened(
+        path, max_tries=2, on_end=lambda task, outcome: ends.append((task.url, task.payload, outcome))
+    ) as frontier:
+        await frontier.join()
+
+    outcome = polite.TaskOutcome(polite.End.DROPPED, None, "max_tries=2")
+    assert ends == [(f"{A}/deadly", 1, outcome), (f"{A}/deadly", 2, outcome)]
+
+
+async def test_keys_are_kept(path: Path) -> None:
+    async with opened(path) as first:
+        await first.put(f"{A}/done", key="done")
+        await fetch(first, 1)
+        await first.put(f"{A}/1", key="k", payload=1)
+        await first.put(f"{A}/1", unique=False)
+        permit = await anext(first)
+        await permit.__aenter__()
+
+    async with opened(path) as second:
+        admissions = [await second.put(f"{A}/2", key=key) for key in ("done", "k", "new")]
+        admissions.append(await second.put(f"{A}/1", unique=False))
+        second.close()
+        tasks = [permit.task async for permit in each_left(second)]
+
+    assert admissions == [Admission.DUPLICATE, Admission.DUPLICATE, Admission.WAITING, Admission.WAITING]
+    assert [(task.url, task.key, task.unique, task.tries) for task in tasks] == [
+        (f"{A}/1", "k", True, 1),
+        (f"{A}/1", None, False, 0),
+        (f"{A}/2", "new", True, 0),
+        (f"{A}/1", None, False, 0),
+    ]
+
+
 async def test_a_permit_that_was_never_entered_costs_no_try(path: Path) -> None:
     async with opened(path) as first:
         await first.put(A)
