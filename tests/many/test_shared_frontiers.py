@@ -12,6 +12,7 @@ import polite
 from polite.events import Dropped, Event
 from polite.frontier.frontier import Frontier
 from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.stores.redis.step import Unreached
 from polite.testing.simulation.machines.own_server import own_server
 from polite.testing.simulation.machines.virtual_client import VirtualClient
 from polite.testing.simulation.machines.virtual_server import VirtualServer
@@ -59,6 +60,7 @@ class Process:
         self.site = site
         self.name = name
         self.events: list[Event] = []
+        self.ends: list[tuple[str, object, str]] = []
         self.frontier: Frontier
         self.gate: polite.Gate
 
@@ -70,9 +72,12 @@ class Process:
         )
         client: Any = VirtualClient(self.site.server)
         self.frontier = await self._stack.enter_async_context(
-            polite.open_frontier(self.gate, store=client, crawl="news")
+            polite.open_frontier(self.gate, store=client, crawl="news", on_end=self._ended)
         )
         return self
+
+    def _ended(self, task: polite.Task, outcome: polite.TaskOutcome) -> None:
+        self.ends.append((task.url, task.payload, outcome.end.value))
 
     async def __aexit__(self, *_: object) -> None:
         await self._stack.aclose()
@@ -110,6 +115,100 @@ async def test_four_processes_fetch_each_page_once_and_keep_every_gap() -> None:
     assert min(site.gaps) >= DELAY_S
     assert {process.frontier.done for process in group} == {120}
     assert min(Counter(by for _, by, _ in site.seen).values()) >= 10, "each process has its share"
+
+
+async def test_keys_are_the_crawls_and_each_task_ends_once_in_one_process() -> None:
+    site = Site()
+    async with AsyncExitStack() as stack:
+        group = [await stack.enter_async_context(Process(site, str(n))) for n in range(3)]
+        admissions = []
+        for n, process in enumerate(group):
+            for host in range(4):
+                url = f"https://h{host}.test/form"
+                admissions.append(await process.frontier.put(url, key="one", payload=f"{host} one"))
+                await process.frontier.put(url, key=str(n), payload=f"{host} {n}")
+                await process.frontier.put(url, unique=False, payload=f"{host} loose {n}")
+            await process.frontier.put("https://h0.test/private", payload="refused")
+            process.frontier.close()
+        async with asyncio.timeout(100):
+            await asyncio.gather(*(process.work() for process in group))
+
+    assert [bool(admission) for admission in admissions] == [True] * 4 + [False] * 8
+    assert len(site.pages) == 4 * (1 + 3 + 3)
+    ends = [end for process in group for end in process.ends]
+    payloads = {
+        f"{host} {each}" for host in range(4) for each in ("one", 0, 1, 2, "loose 0", "loose 1", "loose 2")
+    }
+    assert {payload for _, payload, end in ends if end == "done"} == payloads
+    assert len(ends) == len(payloads) + 1
+    assert all(process.ends for process in group)
+    assert min(site.gaps) >= DELAY_S
+
+
+async def test_next_returns_none_when_no_process_has_a_task_left() -> None:
+    site = Site()
+    async with Process(site, "one") as one, Process(site, "two") as two:
+        assert await one.frontier.next() is None
+        await one.frontier.put_many(urls(2, 3))
+        worker = asyncio.create_task(one.work())
+
+        async def take() -> int:
+            taken = 0
+            while (permit := await two.frontier.next()) is not None:
+                async with permit:
+                    site.seen.append((now(), "two", permit.url))
+                    taken += 1
+            return taken
+
+        async with asyncio.timeout(100):
+            taken = await take()
+        assert len(site.pages) == 6
+        assert 0 < taken < 6
+        one.frontier.close()
+        two.frontier.close()
+        async with asyncio.timeout(60):
+            await worker
+
+
+async def test_next_waits_for_a_put_that_is_being_written() -> None:
+    site = Site()
+    async with Process(site, "one") as one:
+        assert await one.frontier.next() is None
+        for page in range(5):
+            one.frontier.put_nowait(f"https://h0.test/{page}")
+            async with asyncio.timeout(100):
+                permit = await one.frontier.next()
+            assert permit is not None
+            async with permit:
+                pass
+            # Nothing seems to be left, and the next put goes out while that is confirmed.
+            await asyncio.sleep(0.05 * page)
+
+
+async def test_a_put_whose_reply_is_lost_comes_once_though_it_has_no_url_of_its_own() -> None:
+    site = Site()
+    async with Process(site, "one") as one:
+        partition: Any = killed_session(one).partitions[0]
+        step, lost = partition._link.step, []
+
+        async def loses(prefix: str, request: str) -> str:
+            reply: str = await step(prefix, request)
+            if '"puts"' in request and not lost:
+                lost.append(request)
+                raise Unreached("the reply was lost")
+            return reply
+
+        partition._link.step = loses
+        async with asyncio.timeout(60):
+            admission = await one.frontier.put("https://h0.test/1", unique=False)
+        one.frontier.close()
+        async with asyncio.timeout(60):
+            await one.work()
+
+    assert lost
+    assert admission is polite.Admission.WAITING
+    assert site.pages == ["https://h0.test/1"]
+    assert [end for *_, end in one.ends] == ["done"]
 
 
 async def test_join_waits_for_the_tasks_of_other_processes() -> None:
@@ -207,6 +306,7 @@ async def test_a_page_that_ends_its_process_is_dropped_after_max_tries() -> None
         async with asyncio.timeout(120):
             await last.work()
         dropped = [event for event in last.events if isinstance(event, Dropped)]
+        assert last.ends == [("https://h0.test/poison", None, "dropped")]
 
     assert [(event.url, event.tries) for event in dropped] == [("https://h0.test/poison", 3)]
     assert site.pages == []

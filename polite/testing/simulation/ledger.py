@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from polite.frontier.task_outcome import End, TaskOutcome
+from polite.task import Task
 from polite.testing.simulation.plan import FrontierPlan
 from polite.testing.simulation.trace import Trace
 
@@ -24,6 +26,8 @@ class Entry:
         previous_end: how it had ended before it was put again.
         interrupted: it was in flight when the process was killed.
         round: how often it was put again after an end.
+        told: how often `on_end` told its end.
+        ends: how often that may be.
     """
 
     url: str
@@ -39,6 +43,8 @@ class Entry:
     previous_end: str | None = None
     interrupted: bool = False
     round: int = 0
+    told: int = 0
+    ends: int = 1
 
 
 class Due(NamedTuple):
@@ -84,6 +90,7 @@ class Ledger:
             return Due(due_at, due_wall, 0)
         # The task may end before this put is processed.
         entry.reasons += again
+        entry.ends += again
         if again and entry.ended is not None:
             entry.previous_end, entry.ended, entry.certain = entry.ended, None, False
             entry.put_at, entry.due_at, entry.due_wall = now, due_at, due_wall
@@ -160,12 +167,29 @@ class Ledger:
         entry.ended = how
         entry.ended_at = self._now()
 
+    def told(self, task: Task, outcome: TaskOutcome) -> None:
+        """Record a call of `on_end`, and check that it tells of each end once."""
+        entry = self.entries.get(task.url)
+        if entry is None:
+            return
+        entry.told += 1
+        if entry.told > entry.ends:
+            self._trace.fail(
+                "on_end is called once for each task that ended",
+                f"{self.name}: {task.url} was told {entry.told} times, the last time {outcome.end.value}",
+            )
+        if (outcome.decision is not None) is not (outcome.end is End.REFUSED):
+            self._trace.fail(
+                "on_end tells the decision of each refusal", f"{self.name}: {task.url}, {outcome}"
+            )
+
     def killed(self, since: float) -> None:
         """Record that the process was killed. Ends after `since` may not have been written to the file."""
         if not self._plan.kept:
             self.entries.clear()
             return
         for entry in self.entries.values():
+            entry.ends += 1
             if entry.interrupted:
                 # The file may count its last try, and the event that reports it is lost with the process.
                 entry.certain = False
@@ -198,6 +222,10 @@ class Ledger:
                 self._trace.fail(
                     "no acknowledged task is lost",
                     f"{self.name}: {entry.url}, put at {entry.put_at:.3f}, given out {entry.given} times, did not end",
+                )
+            if entry.certain and not entry.told:
+                self._trace.fail(
+                    "on_end is called once for each task that ended", f"{self.name}: not for {entry.url}"
                 )
 
     def expect_returned(self, urls: set[str]) -> None:

@@ -96,6 +96,7 @@ class Machine:
                 max_robots_tries=plan.max_robots_tries,
                 max_robots_fetches=plan.max_robots_fetches,
                 max_active_origins=plan.max_active_origins,
+                on_end=self._parts.ledgers[number].told,
             )
         )
         running = RunningFrontier(frontier, number, self._parts, self._loop)

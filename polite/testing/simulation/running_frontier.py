@@ -14,6 +14,8 @@ from polite.testing.simulation.progress import Waiter
 from polite.testing.simulation.sites import PageFailed
 from polite.testing.simulation.visits import GaveUp
 
+# When a worker that was told that nothing is left asks again (seconds).
+_ASKS_AGAIN_S = 1.0
 REFUSALS = (Disallowed, Overloaded, StoreFailed)
 # Errors that a crawler's own code, or a refusal, may raise while a permit is used.
 EXPECTED = (GaveUp, PageFailed, *REFUSALS)
@@ -38,14 +40,16 @@ class RunningFrontier:
         self._parts = parts
         self._loop = loop
         self._workers: list[asyncio.Task[None]] = []
+        self._started = 0
         self._idle: list[float] = []  # since when each idle worker waits for a permit
         self._paused = False
 
     # Workers.
 
     def add_worker(self) -> None:
-        """Start a worker."""
-        self._workers.append(self._loop.create_task(self._work()))
+        """Start a worker. Every third asks with `next`, and comes back if nothing is left."""
+        self._started += 1
+        self._workers.append(self._loop.create_task(self._work(asks=not self._started % 3)))
 
     def cancel_worker(self, number: int) -> None:
         """Cancel a worker, and start another one."""
@@ -62,17 +66,21 @@ class RunningFrontier:
         for worker in self._workers:
             worker.cancel()
 
-    async def _work(self) -> None:
+    async def _work(self, *, asks: bool) -> None:
         while True:
             since = self._loop.time()
             self._idle.append(since)
             try:
-                permit = await anext(self.frontier)
+                permit = await (self.frontier.next() if asks else anext(self.frontier))
             except StopAsyncIteration:
                 return
             finally:
                 if self._idle:
                     self._idle.pop()
+            if permit is None:
+                await asyncio.sleep(_ASKS_AGAIN_S)
+                asks = not self.closing
+                continue
             with suppress(*EXPECTED):
                 await self._parts.visitor.use(permit, self.ledger, span=self._parts.plan.span)
             del permit

@@ -89,12 +89,14 @@ class StepRunner:
             "payload": step.number,
         }
         if step.option("many"):
+            if all(_is_put_once(url) for url in urls):
+                options["unique"] = step.number % 2 == 0
             admissions = await running.frontier.put_many(urls, priority=chance.random(), **options)
             for url, admission in zip(urls, admissions, strict=True):
                 self._put_returned(ledger, url, admission.value, dues[url])
             return
         for url in urls:
-            admission = await running.frontier.put(url, priority=chance.random(), **options)
+            admission = await running.frontier.put(url, priority=chance.random(), **options, **_named(url))
             self._put_returned(ledger, url, admission.value, dues[url])
 
     def _put_returned(self, ledger: Ledger, url: str, admission: str, due: Due) -> None:
@@ -183,3 +185,19 @@ class StepRunner:
         self._parts.judge.wall_was_set()
         for ledger in self._parts.ledgers:
             ledger.wall_was_set = True
+
+
+def _is_put_once(url: str) -> bool:
+    """Whether no other step puts the page: only page 0 is drawn by several."""
+    return not url.partition("?")[0].endswith("/0")
+
+
+def _named(url: str) -> dict[str, Any]:
+    """Return the options by which duplicates of a page are found: nothing, a key, or that it is put once anyway."""
+    match sum(url.encode()) % 3:
+        case 0:
+            return {"key": f"page {url}"}
+        case 1 if _is_put_once(url):
+            return {"unique": False}
+        case _:
+            return {}

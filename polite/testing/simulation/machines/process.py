@@ -12,11 +12,13 @@ from polite.errors import Overloaded, StoreEmptied, StoreFailed, TurnLost
 from polite.events import Dropped, Event, Refused
 from polite.frontier.frontier import Frontier, FrontierClosed
 from polite.frontier.permit import TaskPermit
+from polite.frontier.task_outcome import TaskOutcome
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.pacing.policy import PacingPolicy
 from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.robots.policy import RobotsPolicy
+from polite.task import Task
 from polite.testing.simulation.loop import SimulatedClock
 from polite.testing.simulation.machines.conductor import Conductor, MachineLoop
 from polite.testing.simulation.machines.disturbances import Disturbances
@@ -132,7 +134,12 @@ class Process:
         if self._plan.frontiers[self._machine]:
             frontier = await stack.enter_async_context(
                 open_frontier(
-                    gate, store=client, crawl=_CRAWL, lease=self._plan.lease_s, max_tries=self._plan.max_tries
+                    gate,
+                    store=client,
+                    crawl=_CRAWL,
+                    lease=self._plan.lease_s,
+                    max_tries=self._plan.max_tries,
+                    on_end=self._ended,
                 )
             )
             self._frontier = frontier
@@ -172,6 +179,10 @@ class Process:
                 self._parts.tasks.ended(url, "dropped")
             case _:
                 pass
+
+    def _ended(self, task: Task, outcome: TaskOutcome) -> None:
+        if not self.dead:
+            self._parts.tasks.told(task, outcome, self.name)
 
     # The end.
 
@@ -254,7 +265,7 @@ class Process:
         for url in urls:
             self._parts.tasks.put_began(url)
             try:
-                admission = await self._frontier.put(url)
+                admission = await self._frontier.put(url, **_named(url))
             except FrontierClosed:
                 return
             self._parts.tasks.put_returned(url, admission.value, self.number)
@@ -314,3 +325,14 @@ class Process:
                     self._parts.tasks.again(url)
             else:
                 self._parts.tasks.ended(url, "done")
+
+
+def _named(url: str) -> dict[str, Any]:
+    """Return the options by which duplicates of a page are found. Page 0 may be put several times, any other once."""
+    match sum(url.encode()) % 3:
+        case 0:
+            return {"key": f"page {url}"}
+        case 1 if not url.endswith("/0"):
+            return {"unique": False}
+        case _:
+            return {}

@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from polite.frontier.task_outcome import End, TaskOutcome
+from polite.task import Task
 from polite.testing.simulation.machines.disturbances import Disturbances
 from polite.testing.simulation.trace import Trace
 
@@ -18,6 +20,7 @@ class Entry:
         given: when it was given to a worker, each time, and in which process.
         reasons: how often it may be given out, without disturbances.
         ended: "done", "refused" or "dropped"; None before its end.
+        told: the processes that `on_end` told its end.
     """
 
     url: str
@@ -26,6 +29,7 @@ class Entry:
     given: list[tuple[float, str]] = field(default_factory=list)
     reasons: int = 1
     ended: str | None = None
+    told: list[str] = field(default_factory=list)
 
 
 class Tasks:
@@ -96,6 +100,22 @@ class Tasks:
         if entry is not None:
             self.events += 1
             entry.ended = how
+
+    def told(self, task: Task, outcome: TaskOutcome, process: str) -> None:
+        """A process was told of the task's end: once, though what its put refuses another process may refuse, too."""
+        entry = self._entries[task.url]
+        entry.told.append(process)
+        excuses = self._disturbances.since(0.0)
+        times = entry.told.count(process) if outcome.end is End.REFUSED else len(entry.told)
+        if times > 1 + excuses:
+            self._trace.fail(
+                "on_end is called once for each task that ended",
+                f"{task.url} was told to {entry.told} in spite of {excuses} disturbances, now {outcome.end.value}",
+            )
+
+    def untold(self) -> list[Entry]:
+        """Return the tasks whose end no process was told."""
+        return [each for each in self._entries.values() if each.ended is not None and not each.told]
 
     def left(self, *, put_before: float = math.inf) -> list[Entry]:
         """Return the tasks that were acknowledged, before a time, and did not end."""

@@ -231,5 +231,7 @@ class MachinesWorld:
         stays = self._ended_last in self.plan.leaves
         if left and not stays and not self.plan.empties and not self._tasks.may_be_lost(left):
             self._fail("no acknowledged task is lost", f"all processes ended, and {left[0]} has not")
+        if self._tasks.exact and (untold := self._tasks.untold()):
+            self._fail("on_end is called once for each task that ended", f"not for {untold[0]}")
         if self.logged and not self.plan.empties:
             self._fail("no error is logged", self.logged[0])
