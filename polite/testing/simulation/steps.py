@@ -193,11 +193,7 @@ def _is_put_once(url: str) -> bool:
 
 
 def _named(url: str) -> dict[str, Any]:
-    """Return the options by which duplicates of a page are found: nothing, a key, or that it is put once anyway."""
-    match sum(url.encode()) % 3:
-        case 0:
-            return {"key": f"page {url}"}
-        case 1 if _is_put_once(url):
-            return {"unique": False}
-        case _:
-            return {}
+    """Return the options by which duplicates of a page are found, where that makes no difference: it is put once."""
+    if not _is_put_once(url):
+        return {}
+    return ({}, {"key": f"page {url}"}, {"unique": False})[sum(url.encode()) % 3]
