@@ -7,7 +7,7 @@ import pytest
 
 import polite
 from polite.task import Admission
-from tests.frontier.support import Opened
+from tests.frontier.support import Opened, one_process
 from tests.support import RULES, A, B, fetch_all
 
 pytestmark = pytest.mark.virtual_time
@@ -81,6 +81,18 @@ async def test_what_was_not_unique_is_not_remembered(opened: Opened) -> None:
 
         assert await frontier.put(f"{A}/1") is WAITING
         assert await frontier.put(f"{A}/1", unique=False) is WAITING
+
+
+@one_process
+async def test_what_was_not_unique_takes_no_place_of_urls_that_are_remembered(opened: Opened) -> None:
+    async with opened(frontier={"max_done": 1}) as (frontier, _):
+        await frontier.put(f"{A}/1")
+        await fetched_tasks(frontier)
+        for _ in range(3):
+            await frontier.put(f"{A}/2", unique=False)
+            await fetched_tasks(frontier)
+
+        assert await frontier.put(f"{A}/1") is DUPLICATE
 
 
 async def test_a_task_that_is_not_unique_waits_for_capacity_and_no_lookup(opened: Opened) -> None:
