@@ -466,7 +466,6 @@ def threads(url: str) -> None:
         gate.close()
 
 
-<<<<<<< HEAD
 async def sitemaps_of_a_site(gate: polite.Gate, frontier: polite.Frontier, since: datetime) -> None:
     sitemaps = gate.sitemaps("https://example.com", since=since, policy=SitemapPolicy(max_files=10))
     async for entry in sitemaps:
@@ -487,7 +486,8 @@ def a_sitemap_without_io(body: bytes) -> None:
         assert_type(found, list[SitemapEntry | SitemapLink])
     assert_type(parser.close(), list[SitemapEntry | SitemapLink])
     assert_type(parser.problem, str | None)
-=======
+
+
 async def a_frontier_of_a_host_framework(gate: polite.Gate) -> None:
     def ended(task: polite.Task, outcome: polite.TaskOutcome) -> None:
         assert_type(outcome.end, polite.End)
@@ -502,4 +502,3 @@ async def a_frontier_of_a_host_framework(gate: polite.Gate) -> None:
     print(permit)
     async with polite.open_frontier(gate, on_end=ended):
         pass
->>>>>>> d143701 (Frontier: on_end, put_nowait, next, until_waiting and a repr; events carry the task)
