@@ -21,28 +21,24 @@ from pathlib import Path
 RUNS = ((100, 10, 0.5, 0.97), (300, 5, 1.0, 0.97), (500, 10, 0.5, 0.94))
 CRAWLERS = ("polite", "scrapy", "crawlee")
 TOLERANCE_S, LIMIT_S = 0.001, 150.0
+HEADINGS = f"{'eta':>6} {'short gaps':>10} {'shortest':>9} {'disallowed':>10} {'robots':>6} {'missing':>7}"
 
 
-def crawl(crawler: str, hosts: int, pages: int, delay: float) -> tuple[list[list], float]:
+def crawl(crawler: str, hosts: int, pages: int, delay: float, *options: str) -> tuple[list[list], float]:
     """Run a crawl. Return the server's log and the client's CPU seconds."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         serving = [sys.executable, "-m", "benchmarks.hosts", "--hosts", str(hosts), "--log", str(log)]
         with subprocess.Popen(serving, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
-            port = server.stdout.readline().strip()
-            command = [
-                sys.executable,
-                "-m",
-                f"benchmarks.crawlers.with_{crawler}",
-                str(hosts),
-                str(pages),
-                str(delay),
-                port,
-            ]
-            cpu = run(command)
+            port = int(server.stdout.readline())
+            cpu = run(command(crawler, hosts, pages, delay, port, *options))
             server.terminate()
         return read_log(log), cpu
+
+
+def command(crawler: str, *arguments: object) -> list[str]:
+    return [sys.executable, "-m", f"benchmarks.crawlers.with_{crawler}", *map(str, arguments)]
 
 
 def read_log(log: Path) -> list[list]:
@@ -82,11 +78,17 @@ def judge(log: list[list], hosts: int, pages: int, delay: float) -> dict[str, fl
     }
 
 
+def columns(seen: dict[str, float]) -> str:
+    """Return a verdict of `judge` as columns under HEADINGS."""
+    return (
+        f"{seen['eta']:6.3f} {seen['short']:10} {seen['shortest'] * 1e3:6.0f} ms {seen['disallowed']:10} "
+        f"{seen['robots']:6} {seen['missing']:7}"
+    )
+
+
 def main() -> None:
     runs = RUNS if "all" in sys.argv[1:] else RUNS[:1]
-    print(
-        f"{'':31} {'eta':>6} {'short gaps':>10} {'shortest':>9} {'disallowed':>10} {'robots':>6} {'missing':>7} CPU s/1000"
-    )
+    print(f"{'':31} {HEADINGS} CPU s/1000")
     for hosts, pages, delay, least in runs:
         for crawler in CRAWLERS:
             if crawler != "polite" and find_spec(crawler) is None:
@@ -96,9 +98,7 @@ def main() -> None:
             seen = judge(log, hosts, pages, delay)
             target = f"  (at least {least}, no short gap)" if crawler == "polite" else ""
             print(
-                f"{f'{hosts} x {pages}, {delay:g} s':22} {crawler:8} {seen['eta']:6.3f} {seen['short']:10} "
-                f"{seen['shortest'] * 1e3:6.0f} ms {seen['disallowed']:10} {seen['robots']:6} {seen['missing']:7} "
-                f"{cpu / max(1, len(log)) * 1e3:10.2f}{target}",
+                f"{f'{hosts} x {pages}, {delay:g} s':22} {crawler:8} {columns(seen)} {cpu / max(1, len(log)) * 1e3:10.2f}{target}",
                 flush=True,
             )
 
