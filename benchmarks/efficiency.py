@@ -31,14 +31,11 @@ def crawl(crawler: str, hosts: int, pages: int, delay: float, *options: str) -> 
         serving = [sys.executable, "-m", "benchmarks.hosts", "--hosts", str(hosts), "--log", str(log)]
         with subprocess.Popen(serving, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
-            port = int(server.stdout.readline())
-            cpu = run(command(crawler, hosts, pages, delay, port, *options))
+            port = server.stdout.readline().strip()
+            program = [sys.executable, "-m", f"benchmarks.crawlers.with_{crawler}"]
+            cpu = run([*program, str(hosts), str(pages), str(delay), port, *options])
             server.terminate()
         return read_log(log), cpu
-
-
-def command(crawler: str, *arguments: object) -> list[str]:
-    return [sys.executable, "-m", f"benchmarks.crawlers.with_{crawler}", *map(str, arguments)]
 
 
 def read_log(log: Path) -> list[list]:

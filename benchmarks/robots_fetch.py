@@ -71,6 +71,7 @@ async def one_round(origins: list[str]) -> dict[str, float]:
             ),
             "gate.check, new origin": await cpu_us(lambda origin: gate.check(f"{origin}/"), origins),
             "aiohttp, robots.txt and a page": await cpu_us(two_gets, origins),
+            "aiohttp GET, open connection": await cpu_us(lambda origin: get(kept, origin, "/p/3"), origins),
             "open_session, robots.txt and a page": await cpu_us(
                 lambda origin: get(session, origin, "/p/1"), origins
             ),
@@ -85,7 +86,7 @@ async def measure(port: int, rounds: int) -> None:
     print(f"{'us of CPU for each origin':38} {'min':>8} {'median':>8}")
     for name, value in least.items():
         print(f"{name:38} {value:8.0f} {statistics.median(each[name] for each in figures):8.0f}")
-    get, _, check, two, page = least.values()
+    get, _, check, two, _, page = least.values()
     print(f"{'gate.check / GET':38} {check / get:8.2f}   (target: at most 1.2)")
     print(f"{'open_session / two GETs':38} {page / two:8.2f}")
 

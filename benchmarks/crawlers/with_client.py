@@ -1,32 +1,44 @@
 """A crawler as many are written, on aiohttp, httpx or httpx2: alone, or with polite's lines.
 
-`python -m benchmarks.crawlers.with_client HOSTS PAGES DELAY PORT CLIENT WAY`. Each client has its default limits. WAY is one of:
+`python -m benchmarks.crawlers.with_client HOSTS PAGES DELAY PORT CLIENT WAY FILE`: writes the CPU seconds of the crawl to FILE.
+Each client has its default limits. WAY is one of:
 
-`none`: a task per URL, and a semaphore with a place per host, since a request that waits for its turn keeps its place. Neither
-delay nor robots.txt.
+`none`: a task per URL and a semaphore of 100. Neither delay nor robots.txt.
 `sleep`: the same, with a lock per host that is held for DELAY after each response. No robots.txt.
 `middleware`, `session` (aiohttp), `transport` (httpx, httpx2): the crawler of `none`, with polite's lines.
+`tasks` (aiohttp): that of `session` without the semaphore.
 """
 
 import asyncio
 import sys
+import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import aiohttp
+
+import polite
 from benchmarks.hosts import urls
+from polite.integrations.aiohttp import middleware
+from polite.integrations.httpx import transport
 
 AGENT = "politebench/1.0"
+# The default limit on connections of each client.
+WORKERS = 100
 
 
-async def main(wanted: list[str], workers: int, delay: float, client: str, way: str) -> None:
-    semaphore = asyncio.Semaphore(workers)
+async def main(wanted: list[str], delay: float, client: str, way: str) -> float:
+    """Crawl. Return the CPU seconds since the client is open."""
+    semaphore = asyncio.Semaphore(max(1, len(wanted)) if way == "tasks" else WORKERS)
     locks: dict[str | None, asyncio.Lock] = defaultdict(asyncio.Lock)
     get = get_aiohttp if client == "aiohttp" else get_httpx
     async with OPENED[way](client, delay) as session:
+        started = time.process_time()
 
         async def fetch(url: str) -> None:
             async with semaphore:
@@ -39,6 +51,7 @@ async def main(wanted: list[str], workers: int, delay: float, client: str, way: 
 
         tasks = map(fetch_and_sleep if way == "sleep" else fetch, wanted)
         await asyncio.gather(*tasks, return_exceptions=True)
+        return time.process_time() - started
 
 
 async def get_aiohttp(session: Any, url: str) -> None:
@@ -48,9 +61,6 @@ async def get_aiohttp(session: Any, url: str) -> None:
 
 async def get_httpx(client: Any, url: str) -> None:
     await client.get(url)
-
-
-# The imports are inside, so that each crawl loads what it needs.
 
 
 @asynccontextmanager
@@ -63,11 +73,6 @@ async def alone(client: str, _: float) -> AsyncIterator[Any]:
 
 @asynccontextmanager
 async def with_middleware(_: str, delay: float) -> AsyncIterator[Any]:
-    import aiohttp
-
-    import polite
-    from polite.integrations.aiohttp import middleware
-
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=30)
     async with (
         polite.open_gate(AGENT, **on_loopback(delay)) as gate,
@@ -78,17 +83,12 @@ async def with_middleware(_: str, delay: float) -> AsyncIterator[Any]:
 
 @asynccontextmanager
 async def with_session(_: str, delay: float) -> AsyncIterator[Any]:
-    import polite
-
     async with polite.open_session(AGENT, **on_loopback(delay)) as session:
         yield session
 
 
 @asynccontextmanager
 async def with_transport(client: str, delay: float) -> AsyncIterator[Any]:
-    import polite
-    from polite.integrations.httpx import transport
-
     module = import_module(client)
     async with (
         polite.open_gate(AGENT, **on_loopback(delay)) as gate,
@@ -98,12 +98,8 @@ async def with_transport(client: str, delay: float) -> AsyncIterator[Any]:
 
 
 def on_loopback(delay: float) -> dict[str, Any]:
-    import polite
-
-    return {
-        "pacing": polite.PacingPolicy(min_delay=delay),
-        "fetching": polite.FetchPolicy(allow_private=True),
-    }
+    pacing = polite.PacingPolicy(min_delay=delay)
+    return {"pacing": pacing, "fetching": polite.FetchPolicy(allow_private=True)}
 
 
 OPENED = {
@@ -111,10 +107,13 @@ OPENED = {
     "sleep": alone,
     "middleware": with_middleware,
     "session": with_session,
+    "tasks": with_session,
     "transport": with_transport,
 }
 
 
 if __name__ == "__main__":
     hosts, pages, port = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[4])
-    asyncio.run(main(urls(hosts, pages, port), hosts, float(sys.argv[3]), *sys.argv[5:]))
+    client, way, file = sys.argv[5:]
+    cpu = asyncio.run(main(urls(hosts, pages, port), float(sys.argv[3]), client, way))
+    Path(file).write_text(str(cpu))
