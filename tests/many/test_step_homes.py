@@ -309,6 +309,18 @@ def test_a_home_that_is_ours_already_is_taken_under_the_same_fence(crawl: Crawl)
     assert take(one).fence == take(one).fence
 
 
+def test_a_home_that_the_last_server_may_have_given_to_another_is_not_taken_again_while_quiet(
+    crawl: Crawl,
+) -> None:
+    one = crawl.process("one")
+    take(one)
+    crawl.another_server()
+
+    assert one.take("a.example") is None
+    crawl.age(LEASE)
+    assert one.take("a.example") is not None
+
+
 def test_nothing_is_taken_while_quiet(crawl: Crawl) -> None:
     one = crawl.process("one")
     one.step()

@@ -249,6 +249,17 @@ def test_a_keyed_task_with_a_time_keeps_its_key(crawl: Crawl) -> None:
     assert one.pick() == {HOST: ["/b", "/a"]}
 
 
+def test_a_gate_without_a_frontier_moves_a_keyed_task_whose_time_has_come(crawl: Crawl) -> None:
+    crawl.keyed = True
+    one, gate = crawl.process("one"), crawl.process("gate", gate_alone=True, keyed=False)
+    one.step(puts=[put(A, key=2.0), put(B, key=1.0, ready_in=SECOND)])
+    crawl.age(SECOND)
+
+    gate.step()
+
+    assert one.pick() == {HOST: ["/b", "/a"]}
+
+
 def test_beyond_the_limit_the_origin_without_tasks_for_longest_is_forgotten(crawl: Crawl) -> None:
     one = crawl.process("one", max_done=3)
     first, second, busy = ("https://first.example/", "https://second.example/", "https://busy.example/")

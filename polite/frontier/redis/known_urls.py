@@ -16,7 +16,7 @@ class KnownUrls:
 
     def __init__(self) -> None:
         self._digests: OrderedDict[str, None] = OrderedDict()
-        self._server: tuple[str, int] | None = None
+        self._server: tuple[str, int, str] | None = None
 
     def __contains__(self, digest: str) -> bool:
         return digest in self._digests
@@ -30,7 +30,6 @@ class KnownUrls:
 
     def hear(self, reply: StepReply) -> None:
         """Forget all if this reply is of another server than the last."""
-        server = (reply.born, reply.epoch)
-        if server != self._server:
-            self._server = server
+        if reply.server != self._server:
+            self._server = reply.server
             self._digests.clear()

@@ -147,7 +147,7 @@ class Partition:
         self._seq = 0
         self._mine = False
         self._born: str | None = None
-        self._epoch = 0
+        self._server: tuple[str, int, str] | None = None  # of the last reply
         self._begun = False
         self._answered_at = -math.inf  # when the last reply came, or `end` was called (monotonic)
         self._bye = False  # the batch under way is the last
@@ -371,8 +371,8 @@ class Partition:
     def _apply(self, reply: StepReply, batch: ChangeBatch, sent: float) -> None:
         self._batch = None
         known = self._born is not None
-        moved = known and (reply.epoch, reply.born) != (self._epoch, self._born)
-        self._born, self._epoch = reply.born, reply.epoch
+        moved = known and reply.server != self._server
+        self._born, self._server = reply.born, reply.server
         repeated = self._failures > 0
         self._failures, self.away_since, self.picking = 0, None, 0
         self._answered_at = self._clock.monotonic()

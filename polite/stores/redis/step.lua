@@ -6,7 +6,7 @@
 --
 -- Times are microseconds of this server's clock. Only durations leave it: cjson writes 14 digits, a time has 16.
 --
---   m              hash    born, run, epoch, quiet, grace, last, starve, fence, num, nputs, waiting, done, refused, dropped, met
+--   m              hash    born, run, keyed, epoch, quiet, grace, last, starve, fence, num, nputs, waiting, done, refused, dropped, met
 --   s, seq         hash    session -> when it ends; its last batch
 --   closed, alone  set     sessions that put no more; sessions of gates without a frontier
 --   h              hash    home -> owner:fence:since:free_at:clean:state
@@ -48,10 +48,10 @@ local function each(list) return ipairs(list or {}) end
 
 local NUMBERS = { 'epoch', 'quiet', 'grace', 'last', 'starve', 'nputs', 'waiting', 'done', 'refused', 'dropped', 'met' }
 local m, stored = {}, {}
-local read = call('HMGET', P .. 'm', 'born', 'run', unpack(NUMBERS))
-local born, last_run = read[1], read[2]
+local read = call('HMGET', P .. 'm', 'born', 'run', 'keyed', unpack(NUMBERS))
+local born, last_run, keyed = read[1], read[2], read[3] == '1'
 for i, name in ipairs(NUMBERS) do
-  m[name] = tonumber(read[i + 2] or '0')
+  m[name] = tonumber(read[i + 3] or '0')
   stored[name] = m[name]
 end
 
@@ -90,6 +90,12 @@ if emptied or (given(a.born) and a.born ~= born) then
   end
 end
 
+-- Frontiers know whether the crawl has keys. A gate without one moves tasks whose time has come, too.
+if not a.gate_alone and a.keyed ~= keyed then
+  keyed = a.keyed
+  call('HSET', P .. 'm', 'keyed', keyed and '1' or '0')
+end
+
 -- ---- 2. Another server, or the same one restarted: its last writes may be missing, so numbers given before may be unknown here.
 
 if last_run ~= run then
@@ -114,7 +120,7 @@ m.last = now
 
 local is_quiet = m.quiet > now
 local reply = {
-  born = born, epoch = m.epoch, quiet = max(0, m.quiet - now),
+  born = born, epoch = m.epoch, run = string.sub(run, -12), quiet = max(0, m.quiet - now),
   puts = {}, met = {}, gone = {}, taken = {}, recalls = {}, picked = {}, loads = {}, news = {}, given_up = {},
 }
 
@@ -195,7 +201,7 @@ end
 local function write_task(origin, digest, task) call('HSET', P .. 't:' .. origin, digest, task_row(task)) end
 
 local function member(digest, task)
-  return a.keyed and string.format('%014.0f', task.number) .. digest or digest
+  return keyed and string.format('%014.0f', task.number) .. digest or digest
 end
 
 local function due_member(home, origin, digest) return 't\n' .. home .. '\n' .. origin .. '\n' .. digest end
@@ -225,7 +231,7 @@ local function note_origin(home, origin, at)
 end
 
 local function enqueue(home, origin, digest, task)
-  local score = a.keyed and task.key ~= '' and task.key or exact(task.number)
+  local score = keyed and task.key ~= '' and task.key or exact(task.number)
   call('ZADD', P .. 'q:' .. origin, score, member(digest, task))
   return note_origin(home, origin)
 end
@@ -507,7 +513,8 @@ end
 for _, home in each(a.takes) do
   local row = home_row(home)
   if row.owner == a.session then
-    table.insert(reply.taken, taken(home, row))
+    -- Until quiet is over, it may have left this home, and another process taken it, in writes that the last server lost.
+    if not is_quiet then table.insert(reply.taken, taken(home, row)) end
   elseif row.owner then
     call('SADD', P .. 'w:' .. row.owner, home)
   elseif not is_quiet then
@@ -564,7 +571,7 @@ local octets_left = 1000000
 local function first_rows(origin, limit)
   local members = call('ZRANGE', P .. 'q:' .. origin, 0, max(1, min(limit, rows_left)) - 1)
   if #members == 0 then return {} end
-  if a.keyed then
+  if keyed then
     for i, name in ipairs(members) do members[i] = string.sub(name, 15) end
   end
   local rows = {}

@@ -283,6 +283,7 @@ class StepReply:
     lost: bool = False
     born: str = ""
     epoch: int = 0
+    run: str = ""
     quiet: int = 0
     puts: list[int | None] = field(default_factory=list)
     met: list[bool] = field(default_factory=list)
@@ -313,6 +314,14 @@ class StepReply:
         for name in _READERS.keys() & given.keys():
             given[name] = _READERS[name](given[name])
         return cls(**given)
+
+    @property
+    def server(self) -> tuple[str, int, str]:
+        """What differs after a restart, a failover or an emptied store.
+
+        Not the epoch alone: of two servers that follow one another, the second may have lost that there was a first.
+        """
+        return self.born, self.epoch, self.run
 
     def drop_rows(self, digests: AbstractSet[str]) -> None:
         """Take out the rows of these tasks."""

@@ -426,6 +426,21 @@ async def test_a_lost_session_loses_its_homes_and_what_was_written_counts() -> N
     assert link.sent[2]["seq"] == 1
 
 
+async def test_a_server_that_has_lost_the_last_epoch_is_told_what_is_held() -> None:
+    run = "first"
+    link = ScriptedLink(lambda request: {"epoch": 1, "run": run})
+    partition = on(link)
+    await submit(partition)
+    hold(partition, "example.com", fence=3)
+
+    run = "second"
+    del link.requests[:]
+    await submit(partition)
+    await asyncio.sleep(0.01)
+
+    assert link.sent[1]["mine"] == [["example.com", 3]]
+
+
 async def test_another_server_is_told_what_is_held_and_what_was_written_lately() -> None:
     epoch = 1
     link = ScriptedLink(lambda request: {"epoch": epoch})
