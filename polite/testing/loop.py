@@ -43,8 +43,13 @@ class _JumpingSelector(selectors.BaseSelector):
         self.signals: set[int] = set()
         self.threads = Threads()
         self.own = 0  # file descriptors of the loop itself
+        # Called in each round with the seconds until the next timer, if something else moves the clock; such a loop has no sockets.
+        self.each_round: Callable[[float | None], object] | None = None
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if self.each_round is not None:
+            self.each_round(timeout)
+            return []
         if self.held and timeout != 0:
             return self._real.select(None)
         if timeout is None:

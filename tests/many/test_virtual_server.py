@@ -94,6 +94,20 @@ def test_a_failover_loses_what_was_written_last(world: World) -> None:
     assert (reply.epoch, reply.waiting) == (1, 2)
 
 
+def test_a_second_failover_that_forgets_the_first_is_another_server(world: World) -> None:
+    world.step("a")
+    world.server.keep()
+    world.server.fail_over()
+    first = world.step("a")
+
+    # Back to the data of the one before: it knows nothing of the first failover.
+    world.server.fail_over()
+    second = world.step("a")
+
+    assert second.epoch == first.epoch
+    assert second.server != first.server
+
+
 def test_an_emptied_server_is_noticed(world: World) -> None:
     world.step("a", puts=[put("https://h.example/1")])
 
@@ -127,7 +141,7 @@ def test_a_call_that_never_comes_back_ends_in_virtual_time() -> None:
     loop = VirtualTimeLoop()
     server = VirtualServer(own_server(), loop.time)
 
-    async def lost(execute: object) -> object:
+    async def lost(execute: object, key: str) -> object:
         return await asyncio.Event().wait()
 
     async def crawl() -> float:

@@ -1,8 +1,13 @@
 """Worlds of several machines that share a real server in lock-step."""
 
+from random import Random
+
 import pytest
 
+from polite.testing.simulation.machines.call_watch import CallWatch
+from polite.testing.simulation.machines.conductor import Conductor, MachineLoop
 from polite.testing.simulation.machines.plan import Fault, draw_machines
+from polite.testing.simulation.trace import Trace
 from tests.simulation.__main__ import main
 from tests.simulation.runs import run, run_some
 
@@ -35,6 +40,43 @@ def test_plans_are_values_that_a_seed_draws_again() -> None:
     kinds = {fault.kind for plan in plans for fault in plan.faults}
     assert kinds == {"stop", "kill", "cut", "pause", "down", "restart", "failover", "empty"}
     assert all(isinstance(fault, Fault) for plan in plans for fault in plan.faults)
+    assert {plan.partitions for plan in plans} == {1, 2, 3, 4}
+    assert {plan.order for plan in plans} == {"fifo", "priority", "depth", "deadline"}
+    assert any(step.not_before_s for plan in plans for step in plan.steps)
+    assert any(sum(not each for each in plan.frontiers) > 1 and any(plan.frontiers) for plan in plans)
+
+
+def test_a_process_that_sends_commands_while_nothing_happens_spins() -> None:
+    now = 0.0
+    trace = Trace(lambda: now)
+    watch = CallWatch("m0.1", 2, lambda: 7, trace, lambda: now)
+
+    for _ in range(600):
+        now += 0.034
+        watch.sent()
+    assert trace.violation is None
+    for _ in range(400):
+        now += 0.02
+        watch.sent()
+
+    assert trace.violation is not None
+    assert trace.violation.invariant == "no process spins"
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.00001])
+def test_a_loop_in_which_time_stands_still_ends(after_s: float) -> None:
+    conductor = Conductor()
+    loop = MachineLoop(start=0.0, chance=Random(0))
+    conductor.loops.append(loop)
+
+    def again() -> None:
+        loop.call_later(after_s, again) if after_s else loop.call_soon(again)
+
+    again()
+
+    assert not conductor.run()
+    assert conductor.spins
+    loop.discard()
 
 
 def test_the_command_runs_worlds_of_machines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,8 +8,10 @@ from random import Random
 
 from polite.testing.simulation.loop import SimulationLoop
 
-# Steps of event loops within one world: far more than any needs.
-_MAX_STEPS = 2_000_000
+# Steps within one world, and rounds of event loops within one virtual second and one moment: far more than any needs.
+_MAX_STEPS = 200_000
+MOST_ROUNDS_PER_S = 20_000
+_MOST_ROUNDS = 5_000
 
 
 class MachineLoop(SimulationLoop):
@@ -22,6 +24,8 @@ class MachineLoop(SimulationLoop):
     def __init__(self, *, start: float, chance: Random) -> None:
         super().__init__(start=start, chance=chance, delays=(0.0, 0.001, 0.02))
         self.frozen = False
+        self._rounds = 0
+        self._jumping.each_round = self._count_round
 
     @property
     def due_at(self) -> float:
@@ -33,11 +37,25 @@ class MachineLoop(SimulationLoop):
         scheduled = self._scheduled  # type: ignore[attr-defined]
         return float(scheduled[0].when()) if scheduled else math.inf
 
-    def run_once(self, now: float) -> None:
-        """Run the callbacks that are due at `now`, and none that these schedule."""
-        self._jumping.now = now
-        self.stop()
+    def run_at(self, now: float) -> int:
+        """Run the callbacks that are due at `now`, and those that these schedule for the same moment. Return the rounds it took."""
+        self._jumping.now, self._rounds = now, 0
         self.run_forever()
+        return self._rounds
+
+    def go(self) -> None:
+        """Its time passes by itself from now on."""
+        self._jumping.each_round = None
+
+    def discard(self) -> None:
+        """See SimulationLoop."""
+        self.go()
+        super().discard()
+
+    def _count_round(self, timeout: float | None) -> None:
+        self._rounds += 1
+        if timeout != 0 or self._rounds >= _MOST_ROUNDS:
+            self.stop()
 
 
 class Conductor:
@@ -47,12 +65,17 @@ class Conductor:
         now: the world's time (seconds).
         stopped: set by a violation.
         unborn: how many loops are still to come.
+        second: the whole second of `now` to which `spins` refers.
+        spins: too many rounds of loops were taken in that second.
     """
 
     def __init__(self) -> None:
         self.now = 0.0
         self.stopped = False
         self.unborn = 0
+        self.second = 0
+        self.spins = False
+        self._rounds = 0  # in this second
         self.loops: list[MachineLoop] = []
         self._events: list[tuple[float, int, Callable[[], object]]] = []
         self._numbers = count()
@@ -82,5 +105,14 @@ class Conductor:
                 return False
             else:
                 self.now = max(self.now, due_at)
-                loop.run_once(self.now)
+                self._count(loop.run_at(self.now))
+                if self.spins:
+                    return False
         return False
+
+    def _count(self, rounds: int) -> None:
+        second = int(self.now)
+        if second != self.second:
+            self.second, self._rounds = second, 0
+        self._rounds += rounds
+        self.spins = self._rounds > MOST_ROUNDS_PER_S

@@ -48,7 +48,7 @@ class Disturbances:
 
 
 class LeaseWatch:
-    """Adds a disturbance when a process has had no reply for longer than its lease, which others may have seen end.
+    """Adds a disturbance when a process has had no reply of a partition for longer than its lease, which others may have seen end.
 
     Attributes:
         over: the process has ended, or was killed.
@@ -62,25 +62,26 @@ class LeaseWatch:
         self._lasts_s = plan.lease_s * 0.99 - 0.2
         self._disturbances = disturbances
         self._conductor = conductor
-        self._sent = -math.inf
-        self._armed = False
+        self._sent: dict[str, float] = {}  # by partition: when the last batch that had a reply was sent
+        self._armed: set[str] = set()
         self.over = False
 
-    def reached(self, sent: float) -> None:
-        """The reply to a command that was sent then has arrived."""
-        if not self._armed and self._sent > -math.inf:
+    def reached(self, partition: str, sent: float) -> None:
+        """The reply to a batch for a partition, which was sent then, has arrived."""
+        before = self._sent.get(partition)
+        if before is not None and partition not in self._armed:
             self._disturbances.over()
-        self._sent = max(self._sent, sent)
-        if not self._armed:
-            self._armed = True
-            self._conductor.at(self._sent + self._lasts_s, self._look)
+        self._sent[partition] = sent if before is None else max(before, sent)
+        if partition not in self._armed:
+            self._armed.add(partition)
+            self._conductor.at(self._sent[partition] + self._lasts_s, lambda: self._look(partition))
 
-    def _look(self) -> None:
+    def _look(self, partition: str) -> None:
         if self.over:
             return
-        ends = self._sent + self._lasts_s
+        ends = self._sent[partition] + self._lasts_s
         if ends > self._conductor.now:
-            self._conductor.at(ends, self._look)
+            self._conductor.at(ends, lambda: self._look(partition))
         else:
-            self._armed = False
+            self._armed.discard(partition)
             self._disturbances.vanish("lease of", self._name)

@@ -1,10 +1,16 @@
-"""The plan of a world of several machines: hosts, steps and faults at their times, drawn from a seed before anything runs."""
+"""The plan of a world of several machines: hosts, steps and faults at their times, drawn from a seed before anything runs.
 
-from dataclasses import dataclass
+Worlds are short: what counts is how times compare with the lease, and each second of a crawl costs batches.
+"""
+
+from dataclasses import dataclass, replace
 from random import Random
+
+from polite.schedulers import FileOrder
 
 # The first part of each page's path. robots.txt may disallow the last.
 FOLDERS = ("a", "b", "c")
+_ORDERS: tuple[FileOrder, ...] = ("fifo", "fifo", "fifo", "priority", "depth", "deadline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +34,21 @@ class OriginPlan:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An action of a machine: "put" of some pages into the frontier, or "permit" or "check" of one at the gate."""
+    """An action of a machine: "put" of some pages into the frontier, or "permit" or "check" of one at the gate.
+
+    Attributes:
+        not_before_s: how long put pages wait at least (seconds); None: they are ready at once.
+        rank: their priority and depth, and their deadline in seconds from now.
+        at_once: they are put by one call, not one after the other.
+    """
 
     at: float
     machine: int
     kind: str
     urls: tuple[str, ...]
+    not_before_s: float | None = None
+    rank: int = 0
+    at_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +92,8 @@ class MachinesPlan:
     """One world.
 
     Attributes:
+        partitions: how many the crawl has.
+        order: the order of the schedulers.
         frontiers: for each machine, the number of workers of its frontier; 0: it has a gate alone.
         leaves: machines that end when their steps are done, and do not wait until the crawl is over.
         wall_s: by how much each machine's wall clock is wrong (seconds).
@@ -84,6 +101,8 @@ class MachinesPlan:
     """
 
     seed: int
+    partitions: int
+    order: FileOrder
     origins: tuple[OriginPlan, ...]
     frontiers: tuple[int, ...]
     leaves: frozenset[int]
@@ -107,40 +126,50 @@ class MachinesPlan:
         """Whether the server loses all data."""
         return any(each.kind == "empty" for each in self.faults)
 
+    def puts(self, url: str) -> int:
+        """Return how often a page is put."""
+        return sum(step.urls.count(url) for step in self.steps if step.kind == "put")
+
 
 def draw_machines(seed: int, *, machines: int | None = None) -> MachinesPlan:
     """Return the plan of a seed, of so many machines; None draws their number, too."""
     chance = Random(f"machines {seed}")
     count = machines or chance.choice([2, 2, 2, 3, 3, 4])
-    span = chance.choice([5.0, 20.0, 60.0])
-    lease = chance.choice([2.0, 4.0, 6.0, 15.0])
-    origins = tuple(_origin(chance, number) for number in range(chance.choice([1, 2, 3, 5, 8])))
+    lease = chance.choice([1.5, 2.0, 2.0, 3.0, 4.0, 15.0])
+    span = lease * chance.choice([0.5, 1.5, 3.0])
+    min_delay = chance.choice([0.1, 0.5, 1.0, 3.0])
+    origins = tuple(_origin(chance, number, lease) for number in range(chance.choice([1, 2, 3, 5])))
     frontiers = _frontiers(chance, count)
-    steps = _steps(chance, origins, frontiers, span)
-    return MachinesPlan(
+    plan = MachinesPlan(
         seed=seed,
+        partitions=chance.choice([1, 1, 1, 1, 1, 2, 2, 2, 3, 4]),
+        order=chance.choice(_ORDERS),
         origins=origins,
         frontiers=frontiers,
         leaves=frozenset(each for each in range(1, count) if chance.random() < 0.1),
         wall_s=tuple(chance.choice([0.0, 0.0, 0.0, 0.7, -3_600.0, 3_600.0]) for _ in range(count)),
         lease_s=lease,
-        min_delay=chance.choice([0.1, 0.5, 1.0, 3.0]),
+        min_delay=min_delay,
         max_tries=chance.choice([3, 10, 10]),
         connect_s=chance.choice([0.0, 0.0, 0.5, 2.0]),
         span=span,
-        steps=steps,
+        steps=_Steps(chance, origins, frontiers, span, min_delay, lease).draw(),
         faults=_faults(chance, count, span, lease),
-        wire=_wire(chance),
+        wire=_wire(chance, lease),
     )
+    if plan.empties:
+        # A process that could not open before, and begins just after, knows of nothing either: see _faults.
+        return replace(plan, wire=WirePlan(plan.wire.delays))
+    return plan
 
 
-def _origin(chance: Random, number: int) -> OriginPlan:
+def _origin(chance: Random, number: int, lease: float) -> OriginPlan:
     scheme = chance.choice(["https", "https", "http"])
     # Some hosts have two origins, which share a home.
     host = max(0, number - (chance.random() < 0.1))
     return OriginPlan(
         name=f"{scheme}://h{host}.example" if host == number else f"{scheme}://h{host}.example:8{number:03}",
-        crawl_delay=chance.choice([None, None, 0.3, 2.0, 5.0]),
+        crawl_delay=chance.choice([None, None, 0.3, lease / 2, min(5.0, 1.5 * lease)]),
         robots=chance.choice(["found", "found", "found", "missing", "error"]),
         disallowed=chance.random() < 0.3,
         latency_s=chance.choice([0.0, 0.05, 0.3, 0.3, 3.0]),
@@ -149,29 +178,66 @@ def _origin(chance: Random, number: int) -> OriginPlan:
 
 
 def _frontiers(chance: Random, count: int) -> tuple[int, ...]:
-    if chance.random() < 0.2:
+    kind = chance.random()
+    if kind < 0.1:
         return (0,) * count
+    if kind < 0.25:
+        # One frontier beside gates.
+        return (chance.choice([1, 3, 8]), *(0 for _ in range(count - 1)))
     return (chance.choice([1, 3, 8]), *(chance.choice([0, 1, 3, 3, 8]) for _ in range(count - 1)))
 
 
-def _steps(
-    chance: Random, origins: tuple[OriginPlan, ...], frontiers: tuple[int, ...], span: float
-) -> tuple[Step, ...]:
-    steps = []
-    for number in range(chance.choice([3, 8, 15, 25])):
-        machine = chance.randrange(len(frontiers))
+class _Steps:
+    """Draws steps whose pages of an origin are done within a few leases."""
+
+    def __init__(
+        self,
+        chance: Random,
+        origins: tuple[OriginPlan, ...],
+        frontiers: tuple[int, ...],
+        span: float,
+        min_delay: float,
+        lease: float,
+    ) -> None:
+        self._chance = chance
+        self._origins = origins
+        self._frontiers = frontiers
+        self._span = span
+        self._lease = lease
+        # By origin: the most pages that it may have, and those that it has.
+        self._most = {
+            each.name: max(
+                1, min(8, round(2 * lease / max(min_delay, each.crawl_delay or 0.0, each.latency_s)))
+            )
+            for each in origins
+        }
+        self._drawn: dict[str, list[str]] = {each.name: [] for each in origins}
+
+    def draw(self) -> tuple[Step, ...]:
+        number = self._chance.choice([2, 4, 8, 12])
+        return tuple(sorted((self._step(each) for each in range(number)), key=lambda step: step.at))
+
+    def _step(self, number: int) -> Step:
+        chance = self._chance
+        machine = chance.randrange(len(self._frontiers))
         kind = chance.choice(
-            ["put", "put", "put", "permit"] if frontiers[machine] else ["permit", "permit", "check"]
+            ["put", "put", "put", "permit"] if self._frontiers[machine] else ["permit", "permit", "check"]
         )
-        urls = tuple(_url(chance, origins, number, each) for each in range(chance.choice([1, 2, 5, 12])))
-        at = round(chance.uniform(0, span) if chance.random() < 0.8 else 0.0, 3)
-        steps.append(Step(at, machine, kind, urls if kind == "put" else urls[:1]))
-    return tuple(sorted(steps, key=lambda step: step.at))
+        at = round(chance.uniform(0, self._span) if chance.random() < 0.8 else 0.0, 3)
+        if kind != "put":
+            return Step(at, machine, kind, (self._url(number, 0),))
+        urls = tuple(self._url(number, each) for each in range(chance.choice([1, 2, 5])))
+        not_before = chance.choice([None] * 6 + [0.5, self._lease / 2, 2 * self._lease])
+        return Step(at, machine, kind, urls, not_before, chance.randrange(4), chance.random() < 0.5)
 
-
-def _url(chance: Random, origins: tuple[OriginPlan, ...], step: int, number: int) -> str:
-    page = step * 100 + number if chance.random() < 0.9 else 0
-    return f"{chance.choice(origins).name}/{chance.choice(FOLDERS)}/{page}"
+    def _url(self, step: int, number: int) -> str:
+        chance = self._chance
+        origin = chance.choice(self._origins).name
+        drawn = self._drawn[origin]
+        if len(drawn) >= self._most[origin] or (drawn and chance.random() < 0.1):
+            return chance.choice(drawn)
+        drawn.append(f"{origin}/{chance.choice(FOLDERS)}/{step * 100 + number}")
+        return drawn[-1]
 
 
 def _faults(chance: Random, machines: int, span: float, lease: float) -> tuple[Fault, ...]:
@@ -193,8 +259,10 @@ def _faults(chance: Random, machines: int, span: float, lease: float) -> tuple[F
     return tuple(sorted(faults, key=lambda fault: fault.at))
 
 
-def _wire(chance: Random) -> WirePlan:
-    delays = chance.choice([(0.0005,), (0.0005, 0.002), (0.001, 0.01, 0.1), (0.001, 0.4, 1.1)])
+def _wire(chance: Random, lease: float) -> WirePlan:
+    # Slower ones would not renew a lease in time.
+    slow = (0.001, min(0.4, 0.2 * lease), min(1.1, 0.4 * lease))
+    delays = chance.choice([(0.0005,), (0.0005, 0.002), (0.001, 0.01, 0.1), slow])
     if chance.random() < 0.5:
         return WirePlan(delays)
     shares = (chance.choice([0.0, 0.02, 0.1]) for _ in range(4))

@@ -2,10 +2,12 @@
 
 import asyncio
 import math
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from random import Random
 from typing import Any, NamedTuple
 
+from polite import schedulers
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
 from polite.errors import Overloaded, StoreEmptied, StoreFailed, TurnLost
@@ -16,8 +18,10 @@ from polite.frontier.task_outcome import TaskOutcome
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.pacing.policy import PacingPolicy
+from polite.ports import Scheduler
 from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.robots.policy import RobotsPolicy
+from polite.schedulers import FileOrder
 from polite.task import Task
 from polite.testing.simulation.loop import SimulatedClock
 from polite.testing.simulation.machines.conductor import Conductor, MachineLoop
@@ -31,8 +35,14 @@ from polite.testing.simulation.machines.wire import Wire
 from polite.testing.simulation.trace import Trace
 
 _AGENT = "SimulatedBot/1.0 (+https://example.com/bot)"
-_CRAWL = "world"
+CRAWL = "world"
 _EPOCH = 1_700_000_000.0
+_SCHEDULERS: dict[FileOrder, Callable[[], Scheduler]] = {
+    "fifo": schedulers.Fifo,
+    "priority": schedulers.Priority,
+    "depth": schedulers.BreadthFirst,
+    "deadline": schedulers.Deadline,
+}
 # How long a process waits before it opens its gate again, while the server is away (seconds).
 _OPEN_AGAIN_S = 1.0
 # A process that learns that the crawl is over learns what was so at most so long ago (seconds).
@@ -136,8 +146,9 @@ class Process:
                 open_frontier(
                     gate,
                     store=client,
-                    crawl=_CRAWL,
+                    crawl=CRAWL,
                     lease=self._plan.lease_s,
+                    scheduler=_SCHEDULERS[self._plan.order](),
                     max_tries=self._plan.max_tries,
                     on_end=self._ended,
                 )
@@ -157,7 +168,7 @@ class Process:
                 worker.cancel()
 
     def _gate(self, client: VirtualClient | None) -> AbstractAsyncContextManager[Gate]:
-        shared: dict[str, Any] = {"store": client, "crawl": _CRAWL, "lease": self._plan.lease_s}
+        shared: dict[str, Any] = {"store": client, "crawl": CRAWL, "lease": self._plan.lease_s}
         return open_gate(
             _AGENT,
             robots=RobotsPolicy(retry_min=2.0, retry_max=10.0, busy_retry_max=10.0),
@@ -241,7 +252,7 @@ class Process:
 
     async def _take(self, gate: Gate, step: Step) -> None:
         if step.kind == "put":
-            await self._put(step.urls)
+            await self._put(step)
             return
         url = f"{step.urls[0]}?gate"
         self.waits.append(url)
@@ -259,16 +270,30 @@ class Process:
         finally:
             self.waits.remove(url)
 
-    async def _put(self, urls: tuple[str, ...]) -> None:
+    async def _put(self, step: Step) -> None:
         if self._frontier is None:
             return
-        for url in urls:
-            self._parts.tasks.put_began(url)
-            try:
-                admission = await self._frontier.put(url, **_named(url))
-            except FrontierClosed:
-                return
-            self._parts.tasks.put_returned(url, admission.value, self.number)
+        if step.at_once:
+            await asyncio.gather(*(self._put_one(self._frontier, url, step) for url in step.urls))
+            return
+        for url in step.urls:
+            await self._put_one(self._frontier, url, step)
+
+    async def _put_one(self, frontier: Frontier, url: str, step: Step) -> None:
+        wall, wait_s = self._clock.wall(), step.not_before_s
+        self._parts.tasks.put_began(url, wait_s or 0.0)
+        try:
+            admission = await frontier.put(
+                url,
+                priority=step.rank,
+                depth=step.rank,
+                deadline=wall + step.rank if step.rank else None,
+                not_before=None if wait_s is None else wall + wait_s,
+                **_named(url, once=self._plan.puts(url) == 1),
+            )
+        except FrontierClosed:
+            return
+        self._parts.tasks.put_returned(url, admission.value, self.number)
 
     # Permits.
 
@@ -327,12 +352,12 @@ class Process:
                 self._parts.tasks.ended(url, "done")
 
 
-def _named(url: str) -> dict[str, Any]:
-    """Return the options by which duplicates of a page are found. Page 0 may be put several times, any other once."""
+def _named(url: str, *, once: bool) -> dict[str, Any]:
+    """Return the options by which duplicates of a page are found."""
     match sum(url.encode()) % 3:
         case 0:
             return {"key": f"page {url}"}
-        case 1 if not url.endswith("/0"):
+        case 1 if once:
             return {"unique": False}
         case _:
             return {}

@@ -12,6 +12,8 @@ from polite.testing.simulation.machines.plan import MachinesPlan, OriginPlan
 from polite.testing.simulation.trace import Trace
 
 EPSILON_S = 1e-3
+# Responses with a 503 from one origin: each makes a world longer.
+_MOST_TROUBLES = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -41,6 +43,7 @@ class _Origin:
         known: robots.txt had a response that every owner knows or can load.
         forgotten: a failover lost it. Only the process that has requested it knows it still.
         late: requests that a process sent after it had lost its turn, each by its last stop.
+        troubles: how many pages got a 503.
     """
 
     plan: OriginPlan
@@ -52,6 +55,7 @@ class _Origin:
     known: bool = False
     forgotten: bool = False
     late: int = 0
+    troubles: int = 0
 
 
 class Servers:
@@ -129,7 +133,7 @@ class Servers:
             else 0.0
         )
         arrival = self._arrived(state, machine, url, max(self._plan.min_delay, crawl_delay))
-        status, retry_after = self._page_status(state.plan)
+        status, retry_after = self._page_status(state)
         try:
             await asyncio.sleep(state.plan.latency_s)
         except BaseException:
@@ -207,10 +211,11 @@ class Servers:
             return 404
         return 500 if plan.robots == "error" and now < self._plan.span / 2 else 200
 
-    def _page_status(self, plan: OriginPlan) -> tuple[int, float | None]:
-        if self._chance.random() >= plan.trouble:
+    def _page_status(self, state: _Origin) -> tuple[int, float | None]:
+        if state.troubles >= _MOST_TROUBLES or self._chance.random() >= state.plan.trouble:
             return 200, None
-        return 503, self._chance.choice([None, 1.0, 12.0, 30.0])
+        state.troubles += 1
+        return 503, self._chance.choice([None, None, 1.0, 1.0, 12.0])
 
 
 def split(url: str) -> tuple[str, str, str]:

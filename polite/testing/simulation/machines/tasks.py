@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from polite.frontier.task_outcome import End, TaskOutcome
 from polite.task import Task
 from polite.testing.simulation.machines.disturbances import Disturbances
+from polite.testing.simulation.machines.servers import EPSILON_S
 from polite.testing.simulation.trace import Trace
 
 
@@ -17,6 +18,7 @@ class Entry:
     Attributes:
         put_by: the processes whose put returned.
         put_at: when the first of them did.
+        ready_at: from when it may be given out.
         given: when it was given to a worker, each time, and in which process.
         reasons: how often it may be given out, without disturbances.
         ended: "done", "refused" or "dropped"; None before its end.
@@ -26,6 +28,7 @@ class Entry:
     url: str
     put_by: list[int] = field(default_factory=list)
     put_at: float = 0.0
+    ready_at: float = math.inf
     given: list[tuple[float, str]] = field(default_factory=list)
     reasons: int = 1
     ended: str | None = None
@@ -61,9 +64,11 @@ class Tasks:
         """Whether each end was counted once."""
         return not self._disturbances.since(0.0)
 
-    def put_began(self, url: str) -> None:
-        """A put was called. The task may be queued from now on."""
-        self._entries.setdefault(url, Entry(url))
+    def put_began(self, url: str, wait_s: float) -> None:
+        """A put was called. The task may be queued from now on, and given out after so long."""
+        entry = self._entries.setdefault(url, Entry(url))
+        # A second put of a URL is a duplicate, or comes first: which, only the server knows.
+        entry.ready_at = min(entry.ready_at, self._now() + wait_s)
 
     def put_returned(self, url: str, admission: str, process: int) -> None:
         """A put returned."""
@@ -81,6 +86,11 @@ class Tasks:
         entry = self._entries.get(url)
         if entry is None:
             self._trace.fail("only tasks that were put are given out", url)
+        if self._now() < entry.ready_at - EPSILON_S:
+            self._trace.fail(
+                "no task is given out before its time",
+                f"{url} is given out {entry.ready_at - self._now():.3f} s before {entry.ready_at:.3f}",
+            )
         entry.given.append((self._now(), process))
         excuses = self._disturbances.since(entry.given[0][0])
         if len(entry.given) > entry.reasons + excuses:

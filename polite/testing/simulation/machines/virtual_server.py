@@ -84,9 +84,10 @@ class VirtualServer:
             case "EVALSHA":
                 if (script := self._known.get(command[1])) is None:
                     raise NoScriptError("No matching script.")
-                given = [
-                    _DRAWN.sub(self._name, each) if isinstance(each, str) else each for each in command[2:]
-                ]
+                request = command[-1]
+                if isinstance(request, str):
+                    request = _DRAWN.sub(self._name, request)
+                given = (*command[2:-1], request)
                 return self._execute("EVALSHA", script, *given, self._micros(), f"{self._run:040x}")
             case "INFO":
                 return self._info(command)

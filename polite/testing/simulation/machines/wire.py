@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -32,7 +33,8 @@ class Wire:
         cut_until: no message passes before (world seconds).
         dead: the process was killed: nothing leaves it, and nothing reaches it.
         began_at: when the first reply to a batch arrived (world seconds).
-        reached: called with the time when a batch of the session was sent, when its reply arrives.
+        sending: called when a command is sent.
+        reached: called when the reply to a batch of the session arrives, with the partition and the time when the batch was sent.
     """
 
     def __init__(
@@ -53,17 +55,19 @@ class Wire:
         self.cut_until = -math.inf
         self.dead = False
         self.began_at = math.inf
-        self.reached: Callable[[float], None] = lambda sent: None
+        self.sending: Callable[[], None] = lambda: None
+        self.reached: Callable[[str, float], None] = lambda partition, sent: None
 
-    async def __call__(self, execute: Execute) -> Any:  # noqa: ANN401 - see VirtualClient
+    async def __call__(self, execute: Execute, key: str) -> Any:  # noqa: ANN401 - see VirtualClient
         """Send a command, and return its reply."""
         if self.dead:
             raise BrokenConnection("the process was killed")
-        arrival: asyncio.Future[Any] = self._loop.create_future()
-        self._send(execute, arrival)
-        return await arrival
+        self.sending()
+        command = _Command(execute, key, self._conductor.now, self._loop.create_future())
+        self._send(command)
+        return await command.arrival
 
-    def _send(self, execute: Execute, arrival: "asyncio.Future[Any]") -> None:
+    def _send(self, command: "_Command") -> None:
         plan, chance, now = self._plan, self._chance, self._conductor.now
         there = now + chance.choice(plan.delays)
         fate = chance.random()
@@ -72,67 +76,83 @@ class Wire:
             return
         fate -= plan.lost
         if fate < plan.refused or now < self._server.down_until:
-            self._conductor.at(there, lambda: self._answer(arrival, None, BrokenConnection("simulated")))
+            self._conductor.at(there, lambda: self._break(command))
             return
         fate -= plan.refused
         if fate < plan.late:
             self._trace.note("late command")
-            self._conductor.at(now + chance.choice(_LATE_S), lambda: self._execute(execute, None, now))
+            self._conductor.at(now + chance.choice(_LATE_S), lambda: self._execute(command, heard=False))
             if chance.random() < 0.5:
                 return
         elif fate < plan.late + plan.answer_lost:
             self._trace.note("lost reply")
-            self._conductor.at(there, lambda: self._execute(execute, None, now))
+            self._conductor.at(there, lambda: self._execute(command, heard=False))
             if chance.random() < 0.5:
-                broken = BrokenConnection("simulated")
-                self._conductor.at(there, lambda: self._answer(arrival, None, broken))
+                self._conductor.at(there, lambda: self._break(command))
             return
-        self._conductor.at(there, lambda: self._execute(execute, arrival, now))
+        self._conductor.at(there, lambda: self._execute(command))
 
-    def _execute(self, execute: Execute, arrival: "asyncio.Future[Any] | None", sent: float) -> None:
+    def _execute(self, command: "_Command", *, heard: bool = True) -> None:
         """Execute a command that reached the server. What reaches a paused one is executed when it goes on."""
         now = self._conductor.now
         if now < self._server.paused_until:
-            self._conductor.at(self._server.paused_until, lambda: self._execute(execute, arrival, sent))
+            self._conductor.at(self._server.paused_until, lambda: self._execute(command, heard=heard))
             return
         if now < self._server.down_until:
             return
         reply, error = None, None
         try:
-            reply = execute()
+            reply = command.execute()
         except Exception as refusal:  # noqa: BLE001 - as the server says
             error = refusal
-        if arrival is not None and now >= self.cut_until:
+        if heard and now >= self.cut_until:
             back = now + self._chance.choice(self._plan.delays)
-            self._conductor.at(back, lambda: self._answer(arrival, reply, error, sent))
+            self._conductor.at(back, lambda: self._answer(command, reply, error))
+
+    def _break(self, command: "_Command") -> None:
+        self._answer(command, None, BrokenConnection("simulated"))
 
     def _answer(
         self,
-        arrival: "asyncio.Future[Any]",
+        command: "_Command",
         reply: Any,  # noqa: ANN401 - see __call__
         error: Exception | None,
-        sent: float | None = None,
     ) -> None:
-        if self.dead:
-            return
-        self._loop.call_soon(self._arrived, arrival, reply, error, sent)
+        if not self.dead:
+            self._loop.call_soon(self._arrived, command, reply, error)
 
     def _arrived(
         self,
-        arrival: "asyncio.Future[Any]",
+        command: "_Command",
         reply: Any,  # noqa: ANN401 - see __call__
         error: Exception | None,
-        sent: float | None,
     ) -> None:
-        if arrival.done():
+        if command.arrival.done():
             return
         if error is not None:
-            arrival.set_exception(error)
+            command.arrival.set_exception(error)
             return
-        if sent is not None and _renews(reply):
+        if _renews(reply):
             self.began_at = min(self.began_at, self._conductor.now)
-            self.reached(sent)
-        arrival.set_result(reply)
+            self.reached(command.key, command.sent)
+        command.arrival.set_result(reply)
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """A command on its way.
+
+    Attributes:
+        execute: executes it on the server.
+        key: the first key of its script, which names a partition for a batch; or empty.
+        sent: when it was sent (world seconds).
+        arrival: receives the reply.
+    """
+
+    execute: Execute
+    key: str
+    sent: float
+    arrival: "asyncio.Future[Any]"
 
 
 def _renews(reply: object) -> bool:

@@ -6,12 +6,14 @@ import traceback
 from collections.abc import Callable
 from random import Random
 
+from polite.stores.redis.crawl import SCHEMA, crawl_key
 from polite.testing.simulation.leftovers import captured_log, left_in
-from polite.testing.simulation.machines.conductor import Conductor, MachineLoop
+from polite.testing.simulation.machines.call_watch import CallWatch
+from polite.testing.simulation.machines.conductor import MOST_ROUNDS_PER_S, Conductor, MachineLoop
 from polite.testing.simulation.machines.disturbances import Disturbances, LeaseWatch
 from polite.testing.simulation.machines.own_server import own_server
 from polite.testing.simulation.machines.plan import Fault, MachinesPlan
-from polite.testing.simulation.machines.process import Parts, Process
+from polite.testing.simulation.machines.process import CRAWL, Parts, Process
 from polite.testing.simulation.machines.servers import Servers
 from polite.testing.simulation.machines.tasks import Tasks
 from polite.testing.simulation.machines.virtual_server import VirtualServer
@@ -66,6 +68,7 @@ class MachinesWorld:
 
     def _run(self) -> None:
         random.seed(self.plan.seed)
+        self._divide()
         for machine in range(self.plan.machines):
             self._begin(machine)
         for fault in self.plan.faults:
@@ -73,7 +76,8 @@ class MachinesWorld:
         self._conductor.at(_LOOK_S, self._look)
         with captured_log(self.logged):
             try:
-                self._conductor.run()
+                if not self._conductor.run():
+                    self._expect_time_passes()
                 self._expect_the_end()
             except Violation:
                 pass
@@ -81,6 +85,12 @@ class MachinesWorld:
                 for process, _ in list(self._processes.values()):
                     process.kill()
                     process.loop.discard()
+
+    def _divide(self) -> None:
+        """Give the crawl its partitions. On one server the first process would choose a single one, and the others follow."""
+        if self.plan.partitions > 1:
+            terms = "schema", SCHEMA, "partitions", self.plan.partitions
+            self._server.execute("HSET", crawl_key(CRAWL), *terms)
 
     def _stop(self) -> None:
         self._conductor.stopped = True
@@ -100,6 +110,9 @@ class MachinesWorld:
         process = Process(self._parts, machine, life, loop, wire)
         watch = LeaseWatch(process.name, plan, self._disturbances, conductor)
         wire.reached = watch.reached
+        wire.sending = CallWatch(
+            process.name, plan.partitions, self._happened, self.trace, conductor.time
+        ).sent
         self.trace.note("begins", process.name)
         steps = tuple(each for each in plan.steps if each.machine == machine and each.at >= conductor.now)
         task = loop.create_task(process.run(steps))
@@ -119,6 +132,7 @@ class MachinesWorld:
         watch.over = True
         self._conductor.loops.remove(process.loop)
         error: BaseException | None = asyncio.CancelledError() if task.cancelled() else task.exception()
+        process.loop.go()
         left = left_in(process.loop) if error is None and not process.failed else None
         process.kill()
         process.loop.discard()
@@ -169,6 +183,7 @@ class MachinesWorld:
                 self._disturbances.add("empty")
                 self._tasks.emptied_at = self._conductor.now
                 self._server.empty()
+                self._divide()
             case _ if fault.machine in self._processes:
                 self._befalls(fault, *self._processes[fault.machine], until)
             case _:
@@ -206,7 +221,7 @@ class MachinesWorld:
 
     def _look(self) -> None:
         """Fail if nothing happens for long."""
-        events = self.servers.events + self._tasks.events
+        events = self._happened()
         if events != self._events:
             self._events, self._events_at = events, self._conductor.now
         elif self._conductor.now - self._events_at > _SILENCE_S:
@@ -218,6 +233,17 @@ class MachinesWorld:
             )
         if self._processes or self._conductor.unborn:
             self._conductor.at(self._conductor.now + _LOOK_S, self._look)
+
+    def _happened(self) -> int:
+        return self.servers.events + self._tasks.events
+
+    def _expect_time_passes(self) -> None:
+        if self._conductor.spins:
+            self._fail(
+                "time passes",
+                f"the machines' loops took more than {MOST_ROUNDS_PER_S} rounds in the second after {self._conductor.second}, "
+                f"and it is {self._conductor.now:.6f}",
+            )
 
     def _expect_the_end(self) -> None:
         if self.trace.violation is not None:
