@@ -86,6 +86,12 @@ class Permit:
             self._tell(self._permit.unsent)
         self._left = True
 
+    def unread(self) -> None:
+        """Remember nothing of the response for recrawling: it was not read to its end. As `polite.Permit.unread`."""
+        permit = self._permit
+        if permit is not None and not self._left:
+            self._tell(permit.unread)
+
     def leave(self, error: BaseException | None = None) -> None:
         """End the permit: the next request may have its turn. May be called twice.
 
@@ -113,6 +119,8 @@ class Permit:
 
     def __del__(self) -> None:
         if self._permit is not None and not self._left:
+            # Whoever drops it has not said that the response was read.
+            self._thread.post(self._permit.unread)
             self._thread.post(self._permit.leave)
 
     def _wait(self, enter: Callable[[LoopPermit], Awaitable[LoopPermit]]) -> Self:

@@ -1,13 +1,15 @@
 """The turns of an adapter's requests, for requests and niquests: one for each attempt, held until the body's end."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import copy
 from functools import cache
+from inspect import iscoroutinefunction
 from typing import Any
-from weakref import WeakMethod, finalize
+from weakref import finalize
 
 from polite import blocking
 from polite.gate.gate import Gate
@@ -57,6 +59,7 @@ def _end(permit: blocking.Permit | Permit, response: Any) -> None:  # noqa: ANN4
         permit.leave(ConnectionError())
     else:
         permit.report(status=response.status, headers=response.headers)
+        permit.unread()
         permit.leave()
 
 
@@ -122,23 +125,67 @@ _paced: ContextVar[Any] = ContextVar("polite_paced_retry", default=None)
 
 def leave_at_the_end(raw: Any, permit: blocking.Permit | Permit) -> None:  # noqa: ANN401 - of either urllib3
     """Leave the permit when urllib3 takes the connection back: at the body's end, or when the response is closed or dropped."""
-    # Weak, so that a response that is dropped is collected at once.
-    release: Callable[[], Callable[[], None] | None] = WeakMethod(raw.release_conn)
-
-    def released() -> None:
-        try:
-            method = release()
-            if method is not None:
-                method()
-        finally:
-            permit.leave()
-
-    raw.release_conn = released
+    raw.__class__ = _leaving(raw.__class__, asynchronous=iscoroutinefunction(raw.close))
+    raw.permit = permit
     if isinstance(permit, Permit):
         # A permit for threads is left when it is dropped, but this one must be left on its loop.
         finalize(raw, _leave_on, asyncio.get_running_loop(), permit).atexit = False
 
 
+class LeavingBody:
+    """Mixed into a response of urllib3. Of one that is not read to its end, nothing is remembered for recrawling.
+
+    Attributes:
+        permit: Left with the connection.
+        closed_early: Closed by the crawler, before its end.
+    """
+
+    permit: blocking.Permit | Permit
+    closed_early = False
+
+    def release_conn(self) -> None:
+        try:
+            super().release_conn()  # type: ignore[misc]
+        finally:
+            if not self._read_to_its_end():
+                self.permit.unread()
+            self.permit.leave()
+
+    def close(self) -> None:
+        self.note_closing()
+        super().close()  # type: ignore[misc]
+
+    def note_closing(self) -> None:
+        """It closes itself at its end."""
+        self.closed_early = self.closed_early or not self.closed  # type: ignore[attr-defined]
+
+    def _read_to_its_end(self) -> bool:
+        if self.length_remaining == 0:  # type: ignore[attr-defined]
+            # Perhaps it has no body, as a 304, and was not asked for one.
+            return True
+        # urllib3 releases while an error of the body is on its way. If it is another that the crawler handles meanwhile, the page
+        # is only fetched whole once more.
+        return self.closed and not self.closed_early and sys.exception() is None  # type: ignore[attr-defined]
+
+
+class AsyncLeavingBody(LeavingBody):
+    """The same, where closing is awaited."""
+
+    async def close(self) -> None:  # type: ignore[override]
+        self.note_closing()
+        await super(LeavingBody, self).close()  # type: ignore[misc]
+
+
+@cache
+def _leaving(kind: type[object], *, asynchronous: bool) -> type[object]:
+    return type(kind.__name__, (AsyncLeavingBody if asynchronous else LeavingBody, kind), {})
+
+
 def _leave_on(loop: asyncio.AbstractEventLoop, permit: Permit) -> None:
     with suppress(RuntimeError):  # the loop is closed
-        loop.call_soon_threadsafe(permit.leave)
+        loop.call_soon_threadsafe(_leave_unread, permit)
+
+
+def _leave_unread(permit: Permit) -> None:
+    permit.unread()
+    permit.leave()

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # The event of httpcore before the first octet of a request, in HTTP/1.1 and HTTP/2.
 _SENDING = "send_request_headers.started"
+_NO_BODY = frozenset({204, 304})
 
 
 def transport(
@@ -100,7 +101,7 @@ class _AsyncTransport:
             await response.aclose()
             raise
         kind = _derived(_AsyncStream, self._module.AsyncByteStream)
-        response.stream = kind(response.stream, permit)
+        response.stream = kind(response.stream, permit, whole=_has_no_body(response))
         return response
 
     async def aclose(self) -> None:
@@ -152,7 +153,7 @@ class _Transport:
             response.close()
             raise
         kind = _derived(_Stream, self._module.SyncByteStream)
-        response.stream = kind(response.stream, permit)
+        response.stream = kind(response.stream, permit, whole=_has_no_body(response))
         return response
 
     def close(self) -> None:
@@ -167,44 +168,64 @@ class _Transport:
 
 
 class _AsyncStream:
-    """A body that holds a permit until it is closed. The client closes it at its end."""
+    """A body that holds a permit until it is closed. The client closes it at its end, or when the crawler leaves early.
 
-    def __init__(self, stream: "AsyncByteStream", permit: Permit) -> None:
+    Args:
+        whole: There is nothing to read.
+    """
+
+    def __init__(self, stream: "AsyncByteStream", permit: Permit, *, whole: bool) -> None:
         self._stream = stream
         self._permit = permit
+        self._whole = whole
         self._loop = asyncio.get_running_loop()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._stream:
             yield chunk
+        self._whole = True
 
     async def aclose(self) -> None:
         try:
             await self._stream.aclose()
         finally:
-            self._permit.leave()
+            _leave(self._permit, whole=self._whole)
 
     def __del__(self) -> None:
         # A response that was dropped unread. The garbage collector may run in any thread.
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._permit.leave)
+            self._loop.call_soon_threadsafe(partial(_leave, self._permit, whole=False))
 
 
 class _Stream:
     """The same, for threads. A permit that is dropped is left."""
 
-    def __init__(self, stream: "SyncByteStream", permit: blocking.Permit) -> None:
+    def __init__(self, stream: "SyncByteStream", permit: blocking.Permit, *, whole: bool) -> None:
         self._stream = stream
         self._permit = permit
+        self._whole = whole
 
     def __iter__(self) -> Iterator[bytes]:
         yield from self._stream
+        self._whole = True
 
     def close(self) -> None:
         try:
             self._stream.close()
         finally:
-            self._permit.leave()
+            _leave(self._permit, whole=self._whole)
+
+
+def _leave(permit: Permit | blocking.Permit, *, whole: bool) -> None:
+    """Leave the permit: only a body that was read to its end is worth remembering."""
+    if not whole:
+        permit.unread()
+    permit.leave()
+
+
+def _has_no_body(response: "Response") -> bool:
+    """Whether there is nothing to read (RFC 9112, 6.3), so that nobody may ask for it."""
+    return response.status_code in _NO_BODY or response.headers.get("Content-Length") == "0"
 
 
 @cache

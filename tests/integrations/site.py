@@ -90,6 +90,8 @@ class Site:
                 return web.Response(status=503)
             case ["stream"]:
                 return await self._stream(request)
+            case ["tagged", *how]:
+                return await self._tagged(request, how)
             case ["broken"]:
                 assert request.transport is not None
                 request.transport.abort()
@@ -104,6 +106,23 @@ class Site:
         response = web.StreamResponse()
         await response.prepare(request)
         for _ in range(PIECES):
+            await response.write(b"x" * 100_000)
+        await response.write_eof()
+        return response
+
+    async def _tagged(self, request: web.Request, how: list[str]) -> web.StreamResponse:
+        """A page with an ETag, of known length or `chunked`; `cut` off in its middle, or `empty`."""
+        if "empty" in how:
+            return web.Response(headers={"ETag": '"1"'})
+        response = web.StreamResponse(headers={"ETag": '"1"'})
+        if "chunked" not in how:
+            response.content_length = PIECES * 100_000
+        await response.prepare(request)
+        for piece in range(PIECES):
+            if "cut" in how and piece == PIECES // 2:
+                assert request.transport is not None
+                request.transport.close()
+                return response
             await response.write(b"x" * 100_000)
         await response.write_eof()
         return response

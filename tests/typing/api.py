@@ -458,6 +458,7 @@ def threads(url: str) -> None:
             assert_type(permit.valid, bool)
             permit.require()
             permit.report(status=200, headers={"Retry-After": "1"})
+            permit.unread()
         acquired = gate.acquire(url)
         acquired.unsent()
         acquired.leave(OSError())
