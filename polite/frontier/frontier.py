@@ -1,32 +1,29 @@
 """The queue of a crawl: URLs are put in any order; permits come out, each allowed and in its turn."""
 
 import asyncio
-import math
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Self, TypedDict, Unpack
 
 from polite.errors import (
     GateClosed,
     InvalidOption,
-    InvalidURL,
-    Overloaded,
     PermitMisused,
-    PoliteError,
     redact_url,
 )
-from polite.events import Dropped
 from polite.frontier.in_flight import OnEnd
 from polite.frontier.parts import Parts
 from polite.frontier.permit import TaskPermit
+from polite.frontier.put_options import PutOptions, draft_of
+from polite.frontier.puts import Puts, no_more
 from polite.frontier.sitemap_entries import PutSitemaps, put_entries
-from polite.frontier.task_store import Limits, TaskDraft
+from polite.frontier.task_store import Limits
 from polite.gate.gate import Gate
-from polite.options import boolean, integer
-from polite.origin import Origin, Target
+from polite.options import integer
+from polite.origin import Origin
 from polite.ports import Scheduler
 from polite.sitemaps.policy import SitemapPolicy
-from polite.task import KEYED, NOT_UNIQUE, Admission, Task
+from polite.task import Admission, Task
 
 # After so many URLs, `put_many` waits until they are written, and lets other tasks run.
 _AT_A_TIME = 500
@@ -35,17 +32,6 @@ _MOST_WHOLE = 2**63
 # Octets of a task's key.
 _MAX_KEY = 16 * 1024
 _DEFAULTS = Limits()
-
-
-class FrontierClosed(PoliteError):
-    """A URL was put into a frontier that was closed or drained.
-
-    Example:
-        try:
-            await frontier.put(url)
-        except polite.FrontierClosed:
-            return  # the crawl ends
-    """
 
 
 class FrontierOptions(TypedDict, total=False):
@@ -57,19 +43,6 @@ class FrontierOptions(TypedDict, total=False):
     max_robots_tries: int
     max_robots_fetches: int
     max_active_origins: int
-
-
-class PutOptions(TypedDict, total=False):
-    """The options of `Frontier.put` that several URLs may share."""
-
-    priority: float
-    depth: int
-    not_before: float | None
-    deadline: float | None
-    payload: object
-    unique: bool
-    again: bool
-    wait: bool
 
 
 class Frontier:
@@ -140,6 +113,7 @@ class Frontier:
         self._parts = parts
         self._services = parts.services
         self._progress = parts.progress
+        self._puts = Puts(parts)
         self._dispatcher = parts.dispatcher
         gate.on_close(self._gate_closed)
 
@@ -219,8 +193,8 @@ class Frontier:
             Overloaded: `max_waiting` is reached, with `wait=False`.
             FrontierClosed, GateClosed, SchedulerFailed, StoreFailed: The frontier takes no more.
         """
-        draft = _draft(priority, depth, not_before, deadline, payload, key, unique=unique)
-        offered = await self._offered(url, draft, again=again, wait=wait)
+        draft = draft_of(priority, depth, not_before, deadline, payload, key, unique=unique)
+        offered = await self._puts.offered(url, draft, again=again, wait=wait)
         if isinstance(offered, Admission):
             return offered
         admission = await offered
@@ -250,13 +224,8 @@ class Frontier:
             Overloaded: `max_waiting` tasks wait, so this one is not put.
             What `put` raises otherwise, at once.
         """
-        draft = _draft(priority, depth, not_before, deadline, payload, key, unique=unique)
-        target = Target.of(url)
-        self._require_open(target)
-        if self._progress.waiting.full:
-            raise self._overloaded(target)
-        self._progress.waiting.add()
-        offered = self._add(target, draft, again=again)
+        draft = draft_of(priority, depth, not_before, deadline, payload, key, unique=unique)
+        offered = self._puts.offered_now(url, draft, again=again)
         if isinstance(offered, asyncio.Future):
             return offered
         added: asyncio.Future[Admission] = asyncio.get_running_loop().create_future()
@@ -279,30 +248,9 @@ class Frontier:
             raise TypeError(
                 f"put_many: {', '.join(sorted(unknown))}: no such option; it has those of put but key"
             )
-        again, wait = options.get("again", False), options.get("wait", True)
-        draft = _draft(**options)
-        admissions: list[Admission] = []
-        offers: list[Admission | Awaitable[Admission]] = []
-        try:
-            for url in urls:
-                try:
-                    offers.append(await self._offered(url, draft, again=again, wait=wait))
-                except InvalidURL as error:
-                    self._progress.tell(Dropped(redact_url(url), str(error), 0))
-                    offers.append(Admission.INVALID)
-                if len(offers) == _AT_A_TIME:
-                    batch, offers = offers, []
-                    admissions += await _admissions(batch)
-                    await asyncio.sleep(0)
-                elif self._services.decider.busy:
-                    await asyncio.sleep(0)
-        except Exception:
-            # Whatever failed, perhaps `urls` itself: those before are put, and must be counted when this is raised.
-            await _admissions(offers)
-            raise
-        admissions += await _admissions(offers)
-        self._progress.raise_failure()
-        return admissions
+        return await self._puts.many(
+            urls, draft_of(**options), again=options.get("again", False), wait=options.get("wait", True)
+        )
 
     async def put_sitemaps(
         self,
@@ -331,7 +279,7 @@ class Frontier:
 
     def close(self) -> None:
         """Take no more tasks; the iteration ends when all that was put has ended. May be called twice."""
-        self._progress.close(_no_more())
+        self._progress.close(no_more())
         self._parts.store.put_no_more()
 
     # Taking.
@@ -453,127 +401,10 @@ class Frontier:
 
     def stop(self) -> None:
         """Give out nothing more, at once; the iterations end. What is in flight may be finished. May be called twice."""
-        self._dispatcher.stop(_no_more())
+        self._dispatcher.stop(no_more())
 
     def _gate_closed(self) -> None:
         if not self._progress.over:
             self._dispatcher.fail(
                 GateClosed(f"the gate was closed while {self.waiting} tasks of the frontier waited")
             )
-
-    async def _offered(
-        self, url: str, draft: TaskDraft, *, again: bool, wait: bool
-    ) -> "Admission | asyncio.Future[Admission]":
-        target = Target.of(url)
-        self._require_open(target)
-        if not self._progress.waiting.full:
-            self._progress.waiting.add()
-        elif not await self._wait_for_capacity(target, draft.identity, again=again, wait=wait):
-            self._require_open(target)
-            return Admission.DUPLICATE
-        return self._add(target, draft, again=again)
-
-    def _add(
-        self, target: Target, draft: TaskDraft, *, again: bool
-    ) -> "Admission | asyncio.Future[Admission]":
-        """Give a URL to the store. It has its slot of `waiting`."""
-        offered = self._parts.store.add(target, draft, again=again)
-        self._progress.raise_failure()
-        return offered
-
-    async def _wait_for_capacity(
-        self, target: Target, identity: str | None, *, again: bool, wait: bool
-    ) -> bool:
-        """Wait until one task more may wait. False if the URL or key was seen before, or the frontier was closed meanwhile."""
-        waiting = self._progress.waiting
-        try:
-            seen = self._parts.store.seen(target, identity, again=again)
-            if (seen if isinstance(seen, bool) else await seen) or self._closed():
-                return False
-            if not wait:
-                raise self._overloaded(target)
-            await waiting.acquire()
-        finally:
-            self._progress.end_if_over()
-        if self._closed():
-            waiting.release()
-            self._progress.end_if_over()
-            return False
-        return True
-
-    def _overloaded(self, target: Target) -> Overloaded:
-        limit = self._parts.limits.max_waiting
-        return Overloaded(
-            f"Frontier: max_waiting={limit} tasks wait already, so {target.url} is not put", url=target.url
-        )
-
-    def _closed(self) -> bool:
-        return self._progress.closed
-
-    def _require_open(self, target: Target) -> None:
-        self._progress.raise_failure()
-        if self._progress.closed:
-            raise FrontierClosed(f"the frontier is closed: {target.url} is not put", url=target.url)
-        self._services.require_open(target)
-
-
-def _no_more() -> FrontierClosed:
-    return FrontierClosed("the frontier was closed: no more is put")
-
-
-async def _admissions(offers: Sequence[Admission | Awaitable[Admission]]) -> list[Admission]:
-    return [offer if isinstance(offer, Admission) else await offer for offer in offers]
-
-
-def _draft(
-    priority: float = 0,
-    depth: int = 0,
-    not_before: float | None = None,
-    deadline: float | None = None,
-    payload: object = None,
-    key: str | None = None,
-    *,
-    unique: bool = True,
-    **_: object,
-) -> TaskDraft:
-    for name, value in (("priority", priority), ("depth", depth)):
-        _finite(name, value)
-    for name, when in (("not_before", not_before), ("deadline", deadline)):
-        if when is not None:
-            _finite(name, when)
-            if float(when) != when:
-                # A file keeps times as floats.
-                raise InvalidOption(f"{name}={when!r}: Unix time as a float can hold it is needed")
-    return TaskDraft(priority, depth, not_before, deadline, payload, _identity(key, unique=unique))
-
-
-def _identity(key: str | None, *, unique: bool) -> str | None:
-    """Return what a task is found by, if not by its URL."""
-    if key is None:
-        return None if boolean("unique", unique) else NOT_UNIQUE
-    if not boolean("unique", unique):
-        raise InvalidOption(f"key={key!r} with unique=False: a task that is not unique needs no key")
-    if not 1 <= _octets(key) <= _MAX_KEY:
-        raise InvalidOption(
-            f"key={redact_url(repr(key))}: a string of 1 to {_MAX_KEY} octets of UTF-8 is needed"
-        )
-    return KEYED + key
-
-
-def _octets(text: object) -> int:
-    """Return how many octets the text has in UTF-8; 0 if it is none."""
-    try:
-        return len(text.encode()) if isinstance(text, str) else 0
-    except UnicodeEncodeError:
-        return 0
-
-
-def _finite(name: str, value: float) -> None:
-    if type(value) not in (int, float) or not -math.inf < value < math.inf:
-        raise InvalidOption(f"{name}={redact_url(repr(value))}: a finite number is needed")
-    # What a file can hold, in memory too: a larger integer would lose its last digits there, and with them the order. The order
-    # by priority needs its negative as well, which -2**63 does not have.
-    if type(value) is int and not -_MOST_WHOLE < value < _MOST_WHOLE:
-        raise InvalidOption(
-            f"{name}={redact_url(repr(value))}: an integer from -2**63 + 1 to 2**63 - 1 is needed"
-        )

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from polite.errors import Overloaded, StoreFailed
-from polite.frontier.frontier import Frontier, FrontierClosed
+from polite.frontier.frontier import Frontier
+from polite.frontier.puts import FrontierClosed
 from polite.robots.errors import Disallowed
 from polite.testing.simulation.loop import SimulationLoop
 from polite.testing.simulation.parts import Parts

@@ -148,12 +148,12 @@ NEVER_SUSPEND = {
     "gate/gate.py: await self.services.turns.close()",
     "gate/turns.py: await self.pacer.close()",
     # A URL at a time here; it waits where `put` waits.
-    "frontier/frontier.py: await self._offered(url, draft, again=again, wait=wait) (2)",
-    "frontier/frontier.py: await _admissions(batch)",
-    "frontier/frontier.py: await _admissions(offers)",
-    "frontier/frontier.py: await _admissions(offers) (2)",
-    "frontier/frontier.py: await asyncio.sleep(0)",
-    "frontier/frontier.py: await asyncio.sleep(0) (2)",
+    "frontier/puts.py: await self.offered(url, draft, again=again, wait=wait)",
+    "frontier/puts.py: await _admissions(batch)",
+    "frontier/puts.py: await _admissions(offers)",
+    "frontier/puts.py: await _admissions(offers) (2)",
+    "frontier/puts.py: await asyncio.sleep(0)",
+    "frontier/puts.py: await asyncio.sleep(0) (2)",
     # Every 500 tasks of one origin, so that others run.
     "frontier/task_rules.py: await asyncio.sleep(0)",
     "frontier/task_rules.py: await asyncio.sleep(0) (2)",
@@ -187,8 +187,8 @@ DECIDED_ANEW = {
 }
 # tests/frontier/durable and the kill tests have the awaits of a frontier's file.
 FOR_A_FILE = {
-    "frontier/frontier.py: await seen",
-    "frontier/frontier.py: await offer",
+    "frontier/puts.py: await seen",
+    "frontier/puts.py: await offer",
     "frontier/frontier.py: await offered",
     "frontier/frontier.py: await started",
 }
@@ -209,7 +209,8 @@ SITEMAPS = {
 FILES = (
     "gate/gate.py", "gate/permit.py", "gate/services.py", "gate/origin_manager.py", "gate/single_flight.py",
     "gate/robots_fetcher.py", "gate/turns.py", "gate/address_book.py", "compose/gate.py", "pacers/local.py", "stores/memory.py",
-    "stores/sqlite.py", "stores/batch_worker.py", "frontier/frontier.py", "frontier/dispatcher.py", "frontier/turn_seeker.py",
+    "stores/sqlite.py", "stores/batch_worker.py", "frontier/frontier.py", "frontier/puts.py", "frontier/dispatcher.py",
+    "frontier/turn_seeker.py",
     "frontier/task_rules.py", "frontier/capacity_limiter.py", "frontier/permit.py",
 )  # fmt: skip
 
