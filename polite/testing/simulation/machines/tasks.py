@@ -39,8 +39,8 @@ class Tasks:
     """All tasks of the crawl, whichever machine has them.
 
     Attributes:
-        dead: processes that were killed.
-        forgot: a failover may have lost the writes of a process that was killed.
+        dead: processes that were killed, or have ended.
+        forgot: a failover may have lost the writes of a process that is dead.
         put_at: when the last put returned.
         emptied_at: when the server lost all data.
     """

@@ -37,11 +37,11 @@ end""",
 _DRAWN = re.compile(r'("session":|"newborn":)"([0-9a-f]{16})"')
 _SAVED = re.compile(r"polite:\{r:(.*)\}")
 _COPY_ALL = """
-local crawls = 0
+local begun = 0
 for _, key in ipairs(redis.call('KEYS', '*')) do redis.call('COPY', key, key, 'DB', ARGV[1])
-  if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, 'born') == 1 then crawls = 1 end
+  if redis.call('TYPE', key).ok == 'hash' and redis.call('HEXISTS', key, 'born') == 1 then begun = begun + 1 end
 end
-return crawls
+return begun
 """
 _COPY = 1  # the number of the database that has what outlives a failover
 
@@ -102,12 +102,12 @@ class VirtualServer:
         self._run += 1
         self._known.clear()
 
-    def keep(self) -> bool:
-        """Copy all data: `fail_over` returns to it. Return whether there is any crawl."""
+    def keep(self) -> int:
+        """Copy all data: `fail_over` returns to it. Return how many partitions of crawls have begun."""
         self._execute("SELECT", _COPY)
         self._execute("FLUSHDB")
         self._execute("SELECT", 0)
-        return bool(self._execute("EVAL", _COPY_ALL, 0, _COPY))
+        return int(self._execute("EVAL", _COPY_ALL, 0, _COPY))
 
     def fail_over(self) -> None:
         """Begin another run, with the data that `keep` copied: all writes since then are lost."""

@@ -128,6 +128,8 @@ class MachinesWorld:
         self.trace.note("ended", process.name)
         if self.plan.frontiers[machine]:
             self._ended_last = machine
+            # What it put lately, and a failover loses, it cannot put again.
+            self._tasks.dead.add(process.number)
         _, watch = self._processes.pop(machine)
         watch.over = True
         self._conductor.loops.remove(process.loop)
@@ -158,7 +160,7 @@ class MachinesWorld:
         self._conductor.at(fault.at, lambda: self._happens(fault))
 
     def _keep(self) -> None:
-        self._kept = self._server.keep()
+        self._kept = self._server.keep() == self.plan.partitions
 
     def _happens(self, fault: Fault) -> None:
         until = self._conductor.now + fault.for_s
@@ -171,7 +173,7 @@ class MachinesWorld:
             case "restart":
                 self._server.restart()
             case "failover" if not self._kept:
-                # It would be empty.
+                # It would be empty, or lack a partition.
                 self._server.restart()
             case "failover":
                 self._tasks.forgot = True
