@@ -14,6 +14,7 @@ from yarl import URL
 from polite.errors import InvalidOption, InvalidUserAgent, PermitMisused, TurnLost, redact_url
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
+from polite.integrations.entering import brings_page
 from polite.transports.address_guard import collect_refused
 
 # RFC 9110, 15.5.2 and 15.5.8: middlewares that log in send the request again before they read the body.
@@ -95,6 +96,8 @@ async def _in_its_turn(gate: Gate, request: ClientRequest, handler: ClientHandle
         response.close()
         permit.leave(error)
         raise
+    if not brings_page(request.method):
+        permit.unread()
     if response.connection is None or response.status in _ASKS_TO_LOG_IN or response.status == _SWITCHING:
         permit.leave()
     else:

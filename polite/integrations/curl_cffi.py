@@ -9,13 +9,15 @@ from curl_cffi.requests.exceptions import TooManyRedirects
 from polite import blocking
 from polite.errors import InvalidOption, InvalidURL
 from polite.gate.gate import Gate
-from polite.integrations.entering import require_agent
+from polite.integrations.entering import brings_page, require_agent
 from polite.origin import Target
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # What another origin must not get.
 _PRIVATE_HEADERS = ("Authorization", "Cookie", "Proxy-Authorization")
 _PRIVATE_OPTIONS = ("auth", "cookies")
+# What was asked about one page: another may answer 304 to it, though the crawler has no copy of that one.
+_CONDITIONS = ("If-None-Match", "If-Modified-Since")
 _BODIES = ("data", "content", "json", "files", "multipart")
 # What libcurl, or curl_cffi, would do unseen: send other URLs, send again, follow, or log in with a second request.
 _REFUSED = ("stream", "allow_redirects", "quote")
@@ -30,7 +32,8 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
             print(request(gate, session, "GET", "https://example.com/about").text)
 
     Each hop is checked, waits for its own turn, which it holds until its body is read, and is reported. The gate's User-Agent is
-    sent, with `impersonate` too. `auth` and cookies of this request are sent to its own origin only. Time-outs do not count the
+    sent, with `impersonate` too. `auth` and cookies of this request are sent to its own origin only, and its
+    conditions (If-None-Match) only to its own URL. Time-outs do not count the
     wait.
 
     Args:
@@ -52,6 +55,8 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
         with gate.permit(hops.url) as permit:
             response: Response = session.request(**hops.ask(permit.target))
             permit.report(status=response.status_code, headers=_present(response.headers))
+            if not brings_page(hops.method):
+                permit.unread()
         if not hops.follow(response):
             return response
 
@@ -74,6 +79,8 @@ async def async_request(
         async with gate.permit(hops.url) as permit:
             response: Response = await session.request(**hops.ask(permit.target))
             permit.report(status=response.status_code, headers=_present(response.headers))
+            if not brings_page(hops.method):
+                permit.unread()
         if not hops.follow(response):
             return response
 
@@ -82,6 +89,7 @@ class _Hops:
     """The request that comes next.
 
     Attributes:
+        method: Its method.
         url: Where it goes.
     """
 
@@ -94,7 +102,7 @@ class _Hops:
         options: dict[str, Any],
     ) -> None:
         _require_seen(session, options)
-        self._method = method
+        self.method = method
         self._options = {**options, "allow_redirects": False, "quote": False}
         self._headers = Headers(self._options.pop("headers", None))
         self._left = self._options.pop("max_redirects", None)
@@ -112,7 +120,7 @@ class _Hops:
 
     def ask(self, target: Target) -> dict[str, Any]:
         """Return the options of the next request."""
-        return {**self._options, "method": self._method, "url": target.url, "headers": self._headers}
+        return {**self._options, "method": self.method, "url": target.url, "headers": self._headers}
 
     def follow(self, response: Response) -> bool:
         """Turn to the response's redirect, if it is one. Raises TooManyRedirects, InvalidURL."""
@@ -125,13 +133,14 @@ class _Hops:
         self._left -= 1
         self._history.append(response)
         origin, self._target = self._target.origin, _target(self._target.join(location))
+        self._drop((), _CONDITIONS)
         if self._target.origin != origin:
             self._drop(_PRIVATE_OPTIONS, _PRIVATE_HEADERS)
         # As browsers do (RFC 9110, 15.4.2 to 15.4.4).
-        if (response.status_code == 303 and self._method.upper() != "HEAD") or (
-            response.status_code in {301, 302} and self._method.upper() == "POST"
+        if (response.status_code == 303 and self.method.upper() != "HEAD") or (
+            response.status_code in {301, 302} and self.method.upper() == "POST"
         ):
-            self._method = "GET"
+            self.method = "GET"
             self._drop(_BODIES, ("Content-Type", "Content-Length", "Transfer-Encoding"))
         return True
 

@@ -1,4 +1,4 @@
-"""What clients share when they enter a permit: the User-Agent that they may send, and a response that is still open."""
+"""What clients share about permits: the User-Agent that they may send, a response that is still open, and which bring a page."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,3 +36,11 @@ def hint_at_open_responses() -> Iterator[None]:
         raise PermitMisused(
             f"{error}; if that is a response, read or close it before the next request", url=error.url
         ) from error
+
+
+def brings_page(method: str | None) -> bool:
+    """Return whether a request's response is a copy of its page, so that a later 304 is of use.
+
+    HEAD brings none. An ETag of another method's response need not be that of the page (RFC 9110, 9.3).
+    """
+    return method is not None and method.upper() == "GET"

@@ -11,7 +11,7 @@ from polite import blocking
 from polite.errors import InvalidOption, TurnLost
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.entering import hint_at_open_responses, require_agent
+from polite.integrations.entering import brings_page, hint_at_open_responses, require_agent
 from polite.origin import Target
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ class _AsyncTransport:
         except BaseException:
             await response.aclose()
             raise
+        if not brings_page(request.method):
+            permit.unread()
         kind = _derived(_AsyncStream, self._module.AsyncByteStream)
         response.stream = kind(response.stream, permit, whole=_has_no_body(response))
         return response
@@ -152,6 +154,8 @@ class _Transport:
         except BaseException:
             response.close()
             raise
+        if not brings_page(request.method):
+            permit.unread()
         kind = _derived(_Stream, self._module.SyncByteStream)
         response.stream = kind(response.stream, permit, whole=_has_no_body(response))
         return response

@@ -9,7 +9,7 @@ from niquests.utils import default_user_agent
 from polite import blocking
 from polite.gate.gate import Gate
 from polite.integrations.adapter_turns import AdapterRetries, AsyncTurn, Turn, leave_at_the_end
-from polite.integrations.entering import require_agent
+from polite.integrations.entering import brings_page, require_agent
 
 
 class PoliteAdapter(AdapterRetries, HTTPAdapter):
@@ -38,6 +38,8 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
         except BaseException as error:
             turn.permit.leave(error)
             raise
+        if not brings_page(request.method):
+            turn.permit.unread()
         leave_at_the_end(response.raw, turn.permit)
         return response
 
@@ -73,6 +75,8 @@ class AsyncPoliteAdapter(AdapterRetries, AsyncHTTPAdapter):
         except BaseException as error:
             turn.permit.leave(error)
             raise
+        if not brings_page(request.method):
+            turn.permit.unread()
         leave_at_the_end(response.raw, turn.permit)
         return response
 

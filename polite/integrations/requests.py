@@ -8,7 +8,7 @@ from requests.utils import default_user_agent
 
 from polite import blocking
 from polite.integrations.adapter_turns import AdapterRetries, Turn, leave_at_the_end
-from polite.integrations.entering import require_agent
+from polite.integrations.entering import brings_page, require_agent
 
 
 class PoliteAdapter(AdapterRetries, HTTPAdapter):
@@ -53,5 +53,7 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
         except BaseException as error:
             turn.permit.leave(error)
             raise
+        if not brings_page(request.method):
+            turn.permit.unread()
         leave_at_the_end(response.raw, turn.permit)
         return response

@@ -435,12 +435,18 @@ async def test_only_a_body_that_was_read_to_its_end_is_remembered_for_recrawling
         polite_session(site, gate) as session,
     ):
         site.answers |= {"/read": tagged, "/left": tagged, "/cut": cut_short}
+        site.answers |= dict.fromkeys(("/HEAD", "/POST"), says(200, "page", ETag='"1"'))
         await read(session, "http://a.test/read")
         async with session.get("http://a.test/left"):
             pass
+        for method in ("HEAD", "POST"):
+            async with session.request(method, f"http://b.test/{method}") as response:
+                await response.read()
         with pytest.raises(aiohttp.ClientPayloadError):
             await read(session, "http://a.test/cut")
 
         kept = {path: await gate.conditional(f"http://a.test/{path}") for path in ("read", "left", "cut")}
+        others = [await gate.conditional(f"http://b.test/{method}") for method in ("HEAD", "POST")]
 
     assert kept == {"read": {"If-None-Match": '"1"'}, "left": {}, "cut": {}}
+    assert others == [{}, {}]

@@ -1,5 +1,6 @@
 """What clients read to its end is remembered for recrawling, and nothing else. Against a real server in another thread."""
 
+import asyncio
 import gc
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -25,6 +26,7 @@ from tests.integrations.site import AGENT, LOOPBACK, PACING, Site, served_in_a_t
 OPTIONS: Any = {"fetching": LOOPBACK, "pacing": PACING, "recrawl": polite.RecrawlPolicy()}
 TAGGED = {"If-None-Match": '"1"'}
 LENGTH = 800_000
+METHODS = pytest.mark.parametrize("method", ["HEAD", "POST"])
 KINDS = pytest.mark.parametrize("path", ["/tagged", "/tagged/chunked"])
 
 
@@ -139,6 +141,15 @@ def test_a_response_that_was_dropped_is_not_remembered(
     assert gate.conditional(site.url(path)) == {}
 
 
+@METHODS
+def test_the_answer_to_another_method_is_not_remembered(
+    blocking: Blocking, gate: polite.blocking.Gate, site: Site, method: str
+) -> None:
+    assert blocking.client.request(method, site.url("/tagged/empty")).headers["ETag"] == '"1"'
+
+    assert gate.conditional(site.url("/tagged/empty")) == {}
+
+
 @KINDS
 @pytest.mark.parametrize("in_pieces", [False, True])
 def test_a_body_that_broke_off_is_not_remembered(
@@ -236,6 +247,15 @@ async def test_nor_do_those_whose_body_broke_off(
     assert await loop_gate.conditional(site.url(f"{path}/cut")) == {}
 
 
+@METHODS
+async def test_nor_is_the_answer_that_tasks_get_to_another_method(
+    awaited: Awaited, loop_gate: polite.Gate, site: Site, method: str
+) -> None:
+    await awaited.client.request(method, site.url("/tagged/empty"))
+
+    assert await loop_gate.conditional(site.url("/tagged/empty")) == {}
+
+
 @KINDS
 def test_curl_cffi_has_a_body_remembered_that_was_read(
     gate: polite.blocking.Gate, site: Site, path: str
@@ -268,3 +288,28 @@ async def test_curl_cffi_on_an_event_loop_does_so_too(loop_gate: polite.Gate, si
 
     assert await loop_gate.conditional(site.url(path)) == TAGGED
     assert await loop_gate.conditional(site.url(f"{path}/cut")) == {}
+
+
+@METHODS
+async def test_nor_is_the_answer_to_another_method_of_curl_cffi(
+    gate: polite.blocking.Gate, loop_gate: polite.Gate, site: Site, method: Any
+) -> None:
+    def blocks() -> dict[str, str]:
+        with Session() as session:
+            curl_cffi.request(gate, session, method, site.url("/tagged/empty"))
+        return gate.conditional(site.url("/tagged/empty"))
+
+    async with AsyncSession() as session:
+        await curl_cffi.async_request(loop_gate, session, method, site.url("/tagged/empty"))
+
+    assert await loop_gate.conditional(site.url("/tagged/empty")) == await asyncio.to_thread(blocks) == {}
+
+
+def test_a_redirect_of_curl_cffi_repeats_no_condition(gate: polite.blocking.Gate, site: Site) -> None:
+    with Session() as session:
+        response = curl_cffi.request(
+            gate, session, "GET", site.url("/hop?to=/headers"), headers={**TAGGED, "X-Mine": "kept"}
+        )
+
+    assert "If-None-Match" not in response.text
+    assert "X-Mine" in response.text
