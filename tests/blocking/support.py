@@ -50,7 +50,8 @@ class Thread(threading.Thread):
 
 def run_script(script: str) -> subprocess.CompletedProcess[str]:
     """Run a program in a process of its own."""
-    head = "from tests.blocking.support import *\n"
+    # A shell's background jobs ignore Ctrl-C, and so do the processes that they start.
+    head = "from tests.blocking.support import *\nimport signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     return subprocess.run(
         [sys.executable, "-c", head + script],
         capture_output=True,
