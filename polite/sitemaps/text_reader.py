@@ -9,7 +9,7 @@ from polite.sitemaps.problem import SitemapEnded
 
 _LINE_END = re.compile(r"[\r\n]")
 _URL = re.compile(r"https?://", re.IGNORECASE)
-_SURROGATE = re.compile("[\udc80-\udcff]")
+_SURROGATES = re.compile("[\udc80-\udcff]+")
 # A file without a URL in so many characters is something else, such as an image.
 _PATIENCE = 65_536
 
@@ -55,6 +55,11 @@ class TextReader:
             return
         if _URL.match(url):
             # Octets that are not UTF-8 are sent as they are.
-            self._findings.entry(_SURROGATE.sub(lambda octet: f"%{ord(octet[0]) - 0xDC00:02X}", url))
+            self._findings.entry(_SURROGATES.sub(_percent_encoded, url))
         else:
             self._findings.skipped += 1
+
+
+def _percent_encoded(octets: re.Match[str]) -> str:
+    # All octets in one step: a file may have nothing else.
+    return "%" + octets[0].encode("utf-8", "surrogateescape").hex("%").upper()
