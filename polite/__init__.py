@@ -27,7 +27,7 @@ from polite.frontier.task_outcome import End, TaskOutcome
 from polite.gate.explanation import Explanation
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.session import open_session
+from polite.integrations.session import gate_of, open_session
 from polite.origin import Origin, Target
 from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.scopes import CustomScope, ScopeLimit, Scopes
@@ -109,6 +109,7 @@ __all__ = [
     "__version__",
     "blocking",
     "dialect",
+    "gate_of",
     "guarded_connector",
     "indexing",
     "lint",

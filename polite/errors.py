@@ -10,7 +10,8 @@ _C0_AND_SPACE = "".join(map(chr, range(0x21)))
 _UNSEEN = re.compile(r"[\t\n\r]+")
 # Where an authority may start: `http:user@host` needs no slash, another scheme does.
 _SPECIAL_START = re.compile(r"(?:https?|ftp|wss?):[/\\]*+", re.IGNORECASE)
-_START = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.\-]*+:[/\\]++|[/\\]{2,}+)?")
+# The @ of a mail address hides nothing. With a colon, a password may be before it.
+_START = re.compile(r"(?:(?i:mailto):[^:/\\?#@%]*+@|[A-Za-z][A-Za-z0-9+.\-]*+:[/\\]++|[/\\]{2,}+)?")
 _SPECIAL_AUTHORITY = re.compile(r"[^/\\?#]*+")
 _AUTHORITY = re.compile(r"[^/?#]*+")
 _HOST_AND_PORT = re.compile(r"(?:\[[^\]]*+\]|[^:]*+)(?::[0-9]*+)?")

@@ -28,6 +28,10 @@ from polite.errors import InvalidURL, redact_url
         ("http://user:sec?ret@host/p", "http://host/p"),
         ("http://user:sec#ret@host/p", "http://host/p"),
         ("https://proxy/?to=http://user:secret@host/", "https://proxy/?to=http://host/"),
+        ("mailto:user:secret@host", "host"),
+        ("mailto:x@user:secret@host", "mailto:x@host"),
+        ("mailto://user:secret@host", "mailto://host"),
+        ("mailto:x@y?body=http://user:secret@host", "mailto:x@y?body=http://host"),
     ],
 )
 def test_credentials_are_not_shown(url, expected):
@@ -45,6 +49,8 @@ def test_credentials_are_not_shown(url, expected):
         "path/with:colon/@x",
         "/path@x",
         "https://evil\\@good/",
+        "mailto:x@y",
+        "MAILTO:x@y.test?subject=z",
     ],
 )
 def test_an_at_sign_outside_of_credentials_stays(url):

@@ -170,6 +170,8 @@ def _add_sitemaps(add_command: _AddCommand) -> None:
     )
     sitemaps = add_command("sitemaps", help=text, description=text, epilog=epilog)
     sitemaps.add_argument("url", metavar="URL", help="a site such as https://example.com, or one sitemap")
+    # Only to say what is wrong with them.
+    sitemaps.add_argument("others", nargs="*", help=argparse.SUPPRESS)
     sitemaps.add_argument("--json", action="store_true", help="print one JSON object per line")
     sitemaps.add_argument(
         "--since",

@@ -20,7 +20,11 @@ from polite.sitemaps.policy import SitemapPolicy
 
 
 def sitemaps(options: argparse.Namespace) -> Exit:
-    """Print the entries. Return 1 if a file is disallowed, 3 if one could not be read, or not to its end."""
+    """Print the entries. Return 1 if a file is disallowed, 3 if one could not be read, or not to its end. Raises InvalidOption."""
+    if options.others:
+        raise InvalidOption(
+            f"sitemaps lists one site at a time, got {1 + len(options.others)} URLs; run it once for each"
+        )
     return asyncio.run(_list(options))
 
 

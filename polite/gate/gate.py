@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from polite.errors import InvalidOption
+from polite.errors import InvalidOption, redact_url
 from polite.gate.counters import Counters
 from polite.gate.explanation import Explanation
 from polite.gate.origin_rules import OriginRules
@@ -171,6 +171,10 @@ class Gate:
         """
         if since is not None:
             _require_zone(since)
+        if isinstance(files, str):
+            raise InvalidOption(
+                f"files={redact_url(files)!r}: a sequence of URLs is needed, such as a list of one"
+            )
         if policy is not None and not isinstance(policy, SitemapPolicy):
             raise InvalidOption(f"policy must be a SitemapPolicy, got {policy!r}")
         return Sitemaps(

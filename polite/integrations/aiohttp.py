@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Never
 from weakref import WeakSet
 
 import aiohttp
@@ -14,7 +15,7 @@ from yarl import URL
 from polite.errors import InvalidOption, InvalidUserAgent, PermitMisused, TurnLost, redact_url
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.entering import brings_page
+from polite.integrations.entering import brings_page, require_gate
 from polite.transports.address_guard import collect_refused
 
 # RFC 9110, 15.5.2 and 15.5.8: middlewares that log in send the request again before they read the body.
@@ -23,7 +24,7 @@ _ASKS_TO_LOG_IN = frozenset({401, 407})
 _SWITCHING = 101
 
 
-def middleware(gate: Gate) -> ClientMiddlewareType:
+def middleware(gate: Gate, *handler: Never) -> ClientMiddlewareType:
     """Return a client middleware that gives each request of a session its turn at the gate.
 
     Example:
@@ -44,7 +45,14 @@ def middleware(gate: Gate) -> ClientMiddlewareType:
         PermitMisused: The task has the response open whose turn it would wait for.
         InvalidUserAgent: The session or the request has another User-Agent than the gate.
         InvalidOption: It is not the last middleware.
+
+    Args:
+        gate: A gate of `polite.open_gate`. The session does not close it.
+        handler: Nothing. aiohttp passes one if this function itself was given to the session; that raises InvalidOption.
     """
+    if handler:
+        raise InvalidOption("ClientSession(middlewares=[middleware]): write [middleware(gate)]")
+    require_gate(gate, user="middleware")
     warned: WeakSet[aiohttp.ClientSession] = WeakSet()
 
     async def polite_middleware(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:

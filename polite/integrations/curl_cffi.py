@@ -9,7 +9,7 @@ from curl_cffi.requests.exceptions import TooManyRedirects
 from polite import blocking
 from polite.errors import InvalidOption, InvalidURL
 from polite.gate.gate import Gate
-from polite.integrations.entering import brings_page, require_agent
+from polite.integrations.entering import brings_page, require_agent, require_blocking_gate, require_gate
 from polite.origin import Target
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -46,10 +46,12 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
     Raises:
         Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded, PermitMisused: As by `gate.permit`.
         InvalidUserAgent: The session or the request has another User-Agent than the gate.
-        InvalidOption: An option, or one of the session, would have requests sent that the gate does not see.
+        InvalidOption: The gate is none for threads, or an option, perhaps one of the session, would have requests sent that the
+            gate does not see.
         TooManyRedirects: There were more than `max_redirects`.
         curl_cffi.requests.exceptions.RequestException: The request failed.
     """
+    require_blocking_gate(gate, user="request")
     hops = _Hops(session, gate.agent.header, method, url, options)
     while True:
         with gate.permit(hops.url) as permit:
@@ -74,6 +76,7 @@ async def async_request(
         async with polite.open_gate("ExampleBot/1.0 (+https://example.com/bot)") as gate, AsyncSession() as session:
             response = await async_request(gate, session, "GET", "https://example.com/about")
     """
+    require_gate(gate, user="async_request")
     hops = _Hops(session, gate.agent.header, method, url, options)
     while True:
         async with gate.permit(hops.url) as permit:

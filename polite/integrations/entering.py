@@ -1,9 +1,32 @@
-"""What clients share about permits: the User-Agent that they may send, a response that is still open, and which bring a page."""
+"""What clients share: the kind of gate and the User-Agent that they need, a response that is still open, and which bring a page."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from polite.errors import InvalidUserAgent, PermitMisused
+from polite import blocking
+from polite.errors import InvalidOption, InvalidUserAgent, PermitMisused
+from polite.gate.gate import Gate
+
+
+def require_gate(gate: object, *, user: str) -> None:
+    """Raise InvalidOption unless this is a gate of `polite.open_gate`.
+
+    Args:
+        gate: What a crawler gave.
+        user: What needs it, as the crawler calls it.
+    """
+    if not isinstance(gate, Gate):
+        raise InvalidOption(
+            f"{user} runs on an event loop: it needs a gate of polite.open_gate, got {gate!r}"
+        )
+
+
+def require_blocking_gate(gate: object, *, user: str) -> None:
+    """Raise InvalidOption unless this is a gate of `polite.blocking.open_gate`. The arguments are those of `require_gate`."""
+    if not isinstance(gate, blocking.Gate):
+        raise InvalidOption(
+            f"{user} is for threads: it needs a gate of polite.blocking.open_gate, got {gate!r}"
+        )
 
 
 def require_agent(sent: str | bytes | None, agent: str, *, default: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Never, Self
 
 from polite import blocking
 from polite.errors import InvalidOption, TurnLost
@@ -59,6 +59,18 @@ def transport(
         )
     kind = _derived(_AsyncTransport, module.AsyncBaseTransport)
     return kind(gate, module, module.AsyncHTTPTransport() if wrapped is None else wrapped)
+
+
+def _refuse_client(*_: object) -> Never:
+    raise InvalidOption(
+        "Client(transport=...) is for threads: it needs a gate of polite.blocking.open_gate; or use AsyncClient"
+    )
+
+
+def _refuse_async_client(*_: object) -> Never:
+    raise InvalidOption(
+        "AsyncClient(transport=...) runs on an event loop: it needs a gate of polite.open_gate; or use Client"
+    )
 
 
 class _AsyncTransport:
@@ -116,6 +128,9 @@ class _AsyncTransport:
     async def __aexit__(self, *error: object) -> None:
         await self._wrapped.__aexit__(*error)  # type: ignore[arg-type]
 
+    # What the client for threads calls.
+    __enter__ = handle_request = close = _refuse_client
+
 
 class _Transport:
     """The same, for threads."""
@@ -169,6 +184,9 @@ class _Transport:
 
     def __exit__(self, *error: object) -> None:
         self._wrapped.__exit__(*error)  # type: ignore[arg-type]
+
+    # What the client of an event loop calls.
+    __aenter__ = handle_async_request = aclose = _refuse_async_client
 
 
 class _AsyncStream:

@@ -9,7 +9,7 @@ from niquests.utils import default_user_agent
 from polite import blocking
 from polite.gate.gate import Gate
 from polite.integrations.adapter_turns import AdapterRetries, AsyncTurn, Turn, leave_at_the_end
-from polite.integrations.entering import brings_page, require_agent
+from polite.integrations.entering import brings_page, require_agent, require_blocking_gate, require_gate
 
 
 class PoliteAdapter(AdapterRetries, HTTPAdapter):
@@ -23,6 +23,7 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
     """
 
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
+        require_blocking_gate(gate, user="PoliteAdapter")
         super().__init__(**options)
         self._gate = gate
 
@@ -59,6 +60,7 @@ class AsyncPoliteAdapter(AdapterRetries, AsyncHTTPAdapter):
     """
 
     def __init__(self, gate: Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
+        require_gate(gate, user="AsyncPoliteAdapter")
         super().__init__(**options)
         self._gate = gate
 

@@ -8,7 +8,7 @@ from requests.utils import default_user_agent
 
 from polite import blocking
 from polite.integrations.adapter_turns import AdapterRetries, Turn, leave_at_the_end
-from polite.integrations.entering import brings_page, require_agent
+from polite.integrations.entering import brings_page, require_agent, require_blocking_gate
 
 
 class PoliteAdapter(AdapterRetries, HTTPAdapter):
@@ -36,6 +36,7 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
     """
 
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as requests has them
+        require_blocking_gate(gate, user="PoliteAdapter")
         super().__init__(**options)
         self._gate = gate
 

@@ -1,11 +1,14 @@
-"""open_session: an aiohttp session whose requests are polite, on one connection pool with robots.txt."""
+"""open_session: an aiohttp session whose requests are polite, on one connection pool with robots.txt; gate_of: its gate."""
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from polite.compose.gate import checked, open_gate
+from polite.errors import InvalidOption
+from polite.gate.gate import Gate
 from polite.ports import Transport
 from polite.robots.agent import UserAgent
 from polite.robots.policy import FetchPolicy
@@ -16,6 +19,11 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+# Given to open_gate, these would have no effect: the session's own requests are not conditional.
+_REFUSED = ("recrawl", "validators")
+_YOUR_OWN = "for a session of your own, use polite.open_gate and polite.integrations.aiohttp.middleware"
+_gates: "WeakKeyDictionary[aiohttp.ClientSession, Gate]" = WeakKeyDictionary()
 
 
 def _with_parameters_of(template: Callable[P, object]) -> Callable[[Callable[..., T]], Callable[P, T]]:
@@ -48,12 +56,44 @@ def open_session(
 
     Args:
         agent: The User-Agent header. Its product token selects the groups of robots.txt.
-        options: The options of `open_gate`.
+        options: The options of `open_gate`, but `recrawl` and `validators`.
 
     Raises:
         InvalidUserAgent, InvalidOption, StoreFailed: As `open_gate`.
     """
+    _refuse_unknown(options)
     return _open_session(agent, **options)
+
+
+def gate_of(session: "aiohttp.ClientSession") -> Gate:
+    """Return the gate of a session that `open_session` opened, such as for its counters, `check` and `sitemaps`.
+
+    Example:
+        async with polite.open_session("ExampleBot/1.0 (+https://example.com/bot)") as session:
+            async for entry in polite.gate_of(session).sitemaps("https://example.com"):
+                ...
+
+    Raises:
+        InvalidOption: It is another session. Its gate is the one that you gave to its middleware.
+    """
+    try:
+        return _gates[session]
+    except (KeyError, TypeError):  # a TypeError: it is no session at all
+        raise InvalidOption(f"gate_of needs a session of polite.open_session, got {session!r}") from None
+
+
+def _refuse_unknown(options: Mapping[str, object]) -> None:
+    """Raise TypeError for an option that `open_gate` has not, and InvalidOption for one that would have no effect."""
+    if unknown := options.keys() - inspect.signature(open_gate).parameters.keys():
+        raise TypeError(
+            f"open_session: {', '.join(sorted(unknown))}: no such option; it has those of open_gate; {_YOUR_OWN}"
+        )
+    for option in _REFUSED:
+        if options.get(option) is not None:
+            raise InvalidOption(
+                f"open_session({option}=...) has no effect, since its requests are not conditional; {_YOUR_OWN}, "
+                "and send the headers of gate.conditional"
+            )
 
 
 @asynccontextmanager
@@ -96,4 +136,5 @@ async def _open_session(
                 total=None, sock_connect=fetching.timeout, sock_read=fetching.timeout
             ),
         )
+        _gates[session] = gate
         yield await closing.enter_async_context(session)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from polite.errors import InvalidOption
+from polite.errors import InvalidOption, redact_url
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.transports.resolver import NameNotResolved, Resolver, resolver_for
@@ -66,6 +66,10 @@ def _named(name: object) -> _Endpoint:
     """Return the canonical host, and the port if the name is "host:port"."""
     if not isinstance(name, str):
         raise InvalidOption(f"resolver: a host must be a str, got {name!r}")
+    if "/" in name:
+        raise InvalidOption(f"resolver: {redact_url(name)!r} must be a host, not a URL")
+    if "*" in name:
+        raise InvalidOption(f"resolver: {name!r} has a wildcard, which matches nothing; name each host")
     host, port = _with_port(name)
     try:
         host = parse_host(host, special=True).removesuffix(".")

@@ -26,6 +26,11 @@ _AUTHORITY = re.compile(r"[^/?#]*+")
 # An address in brackets contains colons; the first colon outside of the brackets ends the host.
 _HOST = re.compile(r"(?:[^:\[]|\[[^\]]*+\]?)*+")
 _DIGITS = re.compile(r"[0-9]*").fullmatch
+# A URL whose scheme was forgotten: what seems to be its scheme is a host.
+_HOST_AND_PORT = re.compile(
+    r"(?:localhost|(?:[0-9a-z\-]{1,63}+\.){1,9}+[0-9a-z\-]{1,63}+):[0-9]{1,5}+(?=[/?#]|\Z)",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 class ParsedURL(NamedTuple):
@@ -91,10 +96,17 @@ def parse_url(url: str, base: ParsedURL | None = None) -> ParsedURL:
     try:
         parsed = _parse(_as_read(url), base)
     except InvalidPart as invalid:
-        raise InvalidURL(url, invalid.reason, _as_given(url, invalid.position)) from None
+        hint = "" if base is not None else _hint(_as_read(url))
+        raise InvalidURL(url, invalid.reason + hint, _as_given(url, invalid.position)) from None
     if (length := len(parsed.href)) > MAX_URL:
         raise InvalidURL(url, f"it has {length} characters once encoded, the limit is MAX_URL = {MAX_URL}")
     return parsed
+
+
+def _hint(text: str) -> str:
+    """Return what to write instead of a host and a port. Of any other text nothing is shown: it may be a password."""
+    found = None if "@" in text else _HOST_AND_PORT.match(text)
+    return "" if found is None else f"; did you mean http://{found[0]}?"
 
 
 def _as_read(url: str) -> str:

@@ -41,6 +41,8 @@ def test_each_form_names_a_host_and_its_address(text: str, named: tuple[str, str
         "example.com:65536:127.0.0.1",
         "127.0.0.1:127.0.0.2",
         "[::1]:127.0.0.1",
+        "*.test:127.0.0.1",
+        "*:127.0.0.1",
     ],
 )
 def test_anything_else_is_refused_with_the_form(text: str) -> None:

@@ -108,6 +108,8 @@ def test_what_cannot_be_read_is_told(script, capsys, url, reply, said):
     ("arguments", "said"),
     [
         (["no url"], "'no url' is no URL to fetch"),
+        (["a.test:18931"], "did you mean http://a.test:18931?"),
+        ([SITE, "https://example.org"], "sitemaps lists one site at a time, got 2 URLs"),
         (["--since", "yesterday", SITE], "--since must be a date such as"),
         (["--limit", "0", SITE], "--limit must be an integer from 1"),
     ],

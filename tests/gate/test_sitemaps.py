@@ -468,3 +468,11 @@ async def test_a_turn_that_is_lost_while_it_waits_for_a_connection_is_taken_anew
     told = [type(event).__name__ for event in events if getattr(event, "url", "") == f"{other}/sitemap.xml"]
     assert [name for name in told if name in {"Granted", "Reclaimed"}] == ["Granted", "Reclaimed", "Granted"]
     assert (len(found), files[0].problem) == (1, None)
+
+
+async def test_one_file_that_is_no_sequence_is_refused() -> None:
+    async with scripted_gate({}) as gate:
+        with pytest.raises(
+            polite.InvalidOption, match=r"files='https://example.com/x': a sequence of URLs is needed"
+        ):
+            gate.sitemaps(SITE, files="https://me:secret@example.com/x")

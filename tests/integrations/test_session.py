@@ -247,3 +247,33 @@ async def test_robots_of_a_scripted_transport_needs_no_pool() -> None:
         assert await read(session, "http://a.test/") == (200, "page")
 
     assert site.paths == ["/"]
+
+
+async def test_gate_of_a_session_is_the_gate_that_its_requests_wait_at() -> None:
+    async with serving() as site, opened(site) as session:
+        await read(session, "http://a.test/")
+        gate = polite.gate_of(session)
+
+        assert (gate.counters.granted, gate.agent.header) == (1, AGENT)
+
+
+async def test_another_session_has_no_gate_of_polite() -> None:
+    async with aiohttp.ClientSession(connector=polite.guarded_connector()) as session:
+        for other in (session, None):
+            with pytest.raises(polite.InvalidOption, match="needs a session of polite.open_session"):
+                polite.gate_of(other)  # type: ignore[arg-type]
+
+
+def test_an_unknown_option_names_open_session_and_the_way_to_a_session_of_ones_own() -> None:
+    with pytest.raises(
+        TypeError, match=r"open_session: headers: no such option.*polite\.open_gate and .*middleware"
+    ):
+        polite.open_session(AGENT, headers={})  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("option", ["recrawl", "validators"])
+def test_options_of_conditional_requests_are_refused_with_what_to_use(option: str) -> None:
+    with pytest.raises(
+        polite.InvalidOption, match=rf"open_session\({option}=.*polite\.open_gate.*gate\.conditional"
+    ):
+        polite.open_session(AGENT, **{option: polite.RecrawlPolicy()})  # type: ignore[arg-type]

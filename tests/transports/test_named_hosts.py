@@ -107,7 +107,7 @@ async def test_a_family_that_the_address_has_not_is_no_address() -> None:
         ({"example.com": 5}, "must have an IP address"),
         ({"example.com:": "127.0.0.1"}, "port"),
         ({"example.com:https": "127.0.0.1"}, "port"),
-        ({"https://example.com": "127.0.0.1"}, "port"),
+        ({"https://example.com": "127.0.0.1"}, "not a URL"),
         ({"exa mple.com": "127.0.0.1"}, "neither"),
         ({"": "127.0.0.1"}, "neither"),
         ({5: "127.0.0.1"}, "must be a str"),
@@ -244,3 +244,17 @@ async def test_a_resolver_of_the_users_that_never_ends_holds_no_request_for_ever
 
     assert await paced_together(Silent(), "a.test", "b.test")
     assert now() - started < 100
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("http://a.test", "'http://a.test' must be a host, not a URL"),
+        ("http://me:secret@a.test:80/", "'http://a.test:80/' must be a host, not a URL"),
+        ("*.test", r"'\*.test' has a wildcard"),
+        ("*", r"'\*' has a wildcard"),
+    ],
+)
+def test_a_name_that_no_host_can_have_is_refused(name: str, message: str) -> None:
+    with pytest.raises(InvalidOption, match=message):
+        named_resolver(FetchPolicy(), {name: "127.0.0.1"})

@@ -1,5 +1,7 @@
 """A URL string to its canonical parts; what is refused says why and where."""
 
+import re
+
 import pytest
 
 from polite.errors import InvalidURL
@@ -183,3 +185,35 @@ def test_no_repetition_takes_longer_than_its_length(piece):
             continue
 
         assert parse_url(parsed.href) == parsed
+
+
+@pytest.mark.parametrize(
+    ("url", "meant"),
+    [
+        ("a.test:18931", "http://a.test:18931"),
+        ("localhost:8000/x", "http://localhost:8000"),
+        ("127.0.0.1:8000?q", "http://127.0.0.1:8000"),
+    ],
+)
+def test_a_host_and_port_without_a_scheme_have_a_hint(url, meant):
+    with pytest.raises(InvalidURL, match=re.escape(f"; did you mean {meant}? (at")):
+        parse_url(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "a.test",
+        "page.html",
+        "mailto:x@y",
+        "user.name:1234/5@host",
+        "a.test:80@host",
+        "a.test:secret",
+        "me:1234",
+    ],
+)
+def test_other_texts_have_none(url):
+    with pytest.raises(InvalidURL) as caught:
+        parse_url(url)
+
+    assert "did you mean" not in str(caught.value)
