@@ -497,6 +497,8 @@ def arguments_of(parser: argparse.ArgumentParser) -> dict[str, str]:
     for action in parser._actions:
         if isinstance(action, argparse._HelpAction | argparse._SubParsersAction):
             continue
+        if action.help == argparse.SUPPRESS:  # there only to be refused
+            continue
         value = "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
         name = " ".join(filter(None, (*action.option_strings, value)))
         default = "none" if action.default is None else f"`{action.default}`".replace(__version__, "VERSION")

@@ -55,6 +55,12 @@ def test_an_invalid_url_does_not_affect_the_others(site):
     assert site.records["/a"]["outcome"] == "fetched"
 
 
+def test_a_host_and_port_without_a_scheme_have_a_hint(site):
+    assert site.run("a.test:18931") == 2
+
+    assert "did you mean http://a.test:18931?" in site.records["a.test:18931"]["reason"]
+
+
 def test_urls_come_from_standard_input(site, feed):
     feed(f"{site.origin}/a\n\n\xff\n{site.origin}/b\n".encode("latin-1"))
 
