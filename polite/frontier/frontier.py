@@ -371,11 +371,10 @@ class Frontier:
         """
         self._refuse_inside("join")
         nothing_left, all_told = self._progress.nothing_left, self._parts.in_flight.all_told
-        await nothing_left.wait()
-        # What `on_end` puts is waited for, too.
-        while not all_told.is_set():
-            await all_told.wait()
+        # What `on_end` puts is waited for, too: it may have put something since nothing was left.
+        while not (nothing_left.is_set() and all_told.is_set()):
             await nothing_left.wait()
+            await all_told.wait()
         self._progress.raise_failure()
 
     def _refuse_inside(self, what: str) -> None:

@@ -3,10 +3,11 @@
 import asyncio
 import threading
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -53,6 +54,7 @@ class Crawl:
             pacing=polite.PacingPolicy(min_delay=MIN_DELAY_S, backoff=BUSY_BACK_OFF_S, scopes=path.scopes),
             addresses=self.names,
             fetching=polite.FetchPolicy(timeout=10, connections=1),
+            recrawl=polite.RecrawlPolicy(),
         )
 
     @property
@@ -93,14 +95,15 @@ class Crawl:
             await self.inside(permit)
         return PERMITTED
 
-    async def inside(self, permit: polite.Permit) -> None:
-        """What a crawler does in the block: fetch and report."""
+    async def inside(self, permit: polite.Permit, fields: Mapping[str, str] = MappingProxyType({})) -> int:
+        """What a crawler does in the block: fetch and report, as if these fields were sent too. Returns the status."""
         await asyncio.sleep(0)
         answer = self.web.answer(Target.of(permit.url))
         assert isinstance(answer, Reply)
         retry_after = {} if answer.retry_after is None else {"Retry-After": answer.retry_after}
-        permit.report(status=answer.status, headers=retry_after)
+        permit.report(status=answer.status, headers=retry_after | {**fields})
         await asyncio.sleep(0)
+        return answer.status
 
     def judge(self, tasks: dict[asyncio.Task[str], str]) -> None:
         """Each came to what it may: nobody else is cancelled or ended by what was done to one."""

@@ -18,6 +18,11 @@ TTL_S = polite.RobotsPolicy().default_ttl
 NEAR_END_S = 0.95 * TTL_S
 # After a failure the origin may be asked again within that.
 RETRY_S = 60.0
+OK = 200
+LONGEST_URL = 2_048
+TAG = '"1"'
+# Asks for a page with that ETag only if it has changed.
+SAME = {"If-None-Match": TAG}
 
 
 async def by_gate(crawl: Crawl) -> None:
@@ -36,6 +41,60 @@ async def by_check(crawl: Crawl) -> None:
     for answer in came:
         if isinstance(answer, BaseException):
             crawl.expect_sabotage(answer)
+
+
+async def by_acquire(crawl: Crawl) -> None:
+    """Two for each page that is allowed, one for what is not, in permits that are bound to no task."""
+
+    async def visit(url: str) -> str:
+        permit = await crawl.gate.acquire(url)
+        try:
+            crawl.granted.append(url)
+            await crawl.inside(permit)
+        finally:
+            permit.leave()
+        return PERMITTED
+
+    urls = [*crawl.path.allowed * 2, *crawl.path.denied]
+    tasks = {asyncio.create_task(visit(url)): url for url in urls}
+    await crawl.ended(*tasks)
+    crawl.judge(tasks)
+
+
+async def by_condition(crawl: Crawl) -> None:
+    """Each asks for its page only if it has changed; what was read is remembered, whatever became of others."""
+    read: set[str] = set()
+
+    async def visit(url: str) -> str:
+        async with crawl.gate.permit(url) as permit:
+            crawl.granted.append(url)
+            assert await crawl.gate.conditional(url) in ({}, SAME)
+            status = await crawl.inside(permit, {"ETag": TAG})
+        if status == OK:
+            read.add(url)
+        return PERMITTED
+
+    tasks = {asyncio.create_task(visit(url)): url for url in crawl.path.allowed * 2}
+    await crawl.ended(*tasks)
+    crawl.judge(tasks)
+    with crawl.saboteur.resting():
+        # Of a long URL, nothing is.
+        kept = {url: await crawl.gate.conditional(url) for url in read if len(url) <= LONGEST_URL}
+    assert all(known == SAME for known in kept.values()), kept
+
+
+async def charged(crawl: Crawl, *, closed: bool) -> None:
+    """Requests were sent without permits, to hosts whose addresses are not known yet; everybody asks, or the gate is closed."""
+    for url in crawl.path.allowed:
+        crawl.gate.charge(url)
+    if not closed:
+        await by_gate(crawl)
+        return
+    # The charges begin to wait.
+    await asyncio.sleep(0)
+    (ended,) = await crawl.ended(crawl.gate.close())
+    if isinstance(ended, BaseException):
+        crawl.expect_sabotage(ended)
 
 
 async def nested(crawl: Crawl) -> None:
@@ -129,6 +188,49 @@ async def by_frontier(
     assert set(crawl.path.allowed) <= set(crawl.granted[before:]), "a task was lost"
 
 
+async def by_next(crawl: Crawl) -> None:
+    """Through a frontier that is asked for permits as long as any are left; its `on_end` puts all once more, then closes it."""
+    before = len(crawl.granted)
+    rounds = 1
+
+    def on_end(task: polite.Task, outcome: polite.TaskOutcome) -> None:
+        nonlocal rounds
+        if rounds and not frontier.waiting and not frontier.in_flight:
+            rounds -= 1
+            for url in crawl.path.allowed:
+                frontier.put_nowait(url, again=True)
+            frontier.close()
+
+    frontier = polite.Frontier(crawl.gate, max_robots_tries=5, on_end=on_end)
+
+    async def work(permit: polite.TaskPermit) -> None:
+        try:
+            async with permit:
+                crawl.granted.append(permit.url)
+                await crawl.inside(permit)
+        except (OSError, TimeoutError) as error:
+            crawl.expect_sabotage(error)
+
+    async def ask() -> None:
+        while (permit := await frontier.next()) is not None:
+            await work(permit)
+
+    async def iterate() -> None:
+        async for permit in frontier:
+            await work(permit)
+
+    for url in crawl.urls:
+        frontier.put_nowait(url)
+    came = await crawl.ended(ask(), ask(), iterate(), frontier.join(), frontier.until_waiting(0))
+    for error in came:
+        if error is not None:
+            crawl.expect_sabotage(error)
+    assert sum(error is not None for error in came) <= 1, "more than one was hit"
+    assert (frontier.waiting, frontier.in_flight, rounds) == (0, 0, 0)
+    for url in crawl.path.allowed:
+        assert crawl.granted[before:].count(url) >= 2, "a task was lost"
+
+
 async def ahead(crawl: Crawl, ask: Scene) -> None:
     """Asked near the end of what is known, and again when it is over."""
     await get_to_know(crawl)
@@ -215,6 +317,9 @@ async def expect_changed_rules(crawl: Crawl) -> None:
 SCENES: dict[str, Scene] = {
     "frontier": by_frontier,
     "gate": by_gate,
+    "next": by_next,
+    "acquire": by_acquire,
+    "condition": by_condition,
     "check": by_check,
     "leaving 2": partial(leaving, steps=2),
     "leaving 4": partial(leaving, steps=4),
@@ -241,4 +346,8 @@ REPLACED: dict[str, Scene] = {
 }
 # With addresses.
 NESTED: dict[str, Scene] = {"nested": nested}
-ALL = SCENES | LATER | SHARED | REPLACED | NESTED
+CHARGED: dict[str, Scene] = {
+    "charged": partial(charged, closed=False),
+    "charged and closed": partial(charged, closed=True),
+}
+ALL = SCENES | LATER | SHARED | REPLACED | NESTED | CHARGED

@@ -12,7 +12,7 @@ import pytest
 from tests.system.torture.crawl import Crawl, open_files
 from tests.system.torture.loop import PatientLoop
 from tests.system.torture.saboteur import ROOT, Failure, Place, Saboteur
-from tests.system.torture.scenes import ALL, LATER, NESTED, REPLACED, SCENES, SHARED
+from tests.system.torture.scenes import ALL, CHARGED, LATER, NESTED, REPLACED, SCENES, SHARED
 from tests.system.torture.stores import STORES, Opening, filled
 from tests.system.torture.web import CHANGED, CLOSED, HOSTILE, MOVING, ONE_ADDRESS, PATHS, PAUSED, Path
 
@@ -121,6 +121,12 @@ def test_nor_when_a_task_would_wait_for_itself(scene: str, failure: Failure) -> 
 
 
 @FAILURES
+@pytest.mark.parametrize("scene", CHARGED)
+def test_nor_when_requests_were_sent_without_permits(scene: str, failure: Failure) -> None:
+    tortured(ONE_ADDRESS, scene, STORES["none"], failure)
+
+
+@FAILURES
 @pytest.mark.parametrize("scene", LATER)
 def test_nor_when_addresses_are_asked_for_again(scene: str, failure: Failure) -> None:
     tortured(ONE_ADDRESS, scene, STORES["none"], failure)
@@ -173,6 +179,7 @@ NEVER_SUSPEND = {
     "compose/gate.py: await file.close()",
     # No task is in flight when a crawl ends by itself; tests/frontier/test_lifecycle.py drains.
     "frontier/frontier.py: await self._progress.nothing_in_flight.wait()",
+    "frontier/frontier.py: await self._parts.in_flight.all_told.wait() (2)",
 }
 # A task inside a permit needs another robots.txt: tests/gate/test_asked_inside_a_permit.py.
 INSIDE_A_PERMIT = {
@@ -194,6 +201,7 @@ FOR_A_FILE = {
 }
 # Turns and robots.txt of a shared crawl: tests/gate/test_turn_lost.py, tests/gate/test_shared_gate.py, tests/many.
 SHARED_CRAWL = {
+    "gate/turns.py: await self._own(self.scopes_of(target))",
     "gate/origin_manager.py: await self._looked_up(origin, before)",
     "gate/robots_fetcher.py: await meanwhile()",
     "gate/robots_fetcher.py: await self._found(meanwhile, turn)",
@@ -208,10 +216,10 @@ SITEMAPS = {
 }
 FILES = (
     "gate/gate.py", "gate/permit.py", "gate/services.py", "gate/origin_manager.py", "gate/single_flight.py",
-    "gate/robots_fetcher.py", "gate/turns.py", "gate/address_book.py", "compose/gate.py", "pacers/local.py", "stores/memory.py",
-    "stores/sqlite.py", "stores/batch_worker.py", "frontier/frontier.py", "frontier/puts.py", "frontier/dispatcher.py",
-    "frontier/turn_seeker.py",
-    "frontier/task_rules.py", "frontier/capacity_limiter.py", "frontier/permit.py",
+    "gate/robots_fetcher.py", "gate/turns.py", "gate/address_book.py", "gate/recrawl.py", "gate/charges.py", "compose/gate.py",
+    "pacers/local.py", "stores/memory.py", "stores/sqlite.py", "stores/batch_worker.py", "frontier/frontier.py",
+    "frontier/puts.py", "frontier/dispatcher.py", "frontier/turn_seeker.py", "frontier/task_rules.py",
+    "frontier/capacity_limiter.py", "frontier/permit.py",
 )  # fmt: skip
 
 
@@ -250,7 +258,7 @@ def test_every_await_there_is_was_among_those_that_failed(template: File) -> Non
             for scene in SCENES
         ),
         *((path, scene, STORES["none"]) for path in (CHANGED, HOSTILE) for scene in REPLACED),
-        *((ONE_ADDRESS, scene, STORES["none"]) for scene in (*LATER, *NESTED)),
+        *((ONE_ADDRESS, scene, STORES["none"]) for scene in (*LATER, *NESTED, *CHARGED)),
     ]:
         saboteur = Saboteur()
         crawled(path, scene, store, saboteur)
