@@ -51,6 +51,23 @@ async def test_a_task_that_is_done_is_told_once_before_join_returns(opened: Open
     assert outcome == polite.TaskOutcome(polite.End.DONE, None, "done")
 
 
+async def test_join_waits_for_what_on_end_puts(opened: Opened) -> None:
+    def put_another(task: polite.Task, _: polite.TaskOutcome) -> None:
+        if task.url == f"{A}/1":
+            frontier.put_nowait(f"{A}/2")
+
+    async with opened(frontier={"on_end": put_another}) as (frontier, _):
+        await frontier.put(f"{A}/1")
+        joined = asyncio.create_task(frontier.join())
+        async with await anext(frontier):
+            pass
+        async with asyncio.timeout(60):
+            async with await anext(frontier) as permit:
+                assert permit.url == f"{A}/2"
+                assert not joined.done()
+            await joined
+
+
 async def test_a_url_that_put_itself_refuses_is_told_with_the_decision(opened: Opened, ends: Ends) -> None:
     async with opened({f"{A}/robots.txt": RULES}, frontier={"on_end": ends}) as (frontier, gate):
         await gate.check(A)
