@@ -88,7 +88,8 @@ class BatchWorker(Generic[Job]):
 
     async def wait_closed(self) -> None:
         """Wait until the thread has ended."""
-        if self._end is not None:
+        # Another loop, which may have stopped, waits for what it has queued itself.
+        if self._end is not None and self._end.get_loop() is asyncio.get_running_loop():
             await asyncio.wait([self._end])
         await asyncio.get_running_loop().run_in_executor(None, self._executor.shutdown)
 

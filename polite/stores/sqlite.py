@@ -119,6 +119,7 @@ class SqliteStore:
         self._write_set = False  # a timer will write them
         self._writer: BatchWorker[_Write] | None = None
         self._reader: BatchWorker[_Read] | None = None
+        self._ending: list[BatchWorker[_Write] | BatchWorker[_Read]] = []  # until their threads have ended
 
     async def open(self) -> None:
         """Test now whether the file can be used, instead of at the first call. May be called at any time.
@@ -202,17 +203,20 @@ class SqliteStore:
 
     async def close(self) -> None:
         """Finish the writes, then close the file and end the threads. May be called twice."""
-        if self._late.back_offs or self._unwritten:
+        # A writer that is ending writes them, too; a second one would meet its connection.
+        if (self._late.back_offs or self._unwritten) and not self._ending:
             self._writing()
         self._closed = True
         self._write_set = False
         workers = [worker for worker in (self._writer, self._reader) if worker is not None]
         self._writer = self._reader = None
         # Shut down both before waiting: the waiting may be cancelled.
+        self._ending += workers
         for worker in workers:
             worker.shut_down()
-        for worker in workers:
+        for worker in list(self._ending):
             await worker.wait_closed()
+            self._ending = [each for each in self._ending if each is not worker]
 
     def _write_unwritten(self) -> None:
         self._write_set = False
