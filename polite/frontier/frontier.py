@@ -248,9 +248,8 @@ class Frontier:
             raise TypeError(
                 f"put_many: {', '.join(sorted(unknown))}: no such option; it has those of put but key"
             )
-        return await self._puts.many(
-            urls, draft_of(**options), again=options.get("again", False), wait=options.get("wait", True)
-        )
+        again, wait = options.get("again", False), options.get("wait", True)
+        return await self._puts.many(urls, draft_of(**options), again=again, wait=wait)
 
     async def put_sitemaps(
         self,

@@ -154,6 +154,7 @@ NEVER_SUSPEND = {
     "gate/gate.py: await self.services.turns.close()",
     "gate/turns.py: await self.pacer.close()",
     # A URL at a time here; it waits where `put` waits.
+    "frontier/frontier.py: await self._puts.many(urls, draft_of(**options), again=again, wait=wait)",
     "frontier/puts.py: await self.offered(url, draft, again=again, wait=wait)",
     "frontier/puts.py: await _admissions(batch)",
     "frontier/puts.py: await _admissions(offers)",
@@ -179,6 +180,8 @@ NEVER_SUSPEND = {
     "compose/gate.py: await file.close()",
     # No task is in flight when a crawl ends by itself; tests/frontier/test_lifecycle.py drains.
     "frontier/frontier.py: await self._progress.nothing_in_flight.wait()",
+    # `on_end` has been called by the step in which `join` wakes: what it puts is waited for at `nothing_left`.
+    "frontier/frontier.py: await all_told.wait() (2)",
     "frontier/frontier.py: await self._parts.in_flight.all_told.wait() (2)",
 }
 # A task inside a permit needs another robots.txt: tests/gate/test_asked_inside_a_permit.py.
