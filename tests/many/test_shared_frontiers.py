@@ -418,6 +418,62 @@ async def test_tasks_of_a_home_that_a_gate_uses_have_their_turn() -> None:
     assert set(site.robots.values()) == {1}
 
 
+@pytest.mark.parametrize("open_s", [6.0, 60.0], ids=["the frontier ended", "no worker comes"])
+async def test_tasks_leave_a_gate_that_always_waits_at_their_home(open_s: float) -> None:
+    site = Site()
+    async with AsyncExitStack() as stack:
+        client: Any = VirtualClient(site.server)
+        gate = await stack.enter_async_context(
+            scripted_gate(store=client, crawl="news", transports={"https": site}, pacing=PACING)
+        )
+
+        async def visit(number: int) -> None:
+            while True:
+                async with gate.permit(f"https://h0.test/again{number}") as permit:
+                    permit.require()
+                    site.seen.append((now(), "gate", permit.url))
+                    permit.report(status=200)
+
+        async def own_frontier() -> None:
+            async with polite.open_frontier(gate, crawl="news") as frontier:
+                frontier.close()
+                await asyncio.sleep(open_s)
+
+        visiting = [asyncio.create_task(visit(number)) for number in range(2)]
+        opened = asyncio.create_task(own_frontier())
+        one = await stack.enter_async_context(Process(site, "one"))
+        await asyncio.sleep(5)
+        await one.frontier.put_many(urls(1, 3))
+        one.frontier.close()
+        async with asyncio.timeout(40):
+            await one.work()
+        for task in (*visiting, opened):
+            task.cancel()
+
+    assert min(site.gaps) >= DELAY_S
+
+
+async def test_a_process_that_has_a_second_frontier_may_put_until_that_is_closed() -> None:
+    site = Site()
+    client: Any = VirtualClient(site.server)
+    async with (
+        scripted_gate(store=client, crawl="news", transports={"https": site}, pacing=PACING) as gate,
+        Process(site, "one") as one,
+    ):
+        async with polite.open_frontier(gate, crawl="news") as first:
+            first.close()
+        async with polite.open_frontier(gate, crawl="news") as second:
+            one.frontier.close()
+            worker = asyncio.create_task(one.work())
+            await asyncio.sleep(10)
+            await second.put_many(urls(2, 2))
+            second.close()
+            async with asyncio.timeout(60):
+                await worker
+
+    assert sorted(site.pages) == sorted(urls(2, 2))
+
+
 async def test_a_home_that_cannot_be_named_fails_its_put_alone() -> None:
     site = Site()
 

@@ -287,6 +287,18 @@ def test_the_owner_of_a_wanted_home_is_asked_once_for_each_wish(crawl: Crawl) ->
     assert other.take("a.example") is not None
 
 
+def test_a_recall_whose_reply_was_lost_comes_again(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    mine = [Mine("a.example", take(one).fence)]
+    other.take("a.example")
+    one.step()
+
+    assert one.step(mine=mine).recalls == ["a.example"]
+    assert one.step(mine=mine).recalls == ["a.example"], "this reply, too, may have been lost"
+    assert one.step().recalls == []
+    assert one.step(mine=mine).recalls == []
+
+
 def test_no_recall_of_a_home_that_was_left_meanwhile(crawl: Crawl) -> None:
     one, other = crawl.process("one"), crawl.process("other")
     take(one)

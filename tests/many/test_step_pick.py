@@ -2,7 +2,7 @@
 
 import pytest
 
-from polite.stores.redis.step import Leave, Load, Postpone
+from polite.stores.redis.step import Leave, Load, Mine, Postpone
 from tests.many.stepping import SECOND, Crawl, Process, digest, ended, paths
 
 HOST, PLAIN = "https://a.example", "http://a.example"
@@ -129,6 +129,19 @@ def test_a_put_by_another_is_news_to_the_owner_and_its_own_is_not(crawl: Crawl) 
 
     news = {origin: paths(rows) for _, origin, rows in one.step().news}
     assert news == {HOST: ["/a", "/b", "/c"], PLAIN: ["/d"]}
+
+
+def test_news_whose_reply_was_lost_come_again(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(f"{HOST}/a")
+    one.pick()
+    mine = [Mine("a.example", one.fences["a.example"])]
+    other.put(f"{HOST}/b")
+    one.step()
+
+    assert [paths(rows) for _, _, rows in one.step(mine=mine).news] == [["/a", "/b"]]
+    assert one.step().news == []
+    assert one.step(mine=mine).news == []
 
 
 def test_news_of_a_home_that_was_left_are_told_to_its_next_owner_only(crawl: Crawl) -> None:

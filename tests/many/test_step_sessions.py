@@ -266,6 +266,17 @@ def test_all_are_closed_when_each_live_session_is(crawl: Crawl) -> None:
     assert one.step(closed=True).all_closed
 
 
+def test_a_session_that_has_another_frontier_is_not_closed_any_more(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.step(closed=True)
+    assert other.step(closed=True).all_closed
+
+    one.step(gate_alone=True, closed=True)
+    one.step(closed=False)
+
+    assert not other.step(closed=True).all_closed
+
+
 def test_the_end_of_a_crawl_waits_for_no_gate_without_a_frontier(crawl: Crawl) -> None:
     crawl.process("gate", gate_alone=True).step()
 

@@ -205,7 +205,7 @@ class News:
         nothing_left: Whether no task waits or is in flight in any process; None if that did not change.
         over: Whether, besides, no process puts any more: the crawl has ended.
         origins_waiting: Whether origins that this process may activate are left.
-        next_s: Seconds until the next origin or task becomes ready.
+        next_s: Seconds until the store is to be asked again. It tells by itself what becomes ready by time.
         failure: Why nothing more can be written.
     """
 

@@ -156,6 +156,7 @@ class RedisBackend:
         for held in list(self._homes):
             self._homes.drop(held)
             self._session.release(held.home)
+            self._session.recall(held.home)
         closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._closing, self._close_at = closed, self._clock.monotonic() + _CLOSE_S
         self._close_timer = self._clock.call_at(self._close_at, self._close_if_written)
@@ -384,6 +385,7 @@ class RedisBackend:
             for held in list(self._homes):
                 if not self.keeps(held.home):
                     self.withdrawn(held.home)
+                    self._session.recall(held.home)
 
     def picked(self, home: Home, origins: Sequence[tuple[str, list[TaskRow]]], note: str | None) -> None:
         """A home was taken from the line, with the first tasks of its origins."""
@@ -468,12 +470,12 @@ class RedisBackend:
 
     def _next_s(self) -> float | None:
         """Return the seconds until it should ask again, besides the session's beat."""
-        times = [self._totals.next_s]
+        times = []
         if self._totals.to_confirm:
             times.append(_CONFIRM_S)
         if self._free and self._totals.left and (not len(self._homes) or self._totals.few):
             times.append(_LOOK_S)
-        return min((time for time in times if time is not None), default=None)
+        return min(times, default=None)
 
     # Rows.
 

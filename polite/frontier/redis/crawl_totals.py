@@ -78,11 +78,6 @@ class CrawlTotals:
         return any(each.live > 1 and each.held < each.fair - 1 for each in self._replied)
 
     @property
-    def next_s(self) -> float | None:
-        """The seconds until a task or a home becomes ready by time alone, counted from the replies."""
-        return min((each.next_in / 1e6 for each in self._replied if each.next_in is not None), default=None)
-
-    @property
     def totals(self) -> Totals | None:
         """The sums, once each partition has replied."""
         replies = self._known

@@ -33,10 +33,11 @@ class PartitionBatches:
         self._order[kind].append(place)
 
     def ask_all(self) -> None:
-        """Let each partition reply soon."""
-        for index in range(len(self._session.partitions)):
-            self._changes.setdefault(index, Changes())
-            self._urgent.add(index)
+        """Let each partition reply soon. One that is away replies by itself when it is back."""
+        for partition in self._session.partitions:
+            if partition.away_since is None:
+                self._changes.setdefault(partition.index, Changes())
+                self._urgent.add(partition.index)
 
     def send(self, written: Callable[[], None], compose: Compose) -> "asyncio.Future[BatchResult]":
         """Send all; the result is there when all partitions have replied. `written` is called before that."""

@@ -98,10 +98,12 @@ class HeldHomes:
             self._leave(home)
 
     def bring_news(self, name: str, origin: str, rows: list[TaskRow]) -> None:
-        """Give new tasks of a held home to the frontier."""
+        """Give new tasks of a held home to the frontier. If that has ended meanwhile, they are another process's."""
         home = self._homes.get(name)
+        if self.user is None:
+            self.recall([name])
         # The tasks of a closing home stay in the store: its next owner gets them.
-        if home is not None and not home.closing and self.user is not None:
+        elif home is not None and not home.closing:
             self._mark_used(home)
             self.user.news(home, origin, rows)
 

@@ -161,6 +161,10 @@ class Session:
         """
         self._homes.release(home, rest_s)
 
+    def recall(self, home: Home) -> None:
+        """Have a home leave soon, as one that others want: its tasks are theirs, although requests may go on waiting here."""
+        self._homes.recall([home.name])
+
     def close_puts(self) -> None:
         """Tell the others that this process puts no more tasks of its own."""
         self.closed = True

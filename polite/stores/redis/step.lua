@@ -14,6 +14,7 @@
 --   held:<session> set     its homes
 --   n:<session>    set     news: `home \n origin`, or `home \n \n origin`: the origins of the home that come after this one
 --   w:<session>    set     its homes that others want
+--   told:<session> set     what the last reply told of these two: `n:` or `w:`, and the entry
 --   x:<home>       zset    all its origins that have tasks in `q`; score: from when. Missing: only `https://<home>` may have some
 --   q:<origin>     zset    tasks that may be given out. By number: digest. By key: number, 14 digits, and digest
 --   t:<origin>     hash    digest -> number:tries:key:json
@@ -364,7 +365,8 @@ if not a.first and not is_quiet and call('HEXISTS', P .. 's', a.session) == 0 th
 end
 -- A process that says goodbye is not renewed: what it does not leave is free when its lease is over.
 if not a.bye or a.first then call('HSET', P .. 's', a.session, exact(now + a.lease)) end
-if a.closed or a.bye then call('SADD', P .. 'closed', a.session) end
+-- A process that has closed may open another frontier.
+call((a.closed or a.bye) and 'SADD' or 'SREM', P .. 'closed', a.session)
 call(a.gate_alone and 'SADD' or 'SREM', P .. 'alone', a.session)
 
 -- ---- 7. Sessions that ended without a word. Their homes wait in line; what their workers had was tried.
@@ -374,7 +376,7 @@ local function forget_session(session)
   call('HDEL', P .. 'seq', session)
   call('SREM', P .. 'closed', session)
   call('SREM', P .. 'alone', session)
-  call('UNLINK', P .. 'n:' .. session, P .. 'w:' .. session, P .. 'held:' .. session)
+  call('UNLINK', P .. 'n:' .. session, P .. 'w:' .. session, P .. 'told:' .. session, P .. 'held:' .. session)
 end
 
 local function count_try(home, origin, digest)
@@ -486,6 +488,16 @@ if a.mine then
   release_unnamed(named)
 end
 
+-- News and recalls are told once, and the reply that told them may have been lost: then they are told again.
+local told = P .. 'told:' .. a.session
+if a.mine then
+  for _, entry in ipairs(call('SMEMBERS', told)) do
+    call('SADD', P .. string.sub(entry, 1, 2) .. a.session, string.sub(entry, 3))
+  end
+end
+call('UNLINK', told)
+local function tell(kind, entry) call('SADD', told, kind .. entry) end
+
 -- ---- 10. What happened in homes of the caller.
 
 for _, e in each(a.outs) do
@@ -531,7 +543,10 @@ for _, home in each(a.takes) do
   end
 end
 for _, home in ipairs(call('SPOP', P .. 'w:' .. a.session, RECALLS)) do
-  if home_row(home).owner == a.session then table.insert(reply.recalls, home) end
+  if home_row(home).owner == a.session then
+    tell('w:', home)
+    table.insert(reply.recalls, home)
+  end
 end
 
 -- ---- 12. What became ready by time; then rows for the caller's homes.
@@ -610,6 +625,7 @@ end
 local function read_news(entry)
   local home, origin, after = string.match(entry, '^([^\n]*)\n([^\n]*)\n?(.*)$')
   if home_row(home).owner ~= a.session then return end
+  tell('n:', entry)
   local origins = origin ~= '' and { { origin, first_rows(origin, ROWS_OF_ORIGIN) } } or next_origins(home, after ~= '' and after or nil)
   for _, found in ipairs(origins) do
     if #found[2] > 0 then table.insert(reply.news, { home, found[1], found[2] }) end
