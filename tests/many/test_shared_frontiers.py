@@ -453,6 +453,28 @@ async def test_tasks_leave_a_gate_that_always_waits_at_their_home(open_s: float)
     assert min(site.gaps) >= DELAY_S
 
 
+async def test_with_a_long_lease_two_gates_at_one_host_wait_for_each_other_no_longer() -> None:
+    site = Site()
+    client: Any = VirtualClient(site.server)
+    waits: list[float] = []
+
+    async def visit() -> None:
+        async with scripted_gate(
+            store=client, crawl="news", lease=300, transports={"https": site}, pacing=PACING
+        ) as gate:
+            for _ in range(10):
+                began = now()
+                async with gate.permit("https://h0.test/") as permit:
+                    waits.append(now() - began)
+                    permit.report(status=200)
+                await asyncio.sleep(7)
+
+    async with asyncio.timeout(300):
+        await asyncio.gather(visit(), visit())
+
+    assert max(waits) < 10
+
+
 async def test_a_process_that_has_a_second_frontier_may_put_until_that_is_closed() -> None:
     site = Site()
     client: Any = VirtualClient(site.server)

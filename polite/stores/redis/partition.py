@@ -20,6 +20,7 @@ from polite.stores.redis.wanted_homes import WantedHomes
 # How long a batch is collected (seconds): changes that something waits for, and others.
 URGENT_S = 0.03
 LAZY_S = 0.15
+_LONGEST_BEAT_S = 2.5
 _FIRST_RETRY_S = 0.05
 _LAST_RETRY_S = 1.0
 # How long `end` waits for a server that does not respond.
@@ -44,8 +45,8 @@ class CrawlSettings:
 
     @property
     def beat_s(self) -> float:
-        """The longest time between two batches."""
-        return self.lease_s / 6
+        """The longest time between two batches: for so long an owner does not hear that others want its homes."""
+        return min(self.lease_s / 6, _LONGEST_BEAT_S)
 
     @property
     def margin_s(self) -> float:
