@@ -191,6 +191,18 @@ def test_a_session_that_stays_away_after_that_is_ended(crawl: Crawl) -> None:
     assert one.step().lost
 
 
+def test_silences_one_after_another_do_not_keep_a_session_that_ended(crawl: Crawl) -> None:
+    one, other = crawl.process("one"), crawl.process("other")
+    one.put(A)
+    one.pick()
+    for _ in range(9):
+        crawl.age(3 * BEAT)
+        reply = other.step(room=9)
+
+    assert reply.live == 1
+    assert one.step().lost
+
+
 def test_a_short_silence_gives_no_grace(crawl: Crawl) -> None:
     one, other = crawl.process("one"), crawl.process("other")
     one.put(A)

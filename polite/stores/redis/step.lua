@@ -116,7 +116,10 @@ if a.seq <= tonumber(call('HGET', P .. 'seq', a.session) or '0') then
 end
 call('HSET', P .. 'seq', a.session, a.seq)
 -- No batch came for a while: the store was away, not the processes. No session ends before all had the time to renew theirs.
-if m.last > 0 and now - m.last > 2.5 * a.beat then m.grace = now + a.lease end
+-- A silence shorter than a lease gives no second grace soon after the first: if batches are lost all the time, a session that ended
+-- without a word would never be missed.
+local silence = m.last > 0 and now - m.last or 0
+if silence > 2.5 * a.beat and (silence > a.lease or now > m.grace + a.lease) then m.grace = now + a.lease end
 m.last = now
 
 local is_quiet = m.quiet > now
