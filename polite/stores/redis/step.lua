@@ -102,10 +102,13 @@ end
 if last_run ~= run then
   m.epoch, m.quiet = m.epoch + 1, now + a.lease
   call('HINCRBY', P .. 'm', 'fence', 1000000)
-  -- Numbers of the next 1,000,000 after the last one known here are of puts that are lost. See `was_lost`.
-  local last = exact(call('HINCRBY', P .. 'm', 'num', 1000000) - 1000000)
-  call('HSET', P .. 'm', 'kept', string.sub((call('HGET', P .. 'm', 'kept') or '') .. last .. ',', -1000))
-  call('HSET', P .. 'm', 'run', run)
+  -- Numbers after the last one known here are of puts that are lost. See `was_lost`. They go on from the time, above all numbers
+  -- that a server gave which this one knows nothing of: two failovers in a row may return to data from before the first.
+  local last = tonumber(call('HGET', P .. 'm', 'num') or '0')
+  local from = max(last + 1000000, floor(now / 100))
+  local kept = (call('HGET', P .. 'm', 'kept') or '') .. exact(last) .. '-' .. exact(from) .. ','
+  if #kept > 1000 then kept = string.match(string.sub(kept, -1000), ',(.*)') end
+  call('HSET', P .. 'm', 'num', exact(from), 'kept', kept, 'run', run)
 end
 
 -- ---- 3. A batch that its sender gave up and that comes late. And: has the store been away?
@@ -307,8 +310,8 @@ end
 
 -- Whether a server that was replaced gave this number, and its successor did not know it.
 local function was_lost(known)
-  for last in string.gmatch(call('HGET', P .. 'm', 'kept') or '', '%d+') do
-    if tonumber(last) < known and known <= tonumber(last) + 1000000 then return true end
+  for last, from in string.gmatch(call('HGET', P .. 'm', 'kept') or '', '(%d+)-(%d+),') do
+    if tonumber(last) < known and known <= tonumber(from) then return true end
   end
   return false
 end
