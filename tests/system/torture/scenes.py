@@ -317,9 +317,6 @@ async def expect_changed_rules(crawl: Crawl) -> None:
 SCENES: dict[str, Scene] = {
     "frontier": by_frontier,
     "gate": by_gate,
-    "next": by_next,
-    "acquire": by_acquire,
-    "condition": by_condition,
     "check": by_check,
     "leaving 2": partial(leaving, steps=2),
     "leaving 4": partial(leaving, steps=4),
@@ -346,8 +343,10 @@ REPLACED: dict[str, Scene] = {
 }
 # With addresses.
 NESTED: dict[str, Scene] = {"nested": nested}
+# Other calls that come to the same awaits.
+OTHER_CALLS: dict[str, Scene] = {"next": by_next, "acquire": by_acquire, "condition": by_condition}
 CHARGED: dict[str, Scene] = {
     "charged": partial(charged, closed=False),
     "charged and closed": partial(charged, closed=True),
 }
-ALL = SCENES | LATER | SHARED | REPLACED | NESTED | CHARGED
+ALL = SCENES | LATER | SHARED | REPLACED | NESTED | CHARGED | OTHER_CALLS

@@ -12,7 +12,7 @@ import pytest
 from tests.system.torture.crawl import Crawl, open_files
 from tests.system.torture.loop import PatientLoop
 from tests.system.torture.saboteur import ROOT, Failure, Place, Saboteur
-from tests.system.torture.scenes import ALL, CHARGED, LATER, NESTED, REPLACED, SCENES, SHARED
+from tests.system.torture.scenes import ALL, CHARGED, LATER, NESTED, OTHER_CALLS, REPLACED, SCENES, SHARED
 from tests.system.torture.stores import STORES, Opening, filled
 from tests.system.torture.web import CHANGED, CLOSED, HOSTILE, MOVING, ONE_ADDRESS, PATHS, PAUSED, Path
 
@@ -72,6 +72,17 @@ def test_nor_without_a_store(scene: str, failure: Failure) -> None:
 @pytest.mark.parametrize("scene", SCENES)
 def test_nor_when_gates_are_closed_and_askers_leave(scene: str, store: str, failure: Failure) -> None:
     tortured(TWO, scene, STORES[store], failure)
+
+
+@FAILURES
+@pytest.mark.parametrize(
+    ("path", "store"),
+    [(TWO, "none"), (TWO, "file"), (CLOSED, "none")],
+    ids=["two", "two and a file", "closed"],
+)
+@pytest.mark.parametrize("scene", OTHER_CALLS)
+def test_nor_by_other_calls(scene: str, path: Path, store: str, failure: Failure) -> None:
+    tortured(path, scene, STORES[store], failure)
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +262,8 @@ def test_every_await_there_is_was_among_those_that_failed(template: File) -> Non
     suspensions = 0
     for path, scene, store in [
         *((path, "gate", STORES[store]) for path in PATHS for store in ("memory", "file")),
-        *((TWO, scene, STORES[store]) for scene in SCENES for store in ("memory", "file")),
+        *((TWO, scene, STORES[store]) for scene in (*SCENES, *OTHER_CALLS) for store in ("memory", "file")),
+        *((CLOSED, scene, STORES["none"]) for scene in OTHER_CALLS),
         *((TWO, scene, filled(template)) for scene in ("gate", "frontier")),
         *((path, scene, STORES[store]) for path in (CHANGED, PAUSED) for scene in LATER for store in STORES),
         *((CHANGED, scene, STORES[store]) for scene in SHARED for store in ("memory", "file")),
