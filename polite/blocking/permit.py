@@ -119,7 +119,7 @@ class Permit:
 
     def __del__(self) -> None:
         if self._permit is not None and not self._left:
-            # Whoever drops it has not said that the response was read.
+            # A caller that drops it has not confirmed that the response was read.
             self._thread.post(self._permit.unread)
             self._thread.post(self._permit.leave)
 

@@ -246,7 +246,7 @@ def _leave(permit: Permit | blocking.Permit, *, whole: bool) -> None:
 
 
 def _has_no_body(response: "Response") -> bool:
-    """Whether there is nothing to read (RFC 9112, 6.3), so that nobody may ask for it."""
+    """Whether there is no body (RFC 9112, 6.3): the client may never read one."""
     return response.status_code in _NO_BODY or response.headers.get("Content-Length") == "0"
 
 

@@ -188,7 +188,7 @@ class SharedPacer(LocalPacer):
         return leave
 
     def owns(self, scopes: Sequence[Hashable]) -> bool:
-        """Return whether the homes of the scopes are held. Then whoever takes them next learns of their delays."""
+        """Return whether the homes of the scopes are held. Then the next owner learns of their delays."""
         return self._tenancies.tenure(scopes, None) is not None
 
     async def own(self, scopes: Sequence[Hashable]) -> None:

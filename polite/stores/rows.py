@@ -138,7 +138,7 @@ def validators(values: Sequence[Any], *, has_checksums: bool = True) -> Validato
     """Return the validators in a row of VALIDATORS_COLUMNS, which always has a checksum. Errors are as for `snapshot`."""
     _require_sound(values, has_checksums=True)
     _, etag, last_modified, _ = values
-    # Whoever can write the file can write checksums: what is sent must be a header's value all the same.
+    # A program that can write the file can write checksums, too: what is sent must be valid as a header's value anyway.
     return validators_of(
         [etag] if type(etag) is str else [], [last_modified] if type(last_modified) is str else []
     )

@@ -297,7 +297,7 @@ class SqliteStore:
             self._write_breaker.record_success()
 
     def _write_validators(self) -> None:
-        """Write what waits; if that fails, it waits on. Nobody waits for it. Runs in the writer's thread."""
+        """Write pending validators. If that fails, they stay pending; no caller waits for them. Runs in the writer's thread."""
         if self._write_breaker.is_open:
             return
         try:

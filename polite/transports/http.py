@@ -212,7 +212,7 @@ class HttpTransport:
         return _reply(response, inflater.body, inflater.end(cut_short=broken is not None))
 
     def _drain(self, response: ClientResponse) -> None:
-        """Read the rest of a short body that nobody needs, meanwhile, so that the connection can be kept."""
+        """Read and discard the rest of a short body in the background, so that the connection can be kept."""
         drain = asyncio.create_task(_read_rest(response), name=f"polite drain {response.host}")
         self._drains.add(drain)
         drain.add_done_callback(self._drains.discard)
