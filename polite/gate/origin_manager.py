@@ -29,6 +29,8 @@ log = logging.getLogger("polite")
 
 # Refreshes ahead of time at one time: no request waits for them, and other fetches need connections.
 _MAX_REFRESHES = 50
+# How long `close` waits for a store that is to keep what was fetched (seconds).
+_SAVING_S = 5.0
 # Origins remembered as delayed because the store knew them.
 _MAX_DELAYED = 100_000
 
@@ -152,12 +154,18 @@ class OriginManager:
         # End all of them before waiting for one: the wait may be cancelled.
         for origin, flight in flights:
             flight.end(GateClosed(f"the gate was closed during the fetch of {origin}", url=str(origin)))
+        giving_up = self._clock.call_at(self._clock.monotonic() + _SAVING_S, self._cancel_fetches)
         try:
             for _, flight in flights:
                 await flight.ended()
         finally:
+            giving_up.cancel()
             if self._store is not None and self._owns_store:
                 await self._store.close()
+
+    def _cancel_fetches(self) -> None:
+        for flight in self._flights.values():
+            flight.cancel()
 
     def __len__(self) -> int:
         return len(self._known)
@@ -296,6 +304,9 @@ class OriginManager:
             if found is None:
                 raise
             return self._put(origin, found)
+        if (flight := self._flights.get(origin)) is not None:
+            # Otherwise the next process would fetch it again.
+            flight.finish()
         now = self._clock.wall()
         still_good = before is not None and before.fresh(now)
         before = None if before is None else before.dated(self._skew())

@@ -32,7 +32,7 @@ class SingleFlight(Generic[T]):
         self._waiters: dict[asyncio.Future[T], None] = {}
         # A task that is cancelled before its first step runs none of its code.
         self._began = self._over = False
-        self._goes_on = False
+        self._goes_on = self._finishing = False
         # `on_end` must not be called before the caller has this flight.
         self._task = start_later(lambda: self._run(work), name=name)
         self._task.add_done_callback(self._end_unbegun)
@@ -60,14 +60,23 @@ class SingleFlight(Generic[T]):
         """Do the work to its end, though the last waiter leaves."""
         self._goes_on = True
 
+    def finish(self) -> None:
+        """The result is there, and remains to be kept: neither the last waiter that leaves nor `end` cancels that."""
+        self._goes_on = self._finishing = True
+
     async def ended(self) -> None:
         """Wait until the work has ended, however it ends."""
         await asyncio.wait([self._task])
 
     def end(self, error: Exception) -> None:
-        """Cancel the work; all waiters get the error."""
+        """Cancel the work, unless it is finishing; all waiters get the error."""
         self.leaving = True
         self._fail(error)
+        if not self._finishing:
+            self._task.cancel()
+
+    def cancel(self) -> None:
+        """Cancel the work, finishing or not."""
         self._task.cancel()
 
     async def _run(self, work: Callable[[], Awaitable[T]]) -> None:

@@ -570,6 +570,28 @@ async def test_a_put_that_ended_is_not_fetched_again_after_a_restart_that_loses_
     assert len(site.pages) == 8
 
 
+async def test_a_put_that_a_failover_lost_and_that_is_put_again_is_fetched_once() -> None:
+    site = Site()
+    async with Process(site, "one") as one, Process(site, "two") as two, Process(site, "three") as three:
+        await one.frontier.put_many(urls(1, 3))
+        work = asyncio.create_task(one.work())
+        await asyncio.sleep(2)
+        site.server.keep()
+        lost = "https://h0.test/lost"
+        await two.frontier.put(lost)
+        # Its owner has it in memory by now, and the server loses it.
+        await asyncio.sleep(0.5)
+        assert lost not in site.pages
+        site.server.fail_over()
+        await three.frontier.put(lost)
+        for each in (one, two, three):
+            each.frontier.close()
+        async with asyncio.timeout(120):
+            await asyncio.gather(work, two.work(), three.work())
+
+    assert Counter(site.pages) == Counter([*urls(1, 3), lost])
+
+
 async def test_a_frontier_that_keeps_its_tasks_to_itself_on_a_shared_gate_warns(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 
 from polite.origin import Origin
+from polite.task import Task
 
 # How many tasks of an origin are loaded at one time, and how few are left in memory when more are loaded.
 TASKS_PER_ORIGIN, RELOAD_AT = 32, 8
@@ -21,7 +22,7 @@ class ActiveOrigin:
     Attributes:
         origin_id: The origin's number in the store.
         crawl_delay: The delay of its robots.txt, as the store has it (seconds).
-        in_memory: The numbers of its tasks that wait in memory.
+        in_memory: Its tasks that wait in memory, by number.
         more_stored: Whether the store may have other ready tasks.
         last_loaded: The position of the last task that was loaded.
         loading: Whether a batch loads tasks of it.
@@ -31,7 +32,7 @@ class ActiveOrigin:
     origin: Origin
     origin_id: int
     crawl_delay: float | None
-    in_memory: set[int] = field(default_factory=set)
+    in_memory: dict[int, Task] = field(default_factory=dict)
     more_stored: bool = False
     last_loaded: QueuePosition = (math.inf, 0)
     loading: bool = False

@@ -15,6 +15,7 @@ from polite.frontier.durable.active_origin import (
     QueuePosition,
 )
 from polite.frontier.durable.batch import Activation, Batch, BatchResult, Deactivation, News, Row
+from polite.frontier.durable.own_numbers import OwnNumbers
 from polite.frontier.durable.store_clock import StoreClock
 from polite.frontier.durable.task_row import task_of
 from polite.frontier.durable.writer import BatchWriter, PendingReplies
@@ -38,6 +39,7 @@ class ActiveOrigins:
     Args:
         key: The order of an origin's tasks.
         last_origin: The greatest number of an origin when the store was opened.
+        shared: Whether other processes write to the store, and a successor may have lost what was written.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class ActiveOrigins:
         time: StoreClock,
         *,
         last_origin: int,
+        shared: bool,
     ) -> None:
         self._clock = parts.services.clock
         self._turns = parts.services.turns
@@ -62,6 +65,7 @@ class ActiveOrigins:
         self._by_origin: dict[Origin, ActiveOrigin] = {}
         self._by_id: dict[int, ActiveOrigin] = {}
         self._to_load: list[ActiveOrigin] = []
+        self._own = OwnNumbers() if shared else None
         self.opened_at = self._clock.monotonic()
         # The last run may have sent a request just before it ended: no origin becomes active before the longest delay has passed.
         self.begun = not last_origin
@@ -169,7 +173,7 @@ class ActiveOrigins:
     def admit(self, task: Task) -> Admission:
         """Take in a ready task that was just put."""
         active = self._by_origin.get(task.origin)
-        if self._has_met(active, task.number):
+        if self._has_met(active, task):
             # A shared store told of it before it acknowledged the put.
             return Admission.WAITING
         if active is not None and active.drop_reason is not None:
@@ -228,9 +232,9 @@ class ActiveOrigins:
             if self._by_origin.get(active.origin) is not active:
                 # It was postponed meanwhile. The other rows stay in the store.
                 return
-            if self._has_met(active, row[0]):
-                continue
             task = task_of(active.origin, row, self._clock.monotonic())
+            if self._has_met(active, task):
+                continue
             active.last_loaded = self._position(task)
             if active.drop_reason is None:
                 self._enqueue(active, task)
@@ -239,8 +243,9 @@ class ActiveOrigins:
         active.loading = False
         self._replenish(active)
 
-    def _has_met(self, active: ActiveOrigin | None, number: int) -> bool:
+    def _has_met(self, active: ActiveOrigin | None, task: Task) -> bool:
         """Whether a task that the store names is in memory, in flight, or has ended."""
+        number = task.number if self._own is None else self._own.number(task)
         return (
             (active is not None and number in active.in_memory)
             or number in self._batches.gone
@@ -256,7 +261,9 @@ class ActiveOrigins:
             self._replenish(active)
 
     def _enqueue(self, active: ActiveOrigin, task: Task) -> bool:
-        active.in_memory.add(task.number)
+        active.in_memory[task.number] = task
+        if self._own is not None:
+            self._own.add(task)
         return self._dispatcher.enqueue(task)
 
     def requeue(self, task: Task) -> None:
@@ -265,6 +272,7 @@ class ActiveOrigins:
         if active is not None and active.drop_reason is None:
             self._enqueue(active, task)
         else:
+            self.forget(task)
             self._batches.pending.requeued.append(task)
         self._batches.schedule_flush()
 
@@ -280,9 +288,14 @@ class ActiveOrigins:
         """Remove a task that ended from memory; return its origin if that is active."""
         active = self._by_origin.get(task.origin)
         if active is not None and task.number in active.in_memory:
-            active.in_memory.discard(task.number)
+            del active.in_memory[task.number]
             self._replenish(active)
         return active
+
+    def forget(self, task: Task) -> None:
+        """Note that the task has ended, or is in the store only."""
+        if self._own is not None:
+            self._own.discard(task)
 
     def started(self, task: Task) -> ActiveOrigin | None:
         """Remove a task that was given to a worker; return its origin if that is active."""
@@ -341,3 +354,5 @@ class ActiveOrigins:
 
     def _deactivate(self, active: ActiveOrigin) -> None:
         del self._by_origin[active.origin], self._by_id[active.origin_id]
+        for task in active.in_memory.values():
+            self.forget(task)

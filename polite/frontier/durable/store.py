@@ -65,7 +65,12 @@ class DurableTaskStore:
         found = await self.backend.open(limits.max_tries, self._hear, lambda: self._active.places)
         self._store_clock.resume(found.last_time)
         self._active = ActiveOrigins(
-            self._parts, self._batches, self._key, self._store_clock, last_origin=found.last_origin
+            self._parts,
+            self._batches,
+            self._key,
+            self._store_clock,
+            last_origin=found.last_origin,
+            shared=self.backend.shared,
         )
         progress.resume(found.waiting, Counts(found.done, found.refused, found.dropped, found.damaged))
         if self.backend.shared:
@@ -161,11 +166,13 @@ class DurableTaskStore:
         if ready_at is None:
             self._active.requeue(task)
         else:
+            self._active.forget(task)
             self._batches.gone.add(task.number)
             self._batches.schedule_flush()
 
     def finish(self, task: Task, end: End) -> None:
         self._active.remove(task)
+        self._active.forget(task)
         self._batches.gone.add(task.number)
         self._batches.batch.ended.append(EndedTask(task.number, end.value, task.target, task.identity))
         self._batches.schedule_flush()

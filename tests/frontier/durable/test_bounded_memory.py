@@ -83,7 +83,7 @@ async def test_what_ended_while_a_load_was_under_way_does_not_come_again(path: P
         window = in_memory(frontier)[polite.Origin.of(A)]
         # As a query found it a moment before the block was left.
         task_store(frontier)._active._loaded(
-            window, [(permit.task.number, "/1", 0, 0, None, None, 0, None)], 1
+            window, [(permit.task.number, "/1", 0, 0, None, None, 0, None, None)], 1
         )
         frontier.close()
 
