@@ -114,8 +114,12 @@ class _AsyncTransport:
             raise
         if not brings_page(request.method):
             permit.unread()
-        kind = _derived(_AsyncStream, self._module.AsyncByteStream)
-        response.stream = kind(response.stream, permit, whole=_has_no_body(response))
+        if response.is_closed:
+            # It came with its content, as those of MockTransport do: the client reads and closes no stream.
+            permit.leave()
+        else:
+            kind = _derived(_AsyncStream, self._module.AsyncByteStream)
+            response.stream = kind(response.stream, permit, whole=_has_no_body(response))
         return response
 
     async def aclose(self) -> None:
@@ -171,8 +175,11 @@ class _Transport:
             raise
         if not brings_page(request.method):
             permit.unread()
-        kind = _derived(_Stream, self._module.SyncByteStream)
-        response.stream = kind(response.stream, permit, whole=_has_no_body(response))
+        if response.is_closed:
+            permit.leave()
+        else:
+            kind = _derived(_Stream, self._module.SyncByteStream)
+            response.stream = kind(response.stream, permit, whole=_has_no_body(response))
         return response
 
     def close(self) -> None:

@@ -1,5 +1,7 @@
 """Disallowed and RobotsUnreachable: exceptions that carry a decision."""
 
+from typing import Any
+
 from polite.errors import PoliteError
 from polite.robots.decision import Decision
 
@@ -30,6 +32,14 @@ class Disallowed(PoliteError):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The default calls the class with `args` alone. A pool of processes breaks if a worker's error cannot be read.
+        return _without_init, (type(self), self.decision), vars(self)
+
+
+def _without_init(kind: type[Disallowed], decision: Decision) -> Disallowed:
+    return kind.__new__(kind, decision)
 
 
 class RobotsUnreachable(Disallowed):

@@ -50,6 +50,19 @@ async def test_each_request_waits_for_its_turn(client: Any, site: Site):
     assert site.paced()
 
 
+async def test_a_response_that_comes_with_its_content_holds_no_turn(module: Any, gate: polite.Gate, site: Site):
+    mock = module.MockTransport(lambda request: module.Response(200, text=request.url.path))
+    async with module.AsyncClient(transport=transport(gate, module, mock)) as client:
+        began = now()
+
+        texts = [(await client.get(site.url(f"/{n}"))).text for n in range(3)]
+        async with client.stream("GET", site.url("/3")) as response:
+            texts += [text async for text in response.aiter_text()]
+
+    assert texts == ["/0", "/1", "/2", "/3"]
+    assert (gate.inside, now() - began) == (0, pytest.approx(4 * DELAY_S, abs=0.01))
+
+
 async def test_requests_of_many_tasks_wait_together_and_origins_do_not_wait_for_each_other(
     client: Any, site: Site
 ):

@@ -43,6 +43,16 @@ def client(module: Any, gate: polite.blocking.Gate) -> Iterator[Any]:
         yield client
 
 
+def test_a_response_that_comes_with_its_content_holds_no_turn(
+    module: Any, gate: polite.blocking.Gate, site: Site
+):
+    mock = module.MockTransport(lambda request: module.Response(200, text=request.url.path))
+    with module.Client(transport=transport(gate, module, mock)) as client:
+        texts = [client.get(site.url(f"/{n}")).text for n in range(2)]
+
+    assert (texts, gate.inside) == (["/0", "/1"], 0)
+
+
 def test_each_hop_is_paced_and_checked(client: Any, site: Site):
     response = client.get(site.url(f"/hop?to={site.url('/hop?to=/last', other=True)}"))
 
