@@ -192,7 +192,10 @@ def refuse_in_a_loop(what: str) -> None:
         asyncio.get_running_loop()
     except RuntimeError:
         return
-    raise RuntimeError(f"{what} would block the event loop of this thread; use polite.open_gate there")
+    raise RuntimeError(
+        f"{what} would block the event loop of this thread; use polite.open_gate there, "
+        "or call it in another thread, as asyncio.to_thread does"
+    )
 
 
 def _closed(url: str) -> GateClosed:
