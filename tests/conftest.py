@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from polite.testing import VirtualTimeLoop
+from tests.frameworks.installed import LEFT_OUT
 from tests.project import loops
 
 settings.register_profile(
@@ -47,6 +48,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if not _concerns_the_loop(item)]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if _concerns_the_loop(item)]
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say which frameworks' tests are left out."""
+    if LEFT_OUT:
+        terminalreporter.write_line(
+            f"left out, since not installed here: {', '.join(LEFT_OUT)}; run ./dev frameworks"
+        )
 
 
 def _concerns_the_loop(item: pytest.Item) -> bool:
