@@ -344,7 +344,9 @@ def test_what_closing_raises_is_raised_by_close_once():
 
 
 async def test_it_is_refused_in_a_running_loop():
-    with pytest.raises(RuntimeError, match=r"polite\.blocking\.open_gate would block the .*asyncio\.to_thread"):
+    with pytest.raises(
+        RuntimeError, match=r"polite\.blocking\.open_gate would block the .*asyncio\.to_thread"
+    ):
         opened()
 
     gate = await asyncio.to_thread(opened)

@@ -50,7 +50,9 @@ async def test_each_request_waits_for_its_turn(client: Any, site: Site):
     assert site.paced()
 
 
-async def test_a_response_that_comes_with_its_content_holds_no_turn(module: Any, gate: polite.Gate, site: Site):
+async def test_a_response_that_comes_with_its_content_holds_no_turn(
+    module: Any, gate: polite.Gate, site: Site
+):
     mock = module.MockTransport(lambda request: module.Response(200, text=request.url.path))
     async with module.AsyncClient(transport=transport(gate, module, mock)) as client:
         began = now()
