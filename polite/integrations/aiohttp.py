@@ -1,7 +1,6 @@
 """aiohttp: a client middleware that waits at a gate before each request, redirect hops and retries included."""
 
 import warnings
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Never
 from weakref import WeakSet
@@ -17,6 +16,7 @@ from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.entering import brings_page, require_gate
 from polite.transports.address_guard import collect_refused
+from polite.transports.guarded_connector import ProxyRefused
 
 # RFC 9110, 15.5.2 and 15.5.8: middlewares that log in send the request again before they read the body.
 _ASKS_TO_LOG_IN = frozenset({401, 407})
@@ -89,14 +89,16 @@ class PacedRequest(ClientRequest):
 
 async def _in_its_turn(gate: Gate, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
     permit = await _entered(gate.permit(_as_http(request.url)))
+    sending = _Sending(request, permit)
     try:
-        _send_exactly(request, permit)
+        _require_open(request.session)
+        _send_exactly(request, permit, sending)
         response = await _handled(request, handler, permit)
-    except TurnLost:
-        permit.unsent()
-        raise
     except BaseException as error:
-        permit.leave(error)
+        if sending.began or not _is_the_crawlers_own(error):
+            permit.leave(error)
+        else:
+            permit.unsent()
         raise
     try:
         permit.report(status=response.status, headers=response.headers)
@@ -148,7 +150,7 @@ def _as_http(url: URL) -> str:
     return f"http{text.removeprefix('ws')}" if url.scheme in {"ws", "wss"} else text
 
 
-def _send_exactly(request: ClientRequest, permit: Permit) -> None:
+def _send_exactly(request: ClientRequest, permit: Permit, sending: "_Sending") -> None:
     """Make the request send the URL that the gate decided about, and only while its turn is held."""
     url = URL(permit.url, encoded=True)
     if request.url.scheme in {"ws", "wss"}:
@@ -157,20 +159,43 @@ def _send_exactly(request: ClientRequest, permit: Permit) -> None:
         request.headers[hdrs.HOST] = url.host_port_subcomponent
     request.url = url
     # The request's own attribute goes before the method of its class.
-    vars(request)["send"] = _sending(type(request).send, request, permit)
+    vars(request)["send"] = sending
 
 
-def _sending(
-    send: Callable[[ClientRequest, Connection], Awaitable[ClientResponse]],
-    request: ClientRequest,
-    permit: Permit,
-) -> Callable[[Connection], Awaitable[ClientResponse]]:
-    async def send_while_valid(connection: Connection) -> ClientResponse:
+class _Sending:
+    """Sends a request only while its turn is held.
+
+    Attributes:
+        began: Whether the server may have seen the request.
+    """
+
+    began = False
+
+    def __init__(self, request: ClientRequest, permit: Permit) -> None:
+        self._request = request
+        self._permit = permit
+
+    async def __call__(self, connection: Connection) -> ClientResponse:
         # A lookup, a connection and a handshake may have taken longer than the turn is held.
-        permit.require()
-        return await send(request, connection)
+        self._permit.require()
+        self.began = True
+        return await type(self._request).send(self._request, connection)
 
-    return send_while_valid
+
+def _is_the_crawlers_own(error: BaseException) -> bool:
+    """Whether an error before the request is sent says nothing of its server: it must not open the circuit of the origin.
+
+    A cancellation may have interrupted a handshake, so the delay runs.
+    """
+    if isinstance(error, ProxyRefused):
+        return True
+    return isinstance(error, Exception) and not isinstance(error, aiohttp.ClientError | OSError)
+
+
+def _require_open(session: aiohttp.ClientSession) -> None:
+    """Raise what aiohttp raises for a closed session, which may have been closed during the wait for the turn."""
+    if session.closed:
+        raise RuntimeError("Session is closed")
 
 
 def _set_agent(request: ClientRequest, agent: str) -> None:

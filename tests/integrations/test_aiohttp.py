@@ -10,7 +10,7 @@ import pytest
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, web
 
 import polite
-from polite.events import BackedOff, Event, Granted, Skipped
+from polite.events import BackedOff, CircuitOpened, Event, Granted, Skipped
 from polite.integrations.aiohttp import middleware
 from tests.integrations.aiohttp_site import (
     AGENT,
@@ -23,6 +23,7 @@ from tests.integrations.aiohttp_site import (
     serving,
     slow,
 )
+from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -356,6 +357,32 @@ async def test_a_websocket_is_a_request_and_holds_no_turn_afterwards() -> None:
             await session.ws_connect("ws://a.test/private/ws")
 
     assert site.times() == [2.0, 4.0]
+
+
+async def test_requests_that_wait_when_their_session_closes_end_at_once_and_cost_no_turn() -> None:
+    async with crawling() as (site, session, events):
+        waiting = [asyncio.create_task(read(session, f"http://a.test/{page}")) for page in range(30)]
+        await asyncio.sleep(3)
+
+        await session.close()
+        await asyncio.wait(waiting)
+
+        assert [str(task.exception()) for task in waiting[1:]] == ["Session is closed"] * 29
+        assert now() < 5
+        assert sum(isinstance(event, Skipped) for event in events) == 29
+        assert not any(isinstance(event, CircuitOpened) for event in events)
+    assert site.times() == [2.0]
+
+
+async def test_a_proxy_that_is_refused_costs_no_turn() -> None:
+    async with crawling() as (site, session, events):
+        for _ in range(30):
+            with pytest.raises(aiohttp.ClientError, match="is a proxy that"):
+                await read(session, "http://a.test/", proxy="http://b.test")
+        await read(session, "http://a.test/")
+
+        assert sum(isinstance(event, Skipped) for event in events) == 30
+    assert site.times() == [2.0]
 
 
 async def test_an_address_that_the_guard_blocks_costs_no_turn() -> None:
