@@ -14,7 +14,7 @@ from yarl import URL
 from polite.errors import InvalidOption, InvalidUserAgent, PermitMisused, TurnLost, redact_url
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.entering import brings_page, require_gate
+from polite.integrations.entering import brings_page, failure, require_gate
 from polite.transports.address_guard import collect_refused
 from polite.transports.guarded_connector import ProxyRefused
 
@@ -96,7 +96,7 @@ async def _in_its_turn(gate: Gate, request: ClientRequest, handler: ClientHandle
         response = await _handled(request, handler, permit)
     except BaseException as error:
         if sending.began or not _is_the_crawlers_own(error):
-            permit.leave(error)
+            permit.leave(failure(error))
         else:
             permit.unsent()
         raise

@@ -1,5 +1,6 @@
-"""What clients share: the kind of gate and the User-Agent that they need, a response that is still open, and which bring a page."""
+"""What clients share: the kind of gate and the User-Agent that they need, a response that is still open, and what counts."""
 
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -67,3 +68,19 @@ def brings_page(method: str | None) -> bool:
     HEAD brings none. An ETag of another method's response need not be that of the page (RFC 9110, 9.3).
     """
     return method is not None and method.upper() == "GET"
+
+
+def failure(error: BaseException, *own: type[Exception]) -> BaseException | None:
+    """Return the error for `Permit.leave`, or None if it is the crawler's own: an option or a header that cannot be sent.
+
+    That says nothing of the server: repeated with each request, it would open the circuit of the origin. The delay runs either way.
+
+    Args:
+        error: What the client raised instead of returning a response.
+        own: What the client raises for requests that cannot be sent, besides TypeError and ValueError.
+    """
+    # What Python says of a server's certificate is a ValueError, too.
+    cannot_be_sent = isinstance(error, (TypeError, ValueError, *own)) and not isinstance(
+        error, ssl.CertificateError
+    )
+    return None if cannot_be_sent else error

@@ -11,7 +11,7 @@ from polite import blocking
 from polite.errors import InvalidOption, TurnLost
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.entering import brings_page, hint_at_open_responses, require_agent
+from polite.integrations.entering import brings_page, failure, hint_at_open_responses, require_agent
 from polite.origin import Target
 
 if TYPE_CHECKING:
@@ -95,7 +95,9 @@ class _AsyncTransport:
                 permit.unsent()
                 raise
             except BaseException as error:
-                permit.leave(error)
+                permit.leave(
+                    failure(error, self._module.LocalProtocolError, self._module.UnsupportedProtocol)
+                )
                 raise
 
     async def _send(self, request: "Request", permit: Permit) -> "Response":
@@ -157,7 +159,9 @@ class _Transport:
                 permit.unsent()
                 raise
             except BaseException as error:
-                permit.leave(error)
+                permit.leave(
+                    failure(error, self._module.LocalProtocolError, self._module.UnsupportedProtocol)
+                )
                 raise
 
     def _send(self, request: "Request", permit: blocking.Permit) -> "Response":

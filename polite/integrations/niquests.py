@@ -9,7 +9,13 @@ from niquests.utils import default_user_agent
 from polite import blocking
 from polite.gate.gate import Gate
 from polite.integrations.adapter_turns import AdapterRetries, AsyncTurn, Turn, leave_at_the_end
-from polite.integrations.entering import brings_page, require_agent, require_blocking_gate, require_gate
+from polite.integrations.entering import (
+    brings_page,
+    failure,
+    require_agent,
+    require_blocking_gate,
+    require_gate,
+)
 
 
 class PoliteAdapter(AdapterRetries, HTTPAdapter):
@@ -37,7 +43,7 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
                 response = super().send(request, *args, **{**options, "multiplexed": False})
             turn.permit.report(status=response.status_code or 0, headers=response.headers)
         except BaseException as error:
-            turn.permit.leave(error)
+            turn.permit.leave(failure(error))
             raise
         if not brings_page(request.method):
             turn.permit.unread()
@@ -75,7 +81,7 @@ class AsyncPoliteAdapter(AdapterRetries, AsyncHTTPAdapter):
                 response = await super().send(request, *args, **{**options, "multiplexed": False})
             turn.permit.report(status=response.status_code or 0, headers=response.headers)
         except BaseException as error:
-            turn.permit.leave(error)
+            turn.permit.leave(failure(error))
             raise
         if not brings_page(request.method):
             turn.permit.unread()

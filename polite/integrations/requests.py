@@ -8,7 +8,7 @@ from requests.utils import default_user_agent
 
 from polite import blocking
 from polite.integrations.adapter_turns import AdapterRetries, Turn, leave_at_the_end
-from polite.integrations.entering import brings_page, require_agent, require_blocking_gate
+from polite.integrations.entering import brings_page, failure, require_agent, require_blocking_gate
 
 
 class PoliteAdapter(AdapterRetries, HTTPAdapter):
@@ -52,7 +52,7 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
                 response = super().send(request, *args, **options)
             turn.permit.report(status=response.status_code, headers=response.headers)
         except BaseException as error:
-            turn.permit.leave(error)
+            turn.permit.leave(failure(error))
             raise
         if not brings_page(request.method):
             turn.permit.unread()

@@ -9,6 +9,7 @@ import pytest
 import requests
 
 import polite
+from polite.events import CircuitOpened, Event
 from polite.integrations.niquests import PoliteAdapter as NiquestsAdapter
 from polite.integrations.requests import PoliteAdapter as RequestsAdapter
 from tests.blocking.support import Thread
@@ -74,6 +75,24 @@ def test_each_hop_is_paced_and_checked(session: Any, site: Site):
     with pytest.raises(polite.Disallowed):
         session.get(site.url("/hop?to=/private/x"))
     assert "/private/x" not in site.paths
+
+
+@pytest.mark.parametrize("options", [{"timeout": "soon"}, {"headers": {"X-Name": "a\nb"}}])
+def test_what_cannot_be_sent_is_no_failure_of_the_server(
+    module: Any, clock: HastyClock, site: Site, options: dict[str, Any]
+):
+    events: list[Event] = []
+    with (
+        polite.blocking.open_gate(
+            AGENT, fetching=LOOPBACK, pacing=PACING, clock=clock, listener=events.append
+        ) as gate,
+        adapted(module, gate) as session,
+    ):
+        for _ in range(10):
+            with pytest.raises((TypeError, ValueError)):
+                session.post(site.url("/"), **options)
+
+    assert not any(isinstance(event, CircuitOpened) for event in events)
 
 
 def test_cookies_go_from_hop_to_hop(session: Any, site: Site):

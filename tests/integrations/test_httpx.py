@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 import polite
-from polite.events import Event
+from polite.events import CircuitOpened, Event
 from polite.integrations.httpx import transport
 from polite.testing import LoopClock
 from tests.integrations.site import AGENT, DELAY_S, LOOPBACK, PACING, Site, served
@@ -63,6 +63,24 @@ async def test_a_response_that_comes_with_its_content_holds_no_turn(
 
     assert texts == ["/0", "/1", "/2", "/3"]
     assert (gate.inside, now() - began) == (0, pytest.approx(4 * DELAY_S, abs=0.01))
+
+
+@pytest.mark.parametrize("options", [{"headers": {"X-Name": "a\nb"}}, {"timeout": "soon"}])
+async def test_what_cannot_be_sent_is_no_failure_of_the_server(
+    module: Any, site: Site, options: dict[str, Any]
+):
+    events: list[Event] = []
+    async with (
+        polite.open_gate(
+            AGENT, fetching=LOOPBACK, pacing=PACING, clock=LoopClock(), listener=events.append
+        ) as gate,
+        module.AsyncClient(transport=transport(gate, module)) as client,
+    ):
+        for _ in range(10):
+            with pytest.raises((module.LocalProtocolError, TypeError, ValueError)):
+                await client.get(site.url("/"), **options)
+
+    assert not any(isinstance(event, CircuitOpened) for event in events)
 
 
 async def test_requests_of_many_tasks_wait_together_and_origins_do_not_wait_for_each_other(
