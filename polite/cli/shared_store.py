@@ -4,15 +4,14 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from polite.cli.exit_codes import Exit
 from polite.cli.origin_page import as_json, page, printable
 from polite.clock import SystemClock
-from polite.errors import InvalidOption
+from polite.errors import InvalidOption, StoreFailed
 from polite.origin import Origin
 from polite.robots.fetching.result import Found
 from polite.stores import rows
@@ -64,13 +63,21 @@ async def _ls(options: argparse.Namespace, inspector: "SharedInspector") -> Exit
     if options.origin is not None:
         raise InvalidOption("store ls takes no ORIGIN; use polite store show ORIGIN URL")
     names = [options.crawl] if options.crawl is not None else await inspector.crawls(options.limit)
-    for name in names:
+    if not names:
+        print("polite: there is no crawl in this database", file=sys.stderr)
+    results = [await _ls_one(name, inspector, as_json=options.json) for name in names]
+    return max(results, default=Exit.ALLOWED)
+
+
+async def _ls_one(name: str, inspector: "SharedInspector", *, as_json: bool) -> Exit:
+    """Print a crawl. One that cannot be read does not hide the others."""
+    try:
         terms, partitions = await inspector.terms(name), await inspector.partitions(name, 1)
-        totals = _totals(partitions)
-        if options.json:
-            print(json.dumps({"crawl": name, **terms, **totals}))
-        else:
-            print(f"{name}  {_summary(totals)}")
+    except StoreFailed as error:
+        print(f"polite: {name}: {error}", file=sys.stderr)
+        return Exit.USAGE
+    totals = _totals(partitions)
+    print(json.dumps({"crawl": name, **terms, **totals}) if as_json else f"{name}  {_summary(totals)}")
     return Exit.ALLOWED
 
 
@@ -85,7 +92,7 @@ async def _show(options: argparse.Namespace, inspector: "SharedInspector") -> Ex
     terms = await inspector.terms(options.crawl)
     if options.json:
         for number, partition in enumerate(partitions):
-            print(json.dumps({"crawl": options.crawl, "partition": number, **asdict(partition)}))
+            print(json.dumps({"crawl": options.crawl, "partition": number, **_object(partition)}))
         return Exit.ALLOWED
     print(f"{options.crawl}  {_summary(_totals(partitions))}")
     print("  " + ", ".join(f"{name} {value}" for name, value in sorted(terms.items())))
@@ -135,6 +142,27 @@ async def _purge(options: argparse.Namespace, inspector: "SharedInspector") -> E
     return Exit.ALLOWED
 
 
+def _object(partition: "PartitionState") -> dict[str, Any]:
+    """Return a partition with a name for each value."""
+
+    def named(names: str, entries: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+        return [dict(zip(names.split(), each, strict=True)) for each in entries]
+
+    (counts,) = named("sessions held line later", [partition.counts])
+    return {
+        "waiting": partition.waiting,
+        "done": partition.done,
+        "refused": partition.refused,
+        "dropped": partition.dropped,
+        "quiet_s": partition.quiet_s,
+        "sessions": named("session ends_in_s homes puts_no_more", partition.sessions),
+        "held": named("home session delayed_s", partition.held),
+        "line": named("home ready_in_s", partition.line),
+        "later": named("home origin is_task ready_in_s", partition.later),
+        "counts": counts,
+    }
+
+
 def _totals(partitions: "list[PartitionState]") -> dict[str, int]:
     names = ("waiting", "done", "refused", "dropped")
     totals = {name: sum(getattr(each, name) for each in partitions) for name in names}
@@ -162,12 +190,9 @@ def _lines(partition: "PartitionState", limit: int) -> Iterator[str]:
         yield printable(
             f"held    {home}  by {session}{f'  delayed for {rest_s:.1f} s' if rest_s > 0 else ''}"
         )
+    awaited = "a session with room" if partition.sessions else "a process: none is there"
     for home, in_s in partition.line:
-        why = (
-            f"delayed for {in_s:.1f} s"
-            if in_s > 0
-            else f"ready for {-in_s:.1f} s, waits for a session with room"
-        )
+        why = f"delayed for {in_s:.1f} s" if in_s > 0 else f"ready for {-in_s:.1f} s, waits for {awaited}"
         yield printable(f"line    {home}  {why}")
     for home, origin, is_task, in_s in partition.later:
         what = f"a task of {origin}" if is_task else f"{origin or home} is postponed"

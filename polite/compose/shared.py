@@ -73,13 +73,21 @@ async def opened(
         for option, value in (("crawl", crawl), ("lease", lease_s)):
             if value is not None:
                 raise InvalidOption(
-                    f'{option}={value!r} needs a shared store, such as store="redis://example.com/0"'
+                    f'{option}={value!r} needs a shared store, such as store="redis://example.com/0"{_instead_of(store)}'
                 )
         return None
     # Imported here: a crawler on one machine needs no package for it.
     from polite.stores.redis.opening import open_shared
 
     return await open_shared(store, clock)
+
+
+def _instead_of(store: object) -> str:
+    """Return what was given: a blocking client of redis-py is easily taken for the other."""
+    if store is None or isinstance(store, str):
+        return ""
+    kind = type(store)
+    return f" or a client of redis.asyncio, got a {kind.__module__}.{kind.__qualname__}"
 
 
 async def join(

@@ -1,6 +1,7 @@
 """Bad input of a shared crawl, by the library and by `polite fetch`: each error names what to change, and no credentials."""
 
 import asyncio
+import contextlib
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -15,7 +16,7 @@ from polite import schedulers
 from polite.cli.main import main
 from polite.robots.fetching.exchange import Reply
 from polite.testing import ScriptedTransport
-from tests.many.servers import ValkeyServer, free_port
+from tests.many.servers import ValkeySentinel, ValkeyServer, free_port
 
 SECRET, USER = "hunter2", "alice"
 LOGIN = f"{USER}:{SECRET}@"
@@ -134,6 +135,45 @@ async def test_an_object_that_is_no_store_is_named_by_its_kind(store: Any) -> No
     message = await refusal(polite.InvalidOption, open_gate)
 
     assert message.endswith((" got a redis.client.Redis", " got a bytes", " got a list"))
+
+
+async def test_a_blocking_client_is_named_with_a_crawl_too() -> None:
+    async def open_gate() -> None:
+        async with gate(redis.Redis(username=USER, password=SECRET), crawl="news"):
+            pass
+
+    message = await refusal(polite.InvalidOption, open_gate)
+
+    assert message.endswith(" or a client of redis.asyncio, got a redis.client.Redis")
+
+
+async def test_sentinels_that_do_not_answer_are_told_without_the_settings_of_their_clients() -> None:
+    message = await both_refusals(
+        polite.StoreFailed, f"redis+sentinel://{LOGIN}127.0.0.1:{free_port()},127.0.0.1:{free_port()}/news"
+    )
+
+    assert message.endswith(
+        "the server is not reached: no Sentinel names a master of 'news' (ConnectionError)"
+    )
+
+
+async def test_a_service_that_sentinels_do_not_know_is_named(
+    start_valkey: Callable[..., ValkeyServer], tmp_path: Path
+) -> None:
+    master, replica = start_valkey(), start_valkey()
+    replica.replica_of(master)
+    with contextlib.closing(ValkeySentinel(tmp_path / "sentinel", master).start()) as sentinel:
+        message = await both_refusals(polite.StoreFailed, sentinel.url.replace("/news", "/other"))
+
+    assert "no Sentinel names a master of 'other' (is this their name for it?)" in message
+
+
+async def test_a_server_that_hangs_up_may_be_another_kind() -> None:
+    async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        message = await both_refusals(polite.StoreFailed, f"redis://{LOGIN}127.0.0.1:{port}")
+
+    assert message.endswith("has an address with rediss://; is it Redis or Valkey at all?)")
 
 
 async def test_a_single_server_is_neither_a_cluster_nor_a_sentinel(valkey: ValkeyServer) -> None:

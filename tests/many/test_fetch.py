@@ -129,6 +129,27 @@ def test_an_interrupted_run_leaves_its_pages_to_others_and_goes_on_with_the_same
     assert again.outcomes == dict.fromkeys(site.urls(12), "fetched")
 
 
+def test_pages_that_the_folder_has_from_another_crawl_are_told_when_they_are_not_requested(
+    valkey: ValkeyServer, site: Site, fetch: Callable[..., Run]
+) -> None:
+    fetch("one", "--store", valkey.url, "--crawl", "monday", *site.urls(3)).end()
+
+    status, errors = fetch("one", "--store", valkey.url, "--crawl", "tuesday", *site.urls(3)).end()
+
+    assert status == 0
+    assert site.times_asked == dict.fromkeys([*site.urls(3), *site.robots], 1)
+    assert f"polite: {len(site.urls(3))} URLs were not requested: records of an earlier run in " in errors
+    assert "; another --output fetches them again" in errors
+
+
+def test_a_run_without_a_list_says_that_its_crawl_is_new(
+    valkey: ValkeyServer, fetch: Callable[..., Run]
+) -> None:
+    _, errors = fetch("one", "--store", valkey.url, "--crawl", "nwes").end()
+
+    assert errors.startswith("polite: crawl nwes has no URLs yet; check its name")
+
+
 def test_a_store_that_is_away_at_the_start_ends_the_run(site: Site, fetch: Callable[..., Run]) -> None:
     store = f"redis://user:{SECRET}@127.0.0.1:{free_port()}/0"
 

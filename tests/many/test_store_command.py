@@ -125,7 +125,47 @@ def test_show_gives_an_object_for_each_partition(
 ) -> None:
     partition = json.loads(polite("show", valkey.url, "--crawl", "news", "--json"))
 
-    assert (partition["crawl"], partition["partition"], partition["counts"]) == ("news", 0, [1, 1, 1, 1])
+    assert (partition["crawl"], partition["partition"], partition["waiting"]) == ("news", 0, 4)
+    assert partition["counts"] == {"sessions": 1, "held": 1, "line": 1, "later": 1}
+    (session,), (held,) = partition["sessions"], partition["held"]
+    assert 0 < session.pop("ends_in_s") <= 60
+    assert session == {"session": "one", "homes": 1, "puts_no_more": False}
+    assert 80 < held.pop("delayed_s") <= 90
+    assert held == {"home": "held.example", "session": "one"}
+    assert [each["home"] for each in partition["line"]] == ["ready.example"]
+    (later,) = partition["later"]
+    assert 490 < later.pop("ready_in_s") <= 500
+    assert later == {"home": "later.example", "origin": "https://later.example", "is_task": True}
+
+
+def test_show_says_that_no_process_is_there(
+    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
+) -> None:
+    valkey.client.delete("polite:{news:0}:s")
+
+    assert re.search(
+        r"ready for [\d.]+ s, waits for a process: none is there",
+        polite("show", valkey.url, "--crawl", "news"),
+    )
+
+
+def test_ls_goes_on_after_a_crawl_that_cannot_be_read(
+    valkey: ValkeyServer, crawl: Process, capsys: pytest.CaptureFixture[str]
+) -> None:
+    valkey.client.set("polite:{foreign}:crawl", "of another program")
+
+    status = main(["store", "ls", valkey.url])
+
+    out, errors = capsys.readouterr()
+    assert (status, out[:8]) == (2, "news  4 ")
+    assert "polite: foreign: " in errors
+    assert "another program uses this name" in errors
+
+
+def test_ls_says_that_there_is_no_crawl(valkey: ValkeyServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["store", "ls", valkey.url]) == 0
+
+    assert capsys.readouterr().err.splitlines()[-1] == "polite: there is no crawl in this database"
 
 
 def test_show_of_an_origin_has_its_robots_txt_and_its_back_off(

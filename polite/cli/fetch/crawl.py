@@ -106,6 +106,7 @@ class Crawl:
 
     async def _attempt(self, permit: TaskPermit) -> None:
         if permit.url in self._run_log.recorded:
+            self._run_log.skipped += 1
             return  # a killed run recorded the page before it could finish the task
         last = permit.task.tries + 1 >= self._tries
         attempt = self._run_log.start_attempt(permit.task)

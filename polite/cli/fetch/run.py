@@ -107,12 +107,30 @@ class Run:
         if not self._options.quiet:
             rate = status.counts["fetched"] / max(status.elapsed_s, _TICK_S)
             print(f"polite: {line(status, rate).strip()}", file=sys.stderr)
+        self._print_surprises()
         if self._interrupt.status is None:
             return self._run_log.records.gravest
         waiting = "1 waiting URL is" if status.waiting == 1 else f"{status.waiting} waiting URLs are"
         unread = "" if self._list_read else "; the list was not read to its end, so pass it again"
         print(f"polite: interrupted; {waiting} {self._kept()}{unread}", file=sys.stderr)
         return self._interrupt.status
+
+    def _print_surprises(self) -> None:
+        """Say why nothing was requested, where one would expect it."""
+        if skipped := self._run_log.skipped:
+            urls = "1 URL was" if skipped == 1 else f"{skipped} URLs were"
+            print(
+                f"polite: {urls} not requested: records of an earlier run in {self._options.output} have them; "
+                "another --output fetches them again",
+                file=sys.stderr,
+            )
+        frontier = self._frontier
+        known = (frontier.waiting, frontier.done, frontier.refused, frontier.dropped)
+        if self._options.store is not None and not self._options.urls and not any(known):
+            print(
+                f"polite: crawl {self._options.crawl} has no URLs yet; check its name, or start the run that has the list first",
+                file=sys.stderr,
+            )
 
     def _kept(self) -> str:
         """Return where the waiting URLs are."""

@@ -23,6 +23,7 @@ class RunLog:
 
     Attributes:
         recorded: the URLs of the last records of an earlier run; they are not recorded again.
+        skipped: how many pages were not requested because they are recorded.
         failure: raises the first OSError of a listener call, since a listener must not raise.
     """
 
@@ -36,6 +37,7 @@ class RunLog:
     ) -> None:
         self.records = records
         self.recorded = recorded
+        self.skipped = 0
         self.origin_stats = origin_stats
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.event_log = event_log

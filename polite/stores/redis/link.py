@@ -14,7 +14,7 @@ from typing import Any
 from redis.asyncio import Redis, RedisCluster, Sentinel
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import SentinelConnectionPool
+from redis.asyncio.sentinel import MasterNotFoundError, SentinelConnectionPool
 from redis.backoff import NoBackoff
 from redis.client import NEVER_DECODE
 from redis.exceptions import (
@@ -73,6 +73,8 @@ _PASSING_CODES = frozenset(
 _MOVING = "non local key"
 _COMMAND = re.compile(r"'([A-Za-z0-9|_-]+)' command|run the '([A-Za-z0-9|_-]+)'")
 
+# The error of one Sentinel, after the representation of its client.
+_OF_A_SENTINEL = re.compile(r"> - (?:\w+:)?(\w+)")
 # The server names the user, which is one of the credentials.
 _USER = re.compile(r"\b[Uu]ser \S+ has")
 
@@ -206,7 +208,8 @@ def translated(error: Exception, name: str, key: str = "polite:") -> Unreached |
         name: The address without credentials.
         key: What the keys of the command begin with.
     """
-    text = " ".join(str(error).split())[:300]
+    text = " ".join(str(error).split())
+    text = _no_master(text) if isinstance(error, MasterNotFoundError) else text[:300]
     match error:
         case AuthenticationError() | AuthorizationError():
             wrong = (
@@ -242,6 +245,13 @@ def translated(error: Exception, name: str, key: str = "polite:") -> Unreached |
         case _:
             wrong = f"the server refuses a command: {text}"
     return StoreFailed(f"{name}: {wrong}")
+
+
+def _no_master(text: str) -> str:
+    """Say what became of the Sentinels. redis-py tells it after each of its clients, with all their settings."""
+    errors = sorted(set(_OF_A_SENTINEL.findall(text)))
+    service = text.partition(" : ")[0].removeprefix("No master found for ")
+    return f"no Sentinel names a master of {service} ({', '.join(errors) or 'is this their name for it?'})"
 
 
 def _passes(text: str) -> bool:

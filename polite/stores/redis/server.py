@@ -116,7 +116,7 @@ async def _configured_policy(link: RedisLink, node: Any) -> str | None:  # noqa:
 
 
 def _hint(link: RedisLink, because: str) -> str:
-    """Return what most often is wrong when TLS meets none."""
+    """Return what most often is wrong."""
     scheme = link.name.partition("://")[0]
     family, plus, kind = scheme.partition("+")
     if "Cluster mode is not enabled" in because:
@@ -126,5 +126,5 @@ def _hint(link: RedisLink, because: str) -> str:
     if family in ("rediss", "valkeys") and ("SSL" in because or "imeout" in because):
         return f" (a server without TLS has an address with {family[:-1]}{plus}{kind}://)"
     if family in ("redis", "valkey") and "closed by server" in because:
-        return f" (a server with TLS has an address with {family}s{plus}{kind}://)"
+        return f" (a server with TLS has an address with {family}s{plus}{kind}://; is it Redis or Valkey at all?)"
     return ""
