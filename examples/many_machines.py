@@ -9,6 +9,7 @@ Processes may come, go and be killed. When nothing waits in any of them, all end
 import argparse
 import asyncio
 import re
+import signal
 from types import SimpleNamespace
 
 import aiohttp
@@ -33,6 +34,7 @@ async def crawl(options: argparse.Namespace) -> None:
         polite.open_frontier(gate, store=options.store, crawl=options.crawl, max_tries=TRIES) as frontier,
         aiohttp.ClientSession(headers={"User-Agent": AGENT}, trace_configs=[require_the_turn()]) as session,
     ):
+        end_cleanly(frontier)
         # A URL that another process has put is a duplicate, which does no harm.
         await frontier.put_many(options.urls)
         async with asyncio.TaskGroup() as workers:
@@ -40,6 +42,14 @@ async def crawl(options: argparse.Namespace) -> None:
                 workers.create_task(work(frontier, session, options.urls))
             await frontier.join()  # nothing is left, here or elsewhere
             frontier.close()
+
+
+def end_cleanly(frontier: polite.Frontier) -> None:
+    """On SIGTERM, end when the requests in flight have ended. Others then have this process's hosts at once."""
+    draining: list[asyncio.Task[object]] = []  # asyncio itself keeps no task
+    asyncio.get_running_loop().add_signal_handler(
+        signal.SIGTERM, lambda: draining.append(asyncio.create_task(frontier.drain()))
+    )
 
 
 async def work(frontier: polite.Frontier, session: aiohttp.ClientSession, seeds: list[str]) -> None:

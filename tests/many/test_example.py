@@ -2,9 +2,13 @@
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
+from polite.stores.redis.crawl import partition_prefix
 from tests.many.judge import Hit
 from tests.many.running import ROOT
 from tests.many.servers import ValkeyServer
@@ -13,28 +17,68 @@ from tests.many.world import ROBOTS, World
 WORLD = World(hosts=3, pages=4, delay_s=0.25, network=76)
 
 
-def test_three_processes_fetch_each_page_once_and_keep_the_delays(
-    valkey: ValkeyServer, tmp_path: Path
-) -> None:
-    log = tmp_path / "hits"
-    sites_command = [sys.executable, "-m", "tests.many.sites", WORLD.written(), str(log)]
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """The file with a line for each request of the sites."""
+    return tmp_path / "hits"
+
+
+@pytest.fixture
+def port(log: Path) -> Iterator[int]:
+    command = [sys.executable, "-m", "tests.many.sites", WORLD.written(), str(log)]
     with subprocess.Popen(
-        sites_command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as sites:
         assert sites.stdin is not None
         assert sites.stdout is not None
-        port = int(sites.stdout.readline())
-        command = [sys.executable, "examples/many_machines.py", "--store", valkey.url, "--crawl", "news"]
-        command += ["--delay", "0.2", "--allow-network", "127.0.0.0/8", *WORLD.seeds(port)]
-        processes = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-        said = [each.communicate(timeout=60)[0] for each in processes]
+        yield int(sites.stdout.readline())
         sites.stdin.close()
 
-    urls = [WORLD.url(host, page, port) for host in range(3) for page in range(4)]
+
+@pytest.fixture
+def start(valkey: ValkeyServer, port: int) -> Callable[[], subprocess.Popen[str]]:
+    """Start a process of the crawl."""
+    command = [sys.executable, "examples/many_machines.py", "--store", valkey.url, "--crawl", "news"]
+    command += ["--delay", "0.2", "--allow-network", "127.0.0.0/8", *WORLD.seeds(port)]
+    return lambda: subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+def hits_by_host(log: Path) -> list[list[Hit]]:
     hits = [Hit.of(line) for line in log.read_text().splitlines()]
+    return [[hit for hit in hits if hit.host == host] for host in range(WORLD.hosts)]
+
+
+def done(port: int) -> list[str]:
+    return sorted(
+        f"done {WORLD.url(host, page, port)}" for host in range(WORLD.hosts) for page in range(WORLD.pages)
+    )
+
+
+def test_three_processes_fetch_each_page_once_and_keep_the_delays(
+    start: Callable[[], subprocess.Popen[str]], port: int, log: Path
+) -> None:
+    processes = [start() for _ in range(3)]
+    said = [each.communicate(timeout=60)[0] for each in processes]
+
     assert [each.returncode for each in processes] == [0, 0, 0]
-    assert sorted("".join(said).splitlines()) == sorted(f"done {url}" for url in urls)
-    for host in range(3):
-        seen = [hit for hit in hits if hit.host == host]
+    assert sorted("".join(said).splitlines()) == done(port)
+    for seen in hits_by_host(log):
         assert sorted(hit.path for hit in seen) == ["/p/0", "/p/1", "/p/2", "/p/3", ROBOTS]
         assert all(later.at - earlier.at > 0.199 for earlier, later in pairwise(seen))
+
+
+def test_a_process_that_is_terminated_ends_cleanly_and_another_goes_on(
+    valkey: ValkeyServer, start: Callable[[], subprocess.Popen[str]], port: int
+) -> None:
+    first = start()
+    assert first.stdout is not None
+    said = first.stdout.readline()
+    first.terminate()
+    said += first.communicate(timeout=60)[0]
+    sessions = valkey.client.hlen(f"{partition_prefix('news', 0)}s")
+    second = start()
+    said += second.communicate(timeout=60)[0]
+
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert sessions == 0  # its hosts need not wait for the end of its lease
+    assert sorted(said.splitlines()) == done(port)
