@@ -137,7 +137,7 @@ async def _shared_backend(
         busy=lambda: bool(workers.idle or in_flight),
         is_fetching=gate.services.origins.is_fetching,
     )
-    workers.entered = backend.worker_entered
+    workers.awaited = backend.awaited
     return backend
 
 

@@ -12,7 +12,7 @@ class Workers:
 
     Attributes:
         paused: No permit is given until this is False again.
-        entered: Called when a worker begins to wait, if it is set.
+        awaited: Called when a worker or `join` begins to wait, if it is set.
     """
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class Workers:
         self._waiting: OrderedDict[asyncio.Future[TaskPermit | None], bool] = OrderedDict()
         self._leaving = 0
         self.paused = False
-        self.entered: Callable[[], None] | None = None
+        self.awaited: Callable[[], None] | None = None
 
     @property
     def idle(self) -> int:
@@ -32,9 +32,13 @@ class Workers:
         worker: asyncio.Future[TaskPermit | None] = asyncio.get_running_loop().create_future()
         self._waiting[worker] = leaves
         self._leaving += leaves
-        if self.entered is not None:
-            self.entered()
+        self.call_awaited()
         return worker
+
+    def call_awaited(self) -> None:
+        """Tell the store that its tasks are waited for."""
+        if self.awaited is not None:
+            self.awaited()
 
     def leave(self, worker: "asyncio.Future[TaskPermit | None]") -> None:
         """Remove a worker that was cancelled. A permit that it was about to receive goes back."""

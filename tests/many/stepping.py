@@ -82,6 +82,8 @@ class Crawl:
                 self.client.hset(self.key("m"), field, int(value) - micros)
         for session, end in self.client.hgetall(self.key("s")).items():
             self.client.hset(self.key("s"), session, int(end) - micros)
+        for session, since in self.client.hgetall(self.key("roomless")).items():
+            self.client.hset(self.key("roomless"), session, int(since) - micros)
         for home, row in self.client.hgetall(self.key("h")).items():
             owner, fence, since, free_at, rest = row.split(":", 4)
             since, free_at = (str(max(0, int(each) - micros)) for each in (since, free_at))

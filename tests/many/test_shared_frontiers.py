@@ -118,13 +118,39 @@ async def test_four_processes_fetch_each_page_once_and_keep_every_gap() -> None:
     assert min(Counter(by for _, by, _ in site.seen).values()) >= 10, "each process has its share"
 
 
+async def test_a_producer_that_comes_first_takes_no_home_and_asks_no_site() -> None:
+    site = Site()
+    async with Process(site, "producer") as producer, asyncio.timeout(100):
+        for page in range(5):
+            await producer.frontier.put_many([f"https://h{host}.test/{page}" for host in range(4)])
+            await asyncio.sleep(5)
+        assert site.seen == []
+        async with Process(site, "worker") as worker:
+            began = now()
+            working = asyncio.create_task(worker.work())
+            await worker.frontier.join()
+            assert now() - began < 5 * DELAY_S + 2
+            working.cancel()
+
+    assert len(site.pages) == 20
+
+
+async def test_a_process_alone_that_joins_looks_at_robots_txt_without_a_worker() -> None:
+    site = Site()
+    async with Process(site, "one") as process, asyncio.timeout(10):
+        await process.frontier.put("https://h0.test/private")
+        await process.frontier.join()
+
+        assert (process.frontier.refused, process.frontier.waiting) == (1, 0)
+
+
 async def test_keys_are_the_crawls_and_each_task_ends_once_in_one_process() -> None:
     site = Site()
     async with AsyncExitStack() as stack:
         group = [await stack.enter_async_context(Process(site, str(n))) for n in range(3)]
         admissions = []
         for n, process in enumerate(group):
-            for host in range(4):
+            for host in range(6):
                 url = f"https://h{host}.test/form"
                 admissions.append(await process.frontier.put(url, key="one", payload=f"{host} one"))
                 await process.frontier.put(url, key=str(n), payload=f"{host} {n}")
@@ -134,11 +160,11 @@ async def test_keys_are_the_crawls_and_each_task_ends_once_in_one_process() -> N
         async with asyncio.timeout(100):
             await asyncio.gather(*(process.work() for process in group))
 
-    assert [bool(admission) for admission in admissions] == [True] * 4 + [False] * 8
-    assert len(site.pages) == 4 * (1 + 3 + 3)
+    assert [bool(admission) for admission in admissions] == [True] * 6 + [False] * 12
+    assert len(site.pages) == 6 * (1 + 3 + 3)
     ends = [end for process in group for end in process.ends]
     payloads = {
-        f"{host} {each}" for host in range(4) for each in ("one", 0, 1, 2, "loose 0", "loose 1", "loose 2")
+        f"{host} {each}" for host in range(6) for each in ("one", 0, 1, 2, "loose 0", "loose 1", "loose 2")
     }
     assert {payload for _, payload, end in ends if end == "done"} == payloads
     assert len(ends) == len(payloads) + 1

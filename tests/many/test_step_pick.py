@@ -3,7 +3,7 @@
 import pytest
 
 from polite.stores.redis.step import Leave, Load, Mine, Postpone
-from tests.many.stepping import SECOND, Crawl, Process, digest, ended, paths
+from tests.many.stepping import BEAT, SECOND, Crawl, Process, digest, ended, paths
 
 HOST, PLAIN = "https://a.example", "http://a.example"
 
@@ -72,6 +72,40 @@ def test_a_gate_without_a_frontier_has_no_share(crawl: Crawl) -> None:
     reply = one.step(room=9)
 
     assert (len(reply.picked), reply.fair, reply.live) == (4, 4, 2)
+
+
+def test_a_session_without_room_and_homes_has_no_share_until_it_has_room(crawl: Crawl) -> None:
+    producer, one, two = crawl.process("producer"), crawl.process("one"), crawl.process("two")
+    producer.put(*(f"https://{number}.example/" for number in range(6)))
+    one.step(room=0)
+    two.step(room=1)
+    assert one.step(room=1).fair == 2
+
+    crawl.age(2 * BEAT)
+    producer.step(room=0)
+
+    reply = one.step(room=9)
+    assert (len(reply.picked), reply.fair, reply.live) == (2, 3, 3)
+    assert producer.step(room=1).fair == 2
+
+
+def test_a_session_without_room_has_its_share_while_it_holds_homes(crawl: Crawl) -> None:
+    full, one = crawl.process("full"), crawl.process("one")
+    full.put(*(f"https://{number}.example/" for number in range(6)))
+    full.pick(2)
+    full.step(room=0)
+    crawl.age(3 * BEAT)
+
+    assert one.step(room=9).fair == 3
+
+
+def test_a_session_that_ended_is_not_kept_as_one_without_room(crawl: Crawl) -> None:
+    dead, one = crawl.process("dead"), crawl.process("one")
+    dead.step(room=0)
+    crawl.expire(dead)
+    one.step(room=1)
+
+    assert crawl.client.hgetall(crawl.key("roomless")) == {}
 
 
 def test_a_picked_home_comes_with_32_rows_of_an_origin(crawl: Crawl) -> None:

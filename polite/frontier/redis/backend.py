@@ -102,6 +102,7 @@ class RedisBackend:
         self._busy = busy
         self._is_fetching = is_fetching
         self._busy_at = clock.monotonic()
+        self._used = False  # a worker or `join` has come
         self._dormant = False  # no home was picked, since no worker was there
         self._partitions = len(session.partitions)
         self._homes = HeldHomes()
@@ -347,10 +348,13 @@ class RedisBackend:
 
     @property
     def room(self) -> int:
-        """How many homes it can take now. A process without workers, which only puts or joins, leaves them to others."""
+        """How many homes it can take now. A process without workers leaves them to others; one that only puts, also while it is alone.
+
+        The network of a producer may reach no site: what it finds of robots.txt would be told to all.
+        """
         if self._closed:
             return 0
-        if not self._busy() and self._totals.live != 1:
+        if not (self._used if self._totals.live == 1 else self._busy()):
             self._dormant = True
             return 0
         return self._free
@@ -364,8 +368,9 @@ class RedisBackend:
         """Whether homes wait for which there is no place here. For others the session asks by itself."""
         return self._totals.origins_waiting and not self._free
 
-    def worker_entered(self) -> None:
-        """A worker waits for a permit: from now on homes are picked."""
+    def awaited(self) -> None:
+        """A worker waits for a permit, or `join` for the end of all tasks: from now on homes are picked."""
+        self._used = True
         self._wake()
 
     def _wake(self) -> None:
@@ -377,7 +382,7 @@ class RedisBackend:
     def _leave_if_idle(self) -> None:
         """Leave all homes if no worker has come for long: other processes may have some."""
         now = self._clock.monotonic()
-        if self._totals.live == 1:
+        if self._totals.live == 1 and self._used:
             self._wake()
         if self._busy() or self._totals.live == 1:
             self._busy_at = now

@@ -9,6 +9,7 @@
 --   m              hash    born, run, keyed, epoch, quiet, grace, last, starve, fence, num, nputs, waiting, done, refused, dropped, met
 --   s, seq         hash    session -> when it ends; its last batch
 --   closed, alone  set     sessions that put no more; sessions of gates without a frontier
+--   roomless       hash    session -> since when its batches have had no room for a home
 --   h              hash    home -> owner:fence:since:free_at:clean:state
 --   l              zset    homes that wait for an owner; score: from when they may be taken
 --   held:<session> set     its homes
@@ -374,6 +375,7 @@ if not a.bye or a.first then call('HSET', P .. 's', a.session, exact(now + a.lea
 -- A process that has closed may open another frontier.
 call((a.closed or a.bye) and 'SADD' or 'SREM', P .. 'closed', a.session)
 call(a.gate_alone and 'SADD' or 'SREM', P .. 'alone', a.session)
+if a.room == 0 then call('HSETNX', P .. 'roomless', a.session, exact(now)) else call('HDEL', P .. 'roomless', a.session) end
 
 -- ---- 7. Sessions that ended without a word. Their homes wait in line; what their workers had was tried.
 
@@ -382,6 +384,7 @@ local function forget_session(session)
   call('HDEL', P .. 'seq', session)
   call('SREM', P .. 'closed', session)
   call('SREM', P .. 'alone', session)
+  call('HDEL', P .. 'roomless', session)
   call('UNLINK', P .. 'n:' .. session, P .. 'w:' .. session, P .. 'told:' .. session, P .. 'held:' .. session)
 end
 
@@ -648,15 +651,20 @@ end
 
 -- ---- 13. Homes from the line: the caller's fair share of them.
 
-local closed, alone = {}, {}
+local closed, alone, roomless = {}, {}, {}
 for _, session in ipairs(call('SMEMBERS', P .. 'closed')) do closed[session] = true end
 for _, session in ipairs(call('SMEMBERS', P .. 'alone')) do alone[session] = true end
+local without = call('HGETALL', P .. 'roomless')
+for i = 1, #without, 2 do roomless[without[i]] = now - tonumber(without[i + 1]) > 2 * a.beat end
 
--- A gate without a frontier takes nothing from the line and puts nothing: it has no share, and the end does not wait for it.
+-- A gate without a frontier takes nothing from the line and puts nothing: it has no share, and the end does not wait for it. A
+-- process that holds nothing and has had no room for long, such as a producer, has no share either: its homes would wait in line.
 local all_held, sharers, all_closed = 0, 0, true
 for _, session in ipairs(live) do
   if not alone[session] then
-    sharers, all_held = sharers + 1, all_held + call('SCARD', P .. 'held:' .. session)
+    local homes = call('SCARD', P .. 'held:' .. session)
+    if homes > 0 or not roomless[session] then sharers = sharers + 1 end
+    all_held = all_held + homes
     all_closed = all_closed and closed[session] or false
   end
 end
