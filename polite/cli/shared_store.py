@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from polite.cli.exit_codes import Exit
 from polite.cli.origin_page import as_json, page, printable
+from polite.cli.shared_origin import origin_lines
 from polite.clock import SystemClock
 from polite.errors import InvalidOption, StoreFailed
 from polite.origin import Origin
@@ -82,10 +83,12 @@ async def _ls_one(name: str, inspector: "SharedInspector", *, as_json: bool) -> 
 
 
 async def _show(options: argparse.Namespace, inspector: "SharedInspector") -> Exit:
-    if (options.origin is None) == (options.crawl is None):
+    if options.origin is None and options.crawl is None:
         raise InvalidOption(
-            "store show: use polite store show ORIGIN URL, or polite store show URL --crawl NAME"
+            "store show: use polite store show ORIGIN URL, polite store show URL --crawl NAME, or both ORIGIN and NAME"
         )
+    if options.origin is not None and options.crawl is not None:
+        return await _show_origin(options, inspector)
     if options.origin is not None:
         return await _show_robots(options, inspector)
     partitions = await inspector.partitions(options.crawl, options.limit)
@@ -99,6 +102,20 @@ async def _show(options: argparse.Namespace, inspector: "SharedInspector") -> Ex
     for number, partition in enumerate(partitions):
         for line in _lines(partition, options.limit):
             print(f"  {number}  {line}" if len(partitions) > 1 else f"  {line}")
+    return Exit.ALLOWED
+
+
+async def _show_origin(options: argparse.Namespace, inspector: "SharedInspector") -> Exit:
+    origin = Origin.of(options.origin)
+    state = await inspector.origin(options.crawl, origin)
+    if state is None:
+        print(f"polite: crawl {options.crawl} has nothing about {origin}", file=sys.stderr)
+        return Exit.DISALLOWED
+    if options.json:
+        print(json.dumps({"crawl": options.crawl, "origin": str(origin), **asdict(state)}))
+        return Exit.ALLOWED
+    for line in origin_lines(str(origin), options.crawl, state):
+        print(line)
     return Exit.ALLOWED
 
 

@@ -17,9 +17,9 @@ from polite.robots.fetching.result import Found
 from polite.robots.fetching.snapshot import renewed
 from polite.robots.policy import RobotsPolicy
 from polite.stores.redis.opening import open_shared
-from polite.stores.redis.step import Hold
+from polite.stores.redis.step import Hold, Out, Postpone
 from tests.many.servers import ValkeyCluster, ValkeyServer
-from tests.many.stepping import SECOND, Crawl, Process, put
+from tests.many.stepping import SECOND, Crawl, Process, digest, put
 from tests.many.test_link import acl_rules
 
 SITE = Origin.of("https://site.example/")
@@ -196,6 +196,38 @@ def test_show_of_an_origin_has_its_robots_txt_and_its_back_off(
     assert polite("show", "https://site.example", valkey.url) == nothing
 
 
+def test_show_of_an_origin_of_a_crawl_says_who_has_it_and_what_it_waits_for(
+    valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
+) -> None:
+    home, origin = "held.example", "https://held.example"
+    crawl.step(outs=[Out(home, crawl.fences[home], origin, digest(f"{origin}/1"))])
+    crawl.put("http://www.other.example/", "http://other.example/", home="other.example")
+    crawl.step(postpones=[Postpone(home, crawl.fences[home], origin, 40 * SECOND)])
+
+    def shown(site: str) -> list[str]:
+        out = polite("show", site, valkey.url, "--crawl", "news")
+        return [re.sub(r"\d+\.\d", "T", line) for line in out.splitlines()]
+
+    assert shown("https://held.example/page") == [
+        "https://held.example in crawl news",
+        "  tasks: 2 left, 1 of them with a worker; 0 ended",
+        "  home held.example: held by session one, which ends in T s unless renewed",
+        "  delayed for T s by a response, its robots.txt, or a circuit",
+        "  robots.txt was unreachable: asked for again in T s",
+    ]
+    assert shown("https://ready.example")[2:] == [
+        "  home ready.example: in line, ready for T s, waits for a session with room"
+    ]
+    assert shown("http://www.other.example")[2].startswith("  home other.example: in line, ready")
+    assert shown("https://later.example")[1:] == [
+        "  tasks: 1 left, 0 of them with a worker; 0 ended",
+        "  home later.example: no session holds it, and it has no task that is ready",
+    ]
+    assert shown("https://none.example") == ["1 polite: crawl news has nothing about https://none.example"]
+    told = json.loads(polite("show", origin, valkey.url, "--crawl", "news", "--json"))
+    assert (told["left"], told["out"], told["session"]) == (2, 1, "one")
+
+
 def test_purge_asks_refuses_a_crawl_in_use_and_deletes_that_crawl_alone(
     valkey: ValkeyServer, crawl: Process, polite: Callable[..., str]
 ) -> None:
@@ -253,8 +285,7 @@ def test_a_cluster_is_listed_and_purged_whole(
 @pytest.mark.parametrize(
     ("arguments", "wrong"),
     [
-        (["show", "URL"], "use polite store show ORIGIN URL, or"),
-        (["show", "https://a.example", "URL", "--crawl", "news"], "use polite store show ORIGIN URL, or"),
+        (["show", "URL"], "use polite store show ORIGIN URL, polite store show URL --crawl NAME"),
         (["purge", "URL", "--yes"], "use polite store purge ORIGIN URL, or"),
         (["ls", "https://a.example", "URL"], "takes no ORIGIN"),
         (["purge", "URL", "--expired"], "--expired is for files alone"),
@@ -286,6 +317,7 @@ def test_credentials_come_from_the_environment_and_the_documented_acl_is_enough(
             polite("ls", valkey.url),
             polite("show", valkey.url, "--crawl", "news"),
             polite("show", "https://site.example", valkey.url),
+            polite("show", "https://held.example", valkey.url, "--crawl", "news"),
             polite("purge", "https://site.example", valkey.url, "--yes"),
         ]
         crawl.crawl.expire(crawl)
@@ -299,6 +331,7 @@ def test_credentials_come_from_the_environment_and_the_documented_acl_is_enough(
         "news  4 w",
         "news  4 w",
         "1 polite:",
+        "https://h",
         "deleted: ",
         "deleted: ",
     ]

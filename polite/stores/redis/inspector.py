@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from polite.errors import InvalidOption, StoreFailed
@@ -14,7 +15,7 @@ from polite.stores.redis.link import Script
 from polite.stores.redis.opening import SharedStore
 from polite.stores.redis.patience import Patience
 
-_SCRIPT = Script("inspect")
+_SCRIPT, _OF_ORIGIN = Script("inspect"), Script("origin")
 # Keys that one SCAN looks at, and that one UNLINK deletes.
 _SCANNED = 1_000
 # A crawl's key between these is its name.
@@ -44,6 +45,33 @@ class PartitionState:
     line: list[tuple[str, float]] = field(default_factory=list)
     later: list[tuple[str, str, bool, float]] = field(default_factory=list)
     counts: tuple[int, ...] = (0, 0, 0, 0)
+
+
+@dataclass(slots=True)
+class OriginState:
+    """One origin of a crawl. Times are seconds from now.
+
+    Attributes:
+        left: Its tasks that have not ended.
+        out: Those of them that a worker has.
+        ended: How many ended tasks are remembered.
+        home: Its home; None if that holds nothing, or has a name that does not follow from the origin.
+        session: The session that holds the home.
+        ends_s: When that session ends unless it is renewed.
+        delayed_s: What is left of a long delay of the home.
+        line_s: From when a session may take the home, if none holds it.
+        postponed_s: When robots.txt is asked for again, if it was unreachable.
+    """
+
+    left: int
+    out: int
+    ended: int
+    home: str | None
+    session: str | None
+    ends_s: float | None
+    delayed_s: float
+    line_s: float | None
+    postponed_s: float | None
 
 
 class SharedInspector:
@@ -80,6 +108,20 @@ class SharedInspector:
         """Return all partitions of a crawl, with at most `limit` entries of each list."""
         count = int((await self.terms(crawl))["partitions"])
         return [await self._partition(partition_prefix(crawl, number), limit) for number in range(count)]
+
+    async def origin(self, crawl: str, origin: Origin) -> OriginState | None:
+        """Return what a crawl holds of an origin, if anything."""
+        count = int((await self.terms(crawl))["partitions"])
+        names = [origin.host, *_domains(origin.host)]
+        for number in range(count):
+            keys = [partition_prefix(crawl, number)]
+            reply = await self._patience.wait_for(
+                partial(self._link.run, _OF_ORIGIN, keys, origin.text, *names)
+            )
+            told = json.loads(reply)
+            if told["left"] or told["ended"] or "home" in told:
+                return _origin_state(told)
+        return None
 
     async def robots(self, origin: Origin) -> tuple[Snapshot | None, SavedBackOff | None]:
         """Return the robots.txt result and the back-off of an origin."""
@@ -145,6 +187,29 @@ class SharedInspector:
 
     async def _call(self, *command: str | int, node: Any = None) -> Any:  # noqa: ANN401 - of redis-py
         return await self._patience.wait_for(lambda: self._link.call(*command, node=node))
+
+
+def _domains(host: str) -> list[str]:
+    """Return the domains above a host: one of them is the home where homes are registrable domains."""
+    labels = host.split(".")
+    return [] if host.startswith("[") else [".".join(labels[first:]) for first in range(1, len(labels))]
+
+
+def _origin_state(told: dict[str, Any]) -> OriginState:
+    ends, line, postponed = (
+        None if told.get(name) is None else told[name] / 1e6 for name in ("ends", "line", "postponed")
+    )
+    return OriginState(
+        left=int(told["left"]),
+        out=int(told["out"]),
+        ended=int(told["ended"]),
+        home=told.get("home"),
+        session=told.get("session"),
+        ends_s=ends,
+        delayed_s=told.get("delayed", 0) / 1e6,
+        line_s=line,
+        postponed_s=postponed,
+    )
 
 
 def _later(member: str, ready_s: float) -> tuple[str, str, bool, float]:

@@ -14,6 +14,7 @@ from polite.ports import Clock, Timer
 from polite.stores.redis.change_queue import ChangeBatch, ChangeQueue, Section
 from polite.stores.redis.home import Home, Tenure
 from polite.stores.redis.journal import Journal
+from polite.stores.redis.session_name import session_name
 from polite.stores.redis.step import Changes, Link, Mine, StepReply, StepRequest, Unreached
 from polite.stores.redis.wanted_homes import WantedHomes
 
@@ -143,7 +144,7 @@ class Partition:
         self._wished_at = math.inf  # when `stir` asked for a batch
         self._sent_at = -math.inf  # when the last batch went (monotonic)
         self._failures = 0  # in a row
-        self._session = secrets.token_hex(8)
+        self._session = session_name()
         self._first = True
         self._seq = 0
         self._mine = False
@@ -215,7 +216,7 @@ class Partition:
 
     def renew(self) -> None:
         """Begin a new session. The homes of the old one are lost."""
-        self._session, self._seq, self._first, self._mine = secrets.token_hex(8), 0, True, False
+        self._session, self._seq, self._first, self._mine = session_name(), 0, True, False
         self.tenure.until = -math.inf
         self._owner.lose(list(self.homes.values()))
 

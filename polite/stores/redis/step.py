@@ -176,7 +176,7 @@ class StepRequest:
     """The argument of step.lua. Times are microseconds.
 
     Attributes:
-        session: The session's random name.
+        session: The session's name, which no other session has.
         first: Whether it is the session's first batch.
         seq: Grows with each batch of the session; the script refuses one that is not above the last.
         lease, beat: How long the session is renewed for, and how often a process sends a batch at least.
