@@ -348,7 +348,7 @@ class RedisBackend:
 
     @property
     def room(self) -> int:
-        """How many homes it can take now. A process without workers leaves them to others; one that only puts, also while it is alone.
+        """How many homes it can take now. A process without workers leaves them to others; one that only puts, even when alone.
 
         The network of a producer may reach no site: what it finds of robots.txt would be told to all.
         """
