@@ -16,8 +16,8 @@ class Backend(Protocol):
 
     Attributes:
     shared: Whether other processes use the store at the same time. Then `apply` is called for a batch while others are under
-        way; a task goes to its worker before that is written; and the store tells what others do (`open`), above all when the
-        crawl has ended. Otherwise one call is under way at a time.
+        way; a task goes to its worker before that is written, unless `knows_first`; and the store tells what others do (`open`),
+        above all when the crawl has ended. Otherwise one call is under way at a time.
     payload_limit: How many octets of JSON a task's payload may have.
     """
 
@@ -34,6 +34,10 @@ class Backend(Protocol):
 
     def require(self, target: Target) -> None:
         """Raise what stands against keeping this URL: of a shared store, what the user's function of homes raises."""
+        ...
+
+    def knows_first(self, target: Target) -> bool:
+        """Whether this task's start must be written before a worker gets the task: a page that ends its process must be counted."""
         ...
 
     def is_gone(self, number: int) -> bool:

@@ -145,7 +145,7 @@ class DurableTaskStore:
         if active is not None and active.crawl_delay != crawl_delay:
             active.crawl_delay = crawl_delay
             self._batches.batch.crawl_delays.append((crawl_delay, active.origin_id))
-        if not self.backend.shared:
+        if self.backend.knows_first(task.target):
             started = self._started[task.number] = asyncio.get_running_loop().create_future()
             self._batches.pending.started.append(started)
         self._batches.schedule_flush()

@@ -144,6 +144,10 @@ class RedisBackend:
     def require(self, target: Target) -> None:
         self._home_of(target)
 
+    def knows_first(self, target: Target) -> bool:
+        held = self._homes.get(self._home_of(target))
+        return held is not None and held.home.suspects > 0
+
     def is_gone(self, number: int) -> bool:
         return number in self._gone_numbers or number in self._ended
 
@@ -247,7 +251,9 @@ class RedisBackend:
         text = mark.target.origin.text
         if mark.state is TaskState.IN_FLIGHT:
             held.in_flight.add(number)
-            parts.at(home, lazy=True).outs.append(Out(home, held.home.fence, text, digest))
+            lazy = held.home.suspects <= 0
+            held.home.suspects -= 1
+            parts.at(home, lazy=lazy).outs.append(Out(home, held.home.fence, text, digest))
         else:
             parts.at(home, lazy=True).backs.append(Back(home, held.home.fence, text, digest))
             self._landed(home, number)

@@ -38,6 +38,9 @@ class SqliteBackend:
 
     def require(self, target: Target) -> None: ...
 
+    def knows_first(self, target: Target) -> bool:
+        return True
+
     def is_gone(self, number: int) -> bool:
         return False
 

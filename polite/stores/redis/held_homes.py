@@ -21,6 +21,8 @@ _IDLE_S = 30.0
 _MOST_HELD = 10_000
 # Idle homes that leave after one reply.
 _MOST_SWEPT = 200
+# Tasks of a home whose last owner ended without a word that are given out one by one with the server's knowledge.
+_SUSPECTS = 32
 
 
 class HeldHomes:
@@ -116,6 +118,7 @@ class HeldHomes:
         self.tenant.take_over(TakenHome(taken.home, taken.free / 1e6, age_s, taken.clean, state))
         home = Home(taken.home, taken.fence, partition.tenure, self._clock)
         home.note = note
+        home.suspects = 0 if taken.clean else _SUSPECTS
         partition.homes[home.name] = self._homes[home.name] = home
         self._idle[home] = home.since
         return home

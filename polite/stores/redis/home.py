@@ -39,6 +39,8 @@ class Home:
         since: When it was taken (monotonic).
         free_at: Until when the frontier asked it not to be requested (monotonic).
         note: What the frontier hands over with it.
+        suspects: Of how many of its next tasks the server must know before a worker gets them. Its last owner ended without a
+            word, and one of them may have ended it.
     """
 
     __slots__ = (
@@ -54,6 +56,7 @@ class Home:
         "served",
         "since",
         "spare",
+        "suspects",
         "touched",
         "used",
         "wanted",
@@ -67,6 +70,7 @@ class Home:
         self.since = clock.monotonic()
         self.free_at = -math.inf
         self.note: str | None = None
+        self.suspects = 0
         self._tenure = tenure
         self._lasting = clock.lasting
 
