@@ -34,7 +34,7 @@ end""",
     "redis.call('SET', key, ARGV[3]) else": "redis.call('SET', key, ARGV[3]) redis.call('DEL', key .. ':until') else",
 }
 # Random names that clients draw.
-_DRAWN = re.compile(r'("session":|"newborn":)"([0-9a-f]{16})"')
+_DRAWN = re.compile(r'("session":|"newborn":)"([^"]+)"')
 _SAVED = re.compile(r"polite:\{r:(.*)\}")
 _COPY_ALL = """
 local begun = 0
