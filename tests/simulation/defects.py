@@ -81,6 +81,8 @@ def simulate(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     """Run `./dev simulate` with another copy of the package."""
     environment = os.environ | {"PYTHONPATH": f"{package}{os.pathsep}{ROOT}", "COVERAGE_PROCESS_START": ""}
     environment.pop("COVERAGE_PROCESS_CONFIG", None)
+    # Bytecode of a copy that is deleted soon would only fill the disk.
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"
     command = [sys.executable, "-P", "-m", "tests.simulation", "--brief", *arguments]
     return subprocess.run(command, env=environment, cwd=package, capture_output=True, text=True, check=False)
 
