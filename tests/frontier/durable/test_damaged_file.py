@@ -72,6 +72,7 @@ def damaged(whole: bytes, draw: random.Random) -> bytes:
     return bytes(octets)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("seed", range(12))
 async def test_a_damaged_file_fails_or_gives_what_was_put(seed: int, path: Path) -> None:
     await written(path)

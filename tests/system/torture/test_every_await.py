@@ -16,7 +16,11 @@ from tests.system.torture.scenes import ALL, CHARGED, LATER, NESTED, OTHER_CALLS
 from tests.system.torture.stores import STORES, Opening, filled
 from tests.system.torture.web import CHANGED, CLOSED, HOSTILE, MOVING, ONE_ADDRESS, PATHS, PAUSED, Path
 
-# Thousands of crawls, most of whose time would be the disk's: what is written here need not outlive the machine.
+# Thousands of crawls in each of which the same lines run. Tracing them would take twice as long as the crawls do, and
+# what is covered only by chance, in a crawl that is spoilt, is not tested.
+pytestmark = pytest.mark.no_cover
+
+# Most of their time would be the disk's: what is written here need not outlive the machine.
 IN_MEMORY = File("/dev/shm") if File("/dev/shm").is_dir() else None
 
 
