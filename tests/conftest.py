@@ -5,11 +5,13 @@ The environment variable POLITE_TEST_LOOP chooses the event loop (`./dev matrix`
 """
 
 import asyncio
+import gc
 import os
 import socket
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any
 
 import aiodns
@@ -34,6 +36,22 @@ if LOOP not in ("", "eager", "uvloop"):
 _WITHOUT_A_LOOP = frozenset(
     "pacing properties robots standards typing url".split()  # noqa: SIM905
 )
+
+
+# Thousands of tests write SQLite files, and would wait for the disk at each commit. What they write need not outlive the machine.
+_MEMORY, _MEMORY_NEEDED = Path("/dev/shm"), 1 << 30
+
+
+def pytest_configure() -> None:
+    """Have `tmp_path` in memory, if there is enough of it."""
+    if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and disk_usage(_MEMORY).free > _MEMORY_NEEDED:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests out of garbage collections, each of which would visit millions of objects that stay."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
