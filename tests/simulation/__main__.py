@@ -5,8 +5,11 @@ import multiprocessing
 import os
 import sys
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 from polite.testing.simulation import SimulationFailed
 from tests.simulation.defects import DEFECTS, first_seed
@@ -17,15 +20,25 @@ _AT_A_TIME = 50
 _MAX_LINES = 60
 
 
+@contextmanager
+def mapping(jobs: int) -> Iterator[Callable[..., Iterator[Any]]]:
+    """Yield a `map` on so many processes. A single job needs no other process than this one."""
+    if jobs == 1:
+        yield map
+        return
+    # A forked child would share the parent's open files and locks.
+    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool.map
+
+
 def run_many(first: int, count: int, jobs: int, machines: int | None) -> list[Failure]:
     """Run `count` seeds on `jobs` processes, and print progress every ten seconds."""
     begun, printed, pages, robots, done = time.monotonic(), 0.0, 0, 0, 0
     failures: list[Failure] = []
-    # A forked child would share the parent's open files and locks.
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with mapping(jobs) as mapped:
         starts = range(first, first + count, _AT_A_TIME)
         counts = [min(_AT_A_TIME, first + count - start) for start in starts]
-        for failed, fetched, requested in pool.map(partial(run_some, machines=machines), starts, counts):
+        for failed, fetched, requested in mapped(partial(run_some, machines=machines), starts, counts):
             done += counts[done // _AT_A_TIME]
             pages, robots = pages + fetched, robots + requested
             failures += failed

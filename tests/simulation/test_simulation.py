@@ -226,7 +226,7 @@ def test_a_listener_gets_each_event():
 
 
 def test_the_command_runs_many_worlds_or_one(capsys):
-    assert main(["--seeds", "2", "--jobs", "1"]) == 0
+    assert main(["--seeds", "2", "--jobs", "2"]) == 0
     assert "2 worlds from seed 0" in capsys.readouterr().out
 
     assert main(["--seed", "7"]) == 0
