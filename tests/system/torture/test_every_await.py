@@ -16,11 +16,7 @@ from tests.system.torture.scenes import ALL, CHARGED, LATER, NESTED, OTHER_CALLS
 from tests.system.torture.stores import STORES, Opening, filled
 from tests.system.torture.web import CHANGED, CLOSED, HOSTILE, MOVING, ONE_ADDRESS, PATHS, PAUSED, Path
 
-# Thousands of crawls in each of which the same lines run. Tracing them would take twice as long as the crawls do, and
-# what is covered only by chance, in a crawl that is spoilt, is not tested.
-pytestmark = pytest.mark.no_cover
-
-# Most of their time would be the disk's: what is written here need not outlive the machine.
+# Thousands of crawls, most of whose time would be the disk's: what is written here need not outlive the machine.
 IN_MEMORY = File("/dev/shm") if File("/dev/shm").is_dir() else None
 
 
@@ -51,6 +47,9 @@ def tortured(path: Path, scene: str, store: Opening, failure: Failure) -> None:
 
 
 FAILURES = pytest.mark.parametrize("failure", Failure, ids=lambda f: f.name)
+# Tracing takes as long as the crawls do. The same lines run in crawls that are traced: spoilt ones without a store and on each
+# path, and one of each scene that is not spoilt.
+UNTRACED = pytest.mark.no_cover
 BUSY, TWO = (path for path in PATHS if path.name in ("busy.test", "two at a time"))
 
 
@@ -71,6 +70,7 @@ def test_nor_without_a_store(scene: str, failure: Failure) -> None:
     tortured(BUSY, scene, STORES["none"], failure)
 
 
+@UNTRACED
 @FAILURES
 @pytest.mark.parametrize("store", ["memory", "file"])
 @pytest.mark.parametrize("scene", SCENES)
@@ -78,6 +78,7 @@ def test_nor_when_gates_are_closed_and_askers_leave(scene: str, store: str, fail
     tortured(TWO, scene, STORES[store], failure)
 
 
+@UNTRACED
 @FAILURES
 @pytest.mark.parametrize(
     ("path", "store"),
@@ -97,12 +98,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> File:
     return name
 
 
+@UNTRACED
 @FAILURES
 @pytest.mark.parametrize("scene", ["gate", "frontier"])
 def test_nor_when_the_store_knew_already(template: File, scene: str, failure: Failure) -> None:
     tortured(TWO, scene, filled(template), failure)
 
 
+@UNTRACED
 @FAILURES
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("path", [CHANGED, PAUSED], ids=lambda p: p.name)
@@ -113,6 +116,7 @@ def test_nor_when_what_is_known_is_asked_for_again(
     tortured(path, scene, STORES[store], failure)
 
 
+@UNTRACED
 @FAILURES
 @pytest.mark.parametrize("store", ["memory", "file"])
 @pytest.mark.parametrize("scene", SHARED)
@@ -120,6 +124,7 @@ def test_nor_when_another_crawler_was_told_since(scene: str, store: str, failure
     tortured(CHANGED, scene, STORES[store], failure)
 
 
+@UNTRACED
 @FAILURES
 @pytest.mark.parametrize("path", [CLOSED, MOVING, ONE_ADDRESS], ids=lambda p: p.name)
 @pytest.mark.parametrize("scene", SCENES)
@@ -141,12 +146,14 @@ def test_nor_when_requests_were_sent_without_permits(scene: str, failure: Failur
     tortured(ONE_ADDRESS, scene, STORES["none"], failure)
 
 
+@UNTRACED
 @FAILURES
 @pytest.mark.parametrize("scene", LATER)
 def test_nor_when_addresses_are_asked_for_again(scene: str, failure: Failure) -> None:
     tortured(ONE_ADDRESS, scene, STORES["none"], failure)
 
 
+@UNTRACED
 @FAILURES
 @pytest.mark.parametrize("store", ["none", "file"])
 @pytest.mark.parametrize("scene", SCENES)
