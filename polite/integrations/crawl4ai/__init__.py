@@ -1,0 +1,23 @@
+"""crawl4ai: a crawler whose every request is checked by robots.txt, waits for its turn, and is reported.
+
+    async with PoliteCrawler(PoliteHTTPStrategy(gate)) as crawler:
+        results = await crawler.arun_many(urls)
+
+Theory of operation. `PoliteHTTPStrategy` is crawl4ai's own HTTP strategy on a session with polite's aiohttp middleware, so each
+redirect hop and each reconnection has a turn (`http`). Its time-out runs while a request has its turn (`exchange`). A page that
+is refused, and any response but a 2xx, ends the crawl of its URL at once: crawl4ai would try again, with the next proxy, and with
+`fallback_fetch_function` (`ending`). `PoliteCrawler` turns that into a result, gives a place to each URL that waits, and warns of
+what it cannot pace (`crawler`, `warned`).
+"""
+
+try:
+    import crawl4ai as _  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "polite.integrations.crawl4ai needs crawl4ai: pip install 'polite-crawl[crawl4ai]'"
+    ) from error
+
+from polite.integrations.crawl4ai.crawler import PoliteCrawler
+from polite.integrations.crawl4ai.http import PoliteHTTPStrategy
+
+__all__ = ["PoliteCrawler", "PoliteHTTPStrategy"]

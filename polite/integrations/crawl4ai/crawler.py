@@ -1,0 +1,158 @@
+"""PoliteCrawler: crawl4ai's crawler on a polite strategy, for single pages, many, and deep crawls."""
+
+import copy
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from crawl4ai import (
+    AsyncWebCrawler,
+    BaseDispatcher,
+    CrawlerRunConfig,
+    MemoryAdaptiveDispatcher,
+)
+from crawl4ai.deep_crawling import DeepCrawlDecorator
+from crawl4ai.models import CrawlResultContainer
+
+from polite.errors import InvalidOption, PoliteError
+from polite.gate.gate import Gate
+from polite.integrations.crawl4ai import warned
+from polite.integrations.crawl4ai.ending import CrawlEnded, catching_endings
+from polite.integrations.crawl4ai.http import PoliteHTTPStrategy
+from polite.integrations.entering import require_agent
+
+# URLs that wait for their turn keep a place in crawl4ai's dispatcher.
+PLACES = 1000
+
+
+class PoliteCrawler(AsyncWebCrawler):
+    """crawl4ai's crawler, whose every request is checked and waits for its turn.
+
+    Example:
+        async with polite.open_gate("ExampleBot/1.0 (+https://example.com/bot)") as gate:
+            async with PoliteCrawler(PoliteHTTPStrategy(gate)) as crawler:
+                result = await crawler.arun("https://example.com/about")
+
+    `arun`, `arun_many` and the strategies of deep crawls need no change. A page that robots.txt disallows has a result with
+    `success=False`, `status_code=403` and the rule in its `error_message`. Such a page, and any response but a 2xx, is not tried
+    again, by no proxy and not by `fallback_fetch_function`. Cached pages take no turn.
+
+    Warns of requests that crawl4ai sends past polite: `link_preview_config`, `check_cache_freshness`, filters of deep crawls that
+    request pages, `aseed_urls` and `amap_domain`; and of a dispatcher with few places or a rate limiter.
+
+    Args:
+        crawler_strategy: What fetches. Its gate is the crawler's.
+        options: Those of `AsyncWebCrawler`.
+
+    Raises:
+        InvalidOption: The strategy is not one of polite's.
+    """
+
+    def __init__(self, crawler_strategy: PoliteHTTPStrategy, **options: Any) -> None:  # noqa: ANN401 - as crawl4ai has them
+        if not isinstance(crawler_strategy, PoliteHTTPStrategy):
+            raise InvalidOption(f"PoliteCrawler needs a PoliteHTTPStrategy, got {crawler_strategy!r}")
+        super().__init__(crawler_strategy, **options)
+        self._gate = crawler_strategy.gate
+        self._warned = warned.Warned()
+        self.robots_parser = RulesOfGate(self._gate)
+        # AsyncWebCrawler has put a function in the place of its method, which starts deep crawls.
+        self._arun_or_deep = self.__dict__["arun"]
+        self.__dict__["arun"] = self._arun_checked
+
+    async def arun_many(
+        self,
+        urls: list[str],
+        config: CrawlerRunConfig | list[CrawlerRunConfig] | None = None,
+        dispatcher: BaseDispatcher | None = None,
+        **kwargs: Any,  # noqa: ANN401 - as crawl4ai has them
+    ) -> Any:  # noqa: ANN401 - a list, or a generator if `config.stream`
+        """Crawl many URLs, as AsyncWebCrawler does. The default dispatcher has 1,000 places and no rate limiter.
+
+        Raises:
+            InvalidUserAgent: `config` has another User-Agent than the gate.
+        """
+        for each in config if isinstance(config, list) else [config]:
+            self._check(each)
+        if dispatcher is None:
+            dispatcher = MemoryAdaptiveDispatcher(max_session_permit=PLACES, rate_limiter=None)
+        else:
+            self._warned.of_dispatcher(dispatcher, PLACES)
+        return await super().arun_many(urls, config, dispatcher, **kwargs)
+
+    async def aseed_urls(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as crawl4ai has them
+        """Discover URLs past the gate, as AsyncWebCrawler does, with a warning. `gate.sitemaps` is polite."""
+        self._warned.of(warned.SEEDER)
+        return await super().aseed_urls(*args, **kwargs)
+
+    async def amap_domain(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as crawl4ai has them
+        """Discover URLs past the gate, as AsyncWebCrawler does, with a warning. `gate.sitemaps` is polite."""
+        self._warned.of(warned.MAPPER)
+        return await super().amap_domain(*args, **kwargs)
+
+    async def arun(
+        self,
+        url: str,
+        config: CrawlerRunConfig | None = None,
+        **kwargs: Any,  # noqa: ANN401 - as crawl4ai has them
+    ) -> Any:  # noqa: ANN401 - a container of a result; for deep crawls a list or a generator of them
+        """Crawl one URL, or deeper from there if `config.deep_crawl_strategy` is set, as AsyncWebCrawler does.
+
+        Raises:
+            InvalidUserAgent: `config` has another User-Agent than the gate.
+        """
+        try:
+            with catching_endings():
+                return await super().arun(url, config=self._own(config), **kwargs)
+        except CrawlEnded as ended:
+            self.logger.error_status(url=url, error=str(ended), tag="POLITE")
+            return CrawlResultContainer(ended.result(url))
+
+    async def _arun_checked(
+        self,
+        url: str,
+        config: CrawlerRunConfig | None = None,
+        **kwargs: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        self._check(config)
+        active = DeepCrawlDecorator.deep_crawl_active.get()
+        try:
+            return await self._arun_or_deep(url, config=config, **kwargs)
+        finally:
+            # A stream that is left early would leave this set, and the task's next deep crawl would be one page.
+            DeepCrawlDecorator.deep_crawl_active.set(active)
+
+    def _check(self, config: CrawlerRunConfig | None) -> None:
+        if config is not None:
+            require_agent(config.user_agent, self._gate.agent.header, default="")
+            self._warned.of_config(config)
+
+    def _own(self, config: CrawlerRunConfig | None) -> CrawlerRunConfig:
+        """Return a copy in which the gate does what crawl4ai would do past it."""
+        own = copy.copy(config or CrawlerRunConfig())
+        own.check_robots_txt = False
+        own.user_agent = None
+        if own.fallback_fetch_function is not None:
+            own.fallback_fetch_function = self._in_its_turn(own.fallback_fetch_function)
+        return own
+
+    def _in_its_turn(self, fetch: Callable[[str], Awaitable[str]]) -> Callable[[str], Awaitable[str]]:
+        async def fetch_in_its_turn(url: str) -> str:
+            async with self._gate.permit(url) as permit:
+                return await fetch(permit.url)
+
+        return fetch_in_its_turn
+
+
+class RulesOfGate:
+    """What `AsyncWebCrawler.robots_parser` is asked, answered by the gate."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+
+    async def can_fetch(self, url: str, user_agent: str = "*") -> bool:
+        """Return whether robots.txt allows the URL. Errors deny."""
+        if not url.startswith(("http:", "https:")):
+            return True
+        try:
+            return bool(await self._gate.check(url))
+        except PoliteError:
+            return False
