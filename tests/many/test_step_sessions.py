@@ -185,18 +185,18 @@ def test_an_out_before_another_owner_claimed_the_home_is_not_counted(crawl: Craw
     assert [row.tries for row in rows] == [0]
 
 
-def test_a_call_ends_125_homes_and_says_that_there_are_more(crawl: Crawl) -> None:
+def test_a_call_ends_75_homes_and_says_that_there_are_more(crawl: Crawl) -> None:
     dead, other = crawl.process("dead"), crawl.process("other")
-    urls = [f"https://{number}.example/" for number in range(450)]
-    for start in range(0, 450, 150):
-        dead.put(*urls[start : start + 150])
+    urls = [f"https://{number}.example/" for number in range(250)]
+    for start in range(0, 250, 50):
+        dead.put(*urls[start : start + 50])
     while dead.step(room=50, check=False).picked:
         pass
     crawl.expire(dead)
 
     replies = [other.step() for _ in range(4)]
 
-    assert [reply.inline for reply in replies] == [125, 250, 375, 450]
+    assert [reply.inline for reply in replies] == [75, 150, 225, 250]
     assert [reply.next_in for reply in replies] == [0, 0, 0, None]
     assert dead.step().lost
 

@@ -5,17 +5,16 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import takewhile
 from typing import TypeVar
 
-from polite.stores.redis.step import Back, Changes, Leave, Out, PutEntry, Requeued, StepReply, TaskRow
+from polite.stores.redis.step import Back, Changes, Leave, Out, Requeued, StepReply, TaskRow, cost_of
 
 _T = TypeVar("_T")
 
-# Limits of one batch: the server must not be busy for more than 5 ms.
-_ENTRIES = 100
-_LOADS = 20
-# Characters of the rows of one batch's puts: payloads may be large.
-_OCTETS = 500_000
+# What the entries of one batch may cost, in units of work: about 1.2 ms of the server, which must never be busy for 5 ms.
+MOST_COST = 120.0
 # A batch is a prefix of the queue, and each section is cut in this order. Thus no end of a page is stored before the URLs
 # that were found on it, and no home leaves before the ends of its tasks.
 _ORDER = ("puts", "met", "ended", "requeued", "outs", "backs", "postpones", "holds", "leaves", "loads")
@@ -52,10 +51,25 @@ class _Part:
 
 @dataclass(slots=True)
 class ChangeBatch:
-    """The changes of one batch, of some sections."""
+    """The changes of one batch, of some sections.
+
+    Attributes:
+        cost: What the script does for it, in units of work.
+        repeated: Whether it was sent before, and had no reply.
+    """
 
     changes: Changes = field(default_factory=Changes)
     parts: list[_Part] = field(default_factory=list)
+    cost: float = 0.0
+    repeated: bool = False
+
+    def fits(self, kind: str, entry: object) -> bool:
+        """Count an entry if it fits. The first one does, whatever it costs."""
+        cost = cost_of(kind, entry)
+        if self.cost and self.cost + cost > MOST_COST:
+            return False
+        self.cost += cost
+        return True
 
     def answer(self, reply: StepReply) -> None:
         """Give each section its part of the reply, and resolve those that are complete."""
@@ -119,7 +133,7 @@ class ChangeQueue:
         latest = _LatestStates()
         while self._sections:
             section = self._sections[0]
-            cut = _cut(section.changes, batch.changes)
+            cut = _cut(section.changes, batch)
             latest.apply(cut)
             whole = not section.changes
             batch.parts.append(_Part(section, len(cut.puts), len(cut.met), len(cut.loads), whole))
@@ -137,30 +151,18 @@ class ChangeQueue:
             self._sections.popleft().fail(error)
 
 
-def _cut(given: Changes, batch: Changes) -> Changes:
+def _cut(given: Changes, batch: ChangeBatch) -> Changes:
     """Move what fits from `given` to the batch. Return what was moved."""
     moved = Changes()
-    for name in _ORDER:
-        waiting, filled = getattr(given, name), getattr(batch, name)
-        limit = _LOADS if name == "loads" else _ENTRIES
-        entries = waiting[: limit - len(filled)]
-        if name == "puts":
-            entries = _fitting(entries, sum(len(put.row) for put in filled))
+    for kind in _ORDER:
+        waiting = getattr(given, kind)
+        entries = list(takewhile(partial(batch.fits, kind), waiting))
         del waiting[: len(entries)]
-        filled += entries
-        setattr(moved, name, entries)
+        getattr(batch.changes, kind).extend(entries)
+        setattr(moved, kind, entries)
         if waiting:
             break
     return moved
-
-
-def _fitting(puts: list[PutEntry], octets: int) -> list[PutEntry]:
-    """Return the first puts, at least one of a batch, whose rows fit beside so many octets."""
-    for count, put in enumerate(puts):
-        octets += len(put.row)
-        if octets > _OCTETS and (count or octets > len(put.row)):
-            return puts[:count]
-    return puts
 
 
 class _LatestStates:

@@ -11,11 +11,12 @@ from typing import Protocol
 from polite.errors import GateClosed, StoreEmptied, StoreFailed
 from polite.pace import exponential
 from polite.ports import Clock, Timer
-from polite.stores.redis.change_queue import ChangeBatch, ChangeQueue, Section
+from polite.stores.redis.change_queue import MOST_COST, ChangeBatch, ChangeQueue, Section
+from polite.stores.redis.claim import Claim
 from polite.stores.redis.home import Home, Tenure
 from polite.stores.redis.journal import Journal
 from polite.stores.redis.session_name import session_name
-from polite.stores.redis.step import Changes, Link, Mine, StepReply, StepRequest, Unreached
+from polite.stores.redis.step import Changes, Link, Mine, StepReply, StepRequest, Unreached, cost_of
 from polite.stores.redis.wanted_homes import WantedHomes
 
 # How long a batch is collected (seconds): changes that something waits for, and others.
@@ -147,7 +148,9 @@ class Partition:
         self._session = session_name()
         self._first = True
         self._seq = 0
-        self._mine = False
+        self._mine = False  # whether the server has to be told what is held
+        self._claim: Claim | None = None  # what it is told, from the first part to the reply to the last
+        self._confirmed = True  # whether this server, as it is now, knows all that is held
         self._born: str | None = None
         self._server: tuple[str, int, str] | None = None  # of the last reply
         self._begun = False
@@ -216,7 +219,8 @@ class Partition:
 
     def renew(self) -> None:
         """Begin a new session. The homes of the old one are lost."""
-        self._session, self._seq, self._first, self._mine = session_name(), 0, True, False
+        self._session, self._seq, self._first = session_name(), 0, True
+        self._mine, self._claim, self._confirmed = False, None, True
         self.tenure.until = -math.inf
         self._owner.lose(list(self.homes.values()))
 
@@ -262,7 +266,10 @@ class Partition:
 
     def _send_batch(self) -> None:
         self._cancel_timer()
-        batch = self._batch = self._batch or self._queue.cut()
+        if self._mine and self._claim is None:
+            leaving = [] if self._batch is None else self._batch.changes.leaves
+            self._claim = Claim(self._held(), [Mine(each.home, each.fence) for each in leaving])
+        batch = self._next_batch()
         request = self._request(batch).encode()
         self._wished_at = math.inf
         self._sent_at = self._clock.monotonic()
@@ -273,15 +280,29 @@ class Partition:
         )
         self._call.add_done_callback(lambda call: self._guarded(partial(self._returned, call, batch, sent))())
 
+    @property
+    def _in_part(self) -> bool:
+        """Whether the next batch says a part of what is held, and more is to come."""
+        return self._claim is not None and not self._claim.ends
+
+    def _next_batch(self) -> ChangeBatch:
+        """Return what the next batch brings: nothing before the server knows all that is held."""
+        if self._in_part:
+            return ChangeBatch()
+        self._batch = self._batch or self._queue.cut()
+        return self._batch
+
     def _request(self, batch: ChangeBatch) -> StepRequest:
         self._seq += 1
-        self._bye = self._ending is not None and not self._queue
-        self.picking = 0 if self._ending is not None else self._owner.room(self)
+        claim, in_part = self._claim, self._in_part
+        self._bye = self._ending is not None and not self._queue and not in_part
+        self.picking = 0 if self._ending is not None or in_part else self._owner.room(self)
         # One that is to leave with a later batch would be ours still, and then leave with turns open.
         leaving = {each.home for each in self._queue.leaves}
-        batch.changes.takes = self.wanted.to_take(
-            lambda name: name not in leaving and self._owner.may_take(name)
-        )
+        if not in_part:
+            batch.changes.takes = self.wanted.to_take(
+                lambda name: name not in leaving and self._owner.may_take(name), _takes_beside(batch.cost)
+            )
         settings = self.settings
         return StepRequest(
             session=self._session,
@@ -298,7 +319,9 @@ class Partition:
             closed=self._owner.closed,
             bye=self._bye,
             room=self.picking,
-            mine=self._held() if self._mine else None,
+            mine=None if claim is None else claim.part,
+            mine_begins=claim is not None and claim.begins,
+            mine_ends=not in_part,
             changes=batch.changes,
         )
 
@@ -334,7 +357,9 @@ class Partition:
         if self.away_since is None:
             self.away_since = self._sent_at
         # The batch may have been applied: then homes are ours that we do not know.
-        self._mine = True
+        self._mine, self._claim = True, None
+        if self._batch is not None:
+            self._batch.repeated = True
         delay_s = exponential(_FIRST_RETRY_S, self._failures, _LAST_RETRY_S)
         self._failures += 1
         self._send_at(self._clock.monotonic() + delay_s)
@@ -371,29 +396,28 @@ class Partition:
         self._repeat(f"its data is gone ({err})")
 
     def _apply(self, reply: StepReply, batch: ChangeBatch, sent: float) -> None:
-        self._batch = None
+        if self._batch is batch:
+            self._batch = None
         known = self._born is not None
         moved = known and reply.server != self._server
         self._born, self._server = reply.born, reply.server
-        repeated = self._failures > 0
         self._failures, self.away_since, self.picking = 0, None, 0
         self._answered_at = self._clock.monotonic()
+        said_part = self._in_part
         if reply.lost:
             self.renew()
         else:
-            self.reply = reply
-            self._first = self._mine = False
-            if not moved or self.tenure.good:
-                # Otherwise others may have taken homes before the server was another: `mine` tells, and the next reply counts.
-                self.tenure.until = sent + self.settings.lease_s - self.settings.margin_s
-            self._owner.lose([self.homes[name] for name in reply.gone if name in self.homes])
+            self._renewed(reply, sent, moved=moved)
         now = self._answered_at
         if moved:
             self._restore(now)
+        if said_part and not reply.lost:
+            self._plan(now, 0.0)
+            return
         if self._ended_again:
             self._ended_again.difference_update(ended.digest for ended in batch.changes.ended)
             reply.drop_rows(self._ended_again)
-        self._journal.add(now, batch.changes, reply.puts, repeated=repeated)
+        self._journal.add(now, batch.changes, reply.puts, repeated=batch.repeated)
         try:
             within_s = self._owner.replied(self, reply)
         except BaseException as error:
@@ -405,10 +429,32 @@ class Partition:
         else:
             self._plan(now, within_s)
 
+    def _renewed(self, reply: StepReply, sent: float, *, moved: bool) -> None:
+        """The session lasts longer, and the server knows the part of what is held that was sent."""
+        self._first = False
+        if self._claim is not None and not self._claim.ends:
+            self._claim.advance()
+        else:
+            self.reply = reply
+            self._mine, self._claim, self._confirmed = False, None, True
+        settings = self.settings
+        until = sent + settings.lease_s - settings.margin_s
+        if moved:
+            self._confirmed = False
+            if self.tenure.good:
+                # Others may have taken homes before the server was another, and take those that it does not know when quiet is
+                # over: `mine` tells, and the reply to its last part counts.
+                until = min(until, sent + reply.quiet / 1e6 - settings.margin_s)
+                self.tenure.until = max(self.tenure.until, until)
+        elif self._confirmed:
+            self.tenure.until = until
+        self._owner.lose([self.homes[name] for name in reply.gone if name in self.homes])
+
     def _restore(self, now: float) -> None:
         """Tell a server that may have lost the last writes what they were, and what is ours."""
-        self._mine = True
-        lost = self._journal.take(now, self._queue.ended)
+        self._mine, self._claim = True, None
+        unwritten = self._batch.changes.ended if self._batch is not None else []
+        lost = self._journal.take(now, self._queue.ended | {each.digest for each in unwritten})
         # Until these are written, rows may name tasks that have ended.
         self._ended_again.update(ended.digest for changes in lost for ended in changes.ended)
         self._queue.add_first(Section(changes, now, None) for changes in lost)
@@ -420,6 +466,11 @@ class Partition:
             within_s = 0.0
         beat_at = self._sent_at + self.settings.beat_s
         self._send_at(max(now, min(now + within_s, self._wished_at, self._queue.due, beat_at)))
+
+
+def _takes_beside(cost: float) -> int:
+    """Return how many homes a batch may ask for, beside other changes."""
+    return max(10, int((MOST_COST - cost) / cost_of("takes", None)))
 
 
 def microseconds(seconds: float) -> int:

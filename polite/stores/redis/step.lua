@@ -7,12 +7,13 @@
 -- Times are microseconds of this server's clock. Only durations leave it: cjson writes 14 digits, a time has 16.
 --
 --   m              hash    born, run, keyed, epoch, quiet, grace, last, starve, fence, num, nputs, waiting, done, refused, dropped, met
---   s, seq         hash    session -> when it ends; its last batch
+--   s, seq         hash    session -> when it ends; its last batch. In `seq` also `~session`: it has homes in `unnamed`
 --   closed, alone  set     sessions that put no more; sessions of gates without a frontier
 --   roomless       hash    session -> since when its batches have had no room for a home
 --   h              hash    home -> owner:fence:since:free_at:clean:state
 --   l              zset    homes that wait for an owner; score: from when they may be taken
 --   held:<session> set     its homes
+--   unnamed:<session> set  those of its homes that it has not named since it began to say what is `mine`
 --   n:<session>    set     news: `home \n origin`, or `home \n \n origin`: the origins of the home that come after this one
 --   w:<session>    set     its homes that others want
 --   told:<session> set     what the last reply told of these two: `n:` or `w:`, and the entry
@@ -34,17 +35,35 @@ local function clock()
 end
 local now, run = clock()
 
--- What one call does at most beside what it was given, so that others never wait long for the server. A unit of work is about 10 us.
--- The more a batch brings, the less else is done; the rest is for the next calls.
-local work_left = 250
-local function work(units) work_left = max(30, work_left - units) end
-local NEWS, PICKS, RECALLS = 100, 50, 200
-local ROWS_OF_ORIGIN, ORIGINS_AT_ONCE = 32, 8
+-- What one call does at most, so that others never wait long for the server: 150 units of work, of about 10 us each. The more a
+-- batch brings (`cost`, see step.py), the less else is done; the rest is for the next calls.
+local work_left = max(30, 150 - a.cost)
+local function work(units) work_left = work_left - units end
+-- Octets of stored rows that are read; to read and to send 4,000 is a unit of work.
+local octets_left = 250000
+local function read_octets(count)
+  octets_left = octets_left - count
+  work(count / 4000)
+end
+local NEWS, PICKS, RECALLS, ENDS, OUTS = 100, 50, 100, 50, 64
+local ROWS_OF_ORIGIN, ORIGINS_AT_ONCE, ROWS_AT_FIRST = 32, 8, 1
+local ROW = 0.2
 local SOON, DAY = 1000000, 86400000000
 
 local function exact(number) return string.format('%.0f', number) end
 local function given(value) return value ~= nil and value ~= cjson.null end
-local function each(list) return ipairs(list or {}) end
+local NONE = {}
+local function each(list) return ipairs(list or NONE) end
+
+local function append(list, ...)
+  for i = 1, select('#', ...) do list[#list + 1] = (select(i, ...)) end
+end
+
+-- Run a command with all entries of the list, if there are any.
+local function call_all(command, key, list)
+  if #list > 0 then return call(command, key, unpack(list)) end
+  return 0
+end
 
 -- ---- The partition's own record: read once, written once.
 
@@ -114,7 +133,8 @@ end
 
 -- ---- 3. A batch that its sender gave up and that comes late. And: has the store been away?
 
-if a.seq <= tonumber(call('HGET', P .. 'seq', a.session) or '0') then
+local last_seq, draining = unpack(call('HMGET', P .. 'seq', a.session, '~' .. a.session))
+if a.seq <= tonumber(last_seq or '0') then
   write_numbers()
   return cjson.encode({ err = 'old' })
 end
@@ -132,6 +152,13 @@ local reply = {
   puts = {}, met = {}, gone = {}, taken = {}, recalls = {}, picked = {}, loads = {}, news = {}, given_up = {},
 }
 
+local closed, alone, roomless = {}, {}, {}
+for _, session in ipairs(call('SMEMBERS', P .. 'closed')) do closed[session] = true end
+for _, session in ipairs(call('SMEMBERS', P .. 'alone')) do alone[session] = true end
+-- For how long.
+local without = call('HGETALL', P .. 'roomless')
+for i = 1, #without, 2 do roomless[without[i]] = now - tonumber(without[i + 1]) end
+
 -- ---- Homes
 
 local function parse_home(value)
@@ -142,16 +169,58 @@ local function parse_home(value)
   }
 end
 
+-- Each row is read once; those that changed are written together, at the end.
+local read_homes, rows, changed_homes = {}, {}, {}
+
+local function read_rows(names)
+  local missing = {}
+  for _, home in ipairs(names) do
+    if read_homes[home] == nil then
+      read_homes[home] = false
+      missing[#missing + 1] = home
+    end
+  end
+  if #missing == 0 then return end
+  for i, value in ipairs(call('HMGET', P .. 'h', unpack(missing))) do read_homes[missing[i]] = value end
+end
+
 local function home_row(home)
-  local value = call('HGET', P .. 'h', home)
-  if value then return parse_home(value) end
-  return { fence = 0, since = 0, free_at = 0, clean = true, state = '' }
+  if not rows[home] then
+    if read_homes[home] == nil then read_homes[home] = call('HGET', P .. 'h', home) end
+    rows[home] = read_homes[home] and parse_home(read_homes[home])
+      or { fence = 0, since = 0, free_at = 0, clean = true, state = '' }
+  end
+  return rows[home]
 end
 
 local function write_home(home, row)
-  call('HSET', P .. 'h', home, table.concat({
-    row.owner or '', exact(row.fence), exact(row.since), exact(row.free_at), row.clean and '1' or '0', row.state,
-  }, ':'))
+  rows[home], changed_homes[home] = row, true
+end
+
+local function delete_home(home)
+  read_homes[home], rows[home], changed_homes[home] = false, nil, nil
+  call('HDEL', P .. 'h', home)
+end
+
+local function write_homes()
+  if not next(changed_homes) then return end
+  local written = {}
+  for home in pairs(changed_homes) do
+    local row = rows[home]
+    append(written, home, table.concat({
+      row.owner or '', exact(row.fence), exact(row.since), exact(row.free_at), row.clean and '1' or '0', row.state,
+    }, ':'))
+  end
+  call_all('HSET', P .. 'h', written)
+end
+
+do
+  local names = {}
+  for _, list in ipairs({ 'puts', 'outs', 'backs', 'leaves', 'postpones', 'holds', 'loads', 'mine' }) do
+    for _, e in each(a[list]) do names[#names + 1] = e[1] end
+  end
+  for _, home in each(a.takes) do names[#names + 1] = home end
+  read_rows(names)
 end
 
 -- The caller's home, if it holds it under this fence.
@@ -168,10 +237,12 @@ local function ready_from(home)
 end
 
 -- A home without an owner waits in line if it has tasks. Otherwise it is forgotten when its delay and state are over.
+local to_line = {}
+
 local function line_up(home, row, from)
   from = from or ready_from(home)
   if from then
-    call('ZADD', P .. 'l', 'LT', exact(max(now, row.free_at, from)), home)
+    append(to_line, exact(max(now, row.free_at, from)), home)
   elseif row.fence > 0 then
     local known_until = row.free_at
     if not row.clean or row.state ~= '' then known_until = max(known_until, row.since + DAY) end
@@ -179,12 +250,35 @@ local function line_up(home, row, from)
   end
 end
 
+-- Before the line is read, or homes leave it.
+local function write_line()
+  if #to_line == 0 then return end
+  call('ZADD', P .. 'l', 'LT', unpack(to_line))
+  to_line = {}
+end
+
+local function leave_line(homes)
+  write_line()
+  call_all('ZREM', P .. 'l', homes)
+end
+
+local given_homes = {}
+
 local function give(home, row, fence)
-  if row.owner and row.owner ~= a.session then call('SREM', P .. 'held:' .. row.owner, home) end
+  if row.owner and row.owner ~= a.session then
+    call('SREM', P .. 'held:' .. row.owner, home)
+    call('SREM', P .. 'unnamed:' .. row.owner, home)
+  end
   row.owner, row.fence = a.session, fence
   write_home(home, row)
-  call('SADD', P .. 'held:' .. a.session, home)
-  call('ZREM', P .. 'l', home)
+  given_homes[#given_homes + 1] = home
+end
+
+local function write_given()
+  if #given_homes == 0 then return end
+  call_all('SADD', P .. 'held:' .. a.session, given_homes)
+  leave_line(given_homes)
+  given_homes = {}
 end
 
 -- What the new owner has to know. Until quiet is over, an owner that is not known here may have sent requests.
@@ -220,7 +314,7 @@ local function announce(home, origin, by_caller, from)
   local row = home_row(home)
   if not row.owner then
     line_up(home, row, from)
-  elseif call('SISMEMBER', P .. 'alone', row.owner) == 1 then
+  elseif alone[row.owner] then
     -- A gate without a frontier holds it for its permits: tasks have their turn, too.
     call('SADD', P .. 'w:' .. row.owner, home)
   elseif row.owner ~= a.session or not by_caller or a.mine then
@@ -238,47 +332,84 @@ local function note_origin(home, origin, at)
   if at then call('ZADD', x, exact(at), origin) else call('ZADD', x, 'NX', 0, origin) end
 end
 
+local function queue_score(task) return keyed and task.key ~= '' and task.key or exact(task.number) end
+
 local function enqueue(home, origin, digest, task)
-  local score = keyed and task.key ~= '' and task.key or exact(task.number)
-  call('ZADD', P .. 'q:' .. origin, score, member(digest, task))
+  call('ZADD', P .. 'q:' .. origin, queue_score(task), member(digest, task))
   return note_origin(home, origin)
 end
 
--- Take a task out of the queue or out of `later`.
+-- Take a task out of the queue or out of `later`; return whether it was in the queue.
+local function take_out(home, origin, digest, task)
+  if call('ZREM', P .. 'q:' .. origin, member(digest, task)) == 1 then return true end
+  call('ZREM', P .. 'later', due_member(home, origin, digest))
+  return false
+end
+
+-- The origin's queue has become empty. An origin that is not noted was the only one.
+local function leave_notes(home, origin)
+  if call('ZREM', P .. 'x:' .. home, origin) == 0 or not ready_from(home) then leave_line({ home }) end
+end
+
 local function dequeue(home, origin, digest, task)
-  if call('ZREM', P .. 'q:' .. origin, member(digest, task)) == 0 then
-    call('ZREM', P .. 'later', due_member(home, origin, digest))
-  elseif call('EXISTS', P .. 'q:' .. origin) == 0 then
-    -- An origin that is not noted was the only one.
-    if call('ZREM', P .. 'x:' .. home, origin) == 0 or not ready_from(home) then call('ZREM', P .. 'l', home) end
+  if take_out(home, origin, digest, task) and call('EXISTS', P .. 'q:' .. origin) == 0 then leave_notes(home, origin) end
+end
+
+-- Finished URLs of an origin are remembered. Beyond the limit the origin without tasks for longest is forgotten; without one, a
+-- URL of this. A task that is not unique is remembered for a while only: a put without a reply is repeated, and must not come twice.
+local function remember(origin, digests)
+  local once = {}
+  for i = #digests, 1, -1 do
+    if string.byte(digests[i]) == 42 then append(once, exact(now), table.remove(digests, i)) end
+  end
+  if #once > 0 then
+    call('ZADD', P .. 'once', unpack(once))
+    -- More than come in.
+    call_all('ZREM', P .. 'once', call('ZRANGE', P .. 'once', '-inf', exact(now - 4 * a.lease), 'BYSCORE', 'LIMIT', 0, #once))
+  end
+  m.met = m.met + call_all('SADD', P .. 'd:' .. origin, digests)
+  for _ = 1, #digests do
+    if m.met <= a.max_done then return end
+    local oldest = call('ZPOPMIN', P .. 'idle')[1]
+    if oldest then
+      m.met = m.met - call('SCARD', P .. 'd:' .. oldest)
+      call('UNLINK', P .. 'd:' .. oldest)
+    elseif call('SPOP', P .. 'd:' .. origin) then
+      m.met = m.met - 1
+    end
   end
 end
 
--- A finished URL is remembered. Beyond the limit the origin without tasks for longest is forgotten; without one, a URL of this.
--- A task that is not unique is remembered for a while only: a put without a reply is repeated, and must not come twice.
-local function remember(origin, digest)
-  if string.byte(digest) == 42 then
-    call('ZADD', P .. 'once', exact(now), digest)
-    call('ZREMRANGEBYSCORE', P .. 'once', '-inf', exact(now - 4 * a.lease))
-    return
-  end
-  m.met = m.met + call('SADD', P .. 'd:' .. origin, digest)
-  if m.met <= a.max_done then return end
-  local oldest = call('ZPOPMIN', P .. 'idle')[1]
-  if oldest then
-    m.met = m.met - call('SCARD', P .. 'd:' .. oldest)
-    call('UNLINK', P .. 'd:' .. oldest)
-  elseif call('SPOP', P .. 'd:' .. origin) then
-    m.met = m.met - 1
-  end
+-- The entries of a list from `first` on that have the same origin, their second value: return the last one.
+local function last_of_origin(list, first)
+  local origin, last = list[first][2], first
+  while list[last + 1] and list[last + 1][2] == origin do last = last + 1 end
+  return last
 end
 
-local function finish(home, origin, digest, task, how)
-  dequeue(home, origin, digest, task)
-  call('HDEL', P .. 't:' .. origin, digest)
-  call('HDEL', P .. 'o:' .. home, digest)
-  if call('EXISTS', P .. 't:' .. origin) == 0 then call('ZADD', P .. 'idle', exact(now), origin) end
-  m.waiting, m[how] = m.waiting - 1, m[how] + 1
+-- Tasks of one origin end: entries [home, origin, digest, how]. What they have in common is done once.
+local function finish(list, first, last)
+  local home, origin, digests, was_queued, was_there = list[first][1], list[first][2], {}, false, false
+  local t = P .. 't:' .. origin
+  for i = first, last do
+    local digest, how = list[i][3], list[i][4]
+    local value = keyed and call('HGET', t, digest)
+    if value then work(#value / 4000) end
+    if call('HDEL', t, digest) == 1 then
+      was_queued = take_out(home, origin, digest, value and parse_task(value)) or was_queued
+      m.waiting, m[how] = m.waiting - 1, m[how] + 1
+      was_there = true
+    end
+    digests[#digests + 1] = digest
+  end
+  call('HDEL', P .. 'o:' .. home, unpack(digests))
+  -- A queue has tasks.
+  local left = call('EXISTS', t, P .. 'q:' .. origin)
+  if was_queued and left < 2 then leave_notes(home, origin) end
+  if left == 0 then
+    if was_there then call('ZADD', P .. 'idle', exact(now), origin) else call('ZADD', P .. 'idle', 'NX', exact(now), origin) end
+  end
+  remember(origin, digests)
 end
 
 local function is_done(origin, digest)
@@ -288,16 +419,15 @@ end
 
 -- ---- 4. Tasks that ended. No fence: they were fetched, although other processes may own their homes by now.
 
-for _, e in each(a.ended) do
-  local home, origin, digest, how = unpack(e)
-  local value = call('HGET', P .. 't:' .. origin, digest)
-  if value then
-    finish(home, origin, digest, parse_task(value), how)
-  elseif call('EXISTS', P .. 't:' .. origin) == 0 then
-    call('ZADD', P .. 'idle', 'NX', exact(now), origin)
+local function each_origin(list, act)
+  local first = 1
+  while list and list[first] do
+    local last = last_of_origin(list, first)
+    act(list, first, last)
+    first = last + 1
   end
-  remember(origin, digest)
 end
+each_origin(a.ended, finish)
 
 -- ---- 5. Puts, questions whether a URL was met, and tasks that wait again.
 
@@ -318,20 +448,59 @@ local function was_lost(known)
 end
 
 local number = a.puts and reserve('num', #a.puts) or 0
-for i, e in each(a.puts) do
-  local home, origin, digest, text, key, again, ready_in, known = unpack(e, 1, 8)
-  local task = { number = given(known) and known or number + i, tries = 0, key = given(key) and string.format('%.17g', key) or '', text = text }
-  -- A put that is told again after a failover: if it was not lost and waits no more, it has ended.
-  local ended = given(known) and not was_lost(known) and call('HEXISTS', P .. 't:' .. origin, digest) == 0
-  if ended or (not again and is_done(origin, digest)) or call('HSETNX', P .. 't:' .. origin, digest, task_row(task)) == 0 then
-    reply.puts[i] = 0
-    if a.mine then announce(home, origin, true) end
-  else
-    if call('HLEN', P .. 't:' .. origin) == 1 then call('ZREM', P .. 'idle', origin) end
-    wait_until_ready(home, origin, digest, task, ready_in)
-    m.waiting, reply.puts[i] = m.waiting + 1, task.number
+
+-- Which of these puts name a task that has ended; nil if it may be put again.
+local function done_of(list, first, last)
+  local origin, done, unique = list[first][2], {}, {}
+  if first == last then
+    if not list[first][6] then done[list[first][3]] = is_done(origin, list[first][3]) end
+    return done
+  end
+  for i = first, last do
+    local digest = list[i][3]
+    if not list[i][6] then
+      if string.byte(digest) == 42 then done[digest] = is_done(origin, digest) else unique[#unique + 1] = digest end
+    end
+  end
+  if #unique > 0 then
+    for i, found in ipairs(call('SMISMEMBER', P .. 'd:' .. origin, unpack(unique))) do done[unique[i]] = found == 1 end
+  end
+  return done
+end
+
+local to_later, no_more_idle = {}, {}
+
+-- Put tasks of one origin. What they have in common is done once.
+local function put_all(list, first, last)
+  local home, origin, queued, new = list[first][1], list[first][2], {}, 0
+  local t, done = P .. 't:' .. origin, done_of(list, first, last)
+  for i = first, last do
+    local _, _, digest, text, key, again, ready_in, known = unpack(list[i], 1, 8)
+    local task = { number = given(known) and known or number + i, tries = 0, key = given(key) and string.format('%.17g', key) or '', text = text }
+    -- A put that is told again after a failover: if it was not lost and waits no more, it has ended.
+    local ended = given(known) and not was_lost(known) and call('HEXISTS', t, digest) == 0
+    if ended or (not again and done[digest]) or call('HSETNX', t, digest, task_row(task)) == 0 then
+      reply.puts[i] = 0
+    else
+      new, m.waiting, reply.puts[i] = new + 1, m.waiting + 1, task.number
+      if given(ready_in) and ready_in > 0 then
+        append(to_later, exact(now + ready_in), due_member(home, origin, digest))
+      else
+        append(queued, queue_score(task), member(digest, task))
+      end
+    end
+  end
+  if new > 0 then no_more_idle[#no_more_idle + 1] = origin end
+  if #queued > 0 then
+    call('ZADD', P .. 'q:' .. origin, unpack(queued))
+    announce(home, origin, true, note_origin(home, origin))
+  elseif a.mine and new <= last - first then
+    announce(home, origin, true)
   end
 end
+each_origin(a.puts, put_all)
+call_all('ZADD', P .. 'later', to_later)
+call_all('ZREM', P .. 'idle', no_more_idle)
 m.nputs = m.nputs + #(a.puts or {})
 
 for i, e in each(a.met) do
@@ -346,6 +515,7 @@ for _, e in each(a.requeued) do
   local value = call('HGET', P .. 't:' .. origin, digest)
   if value then
     local task = parse_task(value)
+    read_octets(#value)
     task.tries = max(task.tries, tries)
     write_task(origin, digest, task)
     call('HDEL', P .. 'o:' .. home, digest)
@@ -361,11 +531,15 @@ end
 
 local function answer()
   reply.waiting, reply.done, reply.refused, reply.dropped, reply.nputs = m.waiting, m.done, m.refused, m.dropped, m.nputs
+  write_line()
+  write_homes()
   write_numbers()
   return cjson.encode(reply)
 end
 
-if not a.first and not is_quiet and call('HEXISTS', P .. 's', a.session) == 0 then
+local ends, is_known = call('HGETALL', P .. 's'), false
+for i = 1, #ends, 2 do is_known = is_known or ends[i] == a.session end
+if not a.first and not is_quiet and not is_known then
   reply.lost = true
   call('HDEL', P .. 'seq', a.session)
   return answer()
@@ -373,70 +547,115 @@ end
 -- A process that says goodbye is not renewed: what it does not leave is free when its lease is over.
 if not a.bye or a.first then call('HSET', P .. 's', a.session, exact(now + a.lease)) end
 -- A process that has closed may open another frontier.
-call((a.closed or a.bye) and 'SADD' or 'SREM', P .. 'closed', a.session)
-call(a.gate_alone and 'SADD' or 'SREM', P .. 'alone', a.session)
-if a.room == 0 then call('HSETNX', P .. 'roomless', a.session, exact(now)) else call('HDEL', P .. 'roomless', a.session) end
+for set, was in pairs({ closed = closed, alone = alone }) do
+  local is = a.gate_alone
+  if set == 'closed' then is = a.closed or a.bye end
+  if is ~= (was[a.session] or false) then call(is and 'SADD' or 'SREM', P .. set, a.session) end
+  was[a.session] = is
+end
+-- A part of `mine` has no room, whatever the process has.
+local in_part = a.mine and not a.mine_ends
+if a.room > 0 and roomless[a.session] then
+  call('HDEL', P .. 'roomless', a.session)
+  roomless[a.session] = nil
+elseif a.room == 0 and not roomless[a.session] and not in_part then
+  call('HSET', P .. 'roomless', a.session, exact(now))
+  roomless[a.session] = 0
+end
 
 -- ---- 7. Sessions that ended without a word. Their homes wait in line; what their workers had was tried.
 
 local function forget_session(session)
   call('HDEL', P .. 's', session)
-  call('HDEL', P .. 'seq', session)
+  call('HDEL', P .. 'seq', session, '~' .. session)
   call('SREM', P .. 'closed', session)
   call('SREM', P .. 'alone', session)
   call('HDEL', P .. 'roomless', session)
-  call('UNLINK', P .. 'n:' .. session, P .. 'w:' .. session, P .. 'told:' .. session, P .. 'held:' .. session)
+  call(
+    'UNLINK', P .. 'n:' .. session, P .. 'w:' .. session, P .. 'told:' .. session, P .. 'held:' .. session,
+    P .. 'unnamed:' .. session
+  )
 end
 
-local function count_try(home, origin, digest)
-  local value = call('HGET', P .. 't:' .. origin, digest)
-  if not value then return end
-  local task = parse_task(value)
-  task.tries = task.tries + 1
-  if task.tries < a.max_tries then return write_task(origin, digest, task) end
-  finish(home, origin, digest, task, 'dropped')
-  remember(origin, digest)
-  table.insert(reply.given_up, { origin, digest, task.number, task.tries, task.text })
-end
-
--- Count the tries of a home whose owner is gone; return how many tasks were out.
-local function count_tries(home, fence)
-  local outs = call('HGETALL', P .. 'o:' .. home)
-  for i = 1, #outs, 2 do
-    local out_fence, origin = string.match(outs[i + 1], '^([^:]*):(.*)$')
-    if tonumber(out_fence) == fence then count_try(home, origin, outs[i]) end
+local live, ended_sessions, ends_left = {}, {}, false
+for i = 1, #ends, 2 do
+  local end_at = tonumber(ends[i + 1])
+  if ends[i] == a.session or end_at > now or is_quiet or m.grace > now then
+    live[#live + 1] = ends[i]
+  elseif not in_part then
+    append(ended_sessions, ends[i], end_at)
   end
-  if #outs > 0 then call('DEL', P .. 'o:' .. home) end
-  return #outs / 2
 end
+if not is_known and (a.first or not a.bye) then live[#live + 1] = a.session end
 
-work(#(a.ended or {}) + #(a.puts or {}) + #(a.requeued or {}) + #(a.leaves or {}) + #(a.takes or {}))
-local ends_left = work_left / 2
--- End one session. If it has more homes and tasks than one call may free, the next call goes on.
-local function end_session(session, ended_at)
-  while ends_left > 0 do
-    local home = call('SPOP', P .. 'held:' .. session)
-    if not home then return forget_session(session) end
+if #ended_sessions > 0 then
+  local function count_try(home, origin, digest)
+    local value = call('HGET', P .. 't:' .. origin, digest)
+    if not value then return end
+    local task = parse_task(value)
+    read_octets(#value)
+    task.tries = task.tries + 1
+    if task.tries < a.max_tries then return write_task(origin, digest, task) end
+    finish({ { home, origin, digest, 'dropped' } }, 1, 1)
+    table.insert(reply.given_up, { origin, digest, task.number, task.tries, task.text })
+  end
+
+  -- Half of the work is for the ends of sessions.
+  local work_after_ends = work_left / 2
+  local function may_end() return work_left > work_after_ends and octets_left > 0 end
+
+  -- Count the tries of a home whose owner is gone; return whether these were all.
+  local function count_tries(home, fence)
+    local outs, counted = call('HRANDFIELD', P .. 'o:' .. home, OUTS, 'WITHVALUES'), {}
+    for i = 1, #outs, 2 do
+      if #counted > 0 and not may_end() then break end
+      local out_fence, origin = string.match(outs[i + 1], '^([^:]*):(.*)$')
+      if tonumber(out_fence) == fence then count_try(home, origin, outs[i]) end
+      counted[#counted + 1] = outs[i]
+      work(1)
+    end
+    call_all('HDEL', P .. 'o:' .. home, counted)
+    return 2 * #counted == #outs and #counted < OUTS
+  end
+
+  -- Free a home of a session that ended; return whether that is done.
+  local function end_home(home, session, ended_at)
     local row = home_row(home)
-    if row.owner == session then
-      ends_left = ends_left - max(1, count_tries(home, row.fence))
-      work(2)
-      row.owner, row.since, row.clean = nil, max(row.since, ended_at), false
-      write_home(home, row)
-      line_up(home, row)
+    work(0.5)
+    if row.owner ~= session then return true end
+    if not count_tries(home, row.fence) then return false end
+    work(0.5)
+    row.owner, row.since, row.clean = nil, max(row.since, ended_at), false
+    write_home(home, row)
+    line_up(home, row)
+    return true
+  end
+
+  -- Free the homes of a set; return whether that is done.
+  local function end_homes(key, session, ended_at)
+    while may_end() do
+      local homes = call('SPOP', key, ENDS)
+      if #homes == 0 then return true end
+      read_rows(homes)
+      for i, home in ipairs(homes) do
+        if not may_end() or not end_home(home, session, ended_at) then
+          call('SADD', key, unpack(homes, i))
+          return false
+        end
+      end
+    end
+    return false
+  end
+
+  -- End one session. If it has more homes and tasks than one call may free, the next call goes on.
+  local function end_session(session, ended_at)
+    if end_homes(P .. 'held:' .. session, session, ended_at) and end_homes(P .. 'unnamed:' .. session, session, ended_at) then
+      forget_session(session)
+    else
+      ends_left = true
     end
   end
-end
-
-local live = {}
-local sessions = call('HGETALL', P .. 's')
-for i = 1, #sessions, 2 do
-  local session, ends = sessions[i], tonumber(sessions[i + 1])
-  if session == a.session or ends > now or is_quiet or m.grace > now then
-    live[#live + 1] = session
-  else
-    end_session(session, ends)
-  end
+  for i = 1, #ended_sessions, 2 do end_session(ended_sessions[i], ended_sessions[i + 1]) end
 end
 
 -- ---- 8. Homes that the caller leaves. A greater fence than the stored one: the write that gave it the home was lost.
@@ -450,12 +669,18 @@ for _, e in each(a.postpones) do
   end
 end
 
+local left, left_outs = {}, {}
 for _, e in each(a.leaves) do
   local home, fence, rest, state = unpack(e, 1, 4)
   local row = home_row(home)
   if row.fence < fence or (row.fence == fence and row.owner == a.session) then
-    if row.owner then call('SREM', P .. 'held:' .. row.owner, home) end
-    call('DEL', P .. 'o:' .. home)
+    if row.owner == a.session then
+      left[#left + 1] = home
+    elseif row.owner then
+      call('SREM', P .. 'held:' .. row.owner, home)
+      call('SREM', P .. 'unnamed:' .. row.owner, home)
+    end
+    left_outs[#left_outs + 1] = P .. 'o:' .. home
     row = {
       fence = fence, since = now, free_at = max(row.free_at, now + rest), clean = true, state = given(state) and state or '',
     }
@@ -464,12 +689,44 @@ for _, e in each(a.leaves) do
   end
 end
 
--- ---- 9. What the caller believes to hold. What it holds here and does not name, it does not know that it has: nothing was sent.
+call_all('SREM', P .. 'held:' .. a.session, left)
+if draining then call_all('SREM', P .. 'unnamed:' .. a.session, left) end
+if #left_outs > 0 then call('UNLINK', unpack(left_outs)) end
 
-local function release_unnamed(named)
-  for _, home in ipairs(call('SMEMBERS', P .. 'held:' .. a.session)) do
-    if not named[home] then
-      call('SREM', P .. 'held:' .. a.session, home)
+-- ---- 9. What the caller believes to hold, in parts. What it holds here and does not name, it does not know that it has: nothing
+-- was sent. Until all that is free, it gets no homes.
+
+local unnamed = P .. 'unnamed:' .. a.session
+if a.mine then
+  if a.mine_begins and not draining then
+    draining = true
+    call('HSET', P .. 'seq', '~' .. a.session, 1)
+    if call('EXISTS', P .. 'held:' .. a.session) == 1 then call('RENAME', P .. 'held:' .. a.session, unnamed) end
+  end
+  local named = {}
+  for _, e in ipairs(a.mine) do
+    local home, fence = e[1], e[2]
+    local row = home_row(home)
+    if row.fence == fence and row.owner == a.session then
+      named[#named + 1] = home
+    elseif row.fence < fence then
+      give(home, row, fence)
+      named[#named + 1] = home
+    else
+      table.insert(reply.gone, home)
+    end
+  end
+  call_all('SREM', unnamed, named)
+  call_all('SADD', P .. 'held:' .. a.session, named)
+  write_given()
+end
+if draining and not in_part then
+  local work_after = work_left / 2
+  while work_left > work_after do
+    local homes = call('SPOP', unnamed, ENDS)
+    read_rows(homes)
+    for _, home in ipairs(homes) do
+      work(0.7)
       local row = home_row(home)
       if row.owner == a.session then
         row.owner = nil
@@ -477,35 +734,24 @@ local function release_unnamed(named)
         line_up(home, row)
       end
     end
-  end
-end
-
-if a.mine then
-  local named = {}
-  for _, e in ipairs(a.mine) do
-    local home, fence = e[1], e[2]
-    local row = home_row(home)
-    if row.fence == fence and row.owner == a.session then
-      named[home] = true
-    elseif row.fence < fence then
-      give(home, row, fence)
-      named[home] = true
-    else
-      table.insert(reply.gone, home)
+    if #homes < ENDS then
+      call('HDEL', P .. 'seq', '~' .. a.session)
+      draining = false
+      break
     end
   end
-  release_unnamed(named)
 end
 
 -- News and recalls are told once, and the reply that told them may have been lost: then they are told again.
 local told = P .. 'told:' .. a.session
-if a.mine then
-  for _, entry in ipairs(call('SMEMBERS', told)) do
-    call('SADD', P .. string.sub(entry, 1, 2) .. a.session, string.sub(entry, 3))
-  end
+if a.mine_begins then
+  local again = { ['n:'] = {}, ['w:'] = {} }
+  for _, entry in ipairs(call('SMEMBERS', told)) do append(again[string.sub(entry, 1, 2)], string.sub(entry, 3)) end
+  for kind, entries in pairs(again) do call_all('SADD', P .. kind .. a.session, entries) end
 end
 call('UNLINK', told)
-local function tell(kind, entry) call('SADD', told, kind .. entry) end
+if in_part then return answer() end
+local told_now = {}
 
 -- ---- 10. What happened in homes of the caller.
 
@@ -538,7 +784,7 @@ for _, home in each(a.takes) do
     if not is_quiet then table.insert(reply.taken, taken(home, row)) end
   elseif row.owner then
     call('SADD', P .. 'w:' .. row.owner, home)
-  elseif not is_quiet then
+  elseif not is_quiet and not draining then
     give(home, row, reserve('fence', 1) + 1)
     table.insert(reply.taken, taken(home, row))
     -- It has left the line: a gate without a frontier gives it back after a while, another process fetches its tasks.
@@ -551,9 +797,14 @@ for _, home in each(a.takes) do
     end
   end
 end
-for _, home in ipairs(call('SPOP', P .. 'w:' .. a.session, RECALLS)) do
+write_given()
+
+local wanted = call('SPOP', P .. 'w:' .. a.session, RECALLS)
+read_rows(wanted)
+for _, home in ipairs(wanted) do
+  work(0.2)
   if home_row(home).owner == a.session then
-    tell('w:', home)
+    told_now[#told_now + 1] = 'w:' .. home
     table.insert(reply.recalls, home)
   end
 end
@@ -562,7 +813,7 @@ end
 
 local function forget_home(home)
   local row = home_row(home)
-  if not row.owner and row.free_at <= now and not ready_from(home) then call('HDEL', P .. 'h', home) end
+  if not row.owner and row.free_at <= now and not ready_from(home) then delete_home(home) end
 end
 
 local function move_due(entry)
@@ -570,6 +821,7 @@ local function move_due(entry)
   if kind == 't' then
     local value = call('HGET', P .. 't:' .. origin, digest)
     if not value then return end
+    work(#value / 4000)
     enqueue(home, origin, digest, parse_task(value))
   elseif call('EXISTS', P .. 'q:' .. origin) == 0 then
     return
@@ -577,37 +829,56 @@ local function move_due(entry)
   announce(home, origin, false)
 end
 
--- Take the entries of a set whose time has come, and do what is due for each.
-local function each_due(name, act)
-  for _, entry in ipairs(call('ZRANGE', P .. name, '-inf', exact(now), 'BYSCORE', 'LIMIT', 0, floor(work_left / 4))) do
+-- Take entries of a set whose time has come, and do what is due for each; return when the next is due.
+local function each_due(name, share, act)
+  local last, work_after, taken_out = max(0, floor(work_left * share)), work_left * (1 - share), {}
+  local entries = call('ZRANGE', P .. name, 0, last, 'WITHSCORES')
+  local next_at = #entries > 2 * last and now or nil
+  for i = 1, #entries, 2 do
+    local at = tonumber(entries[i + 1])
+    if at > now or work_left <= work_after then
+      next_at = at
+      break
+    end
     work(1)
-    call('ZREM', P .. name, entry)
-    act(entry)
+    taken_out[#taken_out + 1] = entries[i]
+    act(entries[i])
   end
+  call_all('ZREM', P .. name, taken_out)
+  return next_at
 end
-each_due('later', move_due)
-each_due('forget', forget_home)
+local later_at = each_due('later', 0.5, move_due)
+each_due('forget', 0.1, forget_home)
 
-local rows_left = floor(work_left * 2.5)
--- Rows beyond come when their origin leaves memory and becomes active again.
-local octets_left = 1000000
-
+-- Read the first rows of an origin. Those beyond come when it leaves memory and becomes active again.
 local function first_rows(origin, limit)
-  local members = call('ZRANGE', P .. 'q:' .. origin, 0, max(1, min(limit, rows_left)) - 1)
-  if #members == 0 then return {} end
+  if octets_left <= 0 then return {} end
+  local members = call('ZRANGE', P .. 'q:' .. origin, 0, limit - 1)
   if keyed then
     for i, name in ipairs(members) do members[i] = string.sub(name, 15) end
   end
-  local rows = {}
-  for i, value in ipairs(call('HMGET', P .. 't:' .. origin, unpack(members))) do
-    local task = parse_task(value)
-    if octets_left < 0 then break end
-    octets_left = octets_left - #task.text
-    rows[i] = { members[i], task.number, task.tries, task.text }
+  local found, before, count = {}, octets_left, ROWS_AT_FIRST
+  while #found < #members and octets_left > 0 do
+    local values = call('HMGET', P .. 't:' .. origin, unpack(members, #found + 1, min(#members, #found + count)))
+    for _, value in ipairs(values) do
+      local task = parse_task(value)
+      read_octets(#value)
+      found[#found + 1] = { members[#found + 1], task.number, task.tries, task.text }
+    end
+    -- As many more as are not too large, if they are like these.
+    count = max(1, floor(octets_left * #found / (before - octets_left)))
   end
-  rows_left = rows_left - #rows
-  return rows
+  return found
 end
+
+-- Rows of an origin that the caller did not ask for.
+local function more_rows(origin)
+  local found = first_rows(origin, max(1, min(ROWS_OF_ORIGIN, floor(work_left / ROW))))
+  work(0.5 + ROW * #found)
+  return found
+end
+
+local function may_read() return work_left > 0 and octets_left > 0 end
 
 -- Read the next origins of a home that are ready, those after `after`; the ones beyond come with the next news.
 local function next_origins(home, after)
@@ -616,13 +887,14 @@ local function next_origins(home, after)
   start = start and start + 1 or 0
   local origins = call('ZRANGE', x, start, start + ORIGINS_AT_ONCE, 'WITHSCORES')
   if #origins == 0 and not after then origins = { 'https://' .. home, 0 } end
-  for i = 1, min(#origins, 2 * ORIGINS_AT_ONCE), 2 do
+  for i = 1, #origins, 2 do
     if tonumber(origins[i + 1]) > now then return found end
-    local rows = first_rows(origins[i], ROWS_OF_ORIGIN)
-    if #rows > 0 then found[#found + 1] = { origins[i], rows } end
-  end
-  if #origins > 2 * ORIGINS_AT_ONCE then
-    call('SADD', P .. 'n:' .. a.session, home .. '\n\n' .. origins[2 * ORIGINS_AT_ONCE - 1])
+    if i > 2 * ORIGINS_AT_ONCE or (i > 1 and not may_read()) then
+      call('SADD', P .. 'n:' .. a.session, home .. '\n\n' .. origins[i - 2])
+      return found
+    end
+    local first = more_rows(origins[i])
+    if #first > 0 then found[#found + 1] = { origins[i], first } end
   end
   return found
 end
@@ -634,50 +906,65 @@ end
 local function read_news(entry)
   local home, origin, after = string.match(entry, '^([^\n]*)\n([^\n]*)\n?(.*)$')
   if home_row(home).owner ~= a.session then return end
-  tell('n:', entry)
-  local origins = origin ~= '' and { { origin, first_rows(origin, ROWS_OF_ORIGIN) } } or next_origins(home, after ~= '' and after or nil)
+  told_now[#told_now + 1] = 'n:' .. entry
+  local origins = origin ~= '' and { { origin, more_rows(origin) } } or next_origins(home, after ~= '' and after or nil)
   for _, found in ipairs(origins) do
     if #found[2] > 0 then table.insert(reply.news, { home, found[1], found[2] }) end
   end
 end
 
-for _, entry in ipairs(call('SPOP', P .. 'n:' .. a.session, NEWS)) do
-  if rows_left > 0 then
+local news = call('SPOP', P .. 'n:' .. a.session, NEWS)
+local news_homes, put_back = {}, {}
+for i, entry in ipairs(news) do news_homes[i] = string.match(entry, '^[^\n]*') end
+read_rows(news_homes)
+for _, entry in ipairs(news) do
+  if may_read() then
+    work(0.3)
     read_news(entry)
   else
-    call('SADD', P .. 'n:' .. a.session, entry)
+    put_back[#put_back + 1] = entry
   end
 end
+call_all('SADD', P .. 'n:' .. a.session, put_back)
+call_all('SADD', told, told_now)
 
 -- ---- 13. Homes from the line: the caller's fair share of them.
 
-local closed, alone, roomless = {}, {}, {}
-for _, session in ipairs(call('SMEMBERS', P .. 'closed')) do closed[session] = true end
-for _, session in ipairs(call('SMEMBERS', P .. 'alone')) do alone[session] = true end
-local without = call('HGETALL', P .. 'roomless')
-for i = 1, #without, 2 do roomless[without[i]] = now - tonumber(without[i + 1]) > 2 * a.beat end
-
+write_line()
 -- A gate without a frontier takes nothing from the line and puts nothing: it has no share, and the end does not wait for it. A
 -- process that holds nothing and has had no room for long, such as a producer, has no share either: its homes would wait in line.
 local all_held, sharers, all_closed = 0, 0, true
+local counts = {}
+local function count_held(session)
+  if not counts[session] then
+    counts[session] = call('SCARD', P .. 'held:' .. session)
+    if session == a.session and draining then counts[session] = counts[session] + call('SCARD', unnamed) end
+  end
+  return counts[session]
+end
 for _, session in ipairs(live) do
   if not alone[session] then
-    local homes = call('SCARD', P .. 'held:' .. session)
-    if homes > 0 or not roomless[session] then sharers = sharers + 1 end
+    local homes = count_held(session)
+    if homes > 0 or (roomless[session] or 0) <= 2 * a.beat then sharers = sharers + 1 end
     all_held = all_held + homes
     all_closed = all_closed and closed[session] or false
   end
 end
-local held = call('SCARD', P .. 'held:' .. a.session)
+local held = count_held(a.session)
 local inline = call('ZCOUNT', P .. 'l', '-inf', exact(now + SOON))
 local share = (inline + all_held) / max(1, sharers)
 reply.fair, reply.live, reply.all_closed = math.ceil(share), #live, all_closed
 
-local function pick(count)
-  local fence = reserve('fence', count)
-  for _, home in ipairs(call('ZRANGE', P .. 'l', '-inf', exact(now + SOON), 'BYSCORE', 'LIMIT', 0, count)) do
+local picks = min(a.room, reply.fair - held, inline, PICKS)
+if picks > 0 and not is_quiet and not draining and not a.bye then
+  local fence = reserve('fence', picks)
+  local first = call('ZRANGE', P .. 'l', '-inf', exact(now + SOON), 'BYSCORE', 'LIMIT', 0, picks)
+  read_rows(first)
+  for _, home in ipairs(first) do
+    if not may_read() then break end
+    work(0.5)
     local row, from = home_row(home), ready_from(home)
-    if from and from <= now and rows_left > 0 then
+    if from and from <= now then
       fence, held, inline = fence + 1, held + 1, inline - 1
       give(home, row, fence)
       local entry = taken(home, row)
@@ -685,20 +972,17 @@ local function pick(count)
       table.insert(reply.picked, entry)
     end
   end
+  write_given()
 end
-
-local picks = min(a.room, reply.fair - held, inline, PICKS)
-if picks > 0 and not is_quiet and not a.bye then pick(picks) end
 if a.room > #reply.picked and not is_quiet and inline == 0 and held < floor(share) then m.starve = now end
 reply.held, reply.inline, reply.starving = held, inline, now - m.starve < 1500000
 
 -- ---- 14. What comes next by time alone; and the session's end.
 
 local function next_in()
-  if call('EXISTS', P .. 'n:' .. a.session) == 1 or ends_left <= 0 then return 0 end
+  if ends_left or draining or #wanted == RECALLS or call('EXISTS', P .. 'n:' .. a.session) == 1 then return 0 end
   local at = {}
-  local due = call('ZRANGE', P .. 'later', 0, 0, 'WITHSCORES')
-  if due[2] then at[#at + 1] = tonumber(due[2]) end
+  if later_at then at[#at + 1] = later_at end
   local waiting = call('ZRANGE', P .. 'l', exact(now + SOON), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
   if waiting[2] then at[#at + 1] = tonumber(waiting[2]) - SOON end
   if is_quiet then at[#at + 1] = m.quiet end
@@ -707,5 +991,5 @@ local function next_in()
 end
 reply.next_in = next_in()
 
-if a.bye and held == 0 then forget_session(a.session) end
+if a.bye and held == 0 and not draining then forget_session(a.session) end
 return answer()

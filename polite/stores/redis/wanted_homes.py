@@ -5,9 +5,6 @@ from collections.abc import Callable, Iterator
 
 from polite.stores.redis.home import Home
 
-# Homes that one batch asks for.
-_ENTRIES = 100
-
 
 class WantedHomes:
     """Waiting calls by home. All calls for one home share one entry; a call that is cancelled leaves nothing behind."""
@@ -37,10 +34,10 @@ class WantedHomes:
             if not waiters and self._waiters.get(name) is waiters:
                 del self._waiters[name]
 
-    def to_take(self, may_take: Callable[[str], bool]) -> list[str]:
+    def to_take(self, may_take: Callable[[str], bool], most: int) -> list[str]:
         """Return the names to ask for in this batch. If there are too many, each is asked for in time."""
-        names = [name for name in self._waiters if may_take(name)][:_ENTRIES]
-        if len(names) == _ENTRIES:
+        names = [name for name in self._waiters if may_take(name)][:most]
+        if len(names) == most:
             for name in names:
                 self._waiters[name] = self._waiters.pop(name)
         return names

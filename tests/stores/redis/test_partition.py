@@ -149,7 +149,7 @@ async def test_a_wish_during_a_call_is_not_forgotten() -> None:
     assert [when for when, _ in link.requests] == [0.0, pytest.approx(0.5)]
 
 
-async def test_100_puts_and_ends_fit_and_the_rest_goes_at_once() -> None:
+async def test_what_fits_goes_and_the_rest_follows_at_once() -> None:
     link = ScriptedLink()
     partition = on(link)
 
@@ -158,9 +158,9 @@ async def test_100_puts_and_ends_fit_and_the_rest_goes_at_once() -> None:
     )
 
     sizes = [(len(r.get("puts", [])), len(r.get("ended", []))) for r in link.sent]
-    assert sizes == [(100, 0), (100, 0), (25, 100), (0, 100), (0, 25)]
+    assert sizes == [(119, 0), (106, 13), (0, 120), (0, 92)]
     assert link.requests[-1][0] < 0.05
-    assert reply.puts == [*range(1, 101), *range(1, 101), *range(1, 26)]
+    assert reply.puts == [*range(1, 120), *range(1, 107)]
 
 
 async def test_the_rest_of_lazy_changes_goes_at_once_too() -> None:
@@ -171,7 +171,7 @@ async def test_the_rest_of_lazy_changes_goes_at_once_too() -> None:
     partition.stir(0.03)
     await ends
 
-    assert [len(request["ended"]) for request in link.sent] == [100, 100, 25]
+    assert [len(request["ended"]) for request in link.sent] == [120, 105]
     assert link.requests[-1][0] < 0.05
 
 
@@ -439,6 +439,85 @@ async def test_a_server_that_has_lost_the_last_epoch_is_told_what_is_held() -> N
     await asyncio.sleep(0.01)
 
     assert link.sent[1]["mine"] == [["example.com", 3]]
+
+
+async def test_many_homes_are_told_in_parts_and_nothing_else_before_the_last() -> None:
+    epoch = 1
+    link = ScriptedLink(lambda request: {"epoch": epoch, "quiet": 10_000_000})
+    partition = on(link)
+    await submit(partition, puts=[put(1)])
+    for number in range(700):
+        hold(partition, f"{number}.example")
+
+    epoch = 2
+    del link.requests[:]
+    await submit(partition)
+    await submit(partition, ended=[ended(1)])
+
+    parts = [request for request in link.sent if "mine" in request]
+    assert [(len(r["mine"]), r["mine_begins"], r["mine_ends"]) for r in parts] == [
+        (300, True, False),
+        (300, False, False),
+        (100, False, True),
+    ]
+    assert len({home for r in parts for home, _ in r["mine"]}) == 700
+    # Nobody told the server of these puts again, and of the end, before it knew who holds what.
+    assert [("puts" in r, "ended" in r, r["room"]) for r in parts[:2]] == [(False, False, 0)] * 2
+    assert digests(parts[2]["puts"]) == [1]
+
+
+async def test_a_part_without_a_reply_begins_all_again() -> None:
+    run = "first"
+    link = ScriptedLink(lambda request: {"run": run})
+    partition = on(link)
+    await submit(partition)
+    for number in range(400):
+        hold(partition, f"{number}.example")
+    run = "second"
+    await submit(partition)
+    del link.requests[:]
+
+    link.faults.extend([Fault(), Fault(reply_lost=True)])
+    sent = partition.submit(Changes(puts=[put(1)]))
+    await sent
+
+    told = [(len(r["mine"]), r["mine_begins"], "puts" in r) for r in link.sent if "mine" in r]
+    assert told == [(300, True, False), (100, False, True), (300, True, False), (100, False, True)]
+
+
+async def test_what_leaves_with_a_batch_without_a_reply_is_held_until_the_last_part() -> None:
+    link = ScriptedLink()
+    partition = on(link)
+    await submit(partition)
+    for number in range(400):
+        hold(partition, f"{number}.example")
+    link.faults.extend([Fault(reply_lost=True)])
+
+    await submit(partition, leaves=[Leave("left.example", 7, 0, None)])
+
+    parts = [request for request in link.sent if "mine" in request]
+    assert parts[0]["mine"][0] == ["left.example", 7]
+    assert ["leaves" in request for request in parts] == [False, True]
+
+
+async def test_on_another_server_homes_are_held_until_quiet_ends_or_it_knows_them_all() -> None:
+    epoch = 1
+    link = ScriptedLink(lambda request: {"epoch": epoch, "quiet": 1_000_000 if epoch == 2 else 0})
+    clock = LoopClock()
+    partition = on(link, clock=clock)
+    await submit(partition)
+    for number in range(400):
+        hold(partition, f"{number}.example")
+    until = partition.tenure.until
+
+    epoch = 2
+    link.faults.extend([Fault(), Fault(after_s=2.0), Fault(after_s=2.0)])
+    await submit(partition)
+    assert partition.tenure.until == until
+    await asyncio.sleep(3.0)
+    assert partition.tenure.until == until, "one part of two is told"
+    await asyncio.sleep(3.0)
+    assert partition.tenure.until > until
 
 
 async def test_another_server_is_told_what_is_held_and_what_was_written_lately() -> None:
