@@ -100,8 +100,8 @@ def test_a_step_runs_the_same_commands_in_a_crawl_of_a_hundred_times_the_homes(c
     assert works(crawl, 20_000) == works(crawl, 200)
 
 
-# What these read grows with what is stored, and all others with their arguments alone. `s`, `closed`, `alone` and `roomless` have as many
-# entries as there are processes, and `told` as many as one reply.
+# What these read grows with what is stored, and all others with their arguments alone. `s`, `closed`, `alone` and `roomless` have
+# at most as many entries as there are processes, and `told` as many as one reply.
 READS_ALL = re.compile(r"'(HGETALL|SMEMBERS|HKEYS|HVALS|KEYS|SCAN|SORT|DEL|ZREMRANGEBYSCORE)'")
 BOUNDED = {
     "call('SMEMBERS', P .. 'closed')",
