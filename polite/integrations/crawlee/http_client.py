@@ -1,0 +1,258 @@
+"""The HTTP client of a polite crawler: crawlee's, with a permit for each request and each redirect hop."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import timedelta
+from typing import Any, Self
+from urllib.parse import unquote
+
+from crawlee import HttpHeaders, Request
+from crawlee.errors import ContextPipelineInterruptedError, HttpStatusCodeError, ProxyError
+from crawlee.http_clients import HttpClient, HttpCrawlingResult, HttpResponse, ImpitHttpClient
+from crawlee.proxy_configuration import ProxyInfo
+from crawlee.sessions import Session
+from crawlee.statistics import Statistics
+
+from polite.errors import InvalidOption, InvalidURL
+from polite.gate.gate import Gate
+from polite.gate.permit import Permit
+from polite.integrations.crawlee.hop import Hop
+from polite.integrations.crawlee.request_manager import PoliteRequestManager
+from polite.integrations.entering import brings_page, hint_at_open_responses, require_agent
+from polite.origin import Target
+from polite.robots.errors import Disallowed, RobotsUnreachable
+
+Enter = Callable[[str], Awaitable[Permit]]
+Send = Callable[[Hop], Awaitable[HttpResponse]]
+
+
+class PoliteHttpClient(HttpClient):
+    """An HTTP client for `Crawler(http_client=...)` that sends each request with a permit.
+
+    Example:
+        manager = PoliteRequestManager(gate)
+        crawler = ParselCrawler(request_manager=manager, http_client=PoliteHttpClient(manager))
+
+    A page is sent with the permit that the manager gave it out with. Each redirect hop, and each request of `send_request` and
+    `stream`, is checked and waits for its own turn. The gate's User-Agent is sent. Sessions and proxies are those of the wrapped client.
+
+    A page that redirects to a disallowed URL is skipped, with `on_skipped_request`. `send_request` and `stream` raise besides what
+    the wrapped client raises:
+
+        Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded: As by `gate.permit`.
+        InvalidUserAgent: The request has another User-Agent than the gate.
+
+    Args:
+        manager: The request manager of the crawler.
+        wrapped: Sends the requests. It must not follow redirects: `ImpitHttpClient(follow_redirects=False)`,
+            `HttpxHttpClient(follow_redirects=False)` or `CurlImpersonateHttpClient(allow_redirects=False)`. By default the first,
+            impersonating no browser.
+        max_redirects: How many redirects a request may follow.
+
+    Raises:
+        InvalidOption: These are of the wrong kind.
+    """
+
+    def __init__(
+        self, manager: PoliteRequestManager, wrapped: HttpClient | None = None, *, max_redirects: int = 20
+    ) -> None:
+        if not isinstance(manager, PoliteRequestManager):
+            raise InvalidOption(f"PoliteHttpClient needs a PoliteRequestManager, got {manager!r}")
+        if wrapped is None:
+            wrapped = ImpitHttpClient(browser=None, follow_redirects=False)
+        if isinstance(wrapped, PoliteHttpClient) or not isinstance(wrapped, HttpClient):
+            raise InvalidOption(f"wrapped must be an HTTP client of crawlee, got {wrapped!r}")
+        super().__init__()
+        self.manager = manager
+        self._gate: Gate = manager.gate
+        self._wrapped = wrapped
+        self._max_redirects = max_redirects
+        self._entered = False
+        self._followed = ""
+
+    async def crawl(
+        self,
+        request: Request,
+        *,
+        session: Session | None = None,
+        proxy_info: ProxyInfo | None = None,
+        statistics: Statistics | None = None,
+        timeout: timedelta | None = None,  # noqa: ASYNC109 - crawlee's interface
+    ) -> HttpCrawlingResult:
+        """See crawlee's HttpClient."""
+
+        async def send(hop: Hop) -> HttpResponse:
+            copy = request.model_copy(
+                update={"url": hop.url, "method": hop.method, "headers": hop.headers, "payload": hop.payload}
+            )
+            result = await self._wrapped.crawl(copy, session=session, proxy_info=proxy_info, timeout=timeout)
+            self._refuse_followed(hop, copy.loaded_url)
+            request.loaded_url = copy.loaded_url
+            return result.http_response
+
+        first = Hop(request.url, request.method, request.headers, request.payload)
+        permit = self.manager.take_permit(request)
+        try:
+            response = await self._follow(first, send, self._gate.acquire, permit)
+        except RobotsUnreachable:
+            # It may pass: crawlee tries again.
+            raise
+        except Disallowed as refusal:
+            self.manager.skip(refusal.url or request.url, str(refusal.decision))
+            raise ContextPipelineInterruptedError(f"Skipping {request.url}: {refusal}") from refusal
+        if statistics is not None:
+            statistics.register_status_code(response.status_code)
+        return HttpCrawlingResult(http_response=response)
+
+    async def send_request(
+        self,
+        url: str,
+        *,
+        method: Any = "GET",  # noqa: ANN401 - an HttpMethod
+        headers: HttpHeaders | dict[str, str] | None = None,
+        payload: Any = None,  # noqa: ANN401
+        session: Session | None = None,
+        proxy_info: ProxyInfo | None = None,
+        timeout: timedelta | None = None,  # noqa: ASYNC109
+    ) -> HttpResponse:
+        """See crawlee's HttpClient."""
+
+        async def send(hop: Hop) -> HttpResponse:
+            return await self._wrapped.send_request(
+                hop.url,
+                method=hop.method,
+                headers=hop.headers,
+                payload=hop.payload,
+                session=session,
+                proxy_info=proxy_info,
+                timeout=timeout,
+            )
+
+        return await self._follow(Hop(url, method, HttpHeaders(dict(headers or {})), payload), send, self._enter)
+
+    def stream(
+        self,
+        url: str,
+        *,
+        method: Any = "GET",  # noqa: ANN401
+        headers: HttpHeaders | dict[str, str] | None = None,
+        payload: Any = None,  # noqa: ANN401
+        session: Session | None = None,
+        proxy_info: ProxyInfo | None = None,
+        timeout: timedelta | None = None,
+    ) -> AbstractAsyncContextManager[HttpResponse]:
+        """See crawlee's HttpClient. The turn is held until the block is left."""
+        options = {"session": session, "proxy_info": proxy_info, "timeout": timeout}
+        return self._stream(Hop(url, method, HttpHeaders(dict(headers or {})), payload), options)
+
+    async def cleanup(self) -> None:
+        """See crawlee's HttpClient. Requests that were not handled go back to the queue."""
+        try:
+            await self.manager.release()
+        finally:
+            if self._entered:
+                self._entered = False
+                await self._wrapped.__aexit__(None, None, None)
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        if not self._wrapped.active:
+            await self._wrapped.__aenter__()
+            self._entered = True
+        return self
+
+    async def _follow(self, hop: Hop, send: Send, enter: Enter, permit: Permit | None = None) -> HttpResponse:
+        for _ in range(self._max_redirects + 1):
+            if permit is None or not permit.valid:
+                if permit is not None:
+                    # A hook of the crawler took longer than `max_hold`.
+                    permit.leave()
+                permit = await enter(hop.url)
+            hop = self._as_decided(hop, permit)
+            response = await self._sent(hop, send, permit)
+            following = hop.redirected(permit.target, response)
+            if following is None:
+                return response
+            hop, permit = following, None
+        raise HttpStatusCodeError(f"More than {self._max_redirects} redirects", response.status_code)
+
+    async def _sent(self, hop: Hop, send: Send, permit: Permit) -> HttpResponse:
+        try:
+            response = await send(hop)
+            permit.report(status=response.status_code, headers=response.headers)
+            if not brings_page(hop.method):
+                permit.unread()
+        except BaseException as error:
+            _leave_failed(permit, error)
+            raise
+        permit.leave()
+        return response
+
+    @asynccontextmanager
+    async def _stream(self, hop: Hop, options: dict[str, Any]) -> AsyncIterator[HttpResponse]:
+        for _ in range(self._max_redirects + 1):
+            permit = await self._enter(hop.url)
+            try:
+                hop = self._as_decided(hop, permit)
+                async with self._wrapped.stream(
+                    hop.url, method=hop.method, headers=hop.headers, payload=hop.payload, **options
+                ) as response:
+                    permit.report(status=response.status_code, headers=response.headers)
+                    # Whether the crawler reads it to its end is not known.
+                    permit.unread()
+                    following = hop.redirected(permit.target, response)
+                    if following is None:
+                        yield response
+                        return
+                    hop = following
+            except BaseException as error:
+                permit.leave(error)
+                raise
+            finally:
+                permit.leave()
+        raise HttpStatusCodeError(f"More than {self._max_redirects} redirects", response.status_code)
+
+    async def _enter(self, url: str) -> Permit:
+        """Enter a permit for the current task, which may have a stream open."""
+        with hint_at_open_responses():
+            return await self._gate.permit(url).__aenter__()
+
+    def _as_decided(self, hop: Hop, permit: Permit) -> Hop:
+        """Return what is sent: exactly the URL that was decided about, with the gate's User-Agent."""
+        if self._followed:
+            permit.leave()
+            raise InvalidOption(self._followed)
+        agent = self._gate.agent.header
+        try:
+            unset = require_agent(hop.headers.get("user-agent"), agent, default="")
+        except BaseException:
+            permit.leave()
+            raise
+        return hop.sent_as(permit.url, agent if unset else None)
+
+    def _refuse_followed(self, hop: Hop, loaded: str | None) -> None:
+        """The wrapped client followed a redirect: its hops were neither checked nor paced, so nothing more is sent."""
+        try:
+            same = loaded is None or unquote(Target.of(loaded).url) == unquote(Target.of(hop.url).url)
+        except InvalidURL:
+            same = False
+        if not same:
+            self._followed = (
+                f"{type(self._wrapped).__name__} followed a redirect from {hop.url} by itself; "
+                "make it with follow_redirects=False (CurlImpersonateHttpClient: allow_redirects=False)"
+            )
+            if loaded is not None:
+                self._gate.charge(loaded)
+            raise InvalidOption(self._followed)
+
+
+def _leave_failed(permit: Permit, error: BaseException) -> None:
+    """No whole response came. A proxy that failed says nothing about the origin, and a cancellation is the crawler's own."""
+    permit.unread()
+    if isinstance(error, Exception) and not isinstance(error, ProxyError | InvalidOption):
+        try:
+            # An error given to `leave` would send a frontier's task back, and crawlee retries by itself.
+            permit.report(status=0)
+        except Exception:  # noqa: BLE001, S110 - it was reported before
+            pass
+    permit.leave()

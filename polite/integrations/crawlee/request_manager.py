@@ -1,0 +1,395 @@
+"""The queue of a polite crawler: crawlee's own, with a frontier that gives out its requests in their turns."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from crawlee import Request, RequestState, service_locator
+from crawlee.errors import UserDefinedErrorHandlerError
+from crawlee.request_loaders import RequestManager, ThrottlingRequestManager
+from crawlee.storage_clients.models import ProcessedRequest
+from crawlee.storages import RequestQueue
+
+from polite.errors import InvalidOption, InvalidURL, TurnLost
+from polite.frontier.frontier import Frontier
+from polite.frontier.permit import TaskPermit
+from polite.frontier.task_outcome import End, TaskOutcome
+from polite.gate.gate import Gate
+from polite.gate.permit import Permit
+from polite.integrations.crawlee.waiting_fetches import WaitingFetches
+from polite.integrations.entering import require_gate
+from polite.options import integer
+from polite.robots.errors import Disallowed
+from polite.schedulers import Priority
+from polite.task import Task
+
+Skipped = Callable[[str, Any], Awaitable[None]]
+
+# crawlee's limit on one fetch is 5 minutes unless its configuration has another; a fetch that found nothing is begun again.
+_PATIENCE_S = 20.0
+# How often a queue that gave out all its requests is looked into: others, or crawlee's batches in the background, may add some.
+_LOOK_EVERY_S = 0.5
+# After so many requests, other tasks run.
+_AT_A_TIME = 100
+
+_log = logging.getLogger("polite.crawlee")
+
+
+class _Refused(NamedTuple):
+    """A request that may not be sent: its URL, and why. `request` is None if crawlee itself marks it as handled."""
+
+    url: str
+    because: str
+    request: Request | None
+
+
+class PoliteRequestManager(RequestManager):
+    """A request manager for `Crawler(request_manager=...)` that gives out each request when its turn has come.
+
+    Example:
+        manager = PoliteRequestManager(gate)
+        crawler = ParselCrawler(request_manager=manager, http_client=PoliteHttpClient(manager))
+
+    `polite_crawler` does this, and connects `on_skipped_request`. Use it on its own for a queue of yours, or other limits.
+
+    Args:
+        gate: A gate of `polite.open_gate`. The manager does not close it.
+        queue: Keeps the requests: a `RequestQueue` or another request manager of crawlee. By default crawlee's default queue.
+        window: How many requests of the queue wait for their turns at one time. Beyond it they stay in the queue.
+        max_robots_tries: How often in a row a robots.txt may be out of reach before the requests of its origin are skipped.
+        storage_client, configuration: Those of the crawler, to open the default queue with.
+
+    Raises:
+        InvalidOption: Something of these is of the wrong kind. A ThrottlingRequestManager would delay requests a second time.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        queue: RequestManager | None = None,
+        *,
+        window: int = 10_000,
+        max_robots_tries: int = 3,
+        storage_client: Any = None,  # noqa: ANN401 - crawlee's
+        configuration: Any = None,  # noqa: ANN401
+    ) -> None:
+        require_gate(gate, user="PoliteRequestManager")
+        if isinstance(queue, ThrottlingRequestManager):
+            raise InvalidOption("the gate keeps all delays: give the queue itself, not a ThrottlingRequestManager")
+        if queue is not None and not isinstance(queue, RequestManager):
+            raise InvalidOption(f"queue must be a request manager of crawlee, got {queue!r}")
+        integer("PoliteRequestManager: window", window, least=1)
+        integer("PoliteRequestManager: max_robots_tries", max_robots_tries, least=1)
+        self.gate = gate
+        self._window = window
+        self._max_robots_tries = max_robots_tries
+        self._queue = queue
+        self._storage_client = storage_client
+        self._configuration = configuration
+        self._on_skipped: list[Skipped] = []
+        self._frontier: Frontier | None = None
+        # Requests that were taken from the queue and are not handled yet, by unique key, and the permits of those given out.
+        self._taken: dict[str, Request] = {}
+        self._permits: dict[str, Permit] = {}
+        self._refused: deque[_Refused] = deque()
+        self._skipping = 0
+        # Requests that go before all others: the latest first, as in crawlee's queue.
+        self._forefront: dict[str, int] = {}
+        self._filling: asyncio.Task[None] | None = None
+        self._filled = asyncio.Event()
+        self._stale = True
+        self._looked_at = 0.0
+        self._failure: Exception | None = None
+        self._fetches = WaitingFetches()
+
+    def __repr__(self) -> str:
+        return f"<PoliteRequestManager: {len(self._taken)} taken from the queue, {len(self._permits)} given out>"
+
+    # What a crawler and a client need of it.
+
+    def on_skipped_request(self, callback: Skipped) -> Skipped:
+        """Call `await callback(url, "robots_txt")` for each request that is skipped, as `crawler.on_skipped_request` does."""
+        self._on_skipped.append(callback)
+        return callback
+
+    def take_permit(self, request: Request) -> Permit | None:
+        """Return the permit that the request was given out with, if there is one. The caller reports and leaves it."""
+        return self._permits.pop(request.unique_key, None)
+
+    async def ensure_permit(self, request: Request) -> None:
+        """Wait for another permit, if the request's was lost: it was held for longer than `max_hold`, or is used already.
+
+        Raises what `gate.acquire` raises.
+        """
+        permit = self._permits.get(request.unique_key)
+        if permit is None or not permit.valid:
+            self._leave(request)
+            self._permits[request.unique_key] = await self.gate.acquire(request.url)
+
+    def skip(self, url: str, because: str) -> None:
+        """Tell `on_skipped_request` of a URL that a request led to. crawlee marks the request as handled."""
+        self._refused.append(_Refused(url, because, None))
+        self._fetches.wake(1)
+
+    def stop(self) -> None:
+        """Give out nothing more in this run."""
+        self._fetches.stop()
+
+    async def release(self) -> None:
+        """End a run: leave all permits, and give what was not handled back to the queue. The manager may be used again."""
+        frontier, self._frontier = self._frontier, None
+        filling, self._filling = self._filling, None
+        if filling is not None:
+            filling.cancel()
+            with suppress(asyncio.CancelledError):
+                await filling
+        for permit in self._permits.values():
+            permit.leave()
+        self._permits.clear()
+        if frontier is not None:
+            frontier.stop()
+        self._refused.clear()
+        self._forefront.clear()
+        self._failure = None
+        self._stale = True
+        taken, self._taken = self._taken, {}
+        # The last becomes the first, so the first goes last.
+        for request in reversed(taken.values()):
+            await (await self._opened()).reclaim_request(request, forefront=True)
+
+    # crawlee's interface.
+
+    async def fetch_next_request(self) -> Request | None:
+        """Wait for the turn of a request, and return it; None if there is none to wait for, or none came in 20 seconds."""
+        until = asyncio.get_running_loop().time() + self._patience()
+        while True:
+            if self._failure is not None:
+                raise self._failure
+            if self._refused:
+                await self._tell(self._refused.popleft())
+                continue
+            await self._fill()
+            permit = await self._next(until)
+            if permit is not None:
+                with suppress(Disallowed, TurnLost):
+                    # It is refused, or waits again; `on_end` says which.
+                    return await self._given_out(permit)
+            elif self._filling is not None and not self._fetches.over(until):
+                await self._filled.wait()
+            elif not self._refused:
+                return None
+
+    async def mark_request_as_handled(self, request: Request) -> ProcessedRequest | None:
+        """See crawlee's RequestManager."""
+        self._leave(request)
+        processed = await (await self._opened()).mark_request_as_handled(request)
+        self._taken.pop(request.unique_key, None)
+        return processed
+
+    async def reclaim_request(self, request: Request, *, forefront: bool = False) -> ProcessedRequest | None:
+        """See crawlee's RequestManager."""
+        self._leave(request)
+        processed = await (await self._opened()).reclaim_request(request, forefront=forefront)
+        self._taken.pop(request.unique_key, None)
+        self._added([request], forefront=forefront)
+        return processed
+
+    async def add_request(self, request: str | Request, *, forefront: bool = False) -> ProcessedRequest | None:
+        """See crawlee's RequestManager."""
+        request = self._transform_request(request)
+        processed = await (await self._opened()).add_request(request, forefront=forefront)
+        self._added([request], forefront=forefront)
+        return processed
+
+    async def add_requests(
+        self,
+        requests: Sequence[str | Request],
+        *,
+        forefront: bool = False,
+        batch_size: int = 1000,
+        wait_time_between_batches: timedelta = timedelta(seconds=1),
+        wait_for_all_requests_to_be_added: bool = False,
+        wait_for_all_requests_to_be_added_timeout: timedelta | None = None,
+    ) -> None:
+        """See crawlee's RequestManager."""
+        transformed = self._transform_requests(requests)
+        await (await self._opened()).add_requests(
+            transformed,
+            forefront=forefront,
+            batch_size=batch_size,
+            wait_time_between_batches=wait_time_between_batches,
+            wait_for_all_requests_to_be_added=wait_for_all_requests_to_be_added,
+            wait_for_all_requests_to_be_added_timeout=wait_for_all_requests_to_be_added_timeout,
+        )
+        self._added(transformed, forefront=forefront)
+
+    async def is_empty(self) -> bool:
+        """Return True if a further fetch would find nothing to wait for."""
+        self._fetches.asked()
+        if self._refused or self._failure is not None:
+            return False
+        await self._fill()
+        if self._filling is not None:
+            return False
+        return self._frontier is None or self._frontier.waiting <= len(self._fetches)
+
+    async def is_finished(self) -> bool:
+        """See crawlee's RequestLoader."""
+        self._fetches.asked()
+        if self._taken or self._refused or self._skipping or self._failure is not None:
+            return False
+        return await (await self._opened()).is_finished()
+
+    async def get_handled_count(self) -> int:
+        """See crawlee's RequestLoader."""
+        return await (await self._opened()).get_handled_count()
+
+    async def get_total_count(self) -> int:
+        """See crawlee's RequestLoader."""
+        return await (await self._opened()).get_total_count()
+
+    async def purge(self) -> None:
+        """Remove all requests. A named queue keeps them, as crawlee has it: it is meant to last."""
+        queue = await self._opened()
+        if isinstance(queue, RequestQueue) and queue.name is not None:
+            return
+        await self.release()
+        await queue.purge()
+
+    async def drop(self) -> None:
+        """See crawlee's RequestManager."""
+        await self.release()
+        await (await self._opened()).drop()
+
+    # From crawlee's queue into the frontier.
+
+    async def _opened(self) -> RequestManager:
+        if self._queue is None:
+            self._queue = await RequestQueue.open(
+                storage_client=self._storage_client, configuration=self._configuration
+            )
+        return self._queue
+
+    def _added(self, requests: Sequence[Request], *, forefront: bool) -> None:
+        self._stale = True
+        if forefront:
+            for request in requests:
+                if request.unique_key not in self._taken:
+                    self._forefront[request.unique_key] = len(self._forefront) + 1
+
+    async def _fill(self) -> None:
+        """Begin to take requests from the queue, if there may be some and the window has space for them."""
+        if self._filling is not None:
+            return
+        frontier = self._frontier
+        if frontier is not None and frontier.waiting >= self._window and not self._forefront:
+            return
+        now = asyncio.get_running_loop().time()
+        if not self._stale and now - self._looked_at < _LOOK_EVERY_S:
+            return
+        self._looked_at = now
+        queue = await self._opened()
+        if await queue.is_empty():
+            self._stale = False
+        elif self._filling is None:
+            self._filled.clear()
+            self._filling = asyncio.create_task(self._take_from(queue))
+
+    async def _take_from(self, queue: RequestManager) -> None:
+        self._stale = False
+        frontier = self._frontier = self._frontier or self._new_frontier()
+        try:
+            taken = 0
+            while frontier.waiting < self._window or self._forefront:
+                request = await queue.fetch_next_request()
+                if request is None:
+                    self._forefront.clear()
+                    break
+                self._put(frontier, request)
+                taken += 1
+                if taken % _AT_A_TIME == 0:
+                    self._filled.set()
+                    await asyncio.sleep(0)
+            else:
+                self._stale = True
+        except Exception as error:  # noqa: BLE001 - the next fetch raises it
+            self._failure = error
+        finally:
+            if self._filling is asyncio.current_task():
+                self._filling = None
+            self._filled.set()
+
+    def _new_frontier(self) -> Frontier:
+        return Frontier(
+            self.gate,
+            scheduler=Priority(),
+            max_waiting=max(1_000_000, 2 * self._window),
+            max_robots_tries=self._max_robots_tries,
+            on_end=self._ended,
+        )
+
+    def _put(self, frontier: Frontier, request: Request) -> None:
+        self._taken[request.unique_key] = request
+        priority = self._forefront.pop(request.unique_key, 0)
+        try:
+            # crawlee's queue finds duplicates by their unique keys.
+            frontier.put_nowait(request.url, priority=priority, payload=request, unique=False)
+        except InvalidURL as error:
+            self._refused.append(_Refused(request.url, str(error), request))
+
+    # From the frontier to crawlee.
+
+    async def _next(self, until: float) -> TaskPermit | None:
+        frontier = self._frontier
+        if frontier is None:
+            return None
+        with suppress(TimeoutError):
+            async with self._fetches.waiting(until):
+                return await frontier.next()
+        return None
+
+    async def _given_out(self, permit: TaskPermit) -> Request:
+        request = permit.task.payload
+        assert isinstance(request, Request)  # noqa: S101 - `_put` put it
+        await permit.enter()
+        self._permits[request.unique_key] = permit
+        return request
+
+    def _leave(self, request: Request) -> None:
+        """The request has ended: nothing else takes its permit now."""
+        permit = self.take_permit(request)
+        if permit is not None:
+            permit.leave()
+
+    def _ended(self, task: Task, outcome: TaskOutcome) -> None:
+        """The frontier's `on_end`."""
+        request = task.payload
+        if outcome.end is not End.DONE and isinstance(request, Request):
+            self._refused.append(_Refused(request.url, outcome.because, request))
+            self._fetches.wake(1)
+
+    async def _tell(self, refused: _Refused) -> None:
+        """Mark the request as handled, and call `on_skipped_request`. What that raises ends the crawl."""
+        self._skipping += 1
+        try:
+            _log.warning("Skipping request %s: %s", refused.url, refused.because)
+            if refused.request is not None:
+                refused.request.state = RequestState.SKIPPED
+                await self.mark_request_as_handled(refused.request)
+            for callback in self._on_skipped:
+                await callback(refused.url, "robots_txt")
+        except Exception as error:
+            # crawlee fetches again after an error, so it must find the same one.
+            self._failure = UserDefinedErrorHandlerError("Exception thrown in user-defined skipped request callback")
+            raise self._failure from error
+        finally:
+            self._skipping -= 1
+
+    def _patience(self) -> float:
+        """Seconds that a fetch may wait: crawlee ends the crawl if one takes longer than its own limit."""
+        limit = (self._configuration or service_locator.get_configuration()).internal_timeout
+        return _PATIENCE_S if limit is None else min(_PATIENCE_S, limit.total_seconds() / 2)
