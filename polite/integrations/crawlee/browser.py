@@ -1,5 +1,6 @@
 """What a polite crawler with a browser needs besides: the gate's User-Agent, and hooks that report each page."""
 
+from contextlib import suppress
 from typing import Any
 
 from polite.errors import InvalidOption, InvalidURL
@@ -13,7 +14,9 @@ def browser_options(kind: type, gate: Gate, options: dict[str, Any]) -> dict[str
     if not _has_browser(kind):
         return {}
     if options.get("browser_pool") is not None:
-        raise InvalidOption("polite_crawler sets the browser's User-Agent: give browser_launch_options instead of browser_pool")
+        raise InvalidOption(
+            "polite_crawler sets the browser's User-Agent: give browser_launch_options instead of browser_pool"
+        )
     if options.get("fingerprint_generator") is not None:
         raise InvalidOption("a fingerprint_generator invents a User-Agent: leave it out")
     context = dict(options.get("browser_new_context_options") or {})
@@ -57,7 +60,5 @@ def _hops(response: Any) -> list[str]:  # noqa: ANN401
 
 
 def _charge(gate: Gate, url: str) -> None:
-    try:
+    with suppress(InvalidURL):  # such as about:blank
         gate.charge(url)
-    except InvalidURL:
-        pass

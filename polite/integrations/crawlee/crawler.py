@@ -80,5 +80,9 @@ def _connected(kind: type[C], manager: PoliteRequestManager) -> type[C]:
             super().stop(*args, **options)
             manager.stop()
 
-    Polite.__name__, Polite.__qualname__, Polite.__module__ = kind.__name__, kind.__qualname__, kind.__module__
+    Polite.__name__, Polite.__qualname__, Polite.__module__ = (
+        kind.__name__,
+        kind.__qualname__,
+        kind.__module__,
+    )
     return Polite

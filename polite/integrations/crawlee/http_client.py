@@ -1,19 +1,19 @@
 """The HTTP client of a polite crawler: crawlee's, with a permit for each request and each redirect hop."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, Self
 from urllib.parse import unquote
 
 from crawlee import HttpHeaders, Request
-from crawlee.errors import ContextPipelineInterruptedError, HttpStatusCodeError, ProxyError
+from crawlee.errors import ContextPipelineInterruptedError, HttpStatusCodeError
 from crawlee.http_clients import HttpClient, HttpCrawlingResult, HttpResponse, ImpitHttpClient
 from crawlee.proxy_configuration import ProxyInfo
 from crawlee.sessions import Session
 from crawlee.statistics import Statistics
 
-from polite.errors import InvalidOption, InvalidURL
+from polite.errors import InvalidOption, InvalidURL, PermitMisused, PoliteError
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.crawlee.hop import Hop
@@ -34,7 +34,7 @@ class PoliteHttpClient(HttpClient):
         crawler = ParselCrawler(request_manager=manager, http_client=PoliteHttpClient(manager))
 
     A page is sent with the permit that the manager gave it out with. Each redirect hop, and each request of `send_request` and
-    `stream`, is checked and waits for its own turn. The gate's User-Agent is sent. Sessions and proxies are those of the wrapped client.
+    `stream`, is checked and waits for its own turn. The gate's User-Agent is sent. The wrapped client keeps sessions and proxies.
 
     A page that redirects to a disallowed URL is skipped, with `on_skipped_request`. `send_request` and `stream` raise besides what
     the wrapped client raises:
@@ -93,7 +93,9 @@ class PoliteHttpClient(HttpClient):
         first = Hop(request.url, request.method, request.headers, request.payload)
         permit = self.manager.take_permit(request)
         try:
-            response = await self._follow(first, send, self._gate.acquire, permit)
+            response = await self._follow(
+                first, send, self._gate.acquire, permit, proxied=proxy_info is not None
+            )
         except RobotsUnreachable:
             # It may pass: crawlee tries again.
             raise
@@ -128,7 +130,8 @@ class PoliteHttpClient(HttpClient):
                 timeout=timeout,
             )
 
-        return await self._follow(Hop(url, method, HttpHeaders(dict(headers or {})), payload), send, self._enter)
+        first = Hop(url, method, HttpHeaders(dict(headers or {})), payload)
+        return await self._follow(first, send, self._enter, proxied=proxy_info is not None)
 
     def stream(
         self,
@@ -161,32 +164,30 @@ class PoliteHttpClient(HttpClient):
             self._entered = True
         return self
 
-    async def _follow(self, hop: Hop, send: Send, enter: Enter, permit: Permit | None = None) -> HttpResponse:
+    async def _follow(
+        self, hop: Hop, send: Send, enter: Enter, permit: Permit | None = None, *, proxied: bool
+    ) -> HttpResponse:
         for _ in range(self._max_redirects + 1):
             if permit is None or not permit.valid:
                 if permit is not None:
                     # A hook of the crawler took longer than `max_hold`.
                     permit.leave()
                 permit = await enter(hop.url)
-            hop = self._as_decided(hop, permit)
-            response = await self._sent(hop, send, permit)
+            try:
+                hop = self._as_decided(hop, permit)
+                response = await send(hop)
+                permit.report(status=response.status_code, headers=response.headers)
+                if not brings_page(hop.method):
+                    permit.unread()
+            except BaseException as error:
+                _leave_failed(permit, error, proxied=proxied)
+                raise
+            permit.leave()
             following = hop.redirected(permit.target, response)
             if following is None:
                 return response
             hop, permit = following, None
         raise HttpStatusCodeError(f"More than {self._max_redirects} redirects", response.status_code)
-
-    async def _sent(self, hop: Hop, send: Send, permit: Permit) -> HttpResponse:
-        try:
-            response = await send(hop)
-            permit.report(status=response.status_code, headers=response.headers)
-            if not brings_page(hop.method):
-                permit.unread()
-        except BaseException as error:
-            _leave_failed(permit, error)
-            raise
-        permit.leave()
-        return response
 
     @asynccontextmanager
     async def _stream(self, hop: Hop, options: dict[str, Any]) -> AsyncIterator[HttpResponse]:
@@ -220,14 +221,9 @@ class PoliteHttpClient(HttpClient):
     def _as_decided(self, hop: Hop, permit: Permit) -> Hop:
         """Return what is sent: exactly the URL that was decided about, with the gate's User-Agent."""
         if self._followed:
-            permit.leave()
             raise InvalidOption(self._followed)
         agent = self._gate.agent.header
-        try:
-            unset = require_agent(hop.headers.get("user-agent"), agent, default="")
-        except BaseException:
-            permit.leave()
-            raise
+        unset = require_agent(hop.headers.get("user-agent"), agent, default="")
         return hop.sent_as(permit.url, agent if unset else None)
 
     def _refuse_followed(self, hop: Hop, loaded: str | None) -> None:
@@ -246,13 +242,12 @@ class PoliteHttpClient(HttpClient):
             raise InvalidOption(self._followed)
 
 
-def _leave_failed(permit: Permit, error: BaseException) -> None:
-    """No whole response came. A proxy that failed says nothing about the origin, and a cancellation is the crawler's own."""
+def _leave_failed(permit: Permit, error: BaseException, *, proxied: bool) -> None:
+    """No whole response came. A cancellation is the crawler's own."""
     permit.unread()
-    if isinstance(error, Exception) and not isinstance(error, ProxyError | InvalidOption):
-        try:
+    # Whether a proxy failed or the server behind it, the clients do not tell: a failed proxy says nothing about the server.
+    if isinstance(error, Exception) and not proxied and not isinstance(error, PoliteError):
+        with suppress(PermitMisused):  # it was reported
             # An error given to `leave` would send a frontier's task back, and crawlee retries by itself.
             permit.report(status=0)
-        except Exception:  # noqa: BLE001, S110 - it was reported before
-            pass
     permit.leave()

@@ -79,7 +79,9 @@ class PoliteRequestManager(RequestManager):
     ) -> None:
         require_gate(gate, user="PoliteRequestManager")
         if isinstance(queue, ThrottlingRequestManager):
-            raise InvalidOption("the gate keeps all delays: give the queue itself, not a ThrottlingRequestManager")
+            raise InvalidOption(
+                "the gate keeps all delays: give the queue itself, not a ThrottlingRequestManager"
+            )
         if queue is not None and not isinstance(queue, RequestManager):
             raise InvalidOption(f"queue must be a request manager of crawlee, got {queue!r}")
         integer("PoliteRequestManager: window", window, least=1)
@@ -107,7 +109,9 @@ class PoliteRequestManager(RequestManager):
         self._fetches = WaitingFetches()
 
     def __repr__(self) -> str:
-        return f"<PoliteRequestManager: {len(self._taken)} taken from the queue, {len(self._permits)} given out>"
+        return (
+            f"<PoliteRequestManager: {len(self._taken)} taken from the queue, {len(self._permits)} given out>"
+        )
 
     # What a crawler and a client need of it.
 
@@ -198,7 +202,9 @@ class PoliteRequestManager(RequestManager):
         self._added([request], forefront=forefront)
         return processed
 
-    async def add_request(self, request: str | Request, *, forefront: bool = False) -> ProcessedRequest | None:
+    async def add_request(
+        self, request: str | Request, *, forefront: bool = False
+    ) -> ProcessedRequest | None:
         """See crawlee's RequestManager."""
         request = self._transform_request(request)
         processed = await (await self._opened()).add_request(request, forefront=forefront)
@@ -384,7 +390,9 @@ class PoliteRequestManager(RequestManager):
                 await callback(refused.url, "robots_txt")
         except Exception as error:
             # crawlee fetches again after an error, so it must find the same one.
-            self._failure = UserDefinedErrorHandlerError("Exception thrown in user-defined skipped request callback")
+            self._failure = UserDefinedErrorHandlerError(
+                "Exception thrown in user-defined skipped request callback"
+            )
             raise self._failure from error
         finally:
             self._skipping -= 1

@@ -1,0 +1,30 @@
+"""A site for each test, and crawlee as a new process finds it."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from crawlee import service_locator
+
+from tests.frameworks.crawlee.crawls import clock
+from tests.integrations.site import Site, served
+
+
+@pytest.fixture(autouse=True)
+def _a_new_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CRAWLEE_STORAGE_DIR", str(tmp_path))
+    forget()
+
+
+def forget() -> None:
+    """Forget crawlee's services and open storages, as the end of a process does."""
+    service_locator._configuration = None
+    service_locator._event_manager = None
+    service_locator._storage_client = None
+    service_locator.storage_instance_manager.clear_cache()
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    async with served(clock) as site:
+        yield site

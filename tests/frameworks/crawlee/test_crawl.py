@@ -1,0 +1,277 @@
+"""Crawlers as they are, made polite: what their handlers get, and what the server sees."""
+
+import asyncio
+import os
+import signal
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from crawlee import ConcurrencySettings, Request
+from crawlee.crawlers import BeautifulSoupCrawler, HttpCrawler, ParselCrawler
+
+import polite
+from tests.frameworks.crawlee.crawls import PACING, crawling, judge
+from tests.integrations.site import Site
+
+
+@pytest.mark.parametrize("kind", [HttpCrawler, BeautifulSoupCrawler, ParselCrawler])
+async def test_pages_keep_the_delay_and_what_is_disallowed_is_skipped(kind: Any, site: Site) -> None:
+    urls = [f"{origin}/{page}" for page in ("a", "b", "private/x", "c") for origin in site.urls]
+    async with crawling(kind) as crawl:
+        statistics = await crawl.run(urls)
+
+    judge(site)
+    assert sorted(crawl.pages) == sorted(url for url in urls if "private" not in url)
+    assert sorted(crawl.skipped) == sorted((url, "robots_txt") for url in urls if "private" in url)
+    assert statistics.requests_finished == 6
+    assert crawl.failed == []
+
+
+async def test_links_that_a_handler_enqueues_are_crawled(site: Site) -> None:
+    async with crawling(ParselCrawler) as crawl:
+
+        @crawl.crawler.router.handler("FIRST")
+        async def first(context: Any) -> None:
+            await context.add_requests([site.url("/b"), site.url("/private/c"), site.url("/d")])
+            await context.enqueue_links(requests=[site.url("/b")])
+
+        await crawl.run([Request.from_url(site.url("/a"), label="FIRST")])
+
+    judge(site)
+    assert sorted(crawl.pages) == [site.url("/b"), site.url("/d")]
+    assert crawl.skipped == [(site.url("/private/c"), "robots_txt")]
+
+
+async def test_each_redirect_hop_is_checked_and_waits(site: Site) -> None:
+    urls = [
+        site.url(f"/hop/{n}?to={to}") for n, to in enumerate(("/end", "/private/x", site.urls[1] + "/other"))
+    ]
+    async with crawling() as crawl:
+        await crawl.run(urls)
+
+    judge(site)
+    assert sorted(crawl.pages) == [urls[0], urls[2]]
+    assert sorted(crawl.loaded) == sorted([site.url("/end"), site.urls[1] + "/other"])
+    assert crawl.skipped == [(site.url("/private/x"), "robots_txt")]
+
+
+async def test_an_endless_redirect_fails(site: Site) -> None:
+    async with crawling(
+        max_request_retries=0, pacing=PACING.override(site.url("/"), min_delay=0.01)
+    ) as crawl:
+        await crawl.run([site.url("/loop")])
+
+    assert site.paths == ["/loop"] * 21
+    assert [str(error) for _, error in crawl.failed] == ["More than 20 redirects (status code: 302)."]
+
+
+async def test_a_post_becomes_a_get_after_303_and_stays_one_after_307(site: Site) -> None:
+    posts = [
+        Request.from_url(
+            site.url(f"/hop/{status}?status={status}&to=/method"),
+            method="POST",
+            payload=b"q=1",
+            headers={"content-type": "text/plain"},
+        )
+        for status in (303, 307)
+    ]
+    async with crawling() as crawl:
+        await crawl.run(posts)
+
+    judge(site)
+    assert sorted(crawl.texts) == ["GET ", "POST q=1"]
+
+
+async def test_requests_to_one_url_with_keys_of_their_own_are_all_sent(site: Site) -> None:
+    posts = [
+        Request.from_url(site.url("/method"), method="POST", payload=f"q={q}", use_extended_unique_key=True)
+        for q in (1, 2, 2)
+    ]
+    async with crawling() as crawl:
+        await crawl.run([*posts, Request.from_url(site.url("/method"), always_enqueue=True)])
+
+    judge(site)
+    assert sorted(crawl.texts) == ["GET ", "POST q=1", "POST q=2"]
+
+
+async def test_the_sender_is_the_gates_and_another_fails(site: Site) -> None:
+    other = Request.from_url(site.url("/b"), headers={"user-agent": "Other/1.0"})
+    async with crawling(max_request_retries=0) as crawl:
+        await crawl.run([site.url("/headers"), other])
+
+    judge(site)
+    assert "Mozilla" not in crawl.texts[0]
+    assert [type(error) for _, error in crawl.failed] == [polite.InvalidUserAgent]
+
+
+async def test_requests_of_a_handler_wait_for_turns_and_are_checked(site: Site) -> None:
+    refused: list[polite.PoliteError] = []
+    async with crawling() as crawl:
+
+        @crawl.crawler.router.handler("SENDS")
+        async def sends(context: Any) -> None:
+            response = await context.send_request(site.url("/hop/1?to=/sent"), method="POST", payload=b"x")
+            crawl.texts.append((await response.read()).decode())
+            try:
+                await context.send_request(site.url("/private/x"))
+            except polite.Disallowed as error:
+                refused.append(error)
+
+        await crawl.run([Request.from_url(site.url("/a"), label="SENDS"), site.url("/b")])
+
+    judge(site)
+    assert "page /sent" in crawl.texts
+    assert len(refused) == 1
+
+
+async def test_an_error_is_retried_in_its_turn(site: Site) -> None:
+    async with crawling(max_request_retries=2, pacing=PACING) as crawl:
+        await crawl.run([site.url("/broken"), site.url("/down"), site.url("/a")])
+
+    judge(site)
+    assert sorted(site.paths) == ["/a"] + ["/broken"] * 3 + ["/down"] * 3
+    assert sorted(url for url, _ in crawl.failed) == [site.url("/broken"), site.url("/down")]
+
+
+async def test_a_429_backs_off_and_its_page_comes_with_another_session(site: Site) -> None:
+    site.refusals = 1
+    pacing = polite.PacingPolicy(min_delay=0.1, max_retry_after=0.5)
+    async with crawling(pacing=pacing) as crawl:
+        await crawl.run([site.url("/refuse")])
+
+    judge(site)
+    assert crawl.pages == [site.url("/refuse")]
+    first, second = (hit.at for hit in site.hits if hit.raw == "/refuse")
+    assert second - first >= 0.5
+
+
+async def test_a_hook_that_fails_gives_its_turn_back(site: Site) -> None:
+    async with crawling(max_request_retries=1) as crawl:
+
+        @crawl.crawler.pre_navigation_hook
+        async def fail(context: Any) -> None:
+            if context.request.url.endswith("/bad"):
+                raise ValueError("bad")
+
+        await crawl.run([site.url("/bad"), site.url("/good")])
+
+    judge(site)
+    assert site.paths == ["/good"]
+    assert [str(error) for _, error in crawl.failed] == ["bad"]
+
+
+async def test_a_permit_that_was_lost_before_it_was_used_is_replaced(site: Site) -> None:
+    pacing = polite.PacingPolicy(min_delay=0.1, max_hold=0.05)
+    async with crawling(pacing=pacing) as crawl:
+
+        @crawl.crawler.pre_navigation_hook
+        async def slow(context: Any) -> None:
+            await asyncio.sleep(0.2)
+
+        await crawl.run([site.url("/a"), site.url("/b")])
+
+    judge(site)
+    assert sorted(crawl.pages) == [site.url("/a"), site.url("/b")]
+
+
+async def test_forefront_goes_first_also_before_what_waits_already(site: Site) -> None:
+    async with crawling(
+        concurrency_settings=ConcurrencySettings(desired_concurrency=1, max_concurrency=1)
+    ) as crawl:
+
+        @crawl.crawler.router.handler("FIRST")
+        async def first(context: Any) -> None:
+            await crawl.crawler.add_requests([site.url("/urgent/1"), site.url("/urgent/2")], forefront=True)
+
+        rest = [site.url(f"/{n}") for n in range(4)]
+        await crawl.run([Request.from_url(site.url("/first"), label="FIRST"), *rest])
+
+    judge(site)
+    assert site.paths[1:3] == ["/urgent/1", "/urgent/2"] or set(site.paths[1:4]) >= {"/urgent/1", "/urgent/2"}
+    assert len(site.paths) == 7
+
+
+async def test_a_callback_that_fails_ends_the_crawl(site: Site) -> None:
+    async with crawling() as crawl:
+
+        @crawl.crawler.on_skipped_request
+        async def fail(url: str, reason: str) -> None:
+            raise ValueError("mine")
+
+        with pytest.raises(Exception, match="user-defined skipped request callback"):
+            await crawl.run([site.url("/private/x"), site.url("/a")])
+
+        assert (crawl.gate.waiting, crawl.gate.inside) == (0, 0)
+
+
+async def test_a_gate_that_closes_ends_the_crawl(site: Site) -> None:
+    async with crawling() as crawl:
+
+        @crawl.crawler.router.handler("CLOSE")
+        async def close(context: Any) -> None:
+            await crawl.gate.close()
+
+        with pytest.raises(polite.GateClosed):
+            await crawl.run(
+                [Request.from_url(site.url("/a"), label="CLOSE"), *(site.url(f"/{n}") for n in range(9))]
+            )
+
+    assert len(site.paths) <= 2
+
+
+async def test_a_limit_on_requests_ends_the_crawl_at_once(site: Site) -> None:
+    async with crawling(max_requests_per_crawl=2) as crawl:
+        async with asyncio.timeout(5):
+            await crawl.run([site.url(f"/{n}") for n in range(60)])
+
+    judge(site)
+    assert 2 <= len(site.paths) <= 4
+
+
+async def test_a_crawl_that_is_kept_alive_takes_what_is_added_later(site: Site) -> None:
+    async with crawling(keep_alive=True) as crawl:
+
+        async def add() -> None:
+            await asyncio.sleep(0.3)
+            await crawl.crawler.add_requests([site.url("/late")])
+            while len(crawl.pages) < 2:
+                await asyncio.sleep(0.05)
+            crawl.crawler.stop()
+
+        async with asyncio.timeout(10):
+            await asyncio.gather(crawl.run([site.url("/early")]), add())
+
+    judge(site)
+    assert crawl.pages == [site.url("/early"), site.url("/late")]
+
+
+async def test_a_crawler_that_runs_twice_is_polite_twice(site: Site) -> None:
+    async with crawling() as crawl:
+        await crawl.run([site.url("/a"), site.url("/private/x")])
+        await crawl.run([site.url("/a"), site.url("/b")])
+
+    judge(site)
+    assert crawl.pages == [site.url("/a"), site.url("/a"), site.url("/b")]
+
+
+async def test_the_wait_for_a_turn_is_longer_than_crawlees_limit_on_a_fetch(site: Site) -> None:
+    from crawlee.configuration import Configuration
+
+    pacing = polite.PacingPolicy(min_delay=1.0)
+    configuration = Configuration(internal_timeout=timedelta(seconds=0.4))
+    async with crawling(pacing=pacing, configuration=configuration) as crawl:
+        await crawl.run([site.url("/a"), site.url("/b")])
+
+    assert crawl.pages == [site.url("/a"), site.url("/b")]
+    assert crawl.failed == []
+
+
+async def test_ctrl_c_ends_the_crawl_at_once_and_leaves_nothing(site: Site) -> None:
+    pacing = polite.PacingPolicy(min_delay=3.0)
+    async with crawling(pacing=pacing) as crawl:
+        asyncio.get_running_loop().call_later(0.7, os.kill, os.getpid(), signal.SIGINT)
+        async with asyncio.timeout(2.5):
+            await crawl.run([site.url(f"/{n}") for n in range(20)])
+
+    assert crawl.pages == []

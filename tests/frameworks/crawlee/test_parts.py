@@ -1,0 +1,439 @@
+"""The parts: sessions, proxies, other clients, storages and options keep working, and what cannot is refused."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from crawlee import Request
+from crawlee.crawlers import HttpCrawler, ParselCrawler
+from crawlee.http_clients import CurlImpersonateHttpClient, HttpxHttpClient, ImpitHttpClient
+from crawlee.proxy_configuration import ProxyConfiguration
+from crawlee.request_loaders import RequestList, RequestManagerTandem, ThrottlingRequestManager
+from crawlee.sessions import SessionPool
+from crawlee.storage_clients import MemoryStorageClient
+from crawlee.storages import RequestQueue
+
+import polite
+from polite.integrations.crawlee import PoliteHttpClient, PoliteRequestManager, polite_crawler
+from tests.frameworks.crawlee.crawls import PACING, Crawl, crawling, judge, options_of_disk
+from tests.integrations.site import AGENT, LOOPBACK, PIECES, Site
+
+CLIENTS = [
+    lambda: ImpitHttpClient(follow_redirects=False),
+    lambda: HttpxHttpClient(follow_redirects=False),
+    lambda: CurlImpersonateHttpClient(allow_redirects=False, impersonate=None),
+]
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=["impit", "httpx", "curl"])
+async def test_each_client_of_crawlee_may_be_wrapped(client: Any, site: Site) -> None:
+    urls = [site.url("/a?q=%7e|%20b"), site.url("/hop/1?to=/end"), site.url("/private/x")]
+    async with crawling(http_client=client()) as crawl:
+        await crawl.run(urls)
+
+    judge(site)
+    assert sorted(crawl.pages) == sorted(urls[:2])
+    assert site.url("/end") in crawl.loaded
+    assert len(crawl.skipped) == 1
+
+
+@pytest.mark.parametrize(
+    "client",
+    [ImpitHttpClient, lambda: HttpxHttpClient(follow_redirects=True), CurlImpersonateHttpClient],
+    ids=["impit", "httpx", "curl"],
+)
+async def test_a_client_that_follows_redirects_by_itself_sends_nothing_more(client: Any, site: Site) -> None:
+    async with crawling(http_client=client(), max_request_retries=1) as crawl:
+        await crawl.run([site.url("/hop/1?to=/end"), *(site.url(f"/{n}") for n in range(5))])
+
+    assert crawl.failed
+    assert "follow_redirects=False" in str(crawl.failed[0][1])
+    assert [type(error) for _, error in crawl.failed] == [polite.InvalidOption] * len(crawl.failed)
+    assert len(crawl.pages) + len(crawl.failed) == 6
+
+
+async def test_the_cookies_of_a_hop_are_those_of_its_session(site: Site) -> None:
+    async with crawling(session_pool=SessionPool(max_pool_size=1)) as crawl:
+        await crawl.run([site.url("/login"), site.url("/cookie")])
+
+    judge(site)
+    assert crawl.texts == ["secret", "secret"]
+
+
+async def test_a_request_bound_to_a_session_gets_it(site: Site) -> None:
+    async with SessionPool() as pool:
+        session = await pool.get_session()
+        session.cookies.set("session", "mine", domain="127.0.0.1")
+        async with crawling(session_pool=pool) as crawl:
+            await crawl.run([Request.from_url(site.url("/cookie"), session_id=session.id)])
+
+    assert crawl.texts == ["mine"]
+
+
+@asynccontextmanager
+async def proxy() -> AsyncIterator[tuple[str, list[str]]]:
+    """A proxy on loopback that notes the URLs that it is asked for."""
+    asked: list[str] = []
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        method, url, rest = head.decode().split(" ", 2)
+        asked.append(url)
+        host, _, path = url.removeprefix("http://").partition("/")
+        name, port = host.split(":")
+        onward, out = await asyncio.open_connection(name, int(port))
+        rest = rest.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")
+        out.write(f"{method} /{path} {rest}".encode())
+        writer.write(await onward.read())
+        for stream in (out, writer):
+            stream.close()
+
+    server = await asyncio.start_server(forward, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+
+
+async def test_pages_and_hops_go_through_the_proxy(site: Site) -> None:
+    async with proxy() as (address, asked):
+        proxies = ProxyConfiguration(proxy_urls=[address])
+        async with crawling(proxy_configuration=proxies) as crawl:
+            await crawl.run([site.url("/a"), site.url("/hop/1?to=/end")])
+
+    judge(site)
+    assert crawl.failed == []
+    assert sorted(asked) == sorted(site.url(path) for path in ("/a", "/hop/1?to=/end", "/end"))
+
+
+async def test_a_proxy_that_is_down_is_no_failure_of_the_site(site: Site) -> None:
+    proxies = ProxyConfiguration(proxy_urls=["http://127.0.0.1:9"])
+    pacing = polite.PacingPolicy(min_delay=0.05, circuit_failures=1, circuit_rest=60)
+    async with crawling(proxy_configuration=proxies, max_session_rotations=3, pacing=pacing) as crawl:
+        async with asyncio.timeout(10):
+            await crawl.run([site.url("/a")])
+
+    assert site.paths == []
+    assert len(crawl.failed) == 1
+
+
+async def test_a_stream_holds_its_turn_and_follows_hops(site: Site) -> None:
+    read: list[int] = []
+    async with crawling() as crawl:
+
+        @crawl.crawler.router.handler("STREAMS")
+        async def streams(context: Any) -> None:
+            client = crawl.client
+            async with client.stream(site.url("/hop/1?to=/stream"), timeout=timedelta(seconds=5)) as response:
+                assert crawl.gate.inside == 1
+                with pytest.raises(polite.PermitMisused, match="read or close it"):
+                    await context.send_request(site.url("/b"))
+                read.append(sum([len(piece) async for piece in response.read_stream()]))
+            with pytest.raises(polite.Disallowed):
+                async with client.stream(site.url("/private/x")):
+                    pass
+            with pytest.raises(ValueError, match="mine"):
+                async with client.stream(site.url("/c")):
+                    raise ValueError("mine")
+
+        await crawl.run([Request.from_url(site.url("/a"), label="STREAMS")])
+
+    judge(site)
+    assert crawl.failed == []
+    assert read == [PIECES * 100_000]
+
+
+async def test_an_endless_redirect_of_a_stream_fails(site: Site) -> None:
+    async with polite.open_gate(AGENT, pacing=polite.PacingPolicy(min_delay=0.01), fetching=LOOPBACK) as gate:
+        manager = PoliteRequestManager(gate, await RequestQueue.open(storage_client=MemoryStorageClient()))
+        async with PoliteHttpClient(manager, max_redirects=2) as client:
+            with pytest.raises(Exception, match="More than 2 redirects"):
+                async with client.stream(site.url("/loop")):
+                    pass
+
+    assert site.paths == ["/loop"] * 3
+
+
+async def test_a_login_in_the_url_is_sent_and_not_to_the_next_origin(site: Site) -> None:
+    url = site.url(f"/hop/1?to={site.urls[1]}/headers").replace("http://", "http://user:secret@")
+    keyed = Request.from_url(
+        site.url(f"/hop/2?to={site.urls[1]}/headers"), headers={"authorization": "mine", "x-mine": "1"}
+    )
+    async with crawling() as crawl:
+        await crawl.run([site.url("/headers").replace("http://", "http://user:secret@"), url, keyed])
+
+    judge(site)
+    assert "Basic dXNlcjpzZWNyZXQ=" in crawl.texts[0]
+    assert not [text for text in crawl.texts[1:] if "authorization" in text.lower()]
+    assert len([text for text in crawl.texts if "x-mine" in text.lower()]) == 1
+
+
+async def test_a_redirect_to_something_else_than_a_web_page_is_a_response(site: Site) -> None:
+    urls = [
+        site.url("/hop/1?to=mailto:a@b.test"),
+        site.url("/hop/2?to=http://a%20b:c/"),
+        site.url("/hop/3?to=ftp://a.test/"),
+    ]
+    async with crawling() as crawl:
+        await crawl.run(urls)
+
+    judge(site)
+    assert sorted(crawl.pages) == urls
+
+
+# Storages.
+
+
+async def test_a_crawl_that_was_stopped_is_resumed_from_crawlees_storage(site: Site, tmp_path: Path) -> None:
+    urls = [f"{origin}/{n}" for n in range(5) for origin in site.urls]
+    async with crawling(**options_of_disk(tmp_path)) as crawl:
+
+        async def stop_at_3(context: Any) -> None:
+            await crawl.handle(context)
+            if len(crawl.pages) == 3:
+                crawl.crawler.stop()
+
+        crawl.crawler.router._default_handler = stop_at_3
+        await crawl.run([*urls, site.url("/private/x")])
+    forget()
+    async with crawling(**options_of_disk(tmp_path)) as resumed:
+        await resumed.run([])
+
+    assert 3 <= len(crawl.pages) < 10
+    assert sorted(crawl.pages + resumed.pages) == sorted(urls)
+    assert crawl.skipped + resumed.skipped == [(site.url("/private/x"), "robots_txt")]
+
+
+KILLED = """
+import asyncio, os, sys
+from crawlee.configuration import Configuration
+from tests.frameworks.crawlee.crawls import crawling, options_of_disk
+
+async def main(folder, urls):
+    async with crawling(**options_of_disk(folder)) as crawl:
+        @crawl.crawler.router.handler("ALL")
+        async def kill_at_3(context):
+            print(context.request.url, flush=True)
+            crawl.pages.append(context.request.url)
+            if len(crawl.pages) == 4:
+                os._exit(9)
+        from crawlee import Request
+        await crawl.run([Request.from_url(url, label="ALL") for url in urls])
+
+asyncio.run(main(sys.argv[1], sys.argv[2:]))
+"""
+
+
+async def test_a_crawl_that_was_killed_is_resumed_from_crawlees_storage(site: Site, tmp_path: Path) -> None:
+    urls = [f"{origin}/{n}" for n in range(5) for origin in site.urls]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", KILLED, str(tmp_path), *urls, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    output, _ = await process.communicate()
+    before = output.decode().split()
+    async with crawling(**options_of_disk(tmp_path)) as resumed:
+        resumed.crawler.router.handler("ALL")(resumed.handle)
+        await resumed.run([])
+
+    assert process.returncode == 9
+    assert len(before) == 4
+    assert set(before + resumed.pages) == set(urls)
+
+
+async def test_what_was_interrupted_is_pending_again_in_crawlees_order(site: Site) -> None:
+    queue = await RequestQueue.open(storage_client=MemoryStorageClient())
+    async with crawling(request_manager=queue, max_requests_per_crawl=1) as crawl:
+        await crawl.run([site.url(f"/{n}") for n in range(8)])
+
+    left = []
+    while (request := await queue.fetch_next_request()) is not None:
+        left.append(request.url)
+    assert left == [site.url(f"/{n}") for n in range(8) if site.url(f"/{n}") not in crawl.pages]
+
+
+async def test_a_named_queue_keeps_its_requests_over_two_runs(site: Site) -> None:
+    queue = await RequestQueue.open(name="kept", storage_client=MemoryStorageClient())
+    async with crawling(request_manager=queue) as crawl:
+        await crawl.run([site.url("/a")])
+        await crawl.run([site.url("/a"), site.url("/b")])
+
+    judge(site)
+    assert crawl.pages == [site.url("/a"), site.url("/b")]
+
+
+async def test_a_list_in_tandem_with_a_queue_is_crawled(site: Site) -> None:
+    queue = await RequestQueue.open(storage_client=MemoryStorageClient())
+    tandem = RequestManagerTandem(RequestList([site.url("/a"), site.url("/b")]), queue)
+    async with crawling(request_manager=tandem) as crawl:
+        await crawl.run([site.url("/c")])
+
+    judge(site)
+    assert sorted(crawl.pages) == [site.url(path) for path in ("/a", "/b", "/c")]
+
+
+async def test_a_window_smaller_than_the_queue_gives_out_all(site: Site) -> None:
+    urls = [f"{origin}/{n}" for n in range(8) for origin in site.urls]
+    async with polite.open_gate(AGENT, pacing=PACING, fetching=LOOPBACK) as gate:
+        queue = await RequestQueue.open(storage_client=MemoryStorageClient())
+        manager = PoliteRequestManager(gate, queue, window=2)
+        crawler = polite_crawler(HttpCrawler, gate, request_manager=manager, configure_logging=False)
+        crawl = Crawl(crawler, gate)
+        crawler.router.default_handler(crawl.handle)
+        await crawl.run(urls)
+        assert "0 taken" in repr(manager)
+        assert await manager.get_handled_count() == await manager.get_total_count() == 16
+
+    judge(site)
+    assert sorted(crawl.pages) == sorted(urls)
+
+
+async def test_many_requests_are_put_a_part_at_a_time(site: Site) -> None:
+    async with crawling(max_requests_per_crawl=2) as crawl:
+        await crawl.run([site.url(f"/{n}") for n in range(500)])
+
+    judge(site)
+    assert 2 <= len(crawl.pages) <= 4
+
+
+# The manager on its own, as another engine may use it.
+
+
+@asynccontextmanager
+async def managed(**options: Any) -> AsyncIterator[PoliteRequestManager]:
+    async with polite.open_gate(AGENT, pacing=PACING, fetching=LOOPBACK) as gate:
+        manager = PoliteRequestManager(gate, storage_client=MemoryStorageClient(), **options)
+        yield manager
+        await manager.drop()
+        assert (gate.waiting, gate.inside) == (0, 0)
+
+
+async def test_a_request_that_is_reclaimed_is_given_out_again(site: Site) -> None:
+    async with managed() as manager:
+        assert await manager.fetch_next_request() is None
+        await manager.add_request(site.url("/a"))
+        assert not await manager.is_empty()
+        first = await manager.fetch_next_request()
+        assert first is not None
+        assert await manager.is_empty()
+        assert not await manager.is_finished()
+        await manager.reclaim_request(first, forefront=True)
+        again = await manager.fetch_next_request()
+        assert again is not None
+        await manager.mark_request_as_handled(again)
+        assert await manager.is_finished()
+
+    assert first.url == again.url == site.url("/a")
+
+
+async def test_a_request_without_a_permit_gets_one_before_it_is_sent(site: Site) -> None:
+    async with managed() as manager, PoliteHttpClient(manager) as client:
+        await client.crawl(Request.from_url(site.url("/a")))
+        await client.crawl(Request.from_url(site.url("/b")))
+
+    judge(site)
+    assert site.paths == ["/a", "/b"]
+
+
+async def test_a_queue_that_fails_ends_the_crawl(site: Site) -> None:
+    class Failing(RequestQueue):
+        async def fetch_next_request(self) -> Any:
+            raise OSError("the disk is full")
+
+    queue = await Failing.open(storage_client=MemoryStorageClient())
+    async with crawling(request_manager=queue) as crawl:
+        with pytest.raises(OSError, match="the disk is full"):
+            await crawl.run([site.url("/a")])
+
+
+async def test_a_url_that_polite_cannot_read_is_skipped(site: Site) -> None:
+    url = site.url("/").replace("127.0.0.1", "a..b%zz")
+    async with crawling() as crawl:
+        await crawl.run(
+            [
+                Request.model_construct(**{**dict(Request.from_url(site.url("/x"))), "url": url}),
+                site.url("/a"),
+            ]
+        )
+
+    judge(site)
+    assert crawl.skipped == [(url, "robots_txt")]
+
+
+async def test_a_host_whose_robots_txt_is_out_of_reach_is_skipped_in_time(site: Site) -> None:
+    dead = "http://127.0.0.1:9/a"
+    robots = polite.RobotsPolicy(retry_min=0.1, retry_max=0.2)
+    async with polite.open_gate(AGENT, pacing=PACING, fetching=LOOPBACK, robots=robots) as gate:
+        crawler = polite_crawler(
+            HttpCrawler,
+            gate,
+            storage_client=MemoryStorageClient(),
+            configure_logging=False,
+            respect_robots_txt_file=True,
+        )
+        crawl = Crawl(crawler, gate)
+        crawler.router.default_handler(crawl.handle)
+        skipped: list[str] = []
+
+        @crawler.on_skipped_request
+        async def note(url: str, reason: str) -> None:
+            skipped.append(url)
+
+        await crawl.run([dead, site.url("/a")])
+
+    judge(site)
+    assert skipped == [dead]
+
+
+# Options.
+
+
+@pytest.fixture
+async def gate() -> AsyncIterator[polite.Gate]:
+    async with polite.open_gate(AGENT) as gate:
+        yield gate
+
+
+async def test_what_is_of_the_wrong_kind_is_refused(gate: polite.Gate) -> None:
+    queue = await RequestQueue.open(storage_client=MemoryStorageClient())
+    throttled = ThrottlingRequestManager(queue, domains=["a.test"], request_manager_opener=RequestQueue.open)
+    manager = PoliteRequestManager(gate)
+    wrong: list[Any] = [
+        lambda: polite_crawler(HttpCrawler(), gate),
+        lambda: polite_crawler(str, gate),
+        lambda: polite_crawler(HttpCrawler, AGENT),
+        lambda: polite_crawler(HttpCrawler, gate, request_manager=throttled),
+        lambda: polite_crawler(HttpCrawler, gate, request_manager="queue"),
+        lambda: polite_crawler(HttpCrawler, gate, http_client="client"),
+        lambda: polite_crawler(HttpCrawler, gate, http_client=PoliteHttpClient(manager)),
+        lambda: PoliteHttpClient(gate),
+        lambda: PoliteHttpClient(manager, PoliteHttpClient(manager)),
+        lambda: PoliteRequestManager(gate, window=0),
+        lambda: PoliteRequestManager(gate, max_robots_tries=0),
+    ]
+    for make in wrong:
+        with pytest.raises(polite.InvalidOption):
+            make()
+    async with polite.open_gate(AGENT) as other:
+        with pytest.raises(polite.InvalidOption, match="another gate"):
+            polite_crawler(HttpCrawler, other, request_manager=manager)
+
+
+async def test_a_crawler_of_the_users_own_keeps_its_name_and_what_it_sets_up(gate: polite.Gate) -> None:
+    class Mine(ParselCrawler):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.on_skipped_request(self.skipped)
+
+        async def skipped(self, url: str, reason: str) -> None:
+            pass
+
+    manager = PoliteRequestManager(gate)
+    crawler = polite_crawler(Mine, gate, request_manager=manager, http_client=PoliteHttpClient(manager))
+
+    assert isinstance(crawler, Mine)
+    assert type(crawler).__name__ == "Mine"
+    assert crawler.skipped in manager._on_skipped
