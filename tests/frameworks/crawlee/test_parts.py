@@ -21,6 +21,7 @@ from crawlee.storages import RequestQueue
 
 import polite
 from polite.integrations.crawlee import PoliteHttpClient, PoliteRequestManager, polite_crawler
+from tests.frameworks.crawlee.conftest import forget
 from tests.frameworks.crawlee.crawls import PACING, Crawl, crawling, judge, options_of_disk
 from tests.integrations.site import AGENT, LOOPBACK, PIECES, Site
 
