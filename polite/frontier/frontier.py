@@ -327,6 +327,12 @@ class Frontier:
         return True
 
     async def _next(self, *, leaves: bool = False) -> TaskPermit | None:
+        while (permit := await self._given(leaves=leaves)) is not None and not permit.stands:
+            # Its store took longer to write its start than its turn was held: another process may have the task by now.
+            permit.unsent()
+        return permit
+
+    async def _given(self, *, leaves: bool) -> TaskPermit | None:
         worker = self._parts.workers.enter(leaves=leaves)
         self._dispatcher.schedule_dispatch()
         try:

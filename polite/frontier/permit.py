@@ -171,6 +171,11 @@ class TaskPermit(Permit):
                     self._again_in = 0.0
                 self._owner.settled(self._task, again_in=self._again_in)
 
+    @property
+    def stands(self) -> bool:
+        """Whether the turn that it was given with still holds; it is to be entered."""
+        return self._granted is not None and self._services.turns.holds(self._granted)
+
     def unsent(self) -> None:
         """Give back turn and task: no request was sent. The task waits again, untried. May be called twice.
 
