@@ -139,7 +139,7 @@ async def open_gate(
         find=None if book is None else book.find,
     )
     fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots)
-    origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=kept)
+    origins = OriginManager(agent, fetcher, turns, clock, robots, notifier, store=kept)
     remembered = _remembered(recrawl, validators, kept)
     pages = None if recrawl is None or remembered is None else Recrawl(recrawl, remembered, clock)
     gate = Gate(Services(clock, origins, turns, notifier, Downloads(spoken, fetching), pages))

@@ -55,7 +55,7 @@ class OriginManager:
         turns: Turns,
         clock: Clock,
         policy: RobotsPolicy,
-        listener: Listener,
+        listener: Listener | None,
         *,
         store: RobotsStore | None = None,
         jitter: Callable[[], float] = random.random,
@@ -275,12 +275,14 @@ class OriginManager:
         return known.fresh_from < self._clock.wall() < known.refresh_at
 
     async def _fetch(self, origin: Origin, before: OriginRules | None) -> OriginRules:
+        if not self._turns.shared:
+            return await self._fetch_and_save(origin, before, None)
         # Until the result is saved: the origin's next owner looks for it there.
         with ExitStack() as kept:
             return await self._fetch_and_save(origin, before, kept)
 
     async def _fetch_and_save(
-        self, origin: Origin, before: OriginRules | None, kept: ExitStack
+        self, origin: Origin, before: OriginRules | None, kept: ExitStack | None
     ) -> OriginRules:
         pace = self._known.pace(origin) if before is None else before.pace
         had_file = before is not None and isinstance(before.snapshot.good, Found)
@@ -420,6 +422,8 @@ class OriginManager:
         return parse(access.body, dialect=self._policy.dialect).rules_for(self.agent)
 
     def _tell(self, origin: Origin, snapshot: Snapshot, known: OriginRules) -> None:
+        if self._listener is None:
+            return
         access = snapshot.access
         self._listener(
             RobotsFetched(

@@ -4,8 +4,8 @@ import asyncio
 import logging
 import math
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from weakref import WeakValueDictionary
@@ -56,6 +56,7 @@ class RobotsFetcher:
         missing: Callable[[], str] = lambda: secrets.token_hex(_NAME_OCTETS),
     ) -> None:
         self._transports = transports
+        self._schemes = frozenset(transports)
         self._turns = turns
         self._clock = clock
         self._policy = fetching
@@ -85,15 +86,13 @@ class RobotsFetcher:
             pace_of: Returns the pace of an origin to which a redirect leads. A hop is a request like any other there.
             meanwhile: Awaited if the fetch had to wait for its first turn. If it returns True, another process has fetched the
                 file, and nothing is sent.
-            kept: Until it is closed, no other process gets a turn at the origin after the last hop: it would fetch the file again
+            kept: For turns that processes share. Until it is closed, no other process gets a turn at the origin after the last hop: it would fetch the file again
                 before this one saves it.
 
         Raises:
             FetchSpared: `meanwhile` returned True.
         """
-        schemes = frozenset(self._transports)
-        exchange = Exchange.begin(origin, self._robots, self._policy, schemes=schemes)
-        kept = ExitStack() if kept is None else kept
+        exchange = Exchange.begin(origin, self._robots, self._policy, schemes=self._schemes)
         try:
             turn = None
             if meanwhile is not None and isinstance(exchange, Exchange):
@@ -127,7 +126,7 @@ class RobotsFetcher:
         origin: Origin,
         pace: RequestedPace | None,
         pace_of: Callable[[Origin], RequestedPace | None],
-        kept: ExitStack,
+        kept: ExitStack | None,
         spent: float = 0.0,
         *,
         turn: Turn | None = None,
@@ -153,7 +152,7 @@ class RobotsFetcher:
         ask: Ask,
         left_s: float,
         read_pace: Callable[[], RequestedPace | None],
-        kept: ExitStack,
+        kept: ExitStack | None,
         turn: Turn | None,
     ) -> tuple[Reply | Failed, float]:
         """Send one request in its turn, for the origin's robots.txt.
@@ -165,11 +164,12 @@ class RobotsFetcher:
         while sent is None:
             # Without a result, the turn was lost during the wait for a connection.
             if turn is None:
-                # Two fetches that redirect to each other's origins would wait for ever.
-                kept.close()
+                if kept is not None:
+                    # Two fetches that redirect to each other's origins would wait for ever.
+                    kept.close()
                 turn = await self._turn_of(origin, ask.target, read_pace)
             self._begun.add(origin)
-            if ask.target.origin == origin:
+            if kept is not None and ask.target.origin == origin:
                 kept.callback(self._turns.keep(turn))
             sent = await self._send(turn, ask, left_s, read_pace)
             turn = None
@@ -182,12 +182,15 @@ class RobotsFetcher:
         outcome: Outcome | None = Outcome()
         started = self._clock.monotonic()
         try:
-            async with self._connection(ask.target, read_pace):
+            await self._take_connection(ask.target, read_pace)
+            try:
                 if not self._turns.holds(turn):
                     outcome = None
                     return None
                 started = self._clock.monotonic()
                 response = await self._ask(ask, left_s)
+            finally:
+                self._connections.release()
             elapsed = self._clock.monotonic() - started
             outcome = self._outcome(response, elapsed)
         finally:
@@ -222,6 +225,9 @@ class RobotsFetcher:
         self, origin: Origin, target: Target, read_pace: Callable[[], RequestedPace | None]
     ) -> Turn:
         """Wait for the turn of a hop, for the origin's robots.txt."""
+        turn = self._turns.take_robots_now(target, pace=read_pace())
+        if turn is not None:
+            return turn
         # First, since its scopes are known then.
         await self._turns.meet(target)
         with self.awaited.waiting(origin, target):
@@ -241,22 +247,20 @@ class RobotsFetcher:
         async with lock:
             return await self._turns.take(target, pace=read_pace(), urgent=True, overtake=False)
 
-    @asynccontextmanager
-    async def _connection(
+    async def _take_connection(
         self, target: Target, read_pace: Callable[[], RequestedPace | None]
-    ) -> AsyncIterator[None]:
+    ) -> None:
         """Wait for a free connection. Meanwhile the origin grants no other turn. Its delay starts then."""
         if not self._connections.locked():
-            async with self._connections:
-                yield
+            await self._connections.acquire()
             return
         with self._turns.renewed_delay(target, "its robots.txt waits for a connection"):
             await self._connections.acquire()
         try:
             self._turns.delayed(target, read_pace())
-            yield
-        finally:
+        except BaseException:
             self._connections.release()
+            raise
 
     async def _ask(self, ask: Ask, left_s: float) -> Reply | Failed:
         try:

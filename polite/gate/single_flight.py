@@ -81,6 +81,8 @@ class SingleFlight(Generic[T]):
 
     async def _run(self, work: Callable[[], Awaitable[T]]) -> None:
         self._began = True
+        # Its call would cost another step of the loop.
+        self._task.remove_done_callback(self._end_unbegun)
         try:
             result = await work()
         except asyncio.CancelledError:

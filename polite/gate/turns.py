@@ -162,6 +162,13 @@ class Turns:
             return None
         return self._acquire_now(self.scopes_of(target), provisional_s=self._provisional_s(target, pace))
 
+    def take_robots_now(self, target: Target, *, pace: RequestedPace | None) -> Turn | None:
+        """Return the turn of a robots.txt if it is free now. None if it is not, or if another process may have it."""
+        turn = None if self.shared else self.take_now(target, pace=pace)
+        if turn is not None:
+            self.counters.robots += 1
+        return turn
+
     def take_later(
         self,
         target: Target,
@@ -294,9 +301,10 @@ class Turns:
     def outlook(self, target: Target, pace: RequestedPace | None = None) -> Outlook:
         """Return when this URL's turn could come, as far as is known now."""
         outlook = self._explained(self.pacer.outlook(self.scopes_of(target)))
-        closed_s = self._closed_s(target, pace)
+        if pace is None or not (closed_s := self._closed_s(target, pace)):
+            return outlook
         opens_at = self._clock.monotonic() + closed_s
-        if not closed_s or pace is None or opens_at < outlook.ready_at:
+        if opens_at < outlook.ready_at:
             return outlook
         hours = OpeningHours(target.origin)
         since = self._clock.monotonic() - pace.closed_for_s(self._clock.wall())
@@ -317,6 +325,8 @@ class Turns:
 
     def pause(self, origin: Origin, pace: RequestedPace | None) -> Pause:
         """Return an origin's delay after an ordinary response, and its reason."""
+        if pace is None and self._ordinary is not None:
+            return self._ordinary
         given = ThrottleContext(pace, 0, self._clock.wall())
         return self.policies.of(origin).rest(Outcome(200), given)
 

@@ -254,6 +254,8 @@ class RuleSet:
         normal = self._normal(path)
         if normal == self._exempt:
             return _decision(Decision, (path, True, Reason.ROBOTS_PATH, None, self))
+        if self._index is None and self._matches_nothing(normal):
+            return _decision(Decision, (path, self._otherwise, self._reason, None, self))
         index = self._index or self._indexed()
         rank = index.strongest(normal)
         if rank == index.none:
@@ -263,9 +265,9 @@ class RuleSet:
 
     def prepare(self) -> "RuleSet":
         """Build now what the first decision would build; slow for a large file. Returns itself."""
-        if self._starts is NOT_BUILT.starts:
-            self._install(self._build_prefilter())
         if self._paths:
+            if self._starts is NOT_BUILT.starts:
+                self._install(self._build_prefilter())
             self._indexed()
         return self
 
@@ -331,6 +333,23 @@ class RuleSet:
             return self._grammar.path(path)
         return path
 
+    def _matches_nothing(self, path: str) -> bool:
+        """Return whether the prefilter shows that no rule matches a path in normal form.
+
+        The first decision of many a file is its only one, and to build an index costs as much as to read the file.
+        """
+        if not self._paths:
+            return True
+        if self._starts is NOT_BUILT.starts:
+            self._install(self._build_prefilter())
+        return self._only_disallows and self._passes(path)
+
+    def _passes(self, path: str) -> bool:
+        """Return whether the prefilter shows that no Disallow matches a path in normal form."""
+        return not path.startswith(self._starts) and not any(
+            shape_matches(shape, path) for _, shape in self._shapes
+        )
+
     def _allows_by_index(self, path: str) -> bool:
         """Decide about a path in normal form that the prefilter did not pass."""
         if path == self._exempt:
@@ -344,10 +363,7 @@ class RuleSet:
     def _allows_first(self, path: str) -> bool:
         """Build the prefilter, then decide. Many files are read and never used."""
         self._install(self._build_prefilter())
-        passes = not path.startswith(self._starts) and not any(
-            shape_matches(shape, path) for _, shape in self._shapes
-        )
-        return passes or (not self._certain and self._allows_by_index(path))
+        return self._passes(path) or (not self._certain and self._allows_by_index(path))
 
     def _install(self, made: Prefilter) -> None:
         # In this order: another thread may read these, and `_starts` tells whether the prefilter was built.

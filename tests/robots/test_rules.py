@@ -130,7 +130,34 @@ def test_rules_made_ready_answer_as_rules_that_are_not():
     ready = parse("User-agent: *\nDisallow: /a\nAllow: /a/b").rules_for("x").prepare()
 
     assert [ready.allows(path) for path in ("/a", "/a/b", "/b")] == [False, True, True]
-    assert RuleSet.deny_all(Reason.UNREACHABLE).prepare().decide("/a").allowed is False
+
+
+def test_rules_that_deny_all_deny_all_once_they_were_made_ready():
+    rules = RuleSet.deny_all(Reason.UNREACHABLE).prepare()
+
+    assert [rules.allows("/a"), rules.decide("/a").allowed] == [False, False]
+    assert rules.decide("/a").reason is Reason.UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "Disallow: /a",
+        "Disallow:",
+        "Disallow: /*.pdf$\nDisallow: /b",
+        "Allow: /b",
+        "Allow: /b\nDisallow: /a",
+        "Disallow: /a\nAllow: /a/b",
+        "\n".join(f"Disallow: /{number}" for number in range(40)),
+        "",
+    ],
+)
+def test_the_first_decision_is_that_of_rules_made_ready(lines):
+    body = f"User-agent: *\n{lines}"
+    ready = parse(body).rules_for("x").prepare()
+
+    for path in ("/", "/a", "/a/b", "/b", "/7", "/x.pdf", "/x.pdf?", "/robots.txt"):
+        assert parse(body).rules_for("x").decide(path)[:-1] == ready.decide(path)[:-1]
 
 
 def test_a_set_of_no_rules_is_true_all_the_same():
