@@ -333,7 +333,8 @@ class OriginManager:
         return known
 
     def _put(self, origin: Origin, known: OriginRules) -> OriginRules:
-        self._delayed.pop(origin, None)
+        if self._delayed:
+            self._delayed.pop(origin, None)
         return self._known.put(origin, known, self._clock.monotonic())
 
     async def _save(self, origin: Origin, snapshot: Snapshot) -> None:
@@ -384,8 +385,7 @@ class OriginManager:
         """
         if isinstance(known.rules.access, Unreachable):
             return known
-        target = origin.robots
-        ready_in_s = self._turns.outlook(target, known.pace).ready_at - self._clock.monotonic()
+        ready_in_s = self._turns.ready_at(origin.robots, known.pace) - self._clock.monotonic()
         delay_s = self._turns.pause(origin, known.pace).seconds
         return known.extended(self._clock.wall() + ready_in_s + delay_s)
 

@@ -105,14 +105,18 @@ class OriginRules:
     @property
     def octets(self) -> int:
         """About how much memory it takes, with its rules and the files that they come from."""
+        latest = self.snapshot
+        if self.attempt is None and latest.good is latest.access:
+            return _OCTETS + self.rules.memory + length(latest.access)
         results = [access for each in self._snapshots for access in (each.access, each.good)]
         return _OCTETS + self.rules.memory + length(*results)
 
     @property
     def is_bare(self) -> bool:
         """Whether it is a failure alone, without rules and files."""
-        files = (snapshot.good for snapshot in self._snapshots if isinstance(snapshot.good, Found))
-        return isinstance(self.rules.access, Unreachable) and not any(files)
+        return isinstance(self.rules.access, Unreachable) and not any(
+            isinstance(snapshot.good, Found) for snapshot in self._snapshots
+        )
 
     @property
     def _snapshots(self) -> tuple[Snapshot, ...]:

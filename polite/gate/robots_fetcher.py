@@ -6,7 +6,6 @@ import math
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from weakref import WeakValueDictionary
 
@@ -21,7 +20,7 @@ from polite.pacing.turn import Turn
 from polite.ports import Clock, Transport
 from polite.robots.fetching.exchange import Ask, Exchange, Failed, Reply
 from polite.robots.fetching.missing_probe import MissingProbe
-from polite.robots.fetching.result import FetchResult, Unreachable
+from polite.robots.fetching.result import FetchResult, Found, Unreachable, timed
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 
@@ -86,8 +85,8 @@ class RobotsFetcher:
             pace_of: Returns the pace of an origin to which a redirect leads. A hop is a request like any other there.
             meanwhile: Awaited if the fetch had to wait for its first turn. If it returns True, another process has fetched the
                 file, and nothing is sent.
-            kept: For turns that processes share. Until it is closed, no other process gets a turn at the origin after the last hop: it would fetch the file again
-                before this one saves it.
+            kept: For turns that processes share. Until it is closed, no other process gets a turn at the origin after the last hop:
+                it would fetch the file again before this one saves it.
 
         Raises:
             FetchSpared: `meanwhile` returned True.
@@ -105,7 +104,7 @@ class RobotsFetcher:
                 access, spent = await self._to_the_end(probe, origin, pace, pace_of, kept, spent)
         finally:
             self._begun.discard(origin)
-        if access.reason.hostile:
+        if not isinstance(access, Found) and access.reason.hostile:
             detail = access.detail if isinstance(access, Unreachable) else ""
             log.warning(
                 "the robots.txt of %s was not fetched: at %s %s (%s)",
@@ -114,7 +113,7 @@ class RobotsFetcher:
                 access.reason.value,
                 detail,
             )
-        return replace(access, elapsed_s=spent)
+        return timed(access, spent)
 
     def only_waits(self, origin: Origin) -> bool:
         """Whether a fetch waits for its first turn: no request was sent yet."""
@@ -247,9 +246,7 @@ class RobotsFetcher:
         async with lock:
             return await self._turns.take(target, pace=read_pace(), urgent=True, overtake=False)
 
-    async def _take_connection(
-        self, target: Target, read_pace: Callable[[], RequestedPace | None]
-    ) -> None:
+    async def _take_connection(self, target: Target, read_pace: Callable[[], RequestedPace | None]) -> None:
         """Wait for a free connection. Meanwhile the origin grants no other turn. Its delay starts then."""
         if not self._connections.locked():
             await self._connections.acquire()

@@ -311,9 +311,12 @@ class Turns:
         waiting = self.pacer.outlook((hours,)).waiting
         return Outlook(opens_at, hours, waiting, 0, _closed(pace), since)
 
-    def ready_at(self, target: Target) -> float:
-        """Return when this URL's turn could come, opening hours aside, as far as is known now (monotonic seconds)."""
-        return self.pacer.outlook(self.scopes_of(target)).ready_at
+    def ready_at(self, target: Target, pace: RequestedPace | None = None) -> float:
+        """Return when this URL's turn could come, as far as is known now (monotonic seconds); without a pace, hours aside."""
+        ready_at = self.pacer.outlook(self.scopes_of(target)).ready_at
+        if pace is None or not (closed_s := self._closed_s(target, pace)):
+            return ready_at
+        return max(ready_at, self._clock.monotonic() + closed_s)
 
     def wait_s(self, target: Target, pace: RequestedPace | None = None) -> float:
         """Return the seconds until this URL's turn could come, as far as is known now.

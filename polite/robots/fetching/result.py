@@ -1,6 +1,6 @@
 """The result of a robots fetch: a file, no file, or nothing reliable (RFC 9309, 2.3.1)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from polite.robots.reason import Reason
 
@@ -88,6 +88,23 @@ class Unreachable:
 
 
 FetchResult = Found | Unavailable | Unreachable
+
+
+def timed(result: FetchResult, elapsed_s: float) -> FetchResult:
+    """Return the result of a fetch that took so long on the network."""
+    if not isinstance(result, Found):
+        return replace(result, elapsed_s=elapsed_s)
+    # Hot path: inlines `replace`, which takes three times as long.
+    return Found(
+        result.body,
+        result.status,
+        result.url,
+        result.hops,
+        result.capped,
+        elapsed_s,
+        result.max_age_s,
+        result.downgraded,
+    )
 
 
 def length(*results: FetchResult | None) -> int:
