@@ -165,13 +165,9 @@ class ScopeResolver:
         self._domain_of = domain_of if scopes.domain is not None else None
         self.addresses = addresses if scopes.address is not None else None
         self._crawl = () if scopes.crawl is None else (ScopeName("crawl", ""),)
-        self._origins_only = not self._limits
 
     def __call__(self, target: Target, /) -> tuple[Hashable, ...]:
         """Return the scopes, narrowest first, so that an origin's long delay does not block others in wider scopes."""
-        # Hot path: nearly every crawl has no other scopes.
-        if self._origins_only:
-            return (target.origin,)
         host = target.origin.host
         names: list[Hashable] = [target.origin]
         if self._domain_of is not None and (domain := self._domain_of(host)) is not None:
