@@ -18,6 +18,7 @@ import sys
 import tempfile
 from importlib.util import find_spec
 
+from benchmarks.adopted import crawlee
 from benchmarks.efficiency import HEADINGS, columns, crawl, judge
 
 ALONE = {"sleep": "alone, a sleep per host", "none": "alone, no delay"}
@@ -64,14 +65,15 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="a small crawl that shows that everything runs")
-    held = True
-    for hosts, pages, delay in QUICK if parser.parse_args().quick else CRAWLS:
+    held, quick = True, parser.parse_args().quick
+    for hosts, pages, delay in QUICK if quick else CRAWLS:
         print(f"{f'{hosts} hosts x {pages} pages, {delay:g} s':36} {HEADINGS} CPU s/1000   ratio")
         for client in WAYS:
             if find_spec(client) is None:
                 print(f"{client:8}not installed")
             else:
                 held &= compare(client, hosts, pages, delay)
+    held &= crawlee.compare(quick=quick)
     return 0 if held else 1
 
 

@@ -24,15 +24,17 @@ TOLERANCE_S, LIMIT_S = 0.001, 150.0
 HEADINGS = f"{'eta':>6} {'short gaps':>10} {'shortest':>9} {'disallowed':>10} {'robots':>6} {'missing':>7}"
 
 
-def crawl(crawler: str, hosts: int, pages: int, delay: float, *options: str) -> tuple[list[list], float]:
-    """Run a crawl. Return the server's log and the client's CPU seconds."""
+def crawl(
+    crawler: str, hosts: int, pages: int, delay: float, *options: str, python: str = sys.executable
+) -> tuple[list[list], float]:
+    """Run a crawl with an interpreter. Return the server's log and the client's CPU seconds."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         serving = [sys.executable, "-m", "benchmarks.hosts", "--hosts", str(hosts), "--log", str(log)]
         with subprocess.Popen(serving, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
             port = server.stdout.readline().strip()
-            program = [sys.executable, "-m", f"benchmarks.crawlers.with_{crawler}"]
+            program = [python, "-m", f"benchmarks.crawlers.with_{crawler}"]
             cpu = run([*program, str(hosts), str(pages), str(delay), port, *options])
             server.terminate()
         return read_log(log), cpu

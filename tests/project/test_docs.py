@@ -33,6 +33,7 @@ from polite.robots.fetching.exchange import Reply
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 from polite.transports.http import HttpTransport
 from polite.version import __version__
+from tests.frameworks.installed import FRAMEWORKS
 from tests.hasty_clock import HastyClock
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,6 +58,9 @@ WEB = {
     "https://example.com/private/press": (200, "Press"),
     "https://example.com/search": (429, "Not so fast"),
 }
+
+# Blocks of README, and whole pages, that tests/frameworks runs: `./dev frameworks` installs what they need.
+OF_A_FRAMEWORK = re.compile(rf"\bpolite\.integrations\.({'|'.join(FRAMEWORKS)})\b")
 
 
 @dataclass(frozen=True)
@@ -230,7 +234,13 @@ class Reader:
         self._printed = ""
 
     def read(self, page: Path) -> None:
+        elsewhere = False
         for block in blocks(page):
+            elsewhere = OF_A_FRAMEWORK.search(block.text) is not None or (
+                elsewhere and block.language == "text"
+            )
+            if elsewhere:
+                continue
             match block.language:
                 case "text" if block.note.startswith("file: "):
                     Path(block.note.removeprefix("file: ")).write_text(block.text)
@@ -327,6 +337,8 @@ def reader(
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page: Path, reader: Reader) -> None:
+    if page.stem in FRAMEWORKS:
+        pytest.skip(f"./dev frameworks {page.stem} runs this page")
     reader.read(page)
 
 

@@ -1,6 +1,6 @@
 """One request of a chain of redirects, and the next one that its response asks for."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,12 +27,12 @@ class Hop:
     headers: HttpHeaders
     payload: Any
 
-    def sent_as(self, url: str, agent: str | None) -> "Hop":
+    def sent_as(self, url: str, agent: HttpHeaders | None) -> "Hop":
         """Return the hop with the URL that was decided about, and with the User-Agent, if one is given."""
         headers = self.headers
         if agent is not None:
-            headers = headers | HttpHeaders({"user-agent": agent})
-        return replace(self, url=_with_login(url, self.url), headers=headers)
+            headers = headers | agent if headers else agent
+        return Hop(_with_login(url, self.url), self.method, headers, self.payload)
 
     def redirected(self, target: Target, response: HttpResponse) -> "Hop | None":
         """Return the hop that the response redirects to. None: it is no redirect, or to something that is no web page."""

@@ -65,6 +65,7 @@ class PoliteHttpClient(HttpClient):
         super().__init__()
         self.manager = manager
         self._gate: Gate = manager.gate
+        self._agent = HttpHeaders({"user-agent": manager.gate.agent.header})
         self._wrapped = wrapped
         self._max_redirects = max_redirects
         self._entered = False
@@ -222,14 +223,16 @@ class PoliteHttpClient(HttpClient):
         """Return what is sent: exactly the URL that was decided about, with the gate's User-Agent."""
         if self._followed:
             raise InvalidOption(self._followed)
-        agent = self._gate.agent.header
+        agent = self._agent["user-agent"]
         unset = require_agent(hop.headers.get("user-agent"), agent, default="")
-        return hop.sent_as(permit.url, agent if unset else None)
+        return hop.sent_as(permit.url, self._agent if unset else None)
 
     def _refuse_followed(self, hop: Hop, loaded: str | None) -> None:
         """The wrapped client followed a redirect: its hops were neither checked nor paced, so nothing more is sent."""
+        if loaded is None or loaded == hop.url:
+            return
         try:
-            same = loaded is None or unquote(Target.of(loaded).url) == unquote(Target.of(hop.url).url)
+            same = unquote(Target.of(loaded).url) == unquote(Target.of(hop.url).url)
         except InvalidURL:
             same = False
         if not same:
@@ -237,7 +240,7 @@ class PoliteHttpClient(HttpClient):
                 f"{type(self._wrapped).__name__} followed a redirect from {hop.url} by itself; "
                 "make it with follow_redirects=False (CurlImpersonateHttpClient: allow_redirects=False)"
             )
-            if loaded is not None:
+            with suppress(InvalidURL):
                 self._gate.charge(loaded)
             raise InvalidOption(self._followed)
 

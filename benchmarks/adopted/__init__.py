@@ -1,0 +1,1 @@
+"""Frameworks alone and with polite, each for `python -m benchmarks.adoption`."""
