@@ -1,0 +1,23 @@
+"""Playwright: a browser whose pages and frames are checked and wait for their turn, redirect hops and popups included.
+
+    guarded = await guard(context, gate)
+
+Theory of operation. `page.route` sees no redirect hops, and a session of one page sees the first request of a popup too late. So
+the requests of the whole browser are paused at its own CDP session (`paused_requests`): one session for each browser, however many
+of its contexts are guarded. Each paused request is given to the guard of its context, which decides about it, and holds its permit
+until the response's head is paused, too (`context_guard`). Requests of contexts without a guard go on at once.
+
+If the guard cannot decide, for whatever reason, the request fails.
+"""
+
+try:
+    import playwright as _  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "polite.integrations.playwright needs Playwright: pip install 'polite-crawl[playwright]'"
+    ) from error
+
+from polite.integrations.playwright.context_guard import Guard, Subresources
+from polite.integrations.playwright.guarding import guard
+
+__all__ = ["Guard", "Subresources", "guard"]

@@ -1,0 +1,270 @@
+"""Guard: what becomes of the requests of one browser context, and the permits that they hold."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+from weakref import WeakKeyDictionary
+
+from playwright.async_api import BrowserContext, Error, Page, Request, Response, WebSocket
+
+from polite.errors import InvalidURL, PoliteError
+from polite.gate.gate import Gate
+from polite.gate.permit import Permit
+from polite.integrations.entering import require_agent
+from polite.integrations.playwright.paused_request import PausedRequest, is_fetched
+from polite.integrations.playwright.paused_requests import PausedRequests
+from polite.origin import Target
+
+Subresources = Literal["check", "pace", "allow"]
+
+# Seconds between looks for requests that were abandoned without an event of their page: those of workers.
+_SWEEP_S = 2.0
+
+
+@dataclass
+class _Open:
+    """A request that waits for its turn, or has it.
+
+    Attributes:
+        task: Waits for the permit.
+        permit: None while it waits.
+    """
+
+    request: PausedRequest
+    task: asyncio.Task[None]
+    permit: Permit | None = None
+
+
+class Guard:
+    """Checks and paces the requests of a browser context until that is closed. Made by `guard`.
+
+    Example:
+        guarded = await guard(context, gate)
+        page = await context.new_page()
+        response = await guarded.goto(page, "https://example.com/about")
+
+    Attributes:
+        context: The context.
+    """
+
+    def __init__(
+        self, context: BrowserContext, gate: Gate, subresources: Subresources, requests: PausedRequests
+    ) -> None:
+        self.context = context
+        self._gate = gate
+        self._subresources = subresources
+        self._requests = requests
+        self._open: dict[str, _Open] = {}
+        # Permits that were taken before the request, by frame.
+        self._ahead: dict[str, Permit] = {}
+        # Why the last document of a frame was blocked.
+        self._refusals: dict[str, PoliteError] = {}
+        self._targets: WeakKeyDictionary[Page, str] = WeakKeyDictionary()
+        self._probes: set[asyncio.Task[None]] = set()
+        self._sweep: asyncio.TimerHandle | None = None
+        context.on("page", self._meet)
+        context.on("requestfailed", self._abandoned)
+        context.on("close", self._end)
+        for page in context.pages:
+            self._charge(page.url)
+            self._meet(page)
+
+    async def goto(self, page: Page, url: str, **options: Any) -> Response | None:  # noqa: ANN401 - of page.goto
+        """Wait for the turn of a URL, and then call `page.goto`, whose time-out does not count the wait.
+
+        The waits of redirect hops count. What is not of http or https, such as about:blank, waits for nothing.
+
+        Raises:
+            Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded: As by `gate.permit`, of the URL or of a hop.
+            InvalidUserAgent: The page has another User-Agent than the gate.
+        """
+        if not is_fetched(url) and ":" in url:
+            return await page.goto(url, **options)
+        async with self.turn(page, url):
+            return await page.goto(url, **options)
+
+    def turn(self, page: Page, url: str) -> "Turn":
+        """Return a block in which the page's next request of the URL has its turn: `async with guarded.turn(page, url):`.
+
+        For libraries that call `page.goto` themselves. Raises what `goto` raises, on entering, or instead of Playwright's error if
+        the page's document was blocked inside.
+        """
+        return Turn(self, page, url)
+
+    async def refusal(self, page: Page) -> PoliteError | None:
+        """Return why the page's last document was blocked; None if it was not."""
+        return self._refusals.get(await self.target_of(page))
+
+    async def target_of(self, page: Page) -> str:
+        """Return the page's key in CDP, which is that of its main frame, too."""
+        if page not in self._targets:
+            session = await self.context.new_cdp_session(page)
+            self._targets[page] = (await session.send("Target.getTargetInfo"))["targetInfo"]["targetId"]
+            await session.detach()
+        return self._targets[page]
+
+    async def take_ahead(self, frame: str, url: str) -> Permit:
+        """Wait for a permit for the frame's next document."""
+        self._refusals.pop(frame, None)
+        permit = await self._gate.acquire(url)
+        before, self._ahead[frame] = self._ahead.get(frame), permit
+        if before is not None:
+            before.unsent()
+        return permit
+
+    def give_back(self, frame: str, permit: Permit) -> PoliteError | None:
+        """End a permit that was taken ahead, if no request used it. Return why the frame's last document was blocked."""
+        if self._ahead.get(frame) is permit:
+            del self._ahead[frame]
+            permit.unsent()
+        return self._refusals.get(frame)
+
+    async def handle(self, request: PausedRequest) -> None:
+        """Decide about a request that is not sent yet, or take note of the head of its response."""
+        if request.has_head:
+            self._head_came(request)
+            await self._requests.resume(request)
+            return
+        if request.is_document:
+            self._refusals.pop(request.frame, None)
+        resumed = False
+        try:
+            resumed = await self._decide(request)
+        except PoliteError as error:
+            if request.is_document:
+                self._refusals[request.frame] = error
+        finally:
+            if not resumed:
+                await self._requests.block(request)
+
+    def target_gone(self, target: str) -> None:
+        """A page, a frame or a worker was closed."""
+        self._refusals.pop(target, None)
+        self._look_for(lambda request: request.frame == target)
+
+    async def _decide(self, request: PausedRequest) -> bool:
+        """Send the request in its turn, if it may be sent. Return whether it was."""
+        gate = self._gate
+        chosen = gate.agent.header
+        agent = chosen if require_agent(request.agent, chosen, default=self._requests.agent) else None
+        if request.is_document or self._subresources == "pace":
+            return await self._send_in_turn(request, agent)
+        if self._subresources == "check" and not (await gate.check(request.url)).allowed:
+            return False
+        sent = await self._requests.resume(request, agent=agent)
+        if sent and request.is_icon:
+            self._charge(request.url)
+        return sent
+
+    async def _send_in_turn(self, request: PausedRequest, agent: str | None) -> bool:
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        opened = self._open[request.key] = _Open(request, task)
+        self._set_sweep()
+        try:
+            opened.permit = self._taken_ahead(request) or await self._gate.acquire(request.url)
+            sent = await self._requests.resume(request, agent=agent, to_head=True)
+        except BaseException as error:
+            self._leave(request.key, error if opened.permit is None else None)
+            raise
+        if not sent:
+            self._unsent(request.key)
+        return sent
+
+    def _taken_ahead(self, request: PausedRequest) -> Permit | None:
+        """Return the valid permit that was taken before for this request."""
+        permit = self._ahead.get(request.frame)
+        if permit is None or not permit.valid or Target.of(request.url) != permit.target:
+            return None
+        return self._ahead.pop(request.frame)
+
+    def _head_came(self, request: PausedRequest) -> None:
+        opened = self._open.pop(request.key, None)
+        if opened is None or opened.permit is None:
+            return
+        if request.status is not None:
+            opened.permit.report(status=request.status, headers=request.response_fields)
+        opened.permit.leave(request.error)
+
+    def _leave(self, key: str, error: BaseException | None = None) -> None:
+        """The request ended: it was abandoned, or never had its turn."""
+        opened = self._open.pop(key, None)
+        if opened is not None and opened.permit is not None:
+            opened.permit.leave(error)
+
+    def _unsent(self, key: str) -> None:
+        opened = self._open.pop(key, None)
+        if opened is not None and opened.permit is not None:
+            opened.permit.unsent()
+
+    def _meet(self, page: Page) -> None:
+        # A WebSocket is not paused: its request was sent.
+        page.on("websocket", self._socket_opened)
+
+    def _socket_opened(self, socket: WebSocket) -> None:
+        self._charge(f"http{socket.url.removeprefix('ws')}")
+
+    def _charge(self, url: str) -> None:
+        if is_fetched(url):
+            with suppress(InvalidURL):
+                self._gate.charge(url)
+
+    def _abandoned(self, failed: Request) -> None:
+        """A request failed, perhaps since its page has left it."""
+        url = failed.url.partition("#")[0]
+        self._look_for(lambda request: request.url == url)
+
+    def _look_for(self, matches: Callable[[PausedRequest], bool]) -> None:
+        """End those requests that match and are gone."""
+        for opened in list(self._open.values()):
+            if matches(opened.request):
+                task = asyncio.get_running_loop().create_task(self._probe(opened))
+                self._probes.add(task)
+                task.add_done_callback(self._probes.discard)
+
+    async def _probe(self, opened: _Open) -> None:
+        if await self._requests.is_gone(opened.request):
+            self._give_up(opened)
+
+    def _give_up(self, opened: _Open) -> None:
+        if opened.permit is None:
+            opened.task.cancel()
+        else:
+            self._leave(opened.request.key)
+
+    def _set_sweep(self) -> None:
+        if self._sweep is None:
+            self._sweep = asyncio.get_running_loop().call_later(_SWEEP_S, self._swept)
+
+    def _swept(self) -> None:
+        self._sweep = None
+        self._look_for(lambda _: True)
+        if self._open:
+            self._set_sweep()
+
+    def _end(self, _: object) -> None:
+        """The context is closed: nothing waits, and nothing is held."""
+        self._requests.remove(self)
+        for opened in list(self._open.values()):
+            self._give_up(opened)
+        if self._sweep is not None:
+            self._sweep.cancel()
+
+
+class Turn:
+    """A block in which a page's request has its turn. Made by `Guard.turn`."""
+
+    def __init__(self, guard: Guard, page: Page, url: str) -> None:
+        self._guard = guard
+        self._page = page
+        self._url = url
+
+    async def __aenter__(self) -> None:
+        self._frame = await self._guard.target_of(self._page)
+        self._permit = await self._guard.take_ahead(self._frame, self._url)
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        refusal = self._guard.give_back(self._frame, self._permit)
+        if isinstance(error, Error) and refusal is not None:
+            raise refusal from error

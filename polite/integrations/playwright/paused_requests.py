@@ -1,0 +1,200 @@
+"""PausedRequests: the requests of one browser, paused at its CDP session and given to the guards of their contexts."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+from playwright.async_api import Browser, BrowserContext, CDPSession, Error, Page
+
+from polite.errors import InvalidOption
+from polite.integrations.playwright.paused_request import PausedRequest
+
+# What Chromium says of a request that was abandoned meanwhile.
+_GONE = "Invalid InterceptionId"
+# Frames inside pages that are remembered, in case that several contexts are open.
+_MAX_FRAMES = 10_000
+
+
+class Requests(Protocol):
+    """What a guard of a context does with the paused requests of it."""
+
+    context: BrowserContext
+
+    async def handle(self, request: PausedRequest) -> None: ...
+
+    def target_gone(self, target: str) -> None: ...
+
+
+class PausedRequests:
+    """Pauses each request of a browser, and gives it to the guard of its context.
+
+    Attributes:
+        agent: The User-Agent of contexts that were given none.
+    """
+
+    agent: str
+    _session: CDPSession
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._opened = False
+        self._opening = asyncio.Lock()
+        self._guards: dict[str, Requests] = {}
+        # Frames and workers that are targets: the contexts, and the types, of those.
+        self._targets: dict[str, tuple[str, str]] = {}
+        # Frames inside pages, once they were looked up.
+        self._frames: dict[str, str] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> None:
+        """Pause the browser's requests from now on, if they are not yet."""
+        async with self._opening:
+            if self._opened:
+                return
+            session = self._session = await self._browser.new_browser_cdp_session()
+            session.on("Target.targetCreated", self._target_created)
+            session.on("Target.targetDestroyed", self._target_destroyed)
+            session.on("Fetch.requestPaused", self._paused)
+            self.agent = (await session.send("Browser.getVersion"))["userAgent"]
+            await session.send("Target.setDiscoverTargets", {"discover": True})
+            # The heads of responses are asked for with each request that takes a permit.
+            await session.send("Fetch.enable", {"patterns": [{"requestStage": "Request"}]})
+            self._opened = True
+
+    def add(self, context_key: str, guard: Requests) -> None:
+        """Give the requests of a context to its guard.
+
+        Raises:
+            InvalidOption: It has one.
+        """
+        if context_key in self._guards:
+            raise InvalidOption("the context has a guard already: one is enough for all of its pages")
+        self._guards[context_key] = guard
+
+    def remove(self, guard: Requests) -> None:
+        """The context is closed."""
+        self._guards = {key: other for key, other in self._guards.items() if other is not guard}
+
+    async def resume(
+        self, request: PausedRequest, *, agent: str | None = None, to_head: bool = False
+    ) -> bool:
+        """Send the request, or let its response go on. Return whether that was possible: the page may be gone.
+
+        Args:
+            request: A request that is paused.
+            agent: Another User-Agent.
+            to_head: Pause it again when the head of its response came.
+        """
+        options: dict[str, Any] = {"requestId": request.key}
+        if to_head:
+            options["interceptResponse"] = True
+        if agent is not None:
+            options["headers"] = request.fields_with_agent(agent)
+        return await self._send("Fetch.continueRequest", options) is None
+
+    async def block(self, request: PausedRequest) -> None:
+        """Fail the request, which is not sent."""
+        await self._send("Fetch.failRequest", {"requestId": request.key, "errorReason": "BlockedByClient"})
+
+    async def is_gone(self, request: PausedRequest) -> bool:
+        """Return whether the browser abandoned the request, paused or not.
+
+        Chromium tells no browser session of it. This command is an error for every request of ours, since no login is paused;
+        its words say whether there is such a request.
+        """
+        login = {"requestId": request.key, "authChallengeResponse": {"response": "Default"}}
+        said = await self._send("Fetch.continueWithAuth", login)
+        return said is None or _GONE in said
+
+    async def _send(self, method: str, options: dict[str, Any]) -> str | None:
+        """Send a command, and return what was wrong with it."""
+        try:
+            await self._session.send(method, options)
+        except Error as error:
+            return str(error)
+        return None
+
+    def _paused(self, event: Mapping[str, Any]) -> None:
+        task = asyncio.get_running_loop().create_task(self._give(PausedRequest.of(event)))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _give(self, request: PausedRequest) -> None:
+        guard = await self._guard_of(request.frame) if request.is_fetched else None
+        if guard is None:
+            await self.resume(request)
+        else:
+            await guard.handle(request)
+
+    def _target_created(self, event: Mapping[str, Any]) -> None:
+        target = event["targetInfo"]
+        self._targets[target["targetId"]] = target.get("browserContextId", ""), target["type"]
+
+    def _target_destroyed(self, event: Mapping[str, Any]) -> None:
+        self._targets.pop(event["targetId"], None)
+        for guard in list(self._guards.values()):
+            guard.target_gone(event["targetId"])
+
+    async def _guard_of(self, frame: str) -> Requests | None:
+        """Return the guard of a frame's context, None if that has none."""
+        if not self._guards:
+            return None
+        if frame in self._targets:
+            return self._guards.get(self._targets[frame][0])
+        if frame not in self._frames:
+            await self._look_up(frame)
+        return self._guards.get(self._frames[frame])
+
+    async def _look_up(self, frame: str) -> None:
+        """Find the context of a frame that is no target: it is inside a page."""
+        if len(self._frames) >= _MAX_FRAMES:
+            self._frames.clear()
+        contexts = {context for context, kind in self._targets.values() if kind == "page"}
+        if len(contexts) > 1:
+            for page in self._pages():
+                await self._look_into(page)
+                if frame in self._frames:
+                    return
+        # The only context; or the frame is inside one of another process: any guard is better than none.
+        alone = contexts.pop() if len(contexts) == 1 else next(iter(self._guards))
+        self._frames[frame] = alone
+
+    def _pages(self) -> Iterator[Page]:
+        for context in self._browser.contexts:
+            yield from context.pages
+
+    async def _look_into(self, page: Page) -> None:
+        with suppress(Error):  # it is closed
+            key, frames = await _frames_of(page)
+            self._frames.update(dict.fromkeys(frames, key))
+
+
+async def _frames_of(page: Page) -> tuple[str, list[str]]:
+    """Return the context of a page, and all of its frames."""
+    session = await page.context.new_cdp_session(page)
+    try:
+        target = (await session.send("Target.getTargetInfo"))["targetInfo"]
+        tree = (await session.send("Page.getFrameTree"))["frameTree"]
+    finally:
+        await session.detach()
+    return target.get("browserContextId", ""), list(_flat([tree]))
+
+
+def _flat(trees: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for tree in trees:
+        yield tree["frame"]["id"]
+        yield from _flat(tree.get("childFrames", ()))
+
+
+_of_browsers: WeakKeyDictionary[Browser, PausedRequests] = WeakKeyDictionary()
+
+
+async def paused_requests(browser: Browser) -> PausedRequests:
+    """Return those of a browser, which are paused from now on."""
+    requests = _of_browsers.get(browser)
+    if requests is None:
+        requests = _of_browsers[browser] = PausedRequests(browser)
+    await requests.open()
+    return requests

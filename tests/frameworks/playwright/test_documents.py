@@ -1,0 +1,71 @@
+"""Documents take a permit: pages, redirect hops, frames and popups."""
+
+import pytest
+from playwright.async_api import BrowserContext, Error
+
+import polite
+from polite.integrations.playwright import guard
+from tests.frameworks.playwright.browsing import AGENT, Site, opened, until
+
+
+async def test_pages_wait_for_their_turn_and_have_the_gates_agent(
+    context: BrowserContext, site: Site
+) -> None:
+    async with opened() as gate:
+        await guard(context, gate)
+        page = await context.new_page()
+
+        for path in ("/a", "/b", "/c"):
+            response = await page.goto(site.url + path)
+            assert response is not None
+            assert response.status == 200
+
+        assert site.paths == ["/a", "/b", "/c"]
+        assert site.short("/robots.txt", "/a", "/b", "/c") == []
+        assert {hit.agent for hit in site.hits} == {AGENT}
+        assert (gate.waiting, gate.inside, gate.counters.granted) == (0, 0, 3)
+
+
+async def test_each_redirect_hop_is_checked_and_waits(context: BrowserContext, site: Site) -> None:
+    site.pages |= {"/first": "->/second", "/second": "->/third", "/out": "->/private/x"}
+    async with opened() as gate:
+        await guard(context, gate)
+        page = await context.new_page()
+
+        await page.goto(f"{site.url}/first")
+        with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
+            await page.goto(f"{site.url}/out")
+
+        assert site.paths == ["/first", "/second", "/third", "/out"]
+        assert site.short(*site.paths) == []
+        assert (gate.waiting, gate.inside) == (0, 0)
+
+
+async def test_frames_and_popups_are_documents(context: BrowserContext, site: Site) -> None:
+    site.pages["/page"] = (
+        "<iframe src=/frame></iframe><iframe src=/private/frame></iframe>"
+        "<script>window.open('/popup'); window.open('/private/popup')</script>"
+    )
+    async with opened() as gate:
+        await guard(context, gate)
+        page = await context.new_page()
+
+        await page.goto(f"{site.url}/page")
+        await until(lambda: len(site.paths) == 3)
+
+        assert sorted(site.paths) == ["/frame", "/page", "/popup"]
+        assert site.short(*site.paths) == []
+
+
+async def test_goto_raises_what_the_gate_says(context: BrowserContext, site: Site) -> None:
+    site.pages["/out"] = "->/private/x"
+    async with opened() as gate:
+        guarded = await guard(context, gate)
+        page = await context.new_page()
+
+        for path in ("/private", "/out"):
+            with pytest.raises(polite.Disallowed, match="Disallow: /private"):
+                await guarded.goto(page, site.url + path)
+
+        assert site.paths == ["/out"]
+        assert (gate.waiting, gate.inside) == (0, 0)
