@@ -11,7 +11,11 @@ from polite.integrations.entering import require_agent
 
 def browser_options(kind: type, gate: Gate, options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that make the browser send the gate's User-Agent; none for a crawler without a browser."""
-    if not _has_browser(kind):
+    if _is(kind, "AdaptivePlaywrightCrawler"):
+        raise InvalidOption(
+            "the browser of an AdaptivePlaywrightCrawler would take no turns: use PlaywrightCrawler"
+        )
+    if not _is(kind, "PlaywrightCrawler"):
         return {}
     if options.get("browser_pool") is not None:
         raise InvalidOption(
@@ -27,11 +31,11 @@ def browser_options(kind: type, gate: Gate, options: dict[str, Any]) -> dict[str
 
 def follow_pages(crawler: Any, manager: PoliteRequestManager) -> None:  # noqa: ANN401 - a crawler of any kind
     """Have a crawler with a browser report its pages: the browser sends them, not the HTTP client."""
-    if not _has_browser(type(crawler)):
+    if not _is(type(crawler), "PlaywrightCrawler"):
         return
 
     async def hold(context: Any) -> None:  # noqa: ANN401
-        await manager.ensure_permit(context.request)
+        await manager.browse(context.request)
 
     async def report(context: Any) -> None:  # noqa: ANN401
         permit = manager.take_permit(context.request)
@@ -45,9 +49,9 @@ def follow_pages(crawler: Any, manager: PoliteRequestManager) -> None:  # noqa: 
     crawler.post_navigation_hook(report)
 
 
-def _has_browser(kind: type) -> bool:
-    # Its module cannot be imported where Playwright is not installed.
-    return any(base.__name__ == "PlaywrightCrawler" for base in kind.__mro__)
+def _is(kind: type, name: str) -> bool:
+    # Their modules cannot be imported where Playwright is not installed.
+    return any(base.__name__ == name for base in kind.__mro__)
 
 
 def _hops(response: Any) -> list[str]:  # noqa: ANN401

@@ -74,6 +74,7 @@ def _connected(kind: type[C], manager: PoliteRequestManager) -> type[C]:
     class Polite(kind):  # type: ignore[valid-type, misc]
         def on_skipped_request(self, callback: Skipped) -> Skipped:
             manager.on_skipped_request(callback)
+            super().on_skipped_request(callback)
             return callback
 
         def stop(self, *args: Any, **options: Any) -> None:  # noqa: ANN401 - as the crawler has it

@@ -208,7 +208,7 @@ class PoliteHttpClient(HttpClient):
                         return
                     hop = following
             except BaseException as error:
-                permit.leave(error)
+                _leave_failed(permit, error, proxied=options["proxy_info"] is not None)
                 raise
             finally:
                 permit.leave()
@@ -216,6 +216,9 @@ class PoliteHttpClient(HttpClient):
 
     async def _enter(self, url: str) -> Permit:
         """Enter a permit for the current task, which may have a stream open."""
+        claimed = self.manager.claim_permit(url)
+        if claimed is not None and claimed.valid:
+            return claimed
         with hint_at_open_responses():
             return await self._gate.permit(url).__aenter__()
 

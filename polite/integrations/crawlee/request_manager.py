@@ -23,6 +23,7 @@ from polite.gate.permit import Permit
 from polite.integrations.crawlee.waiting_fetches import WaitingFetches
 from polite.integrations.entering import require_gate
 from polite.options import integer
+from polite.origin import Target
 from polite.robots.errors import Disallowed
 from polite.schedulers import Priority
 from polite.task import Task
@@ -92,11 +93,13 @@ class PoliteRequestManager(RequestManager):
         self._queue = queue
         self._storage_client = storage_client
         self._configuration = configuration
-        self._on_skipped: list[Skipped] = []
+        self._on_skipped: Skipped | None = None
         self._frontier: Frontier | None = None
         # Requests that were taken from the queue and are not handled yet, by unique key, and the permits of those given out.
         self._taken: dict[str, Request] = {}
         self._permits: dict[str, Permit] = {}
+        # Those that a browser uses.
+        self._browsing: dict[str, Permit] = {}
         self._refused: deque[_Refused] = deque()
         self._skipping = 0
         # Requests that go before all others: the latest first, as in crawlee's queue.
@@ -117,22 +120,38 @@ class PoliteRequestManager(RequestManager):
 
     def on_skipped_request(self, callback: Skipped) -> Skipped:
         """Call `await callback(url, "robots_txt")` for each request that is skipped, as `crawler.on_skipped_request` does."""
-        self._on_skipped.append(callback)
+        self._on_skipped = callback
         return callback
 
     def take_permit(self, request: Request) -> Permit | None:
         """Return the permit that the request was given out with, if there is one. The caller reports and leaves it."""
-        return self._permits.pop(request.unique_key, None)
+        key = request.unique_key
+        return self._permits.pop(key, None) or self._browsing.pop(key, None)
 
-    async def ensure_permit(self, request: Request) -> None:
-        """Wait for another permit, if the request's was lost: it was held for longer than `max_hold`, or is used already.
+    def claim_permit(self, url: str) -> Permit | None:
+        """Return the permit of a page that is not sent yet, if it is for this URL. Others of its origin are left.
+
+        A hook or a handler that sends a request of its own would wait for the turn that its page holds. The page takes another.
+        """
+        target = Target.of(url)
+        for key, permit in [each for each in self._permits.items() if each[1].target.origin == target.origin]:
+            del self._permits[key]
+            if permit.target == target:
+                return permit
+            permit.leave()
+        return None
+
+    async def browse(self, request: Request) -> None:
+        """Keep the request's permit for the browser. If it was lost, or is used already, wait for another.
 
         Raises what `gate.acquire` raises.
         """
-        permit = self._permits.get(request.unique_key)
+        permit = self.take_permit(request)
         if permit is None or not permit.valid:
-            self._leave(request)
-            self._permits[request.unique_key] = await self.gate.acquire(request.url)
+            if permit is not None:
+                permit.leave()
+            permit = await self.gate.acquire(request.url)
+        self._browsing[request.unique_key] = permit
 
     def skip(self, url: str, because: str) -> None:
         """Tell `on_skipped_request` of a URL that a request led to. crawlee marks the request as handled."""
@@ -151,9 +170,10 @@ class PoliteRequestManager(RequestManager):
             filling.cancel()
             with suppress(asyncio.CancelledError):
                 await filling
-        for permit in self._permits.values():
+        for permit in (*self._permits.values(), *self._browsing.values()):
             permit.leave()
         self._permits.clear()
+        self._browsing.clear()
         if frontier is not None:
             frontier.stop()
         self._refused.clear()
@@ -386,8 +406,8 @@ class PoliteRequestManager(RequestManager):
             if refused.request is not None:
                 refused.request.state = RequestState.SKIPPED
                 await self.mark_request_as_handled(refused.request)
-            for callback in self._on_skipped:
-                await callback(refused.url, "robots_txt")
+            if self._on_skipped is not None:
+                await self._on_skipped(refused.url, "robots_txt")
         except Exception as error:
             # crawlee fetches again after an error, so it must find the same one.
             self._failure = UserDefinedErrorHandlerError(

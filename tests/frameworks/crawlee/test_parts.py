@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from crawlee import Request
-from crawlee.crawlers import HttpCrawler, ParselCrawler
+from crawlee.crawlers import BasicCrawler, FileDownloadCrawler, HttpCrawler, ParselCrawler
 from crawlee.http_clients import CurlImpersonateHttpClient, HttpxHttpClient, ImpitHttpClient
 from crawlee.proxy_configuration import ProxyConfiguration
 from crawlee.request_loaders import RequestList, RequestManagerTandem, ThrottlingRequestManager
@@ -184,6 +184,40 @@ async def test_a_redirect_to_something_else_than_a_web_page_is_a_response(site: 
 
     judge(site)
     assert sorted(crawl.pages) == urls
+
+
+async def test_a_hook_that_sends_a_request_waits_for_its_turn_and_not_for_itself(site: Site) -> None:
+    async with crawling() as crawl:
+
+        @crawl.crawler.pre_navigation_hook
+        async def log_in(context: Any) -> None:
+            if context.request.url.endswith("/a"):
+                await context.send_request(site.url("/login"))
+
+        async with asyncio.timeout(10):
+            await crawl.run([site.url("/a"), site.url("/b")])
+
+    judge(site)
+    assert sorted(crawl.pages) == [site.url("/a"), site.url("/b")]
+    assert sorted(site.paths) == ["/a", "/b", "/cookie", "/login"]
+
+
+@pytest.mark.parametrize("kind", [BasicCrawler, FileDownloadCrawler])
+async def test_crawlers_that_send_by_themselves_use_the_permit_of_the_page(kind: Any, site: Site) -> None:
+    async with crawling(kind) as crawl:
+
+        async def handle(context: Any) -> None:
+            if kind is BasicCrawler:
+                await context.send_request(context.request.url)
+            crawl.pages.append(context.request.url)
+
+        crawl.crawler.router._default_handler = handle
+        async with asyncio.timeout(10):
+            await crawl.run([site.url("/a"), site.url("/private/x"), site.url("/b")])
+
+    judge(site)
+    assert crawl.pages == [site.url("/a"), site.url("/b")]
+    assert site.hits[-1].at - site.hits[0].at < 1.0
 
 
 # Storages.
@@ -405,6 +439,7 @@ async def test_what_is_of_the_wrong_kind_is_refused(gate: polite.Gate) -> None:
     wrong: list[Any] = [
         lambda: polite_crawler(HttpCrawler(), gate),
         lambda: polite_crawler(str, gate),
+        lambda: polite_crawler(type("AdaptivePlaywrightCrawler", (HttpCrawler,), {}), gate),
         lambda: polite_crawler(HttpCrawler, AGENT),
         lambda: polite_crawler(HttpCrawler, gate, request_manager=throttled),
         lambda: polite_crawler(HttpCrawler, gate, request_manager="queue"),
@@ -437,4 +472,4 @@ async def test_a_crawler_of_the_users_own_keeps_its_name_and_what_it_sets_up(gat
 
     assert isinstance(crawler, Mine)
     assert type(crawler).__name__ == "Mine"
-    assert crawler.skipped in manager._on_skipped
+    assert manager._on_skipped == crawler.skipped
