@@ -1,19 +1,48 @@
-"""The same crawl on Scrapy: one request per host at a time, an exact delay, and concurrency equal to the number of hosts."""
+"""The same crawl on Scrapy: one request per host at a time and an exact delay; alone, or with polite's add-on.
+
+`python -m benchmarks.crawlers.with_scrapy HOSTS PAGES DELAY PORT [WAY ORDER PLACES FILE]`: WAY is `alone` or `polite`, ORDER is
+`alternating` (a page of each host in turn) or `hosts` (one host after the other, from one callback), PLACES is CONCURRENT_REQUESTS, twice the hosts by
+default. The CPU seconds of the crawl are written to FILE.
+"""
 
 import sys
+import time
+from pathlib import Path
 
 import scrapy
 from scrapy.crawler import AsyncCrawlerProcess
 
 from benchmarks.hosts import urls
 
+AGENT = "politebench/1.0"
 
-def main(hosts: int, pages: int, delay: float, port: int) -> None:
+
+def main(
+    hosts: int,
+    pages: int,
+    delay: float,
+    port: int,
+    way: str = "alone",
+    order: str = "alternating",
+    places: int = 0,
+    file: str = "",
+) -> None:
+    wanted = urls(hosts, pages, port)
+    if order == "hosts":
+        wanted = [url for host in range(hosts) for url in wanted[host::hosts]]
+
     class Pages(scrapy.Spider):
         name = "pages"
 
         async def start(self):
-            for url in urls(hosts, pages, port):
+            if order == "hosts":
+                yield scrapy.Request("data:,links", callback=self.links)
+            else:
+                for url in wanted:
+                    yield scrapy.Request(url, dont_filter=True)
+
+        def links(self, response):
+            for url in wanted:
                 yield scrapy.Request(url, dont_filter=True)
 
         def parse(self, response):
@@ -24,21 +53,40 @@ def main(hosts: int, pages: int, delay: float, port: int) -> None:
             "LOG_LEVEL": "CRITICAL",
             "TELNETCONSOLE_ENABLED": False,
             "COOKIES_ENABLED": False,
-            "ROBOTSTXT_OBEY": True,
-            "USER_AGENT": "politebench/1.0",
+            "USER_AGENT": AGENT,
             "DOWNLOAD_DELAY": delay,
-            "DOWNLOAD_DELAY_JITTER": 0,
-            "RANDOMIZE_DOWNLOAD_DELAY": False,
-            "CONCURRENT_REQUESTS": 2 * hosts,
-            "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
+            "CONCURRENT_REQUESTS": places or 2 * hosts,
             "RETRY_ENABLED": False,
-            "SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.DownloaderAwarePriorityQueue",
             "REACTOR_THREADPOOL_MAXSIZE": 20,
+            **(POLITE if way == "polite" else ALONE),
         }
     )
     process.crawl(Pages)
+    started = time.process_time()
     process.start()
+    if file:
+        Path(file).write_text(str(time.process_time() - started))
+
+
+ALONE = {"ROBOTSTXT_OBEY": True, "DOWNLOAD_DELAY_JITTER": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
+POLITE: dict[str, object] = {"ADDONS": {"polite.integrations.scrapy.Addon": 300}}
+
+
+def allow_loopback() -> None:
+    import polite
+
+    POLITE["POLITE"] = {"fetching": polite.FetchPolicy(allow_private=True, connections=1_000)}
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4]))
+    if "polite" in sys.argv[5:6]:
+        allow_loopback()
+    main(
+        int(sys.argv[1]),
+        int(sys.argv[2]),
+        float(sys.argv[3]),
+        int(sys.argv[4]),
+        *sys.argv[5:7],
+        int(sys.argv[7]) if sys.argv[7:] else 0,
+        *sys.argv[8:],
+    )

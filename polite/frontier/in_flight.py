@@ -99,10 +99,20 @@ class InFlight:
         """Requeue a task whose permit was never entered, or not granted again. It keeps its tries."""
         self._progress.waiting.add()
         self._progress.returned(task)
+        self._give_back(task, turn)
+        self.store.requeue(task, None)
+
+    def unneeded(self, task: Task, turn: Turn) -> None:
+        """End a task for which no request was needed."""
+        self._progress.returned(task)
+        self._give_back(task, turn)
+        self._progress.counts.done += 1
+        self._finish(task, End.DONE, "done")
+
+    def _give_back(self, task: Task, turn: Turn) -> None:
         # Otherwise the turn was given back before.
         if self._services.held_turns.pop(turn, None) is not None:
             self._services.turns.skip(turn, task.target, "its permit was not entered")
-        self.store.requeue(task, None)
 
     def disallowed(self, task: Task, decision: Decision) -> None:
         """End a task whose permit was entered late, when robots.txt disallows it by now."""

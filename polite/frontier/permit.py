@@ -30,6 +30,10 @@ class Owner(Protocol):
         """Note that no request was sent: the permit was given back or never entered, or entering it failed."""
         ...
 
+    def unneeded(self, task: Task, turn: Turn) -> None:
+        """Note that the permit was given back, and that its task needs no request any more."""
+        ...
+
     def disallowed(self, task: Task, decision: Decision) -> None:
         """Note that the permit was entered late, and robots.txt now disallows the task."""
         ...
@@ -176,10 +180,13 @@ class TaskPermit(Permit):
         """Whether the turn that it was given with still holds; it is to be entered."""
         return self._granted is not None and self._services.turns.holds(self._granted)
 
-    def unsent(self) -> None:
+    def unsent(self, *, requeue: bool = True) -> None:
         """Give back turn and task: no request was sent. The task waits again, untried. May be called twice.
 
         A permit that was not entered ends, too.
+
+        Args:
+            requeue: False: the task is done, since it needs no request any more. Its page was found in a cache, say.
 
         Raises:
             PermitMisused: A response was reported, or began.
@@ -188,7 +195,7 @@ class TaskPermit(Permit):
         super().unsent()
         self._granted = None
         if turn is not None:
-            self._owner.unused(self._task, turn)
+            (self._owner.unused if requeue else self._owner.unneeded)(self._task, turn)
 
     def __repr__(self) -> str:
         given = "granted, " if self._granted is not None else ""

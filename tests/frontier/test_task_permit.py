@@ -157,6 +157,29 @@ async def test_a_task_of_which_nothing_was_sent_waits_again_untried_and_without_
         assert (again.task.tries, frontier.done) == (0, 1)
 
 
+@pytest.mark.parametrize("state", ["given", "entered"])
+async def test_a_task_that_needs_no_request_any_more_is_done_and_delays_nothing(
+    opened: Opened, state: str
+) -> None:
+    async with opened() as (frontier, _):
+        await frontier.put_many([A, f"{A}/b"])
+        permit = await anext(frontier)
+        given = now()
+        if state == "entered":
+            await permit.enter()
+        permit.unsent(requeue=False)
+        permit.unsent(requeue=False)
+        async with asyncio.timeout(100), await anext(frontier) as other:
+            other.report(status=200)
+        frontier.close()
+        await frontier.join()
+
+        # A shared store takes a moment for each step.
+        assert now() == pytest.approx(given, abs=0.5)
+        assert permit.task is not other.task
+        assert (frontier.done, frontier.waiting, frontier.in_flight) == (2, 0, 0)
+
+
 async def test_a_task_whose_response_was_reported_was_sent(opened: Opened) -> None:
     async with opened() as (frontier, _):
         await frontier.put(A)

@@ -1,0 +1,25 @@
+"""Scrapy: an add-on whose every request is checked and waits for its turn, outside of CONCURRENT_REQUESTS.
+
+    ADDONS = {"polite.integrations.scrapy.Addon": 300}
+
+Theory of operation. Scrapy's scheduler keeps its duplicate filter, its priorities and its queues on disk or in memory.
+`PoliteQueue` takes their place in between: for each origin it holds one request, the head, and puts it into a Frontier. A head whose turn
+has come goes to the engine when that asks for a request (`priority_queue`). `PoliteMiddleware` is the innermost downloader
+middleware: it enters the permit just before the request is sent, and waits at the gate itself for requests without one, such as
+those of media pipelines (`middleware`). `CrawlTurns` is what they share for one crawler (`crawl_turns`), `Ledger` what it counts
+(`ledger`), and `shared_gate` the one gate of all crawlers of the event loop. `Addon` sets what it all needs (`addon`).
+
+Whatever fails, nothing is sent without a permit: a request that is refused gets IgnoreRequest, as from Scrapy's own robots.txt
+middleware, and its errback is called.
+"""
+
+try:
+    import scrapy as _  # noqa: F401
+except ImportError as error:
+    raise ImportError("polite.integrations.scrapy needs Scrapy: pip install 'polite-crawl[scrapy]'") from error
+
+from polite.integrations.scrapy.addon import Addon
+from polite.integrations.scrapy.middleware import PoliteMiddleware
+from polite.integrations.scrapy.priority_queue import PoliteQueue
+
+__all__ = ["Addon", "PoliteMiddleware", "PoliteQueue"]

@@ -1,0 +1,321 @@
+"""CrawlTurns: the turns of one crawler's requests, from the heads of its queues to the end of each response."""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
+from scrapy.exceptions import CloseSpider
+from scrapy.http import Response
+from scrapy.utils.asyncio import is_asyncio_available
+
+from polite.errors import GateClosed, InvalidOption, InvalidUserAgent, PoliteError, redact_url
+from polite.frontier.frontier import Frontier
+from polite.frontier.permit import TaskPermit
+from polite.frontier.task_outcome import End, TaskOutcome
+from polite.gate.gate import Gate
+from polite.gate.permit import Permit
+from polite.integrations.entering import brings_page, require_agent
+from polite.integrations.scrapy.engine import EngineSlot
+from polite.integrations.scrapy.ledger import Ledger
+from polite.integrations.scrapy.options import Options
+from polite.integrations.scrapy.shared_gate import SharedGate, shared_gate
+from polite.robots.errors import Disallowed
+from polite.task import Task
+
+if TYPE_CHECKING:
+    from polite.integrations.scrapy.priority_queue import PoliteQueue
+
+log = logging.getLogger(__name__)
+
+# So many requests may have their turn and wait for the engine: their origins wait with them.
+_AHEAD = 16
+# How often a request that waits for its turn in the middleware looks whether the spider is closing (seconds).
+_LOOK_S = 0.5
+# They are sent to no web server that could have a robots.txt.
+_UNPACED = ("data:", "file:", "s3:")
+
+
+class RobotsGivenUp(PoliteError):
+    """The robots.txt of a request's origin could not be fetched, too often in a row."""
+
+
+class Head:
+    """The request of a bucket that goes next.
+
+    Attributes:
+        queue: Where it is.
+        bucket: Its name there.
+        request: The request.
+        permit: The turn, once it came.
+        error: Why there is none.
+        taken: It was given to the engine or put back: nothing is to be done for it any more.
+    """
+
+    __slots__ = ("bucket", "error", "permit", "queue", "request", "taken")
+
+    def __init__(self, queue: "PoliteQueue", bucket: str, request: Request) -> None:
+        self.queue = queue
+        self.bucket = bucket
+        self.request = request
+        self.permit: TaskPermit | None = None
+        self.error: PoliteError | None = None
+        self.taken = False
+
+
+class CrawlTurns:
+    """What the priority queues and the middleware of one crawler share.
+
+    A head waits in the frontier. `_pump` takes permits from there, and offers their heads to the engine. `take` is the moment when
+    the engine takes the request, `enter` the one before it is sent, and `end` the last.
+
+    Attributes:
+        gate: The gate; None until the spider is opened.
+        ledger: Counts what became of the requests.
+
+    Raises:
+        InvalidOption: Scrapy runs on another reactor than that of asyncio.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        if not is_asyncio_available():
+            raise InvalidOption(
+                "polite needs asyncio: remove TWISTED_REACTOR, or set it to twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+            )
+        self.ledger = Ledger(crawler.stats)
+        self.gate: Gate | None = None
+        self._crawler = crawler
+        self._engine = EngineSlot(crawler)
+        self._options = Options.of(crawler)
+        self._cache: Any = None
+        self._shared: SharedGate | None = None
+        self._frontier: Frontier | None = None
+        self._pumping: asyncio.Task[None] | None = None
+        self._queues: list[PoliteQueue] = []
+        self._early: list[Head] = []  # before the gate is open
+        self._ahead = 0
+        self._room = asyncio.Event()
+        self._refused: dict[Request, PoliteError] = {}
+        self._granted: dict[Request, TaskPermit] = {}  # taken by the engine, not entered
+        self._open: dict[Request, Permit] = {}
+        connect = crawler.signals.connect
+        connect(self._spider_opened, signal=signals.spider_opened)
+        connect(self._spider_closed, signal=signals.spider_closed)
+        connect(self._head_came, signal=signals.headers_received)
+        connect(self._response_came, signal=signals.response_downloaded)
+
+    # The beginning and the end.
+
+    async def _spider_opened(self, spider: Spider) -> None:
+        try:
+            await self._start()
+        except PoliteError as error:
+            log.error("polite cannot start, so nothing is fetched: %s", error, extra={"spider": spider})
+            raise CloseSpider("polite_failed") from error
+
+    async def _start(self) -> None:
+        options = self._options
+        if not self._queues:
+            options.warn_of_waiting_places()
+        self._cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
+        shared = await shared_gate(options.agent, options.of_gate, options.min_delay)
+        shared.audience.crawlers.append(self.ledger.event)
+        self._shared, self.gate = shared, shared.gate
+        if self._queues:
+            self._frontier = Frontier(
+                self.gate, max_tries=1, max_robots_tries=options.max_robots_tries, on_end=self._on_end
+            )
+            self._pumping = asyncio.create_task(self._pump(self._frontier))
+        early, self._early = self._early, []
+        for head in early:
+            self.put(head)
+
+    async def _spider_closed(self, spider: Spider) -> None:
+        for queue in self._queues:
+            self.ledger.left_in_queue(len(queue))
+            queue.withdraw()
+        if self._frontier is not None:
+            self._frontier.stop()
+        if self._pumping is not None:
+            self._pumping.cancel()
+            await asyncio.wait({self._pumping})
+        for request in [*self._granted, *self._open]:
+            self.end(request)
+        if self._shared is not None:
+            self._shared.audience.crawlers.remove(self.ledger.event)
+
+    # Heads wait for their turn.
+
+    def add_queue(self, queue: "PoliteQueue") -> None:
+        """Note a queue whose heads will be put."""
+        self._queues.append(queue)
+
+    def put(self, head: Head) -> None:
+        """Have a head wait for its turn. It is offered to its queue then, or when it is refused."""
+        if self.gate is None:
+            self._early.append(head)
+        elif head.taken:
+            pass  # it was put back before the gate was open
+        elif self._needs_no_turn(head.request):
+            self._offer(head)
+        elif self._frontier is not None:
+            try:
+                self._frontier.put_nowait(head.request.url, unique=False, payload=head)
+            except PoliteError as error:
+                self._refuse(head, error)
+
+    def take(self, head: Head) -> Request:
+        """The engine takes the request of a head, with its permit or its refusal."""
+        request = head.request
+        if request in self._open or request in self._granted or request in self._refused:
+            # One object was yielded twice.
+            request = request.copy()
+        head.taken = True
+        if head.error is not None:
+            self._refused[request] = head.error
+        if head.permit is not None:
+            self._granted[request] = head.permit
+            self._less_ahead()
+        return request
+
+    def withdraw(self, head: Head) -> None:
+        """Forget a head that is put back, and give its turn back."""
+        head.taken = True
+        if head.permit is not None:
+            head.permit.unsent(requeue=False)
+            self._less_ahead()
+
+    def _less_ahead(self) -> None:
+        self._ahead -= 1
+        self._room.set()
+
+    def _needs_no_turn(self, request: Request) -> bool:
+        """Whether nothing will be sent to a web server. If the cache has lost the page by then, the middleware waits."""
+        if request.url.startswith(_UNPACED):
+            return True
+        cache = self._cache
+        if cache is None or request.meta.get("dont_cache") or not cache.policy.should_cache_request(request):
+            return False
+        try:
+            cached = cache.storage.retrieve_response(self._crawler.spider, request)
+        except Exception:  # noqa: BLE001 - the cache's middleware tells of it
+            return False
+        return cache.ignore_missing if cached is None else cache.policy.is_cached_response_fresh(cached, request)
+
+    async def _pump(self, frontier: Frontier) -> None:
+        try:
+            async for permit in frontier:
+                self._grant(permit)
+                while self._ahead >= _AHEAD:
+                    self._room.clear()
+                    await self._room.wait()
+        except PoliteError as error:
+            log.error("polite failed, so the spider closes: %s", error)
+            await self._crawler.engine.close_spider_async(reason="polite_failed")
+
+    def _grant(self, permit: TaskPermit) -> None:
+        head: Head = permit.task.payload
+        if head.taken:
+            # It was put back, or its turn was lost after the engine had taken it.
+            permit.unsent(requeue=False)
+            return
+        head.permit = permit
+        self._ahead += 1
+        self._offer(head)
+
+    def _on_end(self, task: Task, outcome: TaskOutcome) -> None:
+        head: Head = task.payload
+        if head.taken or outcome.end is End.DONE:
+            return
+        if outcome.decision is not None:
+            self._refuse(head, Disallowed(outcome.decision, url=task.url))
+        else:
+            self._refuse(head, RobotsGivenUp(f"{redact_url(task.url)}: {outcome.because}", url=task.url))
+
+    def _refuse(self, head: Head, error: PoliteError) -> None:
+        head.error = error
+        self._offer(head)
+
+    def _offer(self, head: Head) -> None:
+        head.queue.offer(head)
+        self._engine.wake()
+
+    # Requests of the engine.
+
+    async def enter(self, request: Request) -> None:
+        """Wait until a request may be sent.
+
+        Raises:
+            PoliteError: It must not be sent.
+        """
+        if request.url.startswith(_UNPACED):
+            return
+        refused = self._refused.pop(request, None)
+        if refused is not None:
+            raise refused
+        self._set_agent(request)
+        granted = self._granted.pop(request, None)
+        if granted is not None:
+            permit = await granted.enter()
+        else:
+            permit = await self._acquired(request)
+        self._open[request] = permit
+        self.ledger.granted()
+
+    def _set_agent(self, request: Request) -> None:
+        agent = self._options.agent.header
+        if require_agent(request.headers.get("User-Agent"), agent, default=agent):
+            request.headers["User-Agent"] = agent
+
+    async def _acquired(self, request: Request) -> Permit:
+        """Wait for the turn of a request that has no permit, unless the spider closes."""
+        if self.gate is None:
+            raise GateClosed(f"{redact_url(request.url)}: polite is not open")
+        waiting = asyncio.ensure_future(self.gate.acquire(request.url))
+        try:
+            while not (await asyncio.wait({waiting}, timeout=_LOOK_S))[0]:
+                if self._engine.closing:
+                    raise GateClosed(f"{redact_url(request.url)}: the spider is closing")
+            return waiting.result()
+        except BaseException:
+            waiting.cancel()
+            raise
+
+    def _head_came(self, request: Request) -> None:
+        permit = self._open.get(request)
+        if permit is not None:
+            permit.began()
+
+    def _response_came(self, request: Request, response: Response) -> None:
+        permit = self._open.pop(request, None)
+        if permit is not None:
+            try:
+                permit.report(status=response.status, headers=_fields(response))
+                if not brings_page(request.method):
+                    permit.unread()
+            finally:
+                permit.leave()
+
+    def end(self, request: Request, error: Exception | None = None) -> None:
+        """End what a request has: its turn goes back if nothing was sent. May be called for each request, also twice."""
+        self._refused.pop(request, None)
+        granted = self._granted.pop(request, None)
+        if granted is not None:
+            self.ledger.unsent()
+            granted.unsent(requeue=False)
+        permit = self._open.pop(request, None)
+        if permit is not None:
+            permit.leave(error)
+
+    def end_inactive(self) -> None:
+        """End what requests have that left the engine without a word: a middleware returned another request instead."""
+        if self._granted or self._refused:
+            active = self._crawler.engine.downloader.active
+            for request in [each for each in (*self._granted, *self._refused) if each not in active]:
+                self.end(request)
+
+
+def _fields(response: Response) -> list[tuple[bytes, bytes]]:
+    return [(name, value) for name, values in response.headers.items() for value in values]

@@ -1,0 +1,78 @@
+"""Options: what a crawler's settings say about its gate."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from scrapy.crawler import Crawler
+from scrapy.utils.misc import load_object
+
+from polite.errors import InvalidOption
+from polite.robots.agent import UserAgent
+
+log = logging.getLogger(__name__)
+
+# They may be the name of an object, since Scrapy copies the values of settings.
+_OBJECTS = ("listener", "throttle")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a crawler's settings say about its gate.
+
+    Attributes:
+        agent: Of USER_AGENT, with the name of ROBOTSTXT_USER_AGENT if there is one.
+        of_gate: The setting POLITE: the options of `open_gate`.
+        min_delay: The setting POLITE_DELAY, or DOWNLOAD_DELAY; None if neither is set.
+        max_robots_tries: How often robots.txt is tried, as often as a page.
+        odd: What of the settings hinders polite, in words.
+    """
+
+    agent: UserAgent
+    of_gate: Mapping[str, Any]
+    min_delay: float | None
+    max_robots_tries: int
+    odd: tuple[str, ...]
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> Self:
+        """Read them. Raises InvalidUserAgent and InvalidOption."""
+        settings = crawler.settings
+        given = settings.getdict("POLITE")
+        of_gate = {
+            name: load_object(value) if name in _OBJECTS and isinstance(value, str) else value
+            for name, value in given.items()
+        }
+        delay = settings.getfloat("POLITE_DELAY") or settings.getfloat("DOWNLOAD_DELAY")
+        if delay < 0:
+            raise InvalidOption(f"POLITE_DELAY must be >= 0, got {delay!r}")
+        tries = 1 + max(0, settings.getint("RETRY_TIMES"))
+        return cls(_agent(crawler), of_gate, delay or None, tries, tuple(_odd(settings)))
+
+    def warn_of_waiting_places(self) -> None:
+        """Say what it costs that no priority queue of polite's is used."""
+        log.warning(
+            "PoliteMiddleware works without PoliteQueue: a request that waits for its turn holds one of CONCURRENT_REQUESTS "
+            "places. With ADDONS = {'polite.integrations.scrapy.Addon': 300} and Scrapy's own scheduler, it holds none"
+        )
+        for warning in self.odd:
+            log.warning("%s", warning)
+
+
+def _agent(crawler: Crawler) -> UserAgent:
+    header = getattr(crawler.spider, "user_agent", None) or crawler.settings["USER_AGENT"]
+    name = crawler.settings["ROBOTSTXT_USER_AGENT"]
+    return UserAgent(header, UserAgent(name).named if name else ())
+
+
+def _odd(settings: Any) -> list[str]:  # noqa: ANN401 - Scrapy's Settings
+    """Return what the add-on would have changed."""
+    odd = []
+    if settings.getbool("ROBOTSTXT_OBEY"):
+        odd.append("ROBOTSTXT_OBEY=True fetches robots.txt a second time: set it to False, polite obeys it")
+    if settings.getfloat("DOWNLOAD_DELAY"):
+        odd.append("DOWNLOAD_DELAY comes on top of polite's delay: set it to 0, and POLITE_DELAY instead")
+    if settings.getbool("AUTOTHROTTLE_ENABLED"):
+        odd.append("AUTOTHROTTLE_ENABLED=True adds delays of its own: set it to False")
+    return odd
