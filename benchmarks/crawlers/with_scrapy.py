@@ -1,8 +1,9 @@
 """The same crawl on Scrapy: one request per host at a time and an exact delay; alone, or with polite's add-on.
 
 `python -m benchmarks.crawlers.with_scrapy HOSTS PAGES DELAY PORT [WAY ORDER PLACES FILE]`: WAY is `alone` or `polite`, ORDER is
-`alternating` (a page of each host in turn) or `hosts` (one host after the other, from one callback), PLACES is CONCURRENT_REQUESTS, twice the hosts by
-default. The CPU seconds of the crawl are written to FILE.
+`alternating` (a page of each host in turn) or `hosts` (one host after the other, from one callback), PLACES is
+CONCURRENT_REQUESTS, twice the hosts by default.
+The CPU seconds of the crawl are written to FILE.
 """
 
 import sys

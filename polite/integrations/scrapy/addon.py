@@ -15,6 +15,8 @@ from polite.integrations.scrapy.priority_queue import PoliteQueue
 log = logging.getLogger(__name__)
 
 _INNERMOST = 990
+_HTTP11 = "polite.integrations.scrapy.http11_handler.PoliteHTTP11Handler"
+_AIOHTTP = "polite.integrations.scrapy.aiohttp_handler.PoliteAiohttpHandler"
 
 
 class Addon:
@@ -47,6 +49,7 @@ class Addon:
         _warn_of_slots(settings)
         _make_room(settings)
         _set_middleware(settings)
+        _set_handlers(settings)
         _set_queue(settings)
 
     def _take_over_robots(self, settings: BaseSettings) -> None:
@@ -86,7 +89,8 @@ def _make_room(settings: BaseSettings) -> None:
     places = settings.getint("CONCURRENT_REQUESTS")
     if settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") < places:
         _force(settings, "CONCURRENT_REQUESTS_PER_DOMAIN", value=places)
-    if settings.getint("CONCURRENT_REQUESTS_PER_IP"):
+    # `get` warns that it is deprecated.
+    if settings["CONCURRENT_REQUESTS_PER_IP"]:
         log.warning("CONCURRENT_REQUESTS_PER_IP is off: polite can pace addresses, see Scopes(address=...)")
         _force(settings, "CONCURRENT_REQUESTS_PER_IP", value=0)
 
@@ -99,16 +103,34 @@ def _set_middleware(settings: BaseSettings) -> None:
     settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", PoliteMiddleware, innermost)
 
 
+def _set_handlers(settings: BaseSettings) -> None:
+    """Set the download handlers that send nothing twice, unless the project has its own."""
+    handlers = settings.getdict("DOWNLOAD_HANDLERS")
+    ours = _HTTP11 if settings.getbool("TWISTED_REACTOR_ENABLED") else _AIOHTTP
+    # Without a reactor, Scrapy sets its own with the priority of a project.
+    priority = max(settings.getpriority("DOWNLOAD_HANDLERS") or 0, SETTINGS_PRIORITIES["project"])
+    settings.set("DOWNLOAD_HANDLERS", {"http": ours, "https": ours, **handlers}, priority)
+
+
 def _set_queue(settings: BaseSettings) -> None:
     """Set the priority queue, unless the crawler has a scheduler or a queue of its own."""
     scheduler = load_object(settings["SCHEDULER"])
     queue = load_object(settings["SCHEDULER_PRIORITY_QUEUE"])
-    if not issubclass(scheduler, Scheduler):
-        log.warning("SCHEDULER is %s, which has queues of its own: requests wait in the middleware", scheduler)
-    elif queue not in {DownloaderAwarePriorityQueue, ScrapyPriorityQueue} and not issubclass(queue, PoliteQueue):
+    # Its metaclass takes whatever has the same methods for a subclass.
+    if Scheduler not in scheduler.__mro__:
+        log.warning(
+            "SCHEDULER is %s, which has queues of its own: requests wait in the middleware", scheduler
+        )
+    elif queue not in {DownloaderAwarePriorityQueue, ScrapyPriorityQueue} and not issubclass(
+        queue, PoliteQueue
+    ):
         log.warning("SCHEDULER_PRIORITY_QUEUE is %s: requests wait in the middleware", queue)
     else:
-        _force(settings, "SCHEDULER_PRIORITY_QUEUE", value=queue if issubclass(queue, PoliteQueue) else PoliteQueue)
+        _force(
+            settings,
+            "SCHEDULER_PRIORITY_QUEUE",
+            value=queue if issubclass(queue, PoliteQueue) else PoliteQueue,
+        )
 
 
 def _force(settings: BaseSettings, name: str, *, value: Any) -> None:  # noqa: ANN401 - as settings have them

@@ -11,7 +11,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from scrapy.utils.asyncio import is_asyncio_available
 
-from polite.errors import GateClosed, InvalidOption, InvalidUserAgent, PoliteError, redact_url
+from polite.errors import GateClosed, InvalidOption, PoliteError, redact_url
 from polite.frontier.frontier import Frontier
 from polite.frontier.permit import TaskPermit
 from polite.frontier.task_outcome import End, TaskOutcome
@@ -112,7 +112,7 @@ class CrawlTurns:
         try:
             await self._start()
         except PoliteError as error:
-            log.error("polite cannot start, so nothing is fetched: %s", error, extra={"spider": spider})
+            log.exception("polite cannot start, so nothing is fetched", extra={"spider": spider})
             raise CloseSpider("polite_failed") from error
 
     async def _start(self) -> None:
@@ -202,7 +202,9 @@ class CrawlTurns:
             cached = cache.storage.retrieve_response(self._crawler.spider, request)
         except Exception:  # noqa: BLE001 - the cache's middleware tells of it
             return False
-        return cache.ignore_missing if cached is None else cache.policy.is_cached_response_fresh(cached, request)
+        return (
+            cache.ignore_missing if cached is None else cache.policy.is_cached_response_fresh(cached, request)
+        )
 
     async def _pump(self, frontier: Frontier) -> None:
         try:
@@ -211,8 +213,8 @@ class CrawlTurns:
                 while self._ahead >= _AHEAD:
                     self._room.clear()
                     await self._room.wait()
-        except PoliteError as error:
-            log.error("polite failed, so the spider closes: %s", error)
+        except PoliteError:
+            log.exception("polite failed, so the spider closes")
             await self._crawler.engine.close_spider_async(reason="polite_failed")
 
     def _grant(self, permit: TaskPermit) -> None:
@@ -275,13 +277,15 @@ class CrawlTurns:
             raise GateClosed(f"{redact_url(request.url)}: polite is not open")
         waiting = asyncio.ensure_future(self.gate.acquire(request.url))
         try:
-            while not (await asyncio.wait({waiting}, timeout=_LOOK_S))[0]:
-                if self._engine.closing:
-                    raise GateClosed(f"{redact_url(request.url)}: the spider is closing")
-            return waiting.result()
+            while not (await asyncio.wait({waiting}, timeout=_LOOK_S))[0] and not self._engine.closing:
+                pass
         except BaseException:
             waiting.cancel()
             raise
+        if waiting.done():
+            return waiting.result()
+        waiting.cancel()
+        raise GateClosed(f"{redact_url(request.url)}: the spider is closing")
 
     def _head_came(self, request: Request) -> None:
         permit = self._open.get(request)

@@ -17,8 +17,8 @@ class PoliteMiddleware:
     Example:
         DOWNLOADER_MIDDLEWARES = {"polite.integrations.scrapy.PoliteMiddleware": 990}
 
-    Redirects, retries and requests of media pipelines pass through it like all others. A request that is refused gets IgnoreRequest,
-    whose cause is polite's error. It must be the innermost middleware.
+    Redirects, retries and requests of media pipelines pass through it like all others. A request that is refused gets
+    IgnoreRequest, whose cause is polite's error. It must be the innermost middleware.
 
     `Addon` sets it, and a priority queue where requests wait. Without the add-on, requests wait here, and hold a place of
     CONCURRENT_REQUESTS meanwhile: with more hosts than places the crawl is slow. A warning says so.

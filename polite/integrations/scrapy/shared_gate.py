@@ -115,7 +115,8 @@ async def _opened(agent: UserAgent, options: Mapping[str, Any]) -> SharedGate:
     opening = open_gate(agent, **{**options, "listener": audience})
     gate = await opening.__aenter__()
     if is_reactor_installed():
-        from twisted.internet import reactor
+        # To import it installs one.
+        from twisted.internet import reactor  # noqa: PLC0415
 
         # The end of the reactor waits for it. Without a reactor, `shutdown_asyncgens` at the loop's end closes `opening`.
         reactor.addSystemEventTrigger("before", "shutdown", lambda: deferred_from_coro(gate.close()))

@@ -1,0 +1,176 @@
+"""The end of a crawl: spiders that close while requests wait, Ctrl-C, and processes of each kind."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from scrapy.exceptions import CloseSpider
+
+from polite.integrations.scrapy.engine import EngineSlot
+from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge
+from tests.frameworks.scrapy.test_parts_of_scrapy import ALONE
+from tests.integrations.site import Site
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("settings", [{}, ALONE], ids=["addon", "middleware alone"])
+def test_a_spider_closes_though_requests_wait_for_a_minute(
+    reactor: Reactor, site: Site, settings: dict[str, object]
+) -> None:
+    site.refusals = 1
+
+    class Closing(Noting):
+        def parse(self, response):
+            if response.status == 429:
+                raise CloseSpider("refused")
+
+    urls = [site.url(path) for path in ("/refuse", "/a", "/b")]
+    started = time.monotonic()
+    done = crawl(reactor, Closing, urls, settings={**settings, "RETRY_ENABLED": False})
+
+    assert time.monotonic() - started < 20
+    assert site.paths == ["/refuse"]
+    assert done.stats["finish_reason"] == "refused"
+    assert done.counted.get("left_in_queue", 0) + len(done.spider.errors) == 2
+
+
+def test_scrapys_engine_has_what_we_need_of_its_private_parts(reactor: Reactor, site: Site) -> None:
+    """Scrapy has changed if this fails: see polite/integrations/scrapy/engine.py."""
+    seen = []
+
+    class Looking(Noting):
+        def parse(self, response):
+            seen.append(
+                (callable(self.crawler.engine._slot.nextcall.schedule), EngineSlot(self.crawler).closing)
+            )
+
+    done = crawl(reactor, Looking, [site.url("/a")])
+
+    assert seen == [(True, False)]
+    assert EngineSlot(done.crawler).closing
+
+
+def test_the_engine_is_woken_when_a_turn_comes(reactor: Reactor, site: Site) -> None:
+    started = time.monotonic()
+    crawl(reactor, Noting, [site.url(f"/{number}") for number in range(6)])
+
+    # The engine's heartbeat would take 5 s for each page.
+    assert time.monotonic() - started < 15
+    judge(site)
+
+
+@pytest.mark.parametrize(
+    ("process", "settings"),
+    [("CrawlerProcess", {}), ("AsyncCrawlerProcess", {"TWISTED_REACTOR_ENABLED": False})],
+)
+def test_a_connection_that_the_server_closes_is_retried_in_its_turn_only(
+    site: Site, process: str, settings: dict[str, object]
+) -> None:
+    """Twisted and aiohttp send a request again at once, if its connection was used before."""
+    urls = [site.url(path) for path in ("/a", "/broken", "/b")]
+
+    program(urls, process=process, **settings, RETRY_TIMES=1, LOG_LEVEL="CRITICAL").communicate(timeout=100)
+
+    judge(site)
+    assert site.paths.count("/broken") == 2
+
+
+PROGRAM = """
+import json, sys, scrapy
+import polite
+from scrapy.crawler import {process}
+
+class Pages(scrapy.Spider):
+    name = "pages"
+
+    async def start(self):
+        for url in {urls!r}:
+            yield scrapy.Request(url)
+
+    def parse(self, response):
+        print("page", response.url, flush=True)
+
+process = {process}({{
+    "ADDONS": {{"polite.integrations.scrapy.Addon": 300}},
+    "USER_AGENT": "TestBot/1.0 (+https://bot.test)",
+    "POLITE": {{"fetching": polite.FetchPolicy(allow_private=True)}},
+    "POLITE_DELAY": {delay},
+    "TELNETCONSOLE_ENABLED": False,
+    "LOG_LEVEL": "WARNING",
+    **{settings!r},
+}})
+crawler = process.create_crawler(Pages)
+process.crawl(crawler)
+process.start()
+print(json.dumps({{name: value for name, value in crawler.stats.get_stats().items() if isinstance(value, (int, str))}}))
+"""
+
+
+def program(
+    urls: list[str], *, process: str, delay: float = 0.1, **settings: object
+) -> subprocess.Popen[str]:
+    source = PROGRAM.format(process=process, urls=urls, delay=delay, settings=settings)
+    return subprocess.Popen(
+        [sys.executable, "-X", "dev", "-W", "ignore::DeprecationWarning", "-c", source],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+KINDS = [
+    ("CrawlerProcess", {}),
+    ("AsyncCrawlerProcess", {}),
+    ("AsyncCrawlerProcess", {"TWISTED_REACTOR_ENABLED": False}),
+]
+
+
+@pytest.mark.parametrize(("process", "settings"), KINDS)
+def test_each_kind_of_process_crawls_and_leaves_nothing(
+    site: Site, process: str, settings: dict[str, object]
+) -> None:
+    urls = [site.url(path) for path in ("/a", "/b", "/private/x")]
+
+    out, err = program(urls, process=process, **settings).communicate(timeout=100)
+
+    judge(site)
+    stats = json.loads(out.splitlines()[-1])
+    assert (stats["polite/granted"], stats["polite/denied/Disallowed"]) == (2, 1)
+    assert "downloader/exception_count" in stats
+    assert "polite" not in err, err
+    assert "Unclosed" not in err, err
+    assert "never awaited" not in err, err
+
+
+@pytest.mark.parametrize(("process", "settings"), KINDS)
+def test_ctrl_c_ends_a_crawl_and_its_job_goes_on(
+    site: Site, tmp_path: Path, process: str, settings: dict[str, object]
+) -> None:
+    urls = [site.url(f"/{number}") for number in range(5)]
+    job = {**settings, "JOBDIR": str(tmp_path)}
+
+    # Seconds between pages: nearly all wait when it is interrupted.
+    first = program(urls, process=process, delay=4, **job)
+    assert first.stdout is not None
+    line = first.stdout.readline()
+    first.send_signal(signal.SIGINT)
+    started = time.monotonic()
+    out, err = first.communicate(timeout=60)
+    site.hits.clear()
+    rest, _ = program(urls, process=process, **job).communicate(timeout=100)
+
+    assert time.monotonic() - started < 40
+    assert first.returncode == 0, err
+    assert "Unclosed" not in err, err
+    assert json.loads(out.splitlines()[-1])["finish_reason"] == "shutdown"
+    fetched = [
+        text.split()[1] for text in [line, *out.splitlines(), *rest.splitlines()] if text.startswith("page")
+    ]
+    assert sorted(fetched) == sorted(urls)
+    judge(site)

@@ -1,0 +1,190 @@
+"""A spider as it is, with polite's add-on: what it gets, and what the server sees."""
+
+import scrapy
+from scrapy.exceptions import IgnoreRequest
+
+import polite
+from tests.frameworks.scrapy.crawls import DELAY_S, Noting, Reactor, crawl, gaps, judge
+from tests.integrations.site import Site
+
+
+def test_pages_keep_the_delay_and_disallowed_ones_get_an_errback(reactor: Reactor, site: Site) -> None:
+    urls = [f"{origin}/{page}" for page in ("a", "b", "c", "private/x") for origin in site.urls]
+
+    done = crawl(reactor, Noting, urls)
+
+    judge(site)
+    assert sorted(done.spider.pages) == sorted(url for url in urls if "private" not in url)
+    assert sorted(url for url, _ in done.spider.errors) == sorted(url for url in urls if "private" in url)
+    for _, error in done.spider.errors:
+        assert isinstance(error, IgnoreRequest)
+        assert isinstance(error.__cause__, polite.Disallowed)
+        assert "Disallow: /private (line 2)" in str(error)
+    assert done.counted == {
+        "granted": 6,
+        "denied": 2,
+        "denied/Disallowed": 2,
+        "robots_fetched": 2,
+        "robots_fetched/found": 2,
+    }
+    assert done.stats["finish_reason"] == "finished"
+
+
+def test_each_redirect_hop_is_checked_and_waits(reactor: Reactor, site: Site) -> None:
+    urls = [
+        f"{site.url('/hop')}?to=/end",
+        f"{site.url('/hop/2')}?to=/private/x",
+        f"{site.url('/hop/3')}?to={site.urls[1]}/other",
+    ]
+
+    done = crawl(reactor, Noting, urls)
+
+    judge(site)
+    assert {site.url("/end"), f"{site.urls[1]}/other"} <= set(done.spider.pages)
+    assert [type(error.__cause__) for _, error in done.spider.errors] == [polite.Disallowed]
+
+
+def test_three_posts_to_one_url_are_three_requests(reactor: Reactor, site: Site) -> None:
+    posts = [scrapy.FormRequest(site.url("/method"), formdata={"q": str(q)}) for q in range(3)]
+
+    done = crawl(reactor, Noting, posts)
+
+    judge(site)
+    assert sorted(done.spider.texts) == ["POST q=0", "POST q=1", "POST q=2"]
+
+
+def test_dont_filter_fetches_again_and_the_duplicate_filter_stays(reactor: Reactor, site: Site) -> None:
+    spider_urls = [scrapy.Request(site.url("/a"), dont_filter=True) for _ in range(3)]
+    repeated = [scrapy.Request(site.url("/b")) for _ in range(3)]
+
+    done = crawl(reactor, Noting, [*spider_urls, *repeated])
+
+    judge(site)
+    assert sorted(done.spider.pages) == [site.url("/a")] * 3 + [site.url("/b")] * 1
+    assert done.stats["dupefilter/filtered"] == 2
+
+
+def test_one_object_that_is_yielded_twice_gets_two_turns(reactor: Reactor, site: Site) -> None:
+    request = scrapy.Request(site.url("/a"), dont_filter=True)
+
+    done = crawl(reactor, Noting, [request, request])
+
+    judge(site)
+    assert done.spider.pages == [site.url("/a")] * 2
+
+
+class Links(Noting):
+    """Callbacks with arguments, and a request by the engine from a callback."""
+
+    def parse(self, response, depth=0):
+        super().parse(response)
+        if depth < 2:
+            yield response.follow(f"/{depth}", self.parse, cb_kwargs={"depth": depth + 1}, priority=depth)
+        yield {"depth": depth}
+
+
+def test_callbacks_get_their_arguments(reactor: Reactor, site: Site) -> None:
+    done = crawl(reactor, Links, [site.url("/")])
+
+    judge(site)
+    assert done.spider.pages == [site.url(path) for path in ("/", "/0", "/1")]
+    assert done.stats["item_scraped_count"] == 3
+
+
+def test_retries_take_turns_and_a_429_backs_off(reactor: Reactor, site: Site) -> None:
+    site.refusals = 1
+    urls = [
+        site.url("/refuse"),
+        scrapy.Request(f"{site.urls[1]}/broken", meta={"max_retry_times": 1}, errback=Noting.failed),
+    ]
+    backing_off = {"POLITE": {"fetching": polite.FetchPolicy(allow_private=True)}}
+
+    class Retried(Noting):
+        async def start(self):
+            yield self.request(urls[0])
+            yield self.request(urls[1].url, meta={"max_retry_times": 1})
+
+    # The server asks for 60 s; the policy allows less.
+    pacing = polite.PacingPolicy(min_delay=DELAY_S, max_retry_after=0.6)
+    backing_off["POLITE"]["pacing"] = pacing
+    done = crawl(reactor, Retried, settings=backing_off)
+
+    judge(site)
+    assert done.spider.pages == [site.url("/refuse")]
+    assert [url for url, _ in done.spider.errors] == [f"{site.urls[1]}/broken"]
+    assert site.paths.count("/broken") == 2
+    assert site.paths.count("/refuse") == 2
+    assert max(gaps(site)) >= 0.6
+    assert done.counted["backed_off/429"] == 1
+    assert done.stats["retry/count"] == 2
+
+
+def test_a_head_starts_the_delay_and_the_body_keeps_the_turn(reactor: Reactor, site: Site) -> None:
+    done = crawl(reactor, Noting, [site.url("/stream"), site.url("/a")])
+
+    judge(site)
+    assert len(done.spider.pages) == 2
+
+
+def test_another_user_agent_is_refused(reactor: Reactor, site: Site) -> None:
+    other = scrapy.Request(site.url("/a"), headers={"User-Agent": "Mozilla/5.0"}, dont_filter=True)
+
+    class Errors(Noting):
+        async def start(self):
+            yield other.replace(callback=self.parse, errback=self.failed)
+
+    done = crawl(reactor, Errors)
+
+    assert site.paths == []
+    assert isinstance(done.spider.errors[0][1].__cause__, polite.InvalidUserAgent)
+    assert done.counted["denied/InvalidUserAgent"] == 1
+    assert done.counted["unsent"] == 1
+
+
+def test_data_and_file_urls_need_no_turn(reactor: Reactor, tmp_path) -> None:
+    (tmp_path / "page").write_text("from a file")
+    done = crawl(reactor, Noting, ["data:,from data", (tmp_path / "page").as_uri()])
+
+    assert sorted(done.spider.texts) == ["from a file", "from data"]
+    assert done.counted == {}
+
+
+def test_a_host_without_robots_txt_in_reach_is_given_up(reactor: Reactor) -> None:
+    done = crawl(reactor, Noting, ["http://127.0.0.1:9/a"], settings={"RETRY_TIMES": 0})
+
+    assert len(done.spider.errors) == 1
+    assert done.counted["denied/RobotsGivenUp"] == 1
+
+
+def test_a_url_that_no_crawler_can_fetch_gets_an_errback(reactor: Reactor) -> None:
+    done = crawl(reactor, Noting, ["http://[::1/x", "http://a..b/"])
+
+    assert len(done.spider.errors) + done.stats.get("spider_exceptions/ValueError", 0) >= 1
+    assert done.counted.get("granted", 0) == 0
+
+
+class Meddling:
+    """Another middleware, which answers, drops and replaces requests before they reach polite's."""
+
+    def process_request(self, request):
+        if request.url.endswith("answered"):
+            return scrapy.http.TextResponse(request.url, body=b"mine", encoding="utf-8")
+        if request.url.endswith("dropped"):
+            raise IgnoreRequest("not mine")
+        if request.url.endswith("replaced"):
+            return request.replace(url=request.url.replace("replaced", "other"), dont_filter=True)
+        return None
+
+
+def test_turns_that_other_middlewares_make_needless_are_given_back(reactor: Reactor, site: Site) -> None:
+    urls = [
+        site.url(f"/{number}-{what}") for number in range(3) for what in ("answered", "dropped", "replaced")
+    ]
+
+    done = crawl(reactor, Noting, urls, settings={"DOWNLOADER_MIDDLEWARES": {Meddling: 500}})
+
+    judge(site)
+    assert sorted(site.paths) == [f"/{number}-other" for number in range(3)]
+    assert len(done.spider.pages) == 6
+    assert len(done.spider.errors) == 3
+    assert (done.counted["granted"], done.counted["unsent"]) == (3, 9)

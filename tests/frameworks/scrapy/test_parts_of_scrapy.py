@@ -1,0 +1,236 @@
+"""Scrapy's other parts: its cache, its media pipelines, its settings."""
+
+import logging
+from pathlib import Path
+
+import pytest
+import scrapy
+from scrapy.crawler import Crawler
+from scrapy.settings import BaseSettings, Settings
+
+import polite
+from polite.integrations.scrapy import PoliteMiddleware, PoliteQueue
+from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge, serving
+from tests.integrations.site import LOOPBACK, Site
+
+
+def test_what_the_cache_has_needs_neither_turn_nor_robots_txt(reactor: Reactor, tmp_path: Path) -> None:
+    cached = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path)}
+    with serving() as site:
+        urls = [site.url(f"/{number}") for number in range(3)]
+        first = crawl(reactor, Noting, urls, settings=cached)
+        judge(site)
+        assert len(site.paths) == 3
+        both = crawl(reactor, Noting, [*urls, site.url("/new")], settings=cached)
+        judge(site)
+    # The server is away, and another agent knows no rules.
+    again = crawl(reactor, Noting, urls, settings={**cached, "USER_AGENT": "OtherBot/1.0"})
+
+    assert [len(each.spider.pages) for each in (first, both, again)] == [3, 4, 3]
+    assert both.counted["granted"] == 1
+    assert again.counted == {}
+    assert again.stats["httpcache/hit"] == 3
+
+
+def test_a_page_that_the_cache_lost_meanwhile_waits_in_the_middleware(
+    reactor: Reactor, site: Site, tmp_path: Path
+) -> None:
+    class Forgetful(scrapy.extensions.httpcache.FilesystemCacheStorage):
+        asked = 0
+
+        def retrieve_response(self, spider, request):
+            self.asked += 1
+            if self.asked % 2:
+                return scrapy.http.TextResponse(request.url)
+            return None
+
+    settings = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": str(tmp_path), "HTTPCACHE_STORAGE": Forgetful}
+    done = crawl(reactor, Noting, [site.url("/a"), site.url("/private/x")], settings=settings)
+
+    judge(site)
+    assert done.spider.pages == [site.url("/a")]
+    assert done.counted["denied/Disallowed"] == 1
+
+
+class Media(Noting):
+    """Two items with files, one of them disallowed."""
+
+    def parse(self, response):
+        yield {"file_urls": [response.urljoin(path) for path in ("/f/1", "/f/2", "/private/f")]}
+
+
+def test_files_of_media_pipelines_wait_for_their_turn(reactor: Reactor, site: Site, tmp_path: Path) -> None:
+    settings = {
+        "ITEM_PIPELINES": {"scrapy.pipelines.files.FilesPipeline": 1},
+        "FILES_STORE": str(tmp_path),
+    }
+    done = crawl(reactor, Media, [site.url("/a"), site.url("/b")], settings=settings)
+
+    judge(site)
+    assert sorted(site.paths) == ["/a", "/b", "/f/1", "/f/2"]
+    assert len(list(tmp_path.glob("full/*"))) == 2
+    assert done.counted["denied/Disallowed"] == 1
+
+
+def test_a_request_of_a_callback_waits_for_its_turn(reactor: Reactor, site: Site) -> None:
+    class Inline(Noting):
+        async def parse(self, response):
+            other = await self.crawler.engine.download_async(scrapy.Request(response.urljoin("/inline")))
+            self.pages.append(other.url)
+
+    done = crawl(reactor, Inline, [site.url("/a"), site.url("/b")])
+
+    judge(site)
+    assert done.spider.pages == [site.url("/inline")] * 2
+
+
+def applied(settings: dict[str, object], spider: type[scrapy.Spider] | None = None) -> Settings:
+    """Return settings as the add-on leaves them."""
+    addon = {"ADDONS": {"polite.integrations.scrapy.Addon": 300}, "TWISTED_REACTOR_ENABLED": True}
+    crawler = Crawler(spider or Noting, {**addon, **settings})
+    crawler.addons.load_settings(crawler.settings)
+    return crawler.settings
+
+
+def test_the_addon_overrides_what_a_project_sets() -> None:
+    project = {
+        "ROBOTSTXT_OBEY": True,
+        "DOWNLOAD_DELAY": 3,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
+        "CONCURRENT_REQUESTS": 50,
+    }
+    settings = applied(project)
+
+    assert not settings.getbool("ROBOTSTXT_OBEY")
+    assert settings.getfloat("DOWNLOAD_DELAY") == 0
+    assert settings.getfloat("POLITE_DELAY") == 3
+    assert settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN") == 50
+    assert settings["SCHEDULER_PRIORITY_QUEUE"] is PoliteQueue
+    assert settings["DOWNLOADER_MIDDLEWARES"][PoliteMiddleware] == 990
+
+
+def test_it_overrides_what_a_spider_sets() -> None:
+    class Hasty(Noting):
+        custom_settings = {"DOWNLOAD_DELAY": 2, "AUTOTHROTTLE_ENABLED": True}  # noqa: RUF012 - as Scrapy has it
+
+    settings = applied({}, Hasty)
+
+    assert settings.getfloat("DOWNLOAD_DELAY") == 0
+    assert settings.getfloat("POLITE_DELAY") == 2
+    assert not settings.getbool("AUTOTHROTTLE_ENABLED")
+
+
+def test_its_middleware_is_inside_all_others() -> None:
+    class Later:
+        pass
+
+    settings = applied({"DOWNLOADER_MIDDLEWARES": {Later: 2000}})
+
+    assert settings["DOWNLOADER_MIDDLEWARES"][PoliteMiddleware] == 2001
+
+
+class OwnScheduler(scrapy.core.scheduler.BaseScheduler):
+    """A scheduler with queues of its own, as scrapy-redis has."""
+
+
+class OwnQueue(scrapy.pqueues.ScrapyPriorityQueue):
+    """A priority queue of the project."""
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"AUTOTHROTTLE_ENABLED": True}, "AutoThrottle is off: "),
+        ({"DOWNLOAD_SLOTS": {"a.test": {"delay": 3}}}, "delay of a.test comes on top"),
+        ({"CONCURRENT_REQUESTS_PER_IP": 2}, "CONCURRENT_REQUESTS_PER_IP is off"),
+        ({"SCHEDULER": OwnScheduler}, "which has queues of its own"),
+        ({"SCHEDULER_PRIORITY_QUEUE": OwnQueue}, "requests wait in the middleware"),
+        ({"DOWNLOAD_DELAY": 2, "POLITE": {"pacing": polite.PacingPolicy()}}, "has no effect"),
+    ],
+)
+def test_it_says_what_of_a_project_it_changes(
+    settings: dict[str, object], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    applied(settings)
+
+    assert [record for record in caplog.records if said in record.getMessage()]
+
+
+def test_an_ordinary_project_is_no_reason_to_warn(caplog: pytest.LogCaptureFixture) -> None:
+    # What `scrapy startproject` writes.
+    applied({"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_DELAY": 1})
+
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+ALONE = {
+    "ADDONS": {},
+    "ROBOTSTXT_OBEY": False,
+    "DOWNLOAD_DELAY": 0,
+    "POLITE_DELAY": 0.1,
+    "DOWNLOADER_MIDDLEWARES": {PoliteMiddleware: 990},
+}
+
+
+def test_the_middleware_alone_is_polite_and_warns(
+    reactor: Reactor, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    urls = [f"{origin}/{page}" for page in ("a", "b", "private/x") for origin in site.urls]
+
+    done = crawl(reactor, Noting, urls, settings=ALONE)
+
+    judge(site)
+    assert (len(done.spider.pages), len(done.spider.errors)) == (4, 2)
+    said = [record.getMessage() for record in caplog.records if record.name.startswith("polite")]
+    assert len(said) == 1
+    assert "holds one of CONCURRENT_REQUESTS places" in said[0]
+
+
+def test_the_middleware_alone_warns_of_settings_that_hinder_it(
+    reactor: Reactor, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    hindering = {"ROBOTSTXT_OBEY": True, "DOWNLOAD_DELAY": 0.1, "AUTOTHROTTLE_ENABLED": True}
+    crawl(reactor, Noting, [site.url("/a")], settings={**ALONE, **hindering})
+
+    said = " ".join(record.getMessage() for record in caplog.records)
+    assert all(setting in said for setting in hindering)
+
+
+def test_another_gate_of_the_process_is_told(
+    reactor: Reactor, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    crawl(reactor, Noting, [site.url("/a")])
+    crawl(reactor, Noting, [site.url("/b")], settings={"USER_AGENT": "SecondBot/1.0"})
+
+    assert "have 2 gates" in caplog.text or "gates, since their USER_AGENT" in caplog.text
+
+
+def test_a_gate_that_cannot_open_ends_the_crawl(reactor: Reactor, site: Site) -> None:
+    broken = {"POLITE": {"fetching": LOOPBACK, "pacing": "slow"}}
+    done = crawl(reactor, Noting, [site.url("/a")], settings=broken)
+
+    assert site.hits == []
+    assert done.stats["finish_reason"] == "polite_failed"
+
+
+def test_the_listener_of_the_options_hears_events(reactor: Reactor, site: Site) -> None:
+    heard.clear()
+    options = {"fetching": LOOPBACK, "listener": f"{__name__}.listen"}
+    crawl(reactor, Noting, [site.url("/a")], settings={"POLITE": options})
+
+    assert {"RobotsFetched", "Granted", "Left"} <= set(heard)
+
+
+heard: list[str] = []
+
+
+def listen(event: object) -> None:
+    heard.append(type(event).__name__)
+
+
+def test_robots_txt_may_have_another_name_for_the_crawler(reactor: Reactor, site: Site) -> None:
+    settings: BaseSettings | dict[str, object] = {"ROBOTSTXT_USER_AGENT": "OtherBot/2.0"}
+    done = crawl(reactor, Noting, [site.url("/a")], settings=settings)
+
+    judge(site)
+    assert done.gate.agent.named == ("otherbot",)
