@@ -82,12 +82,6 @@ def allow_loopback() -> None:
 if __name__ == "__main__":
     if "polite" in sys.argv[5:6]:
         allow_loopback()
-    main(
-        int(sys.argv[1]),
-        int(sys.argv[2]),
-        float(sys.argv[3]),
-        int(sys.argv[4]),
-        *sys.argv[5:7],
-        int(sys.argv[7]) if sys.argv[7:] else 0,
-        *sys.argv[8:],
-    )
+    hosts, pages, delay, port, *rest = sys.argv[1:]
+    way, order, places, file = [*rest, *["alone", "alternating", "0", ""][len(rest) :]]
+    main(int(hosts), int(pages), float(delay), int(port), way, order, int(places), file)

@@ -5,9 +5,10 @@
 Theory of operation. Scrapy's scheduler keeps its duplicate filter, its priorities, and its queues on disk or in memory.
 `PoliteQueue` stands between them and the engine (`priority_queue`): for each origin it holds one request, the head, and puts it
 into a Frontier. A head whose turn has come goes to the engine when that asks for a request. `PoliteMiddleware` is the innermost
-downloader middleware (`middleware`): it enters the permit just before the request is sent, and waits at the gate itself for requests
-without one, such as those of media pipelines. `CrawlTurns` is what they share for one crawler (`crawl_turns`), `Ledger` what it
-counts (`ledger`), `Options` what its settings say (`options`), and `shared_gate` the one gate of all crawlers of the event loop.
+downloader middleware (`middleware`): it enters the permit just before the request is sent, and waits at the gate itself for
+requests without one, such as those of media pipelines. `CrawlTurns` is what they share for one crawler (`crawl_turns`). `Ledger`
+is what it counts (`ledger`), `Options` what its settings say (`options`), and `shared_gate` the one gate of all crawlers of the
+event loop.
 `http11_handler` and `aiohttp_handler` turn the silent retry of a connection off, and `engine` has the private parts of Scrapy that
 this needs. `Addon` sets all of it (`addon`).
 

@@ -11,7 +11,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from scrapy.utils.asyncio import is_asyncio_available
 
-from polite.errors import GateClosed, InvalidOption, PoliteError, redact_url
+from polite.errors import GateClosed, InvalidOption, PoliteError, TurnLost, redact_url
 from polite.frontier.frontier import Frontier
 from polite.frontier.permit import TaskPermit
 from polite.frontier.task_outcome import End, TaskOutcome
@@ -259,12 +259,17 @@ class CrawlTurns:
             raise refused
         self._set_agent(request)
         granted = self._granted.pop(request, None)
-        if granted is not None:
-            permit = await granted.enter()
-        else:
-            permit = await self._acquired(request)
-        self._open[request] = permit
+        self._open[request] = await (
+            self._acquired(request) if granted is None else self._entered(granted, request)
+        )
         self.ledger.granted()
+
+    async def _entered(self, granted: TaskPermit, request: Request) -> Permit:
+        try:
+            return await granted.enter()
+        except TurnLost:
+            # Another process has the origin by now. The task of the frontier is ended when it is given out again.
+            return await self._acquired(request)
 
     def _set_agent(self, request: Request) -> None:
         agent = self._options.agent.header
