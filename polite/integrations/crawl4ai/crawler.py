@@ -8,7 +8,6 @@ from crawl4ai import (
     AsyncWebCrawler,
     BaseDispatcher,
     CrawlerRunConfig,
-    MemoryAdaptiveDispatcher,
 )
 from crawl4ai.deep_crawling import DeepCrawlDecorator
 from crawl4ai.models import CrawlResultContainer
@@ -16,12 +15,10 @@ from crawl4ai.models import CrawlResultContainer
 from polite.errors import InvalidOption, PoliteError
 from polite.gate.gate import Gate
 from polite.integrations.crawl4ai import warned
+from polite.integrations.crawl4ai.dispatcher import PLACES, PoliteDispatcher
 from polite.integrations.crawl4ai.ending import CrawlEnded, catching_endings
 from polite.integrations.crawl4ai.http import PoliteHTTPStrategy
 from polite.integrations.entering import require_agent
-
-# URLs that wait for their turn keep a place in crawl4ai's dispatcher.
-PLACES = 1000
 
 
 class PoliteCrawler(AsyncWebCrawler):
@@ -73,7 +70,7 @@ class PoliteCrawler(AsyncWebCrawler):
         for each in config if isinstance(config, list) else [config]:
             self._check(each)
         if dispatcher is None:
-            dispatcher = MemoryAdaptiveDispatcher(max_session_permit=PLACES, rate_limiter=None)
+            dispatcher = PoliteDispatcher()
         else:
             self._warned.of_dispatcher(dispatcher, PLACES)
         return await super().arun_many(urls, config, dispatcher, **kwargs)

@@ -94,6 +94,9 @@ class PoliteHTTPStrategy(AsyncHTTPCrawlerStrategy):
             CrawlEnded: It must not be tried again: an error of the gate, or any response but a 2xx.
         """
         require_polite_crawler("PoliteHTTPStrategy")
+        if self._session is None and url.startswith("http"):
+            # crawl4ai's own would open another, which nothing closes.
+            raise RuntimeError("the crawler is closed; start it again")
         exchange = Exchange()
         token = current.set(exchange)
         try:

@@ -22,26 +22,29 @@ PLACES = (
 
 
 class Warned:
-    """Warns once of each thing."""
+    """Warns once of each thing.
+
+    The numbers of `stacklevel` name the crawler's own line: how many functions of ours are between.
+    """
 
     def __init__(self) -> None:
         self._messages: set[str] = set()
 
-    def of(self, message: str) -> None:
+    def of(self, message: str, *, stacklevel: int = 3) -> None:
         if message not in self._messages:
             self._messages.add(message)
-            warnings.warn(message, stacklevel=4)
+            warnings.warn(message, stacklevel=stacklevel)
 
     def of_config(self, config: CrawlerRunConfig) -> None:
         for message in _unpaced(config):
-            self.of(message)
+            self.of(message, stacklevel=5)
 
     def of_dispatcher(self, dispatcher: BaseDispatcher, enough: int) -> None:
         if dispatcher.rate_limiter is not None:
-            self.of(RATE_LIMITER)
+            self.of(RATE_LIMITER, stacklevel=4)
         places = min(_places(dispatcher), default=enough)
         if places < enough:
-            self.of(PLACES.format(places=places))
+            self.of(PLACES.format(places=places), stacklevel=4)
 
 
 def _unpaced(config: CrawlerRunConfig) -> Iterator[str]:

@@ -1,0 +1,180 @@
+"""arun_many: all URLs in a batch or a stream, left early, cancelled, and with dispatchers of the crawler's own."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from aiohttp import web
+from crawl4ai import CacheMode, MemoryAdaptiveDispatcher, RateLimiter, SemaphoreDispatcher
+from crawl4ai.async_database import async_db_manager
+
+import polite
+from tests.frameworks.crawl4ai.crawls import DELAY_S, Hosts, config, crawling, slow
+
+
+def urls_of(hosts: Hosts, pages: int) -> list[str]:
+    """Host after host, and a disallowed page for each."""
+    paths = [*(f"/{n}" for n in range(pages)), "/private"]
+    return [hosts.url(path, host) for host in (1, 2, 3) for path in paths]
+
+
+async def idle(gate: polite.Gate) -> None:
+    """Wait until nothing waits, for as long as a request could take."""
+    async with asyncio.timeout(2):
+        while gate.inside or gate.waiting:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_batch_is_polite_to_all_hosts_at_once(hosts: Hosts) -> None:
+    urls = urls_of(hosts, 5)
+    async with crawling() as (crawler, _):
+        begun = time.monotonic()
+        results = await crawler.arun_many(urls, config())
+        took = time.monotonic() - begun
+
+    assert sorted(result.url for result in results) == sorted(urls)
+    assert {result.url for result in results if not result.success} == {
+        hosts.url("/private", host) for host in (1, 2, 3)
+    }
+    assert (len(hosts.paths), hosts.robots, hosts.short()) == (15, [1, 1, 1], 0)
+    assert took < 3 * 5 * DELAY_S
+
+
+async def test_a_stream_gives_each_result_when_it_is_there(hosts: Hosts) -> None:
+    urls = urls_of(hosts, 3)
+    async with crawling() as (crawler, _):
+        at = [time.monotonic() async for _ in await crawler.arun_many(urls, config(stream=True))]
+
+    assert len(at) == len(urls)
+    assert at[-1] - at[0] > DELAY_S
+    assert (len(hosts.paths), hosts.robots, hosts.short()) == (9, [1, 1, 1], 0)
+
+
+async def test_a_stream_that_is_left_early_requests_nothing_more(hosts: Hosts) -> None:
+    async with crawling() as (crawler, gate):
+        async for _ in await crawler.arun_many(urls_of(hosts, 10), config(stream=True)):
+            break
+        await idle(gate)
+        requested = len(hosts.hits)
+        await asyncio.sleep(3 * DELAY_S)
+        assert len(hosts.hits) == requested
+        assert (await crawler.arun(hosts.url("/after"), config())).success
+
+    assert requested < 15
+    assert hosts.short() == 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_crawl_that_is_cancelled_requests_nothing_more(hosts: Hosts, stream: bool) -> None:
+    hosts.answers = {"/1": slow(5)}
+
+    async def crawl(crawler: Any) -> None:
+        results = await crawler.arun_many(urls_of(hosts, 10), config(stream=stream))
+        if stream:
+            async for _ in results:
+                pass
+
+    async with crawling() as (crawler, gate):
+        task = asyncio.create_task(crawl(crawler))
+        await asyncio.sleep(3.5 * DELAY_S)
+        task.cancel()
+        await asyncio.wait([task])
+        await idle(gate)
+        requested = len(hosts.hits)
+        await asyncio.sleep(3 * DELAY_S)
+
+    assert task.cancelled()
+    assert len(hosts.hits) == requested
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_after_a_crawler_closes_its_streams_request_nothing(hosts: Hosts) -> None:
+    async with crawling() as (crawler, _):
+        results = await crawler.arun_many(urls_of(hosts, 3), config(stream=True))
+        await anext(results)
+        await crawler.close()
+        requested = len(hosts.hits)
+        rest = [result async for result in results]
+        late = await crawler.arun(hosts.url("/late"), config(max_retries=2))
+
+    assert len(hosts.hits) == requested
+    assert sum(result.success for result in rest) <= 3  # those that were there already
+    assert (len(rest), late.success) == (11, False)
+
+
+async def test_configs_for_different_urls(hosts: Hosts) -> None:
+    configs = [config(url_matcher="*/1"), config(url_matcher="*/2")]
+    async with crawling() as (crawler, _):
+        results = await crawler.arun_many([hosts.url("/1"), hosts.url("/2"), hosts.url("/3")], configs)
+
+    assert sorted((result.url, result.success) for result in results) == [
+        (hosts.url("/1"), True),
+        (hosts.url("/2"), True),
+        (hosts.url("/3"), False),
+    ]
+    assert hosts.short() == 0
+
+
+async def test_cached_pages_take_no_turn(hosts: Hosts) -> None:
+    urls = [hosts.url(f"/{n}") for n in range(4)]
+    async with crawling() as (crawler, gate):
+        await crawler.arun_many(urls, config(cache_mode=CacheMode.ENABLED))
+        requested, granted = len(hosts.hits), gate.counters.granted
+        begun = time.monotonic()
+        results = await crawler.arun_many(urls, config(cache_mode=CacheMode.ENABLED))
+        took = time.monotonic() - begun
+    await async_db_manager.cleanup()
+
+    assert [result.success for result in results] == [True] * 4
+    assert {result.cache_status for result in results} == {"hit"}
+    assert (len(hosts.hits), gate.counters.granted) == (requested, granted)
+    assert took < 0.5
+
+
+async def test_a_refused_page_does_not_replace_the_cached_one(hosts: Hosts) -> None:
+    url = hosts.url("/page")
+    async with crawling() as (crawler, _):
+        await crawler.arun(url, config(cache_mode=CacheMode.ENABLED))
+    hosts.answers["/robots.txt"] = _nothing_allowed
+    async with crawling() as (crawler, _):
+        refused = await crawler.arun(url, config(cache_mode=CacheMode.WRITE_ONLY))
+        cached = await crawler.arun(url, config(cache_mode=CacheMode.ENABLED))
+    await async_db_manager.cleanup()
+
+    assert (refused.success, cached.success, hosts.paths) == (False, True, ["/page"])
+
+
+async def _nothing_allowed(_: web.BaseRequest) -> web.StreamResponse:
+    return web.Response(text="User-agent: *\nDisallow: /\n")
+
+
+@pytest.mark.parametrize(
+    ("dispatcher", "warning"),
+    [
+        (MemoryAdaptiveDispatcher, "20 places"),
+        (SemaphoreDispatcher, "5 places"),
+        (
+            lambda: MemoryAdaptiveDispatcher(
+                max_session_permit=1000, rate_limiter=RateLimiter(base_delay=(0, 0))
+            ),
+            "rate_limiter",
+        ),
+    ],
+)
+async def test_a_dispatcher_that_slows_the_crawl_is_warned_of_once(
+    hosts: Hosts, dispatcher: Any, warning: str
+) -> None:
+    async with crawling() as (crawler, _):
+        with pytest.warns(UserWarning, match=warning):
+            results = await crawler.arun_many([hosts.url("/1")], config(), dispatcher())
+        await crawler.arun_many([hosts.url("/2")], config(), dispatcher())
+
+    assert [result.success for result in results] == [True]
+    assert hosts.short() == 0
+
+
+async def test_a_dispatcher_with_many_places_is_not_warned_of(hosts: Hosts) -> None:
+    async with crawling() as (crawler, _):
+        for dispatcher in (MemoryAdaptiveDispatcher(max_session_permit=1000), SemaphoreDispatcher(1000)):
+            assert (await crawler.arun_many([hosts.url("/1")], config(), dispatcher))[0].success
