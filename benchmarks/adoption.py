@@ -18,7 +18,7 @@ import sys
 import tempfile
 from importlib.util import find_spec
 
-from benchmarks.adopted import crawlee
+from benchmarks.adopted import crawl4ai, crawlee
 from benchmarks.efficiency import HEADINGS, columns, crawl, judge
 
 ALONE = {"sleep": "alone, a sleep per host", "none": "alone, no delay"}
@@ -74,6 +74,7 @@ def main() -> int:
             else:
                 held &= compare(client, hosts, pages, delay)
     held &= crawlee.compare(quick=quick)
+    held &= crawl4ai.compare(quick=quick)
     return 0 if held else 1
 
 

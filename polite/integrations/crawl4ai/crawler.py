@@ -1,14 +1,11 @@
 """PoliteCrawler: crawl4ai's crawler on a polite strategy, for single pages, many, and deep crawls."""
 
+import asyncio
 import copy
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from crawl4ai import (
-    AsyncWebCrawler,
-    BaseDispatcher,
-    CrawlerRunConfig,
-)
+from crawl4ai import AsyncWebCrawler, BaseDispatcher, CrawlerRunConfig, CrawlResult
 from crawl4ai.deep_crawling import DeepCrawlDecorator
 from crawl4ai.models import CrawlResultContainer
 
@@ -50,6 +47,7 @@ class PoliteCrawler(AsyncWebCrawler):
         super().__init__(crawler_strategy, **options)
         self._gate = crawler_strategy.gate
         self._warned = warned.Warned()
+        self._parsing = asyncio.Lock()
         self.robots_parser = RulesOfGate(self._gate)
         # AsyncWebCrawler has put a function in the place of its method, which starts deep crawls.
         self._arun_or_deep = self.__dict__["arun"]
@@ -102,6 +100,16 @@ class PoliteCrawler(AsyncWebCrawler):
         except CrawlEnded as ended:
             self.logger.error_status(url=url, error=str(ended), tag="POLITE")
             return CrawlResultContainer(ended.result(url))
+
+    async def aprocess_html(self, *args: Any, **kwargs: Any) -> CrawlResult:  # noqa: ANN401 - as crawl4ai has them
+        """Parse a page, as AsyncWebCrawler does, which takes some milliseconds without a pause.
+
+        Pages that came at the same moment are parsed one for each step of the event loop. Between them requests are sent whose turn
+        has come, and responses are reported: their delay starts then.
+        """
+        async with self._parsing:
+            await asyncio.sleep(0)
+        return await super().aprocess_html(*args, **kwargs)
 
     async def _arun_checked(
         self,
