@@ -342,6 +342,29 @@ async def test_a_page_that_ends_its_process_is_dropped_after_max_tries(
     assert site.pages == []
 
 
+@pytest.mark.parametrize(("after_s", "is_suspect"), [(60, True), (700, False)])
+async def test_long_after_a_restart_of_the_server_no_home_is_suspect(
+    after_s: float, is_suspect: bool
+) -> None:
+    """A home that nobody held is not clean after a restart: the write that gave it to somebody may be lost."""
+    site = Site()
+    async with Process(site, "one") as one:
+        work = asyncio.create_task(one.work())
+        await one.frontier.put("https://h0.test/0")
+        await asyncio.sleep(5)
+        site.server.restart()
+        await asyncio.sleep(after_s)
+        await one.frontier.put_many(["https://h1.test/0", "https://h1.test/1"])
+        while "https://h1.test/0" not in site.pages:
+            await asyncio.sleep(0.1)
+        home = killed_session(one).held("h1.test")
+        assert home is not None
+        assert (home.suspects > 0) == is_suspect
+        one.frontier.close()
+        async with asyncio.timeout(60):
+            await work
+
+
 async def test_a_process_that_drains_leaves_its_tasks_to_the_others() -> None:
     site = Site()
     async with Process(site, "one") as one, Process(site, "two") as two:

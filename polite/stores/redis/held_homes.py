@@ -23,6 +23,8 @@ _MOST_HELD = 10_000
 _MOST_SWEPT = 200
 # Tasks of a home whose last owner ended without a word that are given out one by one with the server's knowledge.
 _SUSPECTS = 32
+# After so long (seconds), or after the server was another for so long, nothing suggests that a task ended the home's last owner.
+_SUSPECT_S = 600.0
 
 
 class HeldHomes:
@@ -118,7 +120,7 @@ class HeldHomes:
         self.tenant.take_over(TakenHome(taken.home, taken.free / 1e6, age_s, taken.clean, state))
         home = Home(taken.home, taken.fence, partition.tenure, self._clock)
         home.note = note
-        home.suspects = 0 if taken.clean else _SUSPECTS
+        home.suspects = _SUSPECTS if not taken.clean and (age_s or 0.0) < _SUSPECT_S else 0
         partition.homes[home.name] = self._homes[home.name] = home
         self._idle[home] = home.since
         return home
