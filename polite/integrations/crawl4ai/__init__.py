@@ -7,7 +7,7 @@ Theory of operation. `PoliteHTTPStrategy` is crawl4ai's own HTTP strategy on a s
 redirect hop and each reconnection has a turn (`http`). Its time-out runs while a request has its turn (`exchange`). A page that
 is refused, and any response but a 2xx, ends the crawl of its URL at once: crawl4ai would try again, with the next proxy, and with
 `fallback_fetch_function` (`ending`). `PoliteCrawler` turns that into a result, gives a place to each URL that waits, and warns of
-what it cannot pace (`crawler`, `warned`).
+what it cannot pace (`crawler`, `warned`). `PoliteBrowserStrategy` guards the contexts of crawl4ai's browser (`browser`).
 """
 
 try:
@@ -17,7 +17,8 @@ except ImportError as error:
         "polite.integrations.crawl4ai needs crawl4ai: pip install 'polite-crawl[crawl4ai]'"
     ) from error
 
+from polite.integrations.crawl4ai.browser import PoliteBrowserStrategy
 from polite.integrations.crawl4ai.crawler import PoliteCrawler
 from polite.integrations.crawl4ai.http import PoliteHTTPStrategy
 
-__all__ = ["PoliteCrawler", "PoliteHTTPStrategy"]
+__all__ = ["PoliteBrowserStrategy", "PoliteCrawler", "PoliteHTTPStrategy"]

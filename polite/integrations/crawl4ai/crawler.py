@@ -12,6 +12,7 @@ from crawl4ai.models import CrawlResultContainer
 from polite.errors import InvalidOption, PoliteError
 from polite.gate.gate import Gate
 from polite.integrations.crawl4ai import warned
+from polite.integrations.crawl4ai.browser import PoliteBrowserStrategy
 from polite.integrations.crawl4ai.dispatcher import PLACES, PoliteDispatcher
 from polite.integrations.crawl4ai.ending import CrawlEnded, catching_endings
 from polite.integrations.crawl4ai.http import PoliteHTTPStrategy
@@ -41,9 +42,11 @@ class PoliteCrawler(AsyncWebCrawler):
         InvalidOption: The strategy is not one of polite's.
     """
 
-    def __init__(self, crawler_strategy: PoliteHTTPStrategy, **options: Any) -> None:  # noqa: ANN401 - as crawl4ai has them
-        if not isinstance(crawler_strategy, PoliteHTTPStrategy):
-            raise InvalidOption(f"PoliteCrawler needs a PoliteHTTPStrategy, got {crawler_strategy!r}")
+    def __init__(self, crawler_strategy: PoliteHTTPStrategy | PoliteBrowserStrategy, **options: Any) -> None:  # noqa: ANN401 - as crawl4ai has them
+        if not isinstance(crawler_strategy, PoliteHTTPStrategy | PoliteBrowserStrategy):
+            raise InvalidOption(
+                f"PoliteCrawler needs a PoliteHTTPStrategy or a PoliteBrowserStrategy, got {crawler_strategy!r}"
+            )
         super().__init__(crawler_strategy, **options)
         self._gate = crawler_strategy.gate
         self._warned = warned.Warned()

@@ -56,6 +56,15 @@ class CrawlEnded(BaseException):
         )
 
 
+def ending_by(error: BaseException | None) -> CrawlEnded | None:
+    """Return the ending for an error that came from the gate, which crawl4ai may have wrapped. None for another."""
+    while error is not None:
+        if isinstance(error, PoliteError):
+            return CrawlEnded.by(error)
+        error = error.__cause__ or error.__context__
+    return None
+
+
 @contextmanager
 def catching_endings() -> Iterator[None]:
     """While this is open, the task's strategy may raise CrawlEnded."""

@@ -12,10 +12,9 @@ from crawl4ai.async_crawler_strategy import (
 )
 from crawl4ai.models import AsyncCrawlResponse
 
-from polite.errors import PoliteError
 from polite.gate.gate import Gate
 from polite.integrations.aiohttp import PacedRequest, middleware
-from polite.integrations.crawl4ai.ending import CrawlEnded, require_polite_crawler
+from polite.integrations.crawl4ai.ending import CrawlEnded, ending_by, require_polite_crawler
 from polite.integrations.crawl4ai.exchange import Exchange, current, pausing, resuming
 from polite.integrations.entering import require_agent, require_gate
 
@@ -146,17 +145,14 @@ def _take_total(options: dict[str, Any]) -> None:
     )
 
 
-def _ending(error: BaseException | None, exchange: Exchange) -> CrawlEnded | None:
-    """Return how the crawl of a URL ended, if it did: crawl4ai wraps what its session raised, and its own HTTPStatusError."""
-    while error is not None:
-        if isinstance(error, PoliteError):
-            return CrawlEnded.by(error)
-        if isinstance(error, HTTPStatusError) and (response := exchange.response) is not None:
-            return CrawlEnded(
-                str(error),
-                status=error.status_code,
-                headers=dict(response.headers),
-                url=str(response.url),
-            )
-        error = error.__cause__ or error.__context__
-    return None
+def _ending(error: BaseException, exchange: Exchange) -> CrawlEnded | None:
+    """Return how the crawl of a URL ended, if it did. crawl4ai wraps its HTTPStatusError, too."""
+    status, response = error.__context__, exchange.response
+    if isinstance(status, HTTPStatusError) and response is not None:
+        return CrawlEnded(
+            str(status),
+            status=status.status_code,
+            headers=dict(response.headers),
+            url=str(response.url),
+        )
+    return ending_by(error)

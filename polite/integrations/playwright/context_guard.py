@@ -85,13 +85,15 @@ class Guard:
         async with self.turn(page, url):
             return await page.goto(url, **options)
 
-    def turn(self, page: Page, url: str) -> "Turn":
+    def turn(self, page: Page, url: str, permit: Permit | None = None) -> "Turn":
         """Return a block in which the page's next request of the URL has its turn: `async with guarded.turn(page, url):`.
+
+        A permit of `gate.acquire` for the URL is taken over, such as one that was awaited before the page was opened.
 
         For libraries that call `page.goto` themselves. Raises what `goto` raises, on entering, or instead of Playwright's error if
         the page's document was blocked inside.
         """
-        return Turn(self, page, url)
+        return Turn(self, page, url, permit)
 
     async def refusal(self, page: Page) -> PoliteError | None:
         """Return why the page's last document was blocked; None if it was not."""
@@ -105,10 +107,10 @@ class Guard:
             await session.detach()
         return self._targets[page]
 
-    async def take_ahead(self, frame: str, url: str) -> Permit:
-        """Wait for a permit for the frame's next document."""
+    async def take_ahead(self, frame: str, url: str, permit: Permit | None = None) -> Permit:
+        """Wait for a permit for the frame's next document, if there is none yet."""
         self._refusals.pop(frame, None)
-        permit = await self._gate.acquire(url)
+        permit = permit or await self._gate.acquire(url)
         before, self._ahead[frame] = self._ahead.get(frame), permit
         if before is not None:
             before.unsent()
@@ -255,14 +257,20 @@ class Guard:
 class Turn:
     """A block in which a page's request has its turn. Made by `Guard.turn`."""
 
-    def __init__(self, guard: Guard, page: Page, url: str) -> None:
+    def __init__(self, guard: Guard, page: Page, url: str, permit: Permit | None) -> None:
         self._guard = guard
         self._page = page
         self._url = url
+        self._given = permit
 
     async def __aenter__(self) -> None:
-        self._frame = await self._guard.target_of(self._page)
-        self._permit = await self._guard.take_ahead(self._frame, self._url)
+        try:
+            self._frame = await self._guard.target_of(self._page)
+        except BaseException:
+            if self._given is not None:
+                self._given.unsent()
+            raise
+        self._permit = await self._guard.take_ahead(self._frame, self._url, self._given)
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         refusal = self._guard.give_back(self._frame, self._permit)
