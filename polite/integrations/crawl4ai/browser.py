@@ -30,8 +30,8 @@ _ahead: ContextVar[list[Permit] | None] = ContextVar("ahead", default=None)
 class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
     """crawl4ai's browser strategy, for `PoliteCrawler`.
 
-    Documents, which are pages, popups and frames, take a turn for each redirect hop (`polite.integrations.playwright.guard`). A page
-    is opened when the turn of its URL has come, so `page_timeout` does not count that wait; it counts those of redirect hops.
+    Documents, which are pages, popups and frames, take a turn for each redirect hop (`polite.integrations.playwright.guard`).
+    A page is opened when the turn of its URL has come, so `page_timeout` does not count that wait, but those of redirect hops.
 
     Args:
         gate: A gate of `polite.open_gate`. The strategy does not close it.

@@ -61,10 +61,11 @@ class Hosts:
         return list(Counter(host for _, host, path in self.hits if path == "/robots.txt").values())
 
     def gaps(self) -> list[float]:
-        """Seconds between the requests to one host, robots.txt included."""
+        """Seconds between the requests to one host, robots.txt included. A browser loads its icon by itself."""
         times = defaultdict(list)
-        for at, host, _ in self.hits:
-            times[host].append(at)
+        for at, host, path in self.hits:
+            if path != "/favicon.ico":
+                times[host].append(at)
         return [after - before for each in times.values() for before, after in pairwise(each)]
 
     def short(self, delay: float = DELAY_S) -> int:

@@ -69,3 +69,36 @@ async def test_goto_raises_what_the_gate_says(context: BrowserContext, site: Sit
 
         assert site.paths == ["/out"]
         assert (gate.waiting, gate.inside) == (0, 0)
+
+
+async def test_a_turn_takes_over_a_permit_that_was_awaited_before(
+    context: BrowserContext, site: Site
+) -> None:
+    async with opened() as gate:
+        guarded = await guard(context, gate)
+        permit = await gate.acquire(f"{site.url}/a")
+        page = await context.new_page()
+
+        async with guarded.turn(page, f"{site.url}/a", permit):
+            await page.goto(f"{site.url}/a")
+
+        assert site.paths == ["/a"]
+        assert (gate.waiting, gate.inside, gate.counters.granted) == (0, 0, 1)
+
+
+async def test_a_permit_that_no_request_used_is_given_back(context: BrowserContext, site: Site) -> None:
+    async with opened() as gate:
+        guarded = await guard(context, gate)
+        page = await context.new_page()
+
+        async with guarded.turn(page, f"{site.url}/a", await gate.acquire(f"{site.url}/a")):
+            pass
+        await page.close()
+        with pytest.raises(Error):
+            async with guarded.turn(
+                await context.new_page(), f"{site.url}/a", await gate.acquire(f"{site.url}/a")
+            ):
+                await context.close()
+                raise Error("the page is closed")
+
+        assert (site.paths, gate.waiting, gate.inside) == ([], 0, 0)
