@@ -11,6 +11,7 @@ _UNPACED = (
 )
 LINK_PREVIEW = f"link_preview_config requests the head of each link; {_UNPACED}. Crawl the links instead"
 FRESHNESS = f"check_cache_freshness requests each cached page; {_UNPACED}. Use polite.RecrawlPolicy, or CacheMode.BYPASS"
+CERTIFICATE = "fetch_ssl_certificate opens a connection of its own to the host of each page, past polite"
 FILTERS = f"ContentRelevanceFilter and SEOFilter request each link; {_UNPACED}. Filter the results instead"
 SEEDER = f"aseed_urls requests robots.txt, sitemaps and pages; {_UNPACED}. Use gate.sitemaps for URLs"
 MAPPER = f"amap_domain requests robots.txt, sitemaps and pages; {_UNPACED}. Use gate.sitemaps for URLs"
@@ -52,6 +53,8 @@ def _unpaced(config: CrawlerRunConfig) -> Iterator[str]:
         yield LINK_PREVIEW
     if config.check_cache_freshness:
         yield FRESHNESS
+    if config.fetch_ssl_certificate:
+        yield CERTIFICATE
     chain = getattr(config.deep_crawl_strategy, "filter_chain", None)
     filters: Iterable[object] = getattr(chain, "filters", ())
     if any(isinstance(each, ContentRelevanceFilter | SEOFilter) for each in filters):

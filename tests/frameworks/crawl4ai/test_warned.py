@@ -14,6 +14,7 @@ from tests.frameworks.crawl4ai.crawls import Hosts, config, crawling
     [
         ({"link_preview_config": LinkPreviewConfig(include_internal=True)}, "link_preview_config"),
         ({"check_cache_freshness": True}, "check_cache_freshness"),
+        ({"fetch_ssl_certificate": True}, "fetch_ssl_certificate"),
         (
             {
                 "deep_crawl_strategy": BFSDeepCrawlStrategy(
