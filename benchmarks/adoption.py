@@ -18,7 +18,7 @@ import sys
 import tempfile
 from importlib.util import find_spec
 
-from benchmarks.adopted import crawl4ai, crawlee
+from benchmarks.adopted import crawl4ai, crawlee, scrapy
 from benchmarks.efficiency import HEADINGS, columns, crawl, judge
 
 ALONE = {"sleep": "alone, a sleep per host", "none": "alone, no delay"}
@@ -73,6 +73,7 @@ def main() -> int:
                 print(f"{client:8}not installed")
             else:
                 held &= compare(client, hosts, pages, delay)
+    held &= scrapy.compare(quick=quick)
     held &= crawlee.compare(quick=quick)
     held &= crawl4ai.compare(quick=quick)
     return 0 if held else 1

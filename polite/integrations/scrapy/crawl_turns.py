@@ -93,6 +93,7 @@ class CrawlTurns:
         self._shared: SharedGate | None = None
         self._frontier: Frontier | None = None
         self._pumping: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
         self._queues: list[PoliteQueue] = []
         self._early: list[Head] = []  # before the gate is open
         self._ahead = 0
@@ -215,7 +216,10 @@ class CrawlTurns:
                     await self._room.wait()
         except PoliteError:
             log.exception("polite failed, so the spider closes")
-            await self._crawler.engine.close_spider_async(reason="polite_failed")
+            # A task of its own: closing the spider waits for the end of this one.
+            self._closing = asyncio.create_task(
+                self._crawler.engine.close_spider_async(reason="polite_failed")
+            )
 
     def _grant(self, permit: TaskPermit) -> None:
         head: Head = permit.task.payload

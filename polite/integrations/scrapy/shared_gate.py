@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from scrapy.utils.defer import deferred_from_coro
@@ -45,7 +46,7 @@ class Audience:
             self._listener(event)
 
 
-@dataclass
+@dataclass(eq=False)
 class SharedGate:
     """An open gate.
 
@@ -93,6 +94,7 @@ async def shared_gate(agent: UserAgent, options: Mapping[str, Any], min_delay: f
         else:
             shared = await _opened(agent, options)
             of_loop.gates.append(shared)
+            shared.gate.on_close(partial(of_loop.gates.remove, shared))
             if len(of_loop.gates) > 1:
                 log.warning(
                     "Spiders of this process have %d gates, since their USER_AGENT or POLITE differs: hosts that they have in "

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import scrapy
 from scrapy.crawler import Crawler
+from scrapy.extensions.httpcache import FilesystemCacheStorage
 from scrapy.settings import BaseSettings, Settings
 
 import polite
@@ -35,7 +36,7 @@ def test_what_the_cache_has_needs_neither_turn_nor_robots_txt(reactor: Reactor, 
 def test_a_page_that_the_cache_lost_meanwhile_waits_in_the_middleware(
     reactor: Reactor, site: Site, tmp_path: Path
 ) -> None:
-    class Forgetful(scrapy.extensions.httpcache.FilesystemCacheStorage):
+    class Forgetful(FilesystemCacheStorage):
         asked = 0
 
         def retrieve_response(self, spider, request):
