@@ -70,7 +70,7 @@ def prepare() -> None:
     """Import what polite needs before the CPU is measured: it is that of a crawl, not of its start."""
     import polite
     import polite.integrations.scrapy
-    import polite.transports.http  # noqa: F401
+    import polite.transports.http
 
     POLITE["POLITE"] = {"fetching": polite.FetchPolicy(allow_private=True, connections=1_000)}
 

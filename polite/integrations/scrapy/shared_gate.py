@@ -121,5 +121,6 @@ async def _opened(agent: UserAgent, options: Mapping[str, Any]) -> SharedGate:
         from twisted.internet import reactor  # noqa: PLC0415
 
         # The end of the reactor waits for it. Without a reactor, `shutdown_asyncgens` at the loop's end closes `opening`.
-        reactor.addSystemEventTrigger("before", "shutdown", lambda: deferred_from_coro(gate.close()))
+        running: Any = reactor
+        running.addSystemEventTrigger("before", "shutdown", lambda: deferred_from_coro(gate.close()))
     return SharedGate(gate, audience, agent, options, opening)
