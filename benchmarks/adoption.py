@@ -18,7 +18,7 @@ import sys
 import tempfile
 from importlib.util import find_spec
 
-from benchmarks.adopted import crawl4ai, crawlee, scrapy
+from benchmarks.adopted import crawl4ai, crawlee, playwright, scrapy
 from benchmarks.efficiency import HEADINGS, columns, crawl, judge
 
 ALONE = {"sleep": "alone, a sleep per host", "none": "alone, no delay"}
@@ -76,6 +76,7 @@ def main() -> int:
     held &= scrapy.compare(quick=quick)
     held &= crawlee.compare(quick=quick)
     held &= crawl4ai.compare(quick=quick)
+    held &= playwright.compare(quick=quick)
     return 0 if held else 1
 
 

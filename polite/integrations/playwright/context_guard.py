@@ -1,7 +1,7 @@
 """Guard: what becomes of the requests of one browser context, and the permits that they hold."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -20,7 +20,9 @@ from polite.origin import Target
 Subresources = Literal["check", "pace", "allow"]
 
 # Seconds between looks for requests that were abandoned without an event of their page: those of workers.
-_SWEEP_S = 2.0
+_SWEEP_S = 1.0
+# Frames whose refusals are remembered.
+_MAX_REFUSALS = 1_000
 
 
 @dataclass
@@ -62,14 +64,17 @@ class Guard:
         # Why the last document of a frame was blocked.
         self._refusals: dict[str, PoliteError] = {}
         self._targets: WeakKeyDictionary[Page, str] = WeakKeyDictionary()
-        self._probes: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
         self._sweep: asyncio.TimerHandle | None = None
-        context.on("page", self._meet)
-        context.on("requestfailed", self._abandoned)
-        context.on("close", self._end)
-        for page in context.pages:
+
+    async def begin(self) -> None:
+        """Listen to the context from now on. What its pages have sent before is charged."""
+        self.context.on("page", self._page_opened)
+        self.context.on("requestfailed", self._abandoned)
+        self.context.on("close", self._end)
+        for page in self.context.pages:
             self._charge(page.url)
-            self._meet(page)
+            await self._meet(page, is_new=False)
 
     async def goto(self, page: Page, url: str, **options: Any) -> Response | None:  # noqa: ANN401 - of page.goto
         """Wait for the turn of a URL, and then call `page.goto`, whose time-out does not count the wait.
@@ -85,7 +90,7 @@ class Guard:
         async with self.turn(page, url):
             return await page.goto(url, **options)
 
-    def turn(self, page: Page, url: str, permit: Permit | None = None) -> "Turn":
+    def turn(self, page: Page, url: str, permit: Permit | None = None) -> "PageTurn":
         """Return a block in which the page's next request of the URL has its turn: `async with guarded.turn(page, url):`.
 
         A permit of `gate.acquire` for the URL is taken over, such as one that was awaited before the page was opened.
@@ -93,7 +98,7 @@ class Guard:
         For libraries that call `page.goto` themselves. Raises what `goto` raises, on entering, or instead of Playwright's error if
         the page's document was blocked inside.
         """
-        return Turn(self, page, url, permit)
+        return PageTurn(self, page, url, permit)
 
     async def refusal(self, page: Page) -> PoliteError | None:
         """Return why the page's last document was blocked; None if it was not."""
@@ -102,9 +107,7 @@ class Guard:
     async def target_of(self, page: Page) -> str:
         """Return the page's key in CDP, which is that of its main frame, too."""
         if page not in self._targets:
-            session = await self.context.new_cdp_session(page)
-            self._targets[page] = (await session.send("Target.getTargetInfo"))["targetInfo"]["targetId"]
-            await session.detach()
+            await self._meet(page, is_new=True)
         return self._targets[page]
 
     async def take_ahead(self, frame: str, url: str, permit: Permit | None = None) -> Permit:
@@ -136,10 +139,15 @@ class Guard:
             resumed = await self._decide(request)
         except PoliteError as error:
             if request.is_document:
-                self._refusals[request.frame] = error
+                self._refuse(request.frame, error)
         finally:
             if not resumed:
                 await self._requests.block(request)
+
+    def _refuse(self, frame: str, error: PoliteError) -> None:
+        while len(self._refusals) >= _MAX_REFUSALS:
+            del self._refusals[next(iter(self._refusals))]
+        self._refusals[frame] = error
 
     def target_gone(self, target: str) -> None:
         """A page, a frame or a worker was closed."""
@@ -151,6 +159,9 @@ class Guard:
         gate = self._gate
         chosen = gate.agent.header
         agent = chosen if require_agent(request.agent, chosen, default=self._requests.agent) else None
+        if self._requests.is_service(request.frame):
+            # Once installed, it would request documents in the place of its pages, and be updated unseen.
+            return False
         if request.is_document or self._subresources == "pace":
             return await self._send_in_turn(request, agent)
         if self._subresources == "check" and not (await gate.check(request.url)).allowed:
@@ -200,11 +211,33 @@ class Guard:
         if opened is not None and opened.permit is not None:
             opened.permit.unsent()
 
-    def _meet(self, page: Page) -> None:
-        # A WebSocket is not paused: its request was sent.
+    def _page_opened(self, page: Page) -> None:
         page.on("websocket", self._socket_opened)
+        self._begin(self._meet_unless_closed(page))
+
+    async def _meet_unless_closed(self, page: Page) -> None:
+        with suppress(Error):
+            await self.target_of(page)
+
+    async def _meet(self, page: Page, *, is_new: bool) -> None:
+        """Learn the page's key. Charge what it sends without being paused."""
+        session = await self.context.new_cdp_session(page)
+        self._targets[page] = (await session.send("Target.getTargetInfo"))["targetInfo"]["targetId"]
+        session.on("Preload.prefetchStatusUpdated", self._prefetched)
+        await session.send("Preload.enable")
+        if not is_new:
+            page.on("websocket", self._socket_opened)
+            # That renews how its scripts load, so that what they load is paused from now on.
+            await session.send("Fetch.enable")
+            await session.send("Fetch.disable")
+
+    def _prefetched(self, event: Mapping[str, Any]) -> None:
+        # Chromium pauses no prefetch of speculation rules: it was sent.
+        if event["status"] == "Running":
+            self._charge(event["prefetchUrl"])
 
     def _socket_opened(self, socket: WebSocket) -> None:
+        # A WebSocket is not paused either.
         self._charge(f"http{socket.url.removeprefix('ws')}")
 
     def _charge(self, url: str) -> None:
@@ -221,9 +254,12 @@ class Guard:
         """End those requests that match and are gone."""
         for opened in list(self._open.values()):
             if matches(opened.request):
-                task = asyncio.get_running_loop().create_task(self._probe(opened))
-                self._probes.add(task)
-                task.add_done_callback(self._probes.discard)
+                self._begin(self._probe(opened))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _probe(self, opened: _Open) -> None:
         if await self._requests.is_gone(opened.request):
@@ -254,7 +290,7 @@ class Guard:
             self._sweep.cancel()
 
 
-class Turn:
+class PageTurn:
     """A block in which a page's request has its turn. Made by `Guard.turn`."""
 
     def __init__(self, guard: Guard, page: Page, url: str, permit: Permit | None) -> None:

@@ -1,8 +1,9 @@
 """guard: makes a browser context polite."""
 
-from typing import get_args
+from collections.abc import Mapping
+from typing import Any, get_args
 
-from playwright.async_api import Browser, BrowserContext
+from playwright.async_api import Browser, BrowserContext, CDPSession
 
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
@@ -25,7 +26,9 @@ async def guard(context: BrowserContext, gate: Gate, subresources: Subresources 
     comes. What may not be fetched is blocked: `page.goto` raises Playwright's net::ERR_BLOCKED_BY_CLIENT, and `Guard.goto` what the
     gate says. A request that the page abandons leaves its permit.
 
-    Guard a context before its first page. Pages that it has are charged as sent.
+    Requests that were sent before, or that Chromium does not pause, are charged: those of pages that the context has, WebSockets
+    and prefetches of speculation rules. So are icons, unless they are paced. Service workers are not installed, and those that the
+    context has are unregistered, since they request documents in the place of pages, and are updated unseen.
 
     Args:
         context: A context of Chromium, from `playwright.async_api`.
@@ -41,10 +44,11 @@ async def guard(context: BrowserContext, gate: Gate, subresources: Subresources 
     if subresources not in get_args(Subresources):
         raise InvalidOption(f"subresources must be check, pace or allow, got {subresources!r}")
     requests = await paused_requests(_chromium_of(context))
-    context_key, agent = await _facts_of(context)
+    context_key, agent = await _prepared(context)
     require_agent(agent, gate.agent.header, default=requests.agent)
     guarded = Guard(context, gate, subresources, requests)
     requests.add(context_key, guarded)
+    await guarded.begin()
     return guarded
 
 
@@ -57,8 +61,8 @@ def _chromium_of(context: BrowserContext) -> Browser:
     return browser
 
 
-async def _facts_of(context: BrowserContext) -> tuple[str, str]:
-    """Return the context's key in CDP, and its User-Agent."""
+async def _prepared(context: BrowserContext) -> tuple[str, str]:
+    """Return the context's key in CDP, and its User-Agent. Service workers are unregistered."""
     # Both are known of pages only.
     page = context.pages[0] if context.pages else None
     asked = page or await context.new_page()
@@ -66,8 +70,24 @@ async def _facts_of(context: BrowserContext) -> tuple[str, str]:
         session = await context.new_cdp_session(asked)
         target = (await session.send("Target.getTargetInfo"))["targetInfo"]
         said = await session.send("Runtime.evaluate", {"expression": "navigator.userAgent"})
+        await _unregister_service_workers(session)
         await session.detach()
     finally:
         if page is None:
             await asked.close()
     return target.get("browserContextId", ""), said["result"]["value"]
+
+
+async def _unregister_service_workers(session: CDPSession) -> None:
+    """Unregister what would request documents in the place of its pages, unseen while it is started."""
+    scopes: set[str] = set()
+
+    def noted(event: Mapping[str, Any]) -> None:
+        scopes.update(each["scopeURL"] for each in event["registrations"] if not each["isDeleted"])
+
+    session.on("ServiceWorker.workerRegistrationUpdated", noted)
+    # It tells of all registrations before it returns the next command.
+    await session.send("ServiceWorker.enable")
+    await session.send("ServiceWorker.stopAllWorkers")
+    for scope in scopes:
+        await session.send("ServiceWorker.unregister", {"scopeURL": scope})

@@ -6,13 +6,13 @@ from contextlib import suppress
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-from playwright.async_api import Browser, BrowserContext, CDPSession, Error, Page
+from playwright.async_api import Browser, BrowserContext, CDPSession, Error, Frame, Page
 
 from polite.errors import InvalidOption
 from polite.integrations.playwright.paused_request import PausedRequest
 
-# What Chromium says of a request that was abandoned meanwhile.
-_GONE = "Invalid InterceptionId"
+# What Playwright says if Chromium itself refused a command, and what that says of a request that was abandoned meanwhile.
+_REFUSED, _GONE = "Protocol error", "Invalid InterceptionId"
 # Frames inside pages that are remembered, in case that several contexts are open.
 _MAX_FRAMES = 10_000
 
@@ -77,6 +77,10 @@ class PausedRequests:
         """The context is closed."""
         self._guards = {key: other for key, other in self._guards.items() if other is not guard}
 
+    def is_service(self, frame: str) -> bool:
+        """Return whether it is a service worker and no frame."""
+        return self._targets.get(frame, ("", ""))[1] == "service_worker"
+
     async def resume(
         self, request: PausedRequest, *, agent: str | None = None, to_head: bool = False
     ) -> bool:
@@ -101,12 +105,14 @@ class PausedRequests:
     async def is_gone(self, request: PausedRequest) -> bool:
         """Return whether the browser abandoned the request, paused or not.
 
-        Chromium tells no browser session of it. This command is an error for every request of ours, since no login is paused;
-        its words say whether there is such a request.
+        Chromium tells no browser session of it. This command is an error for every request without a head, and changes nothing; its
+        words say whether there is such a request.
         """
-        login = {"requestId": request.key, "authChallengeResponse": {"response": "Default"}}
-        said = await self._send("Fetch.continueWithAuth", login)
-        return said is None or _GONE in said
+        said = await self._send("Fetch.getResponseBody", {"requestId": request.key})
+        if said is None:
+            return False  # its head came this moment
+        # Whatever else is wrong, there is no browser.
+        return _GONE in said or _REFUSED not in said
 
     async def _send(self, method: str, options: dict[str, Any]) -> str | None:
         """Send a command, and return what was wrong with it."""
@@ -153,27 +159,29 @@ class PausedRequests:
             self._frames.clear()
         contexts = {context for context, kind in self._targets.values() if kind == "page"}
         if len(contexts) > 1:
-            for page in self._pages():
-                await self._look_into(page)
+            for known in self._pages_and_frames():
+                await self._look_into(known)
                 if frame in self._frames:
                     return
-        # The only context; or the frame is inside one of another process: any guard is better than none.
+        # The only context; or the frame is gone: any guard is better than none.
         alone = contexts.pop() if len(contexts) == 1 else next(iter(self._guards))
         self._frames[frame] = alone
 
-    def _pages(self) -> Iterator[Page]:
-        for context in self._browser.contexts:
-            yield from context.pages
+    def _pages_and_frames(self) -> list[Page | Frame]:
+        pages = [page for context in self._browser.contexts for page in context.pages]
+        return [*pages, *(frame for page in pages for frame in page.frames if frame is not page.main_frame)]
 
-    async def _look_into(self, page: Page) -> None:
-        with suppress(Error):  # it is closed
-            key, frames = await _frames_of(page)
+    async def _look_into(self, known: Page | Frame) -> None:
+        # It is closed; or it is a frame in the process of its page, which knows it.
+        with suppress(Error):
+            key, frames = await _frames_of(known)
             self._frames.update(dict.fromkeys(frames, key))
 
 
-async def _frames_of(page: Page) -> tuple[str, list[str]]:
-    """Return the context of a page, and all of its frames."""
-    session = await page.context.new_cdp_session(page)
+async def _frames_of(known: Page | Frame) -> tuple[str, list[str]]:
+    """Return the context of a page, or of a frame in a process of its own, and all frames in that process."""
+    context = known.context if isinstance(known, Page) else known.page.context
+    session = await context.new_cdp_session(known)
     try:
         target = (await session.send("Target.getTargetInfo"))["targetInfo"]
         tree = (await session.send("Page.getFrameTree"))["frameTree"]

@@ -10,6 +10,7 @@ from typing import Any
 from aiohttp import web
 
 import polite
+from polite import open_gate
 
 AGENT = "TestBot/1.0 (+https://bot.test)"
 DELAY_S = 0.2
@@ -83,6 +84,10 @@ class Site:
         match self.pages.get(request.path):
             case int(status):
                 return web.Response(status=status, text="page")
+            case "hang up":
+                assert request.transport is not None
+                request.transport.abort()
+                return web.Response()
             case str(text) if text.startswith("->"):
                 return web.Response(status=302, headers={"Location": text.removeprefix("->")})
             case str(text):
@@ -120,7 +125,7 @@ async def serving() -> AsyncIterator[Site]:
 
 def opened(agent: str = AGENT, **options: Any) -> AbstractAsyncContextManager[polite.Gate]:
     pacing = {"min_delay": DELAY_S, **options}
-    return polite.open_gate(
+    return open_gate(
         agent,
         fetching=polite.FetchPolicy(allowed_networks=["127.0.0.0/8"]),
         pacing=polite.PacingPolicy(**pacing),

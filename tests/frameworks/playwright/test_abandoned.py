@@ -1,0 +1,189 @@
+"""A request that ends without a response leaves its permit, and one that waits gives up."""
+
+import asyncio
+
+import pytest
+from playwright.async_api import Browser, BrowserContext, Error, async_playwright
+
+import polite
+from polite.integrations.playwright import guard
+from tests.frameworks.playwright.browsing import FLAGS, Site, opened, until
+from tests.frameworks.playwright.conftest import CHROMIUM
+
+
+async def test_a_page_that_goes_elsewhere_leaves_the_permit(context: BrowserContext, site: Site) -> None:
+    async with opened() as gate:
+        await guard(context, gate)
+        page = await context.new_page()
+        with pytest.raises(Error, match="Timeout"):
+            await page.goto(f"{site.url}/hang", timeout=500)
+        assert gate.inside == 1
+
+        await page.goto(f"{site.url}/next", timeout=5000)
+
+        assert site.paths == ["/hang", "/next"]
+        assert (gate.waiting, gate.inside) == (0, 0)
+
+
+async def test_a_closed_page_leaves_the_permit_and_ends_the_wait(context: BrowserContext, site: Site) -> None:
+    async with opened() as gate:
+        await guard(context, gate)
+        held, waits = await context.new_page(), await context.new_page()
+        going = [asyncio.create_task(held.goto(f"{site.url}/hang"))]
+        await until(lambda: gate.inside == 1 and site.paths)
+        going.append(asyncio.create_task(waits.goto(f"{site.url}/never")))
+        await until(lambda: gate.waiting == 1)
+
+        await waits.close()
+        await until(lambda: gate.waiting == 0)
+        assert gate.inside == 1
+        await held.close()
+        await until(lambda: gate.inside == 0)
+
+        for error in await asyncio.gather(*going, return_exceptions=True):
+            assert isinstance(error, Error)
+        assert site.paths == ["/hang"]
+
+
+async def test_a_closed_context_leaves_all(browser: Browser, site: Site) -> None:
+    async with opened() as gate:
+        context = await browser.new_context()
+        await guard(context, gate)
+        pages = [await context.new_page() for _ in range(3)]
+        going = [
+            asyncio.create_task(page.goto(f"{site.url}/hang{number}")) for number, page in enumerate(pages)
+        ]
+        await until(lambda: gate.inside == 1 and gate.waiting == 2 and site.paths)
+
+        await context.close()
+        await until(lambda: gate.inside == gate.waiting == 0)
+
+        await asyncio.gather(*going, return_exceptions=True)
+        assert len(site.paths) == 1
+
+
+@pytest.mark.parametrize("ends", ["closed", "killed", "stopped"])
+async def test_the_end_of_the_browser_leaves_all(ends: str, site: Site) -> None:
+    async with opened() as gate:
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+            context = await browser.new_context()
+            await guard(context, gate)
+            pages = [await context.new_page() for _ in range(2)]
+            going = [
+                asyncio.create_task(page.goto(f"{site.url}/hang{number}"))
+                for number, page in enumerate(pages)
+            ]
+            await until(lambda: gate.inside == gate.waiting == 1 and site.paths)
+
+            if ends == "closed":
+                await browser.close()
+            elif ends == "killed":
+                session = await browser.new_browser_cdp_session()
+                with pytest.raises(Error):
+                    await session.send("Browser.crash")
+        await until(lambda: gate.inside == gate.waiting == 0)
+
+        await asyncio.gather(*going, return_exceptions=True)
+
+
+async def test_a_worker_that_ended_leaves_the_permit(context: BrowserContext, site: Site) -> None:
+    site.pages["/page"] = (
+        "<link rel=icon href='data:,'><script>window.worker = new Worker('/worker.js')</script>"
+    )
+    site.pages["/worker.js"] = "fetch('/hang')"
+    async with opened() as gate:
+        await guard(context, gate, subresources="pace")
+        page = await context.new_page()
+        await page.goto(f"{site.url}/page")
+        await until(lambda: "/hang" in site.paths)
+        assert gate.inside == 1
+
+        await page.evaluate("worker.terminate()")
+
+        await until(lambda: gate.inside == 0)
+
+
+async def test_a_server_that_hangs_up_counts_as_a_failure(context: BrowserContext, site: Site) -> None:
+    site.pages["/broken"] = "hang up"
+    async with opened(min_delay=0.05, circuit_failures=1) as gate:
+        guarded = await guard(context, gate)
+        page = await context.new_page()
+
+        with pytest.raises(Error, match="ERR_EMPTY_RESPONSE"):
+            await guarded.goto(page, f"{site.url}/broken")
+
+        assert (await gate.explain(f"{site.url}/next")).wait_s > 1
+        assert (gate.waiting, gate.inside) == (0, 0)
+
+
+async def test_a_429_backs_off(context: BrowserContext, site: Site) -> None:
+    site.pages["/busy"] = 429
+    async with opened(min_delay=0.05) as gate:
+        guarded = await guard(context, gate)
+        page = await context.new_page()
+
+        response = await guarded.goto(page, f"{site.url}/busy")
+
+        assert response is not None
+        assert response.status == 429
+        assert (await gate.explain(f"{site.url}/next")).wait_s > 1
+
+
+async def test_a_turn_that_no_request_used_is_given_back(context: BrowserContext, site: Site) -> None:
+    async with opened() as gate:
+        guarded = await guard(context, gate)
+        page = await context.new_page()
+
+        async with guarded.turn(page, f"{site.url}/a"):
+            assert gate.inside == 1
+        await guarded.goto(page, f"{site.url}/b")
+        await guarded.goto(page, f"{site.url}/b#fragment")
+        await guarded.goto(page, "about:blank")
+
+        assert site.paths == ["/b"]
+        assert gate.inside == 0
+
+
+async def test_a_closed_gate_blocks_everything(context: BrowserContext, site: Site) -> None:
+    async with opened() as gate:
+        guarded = await guard(context, gate)
+        page = await context.new_page()
+        await page.goto(f"{site.url}/a")
+
+    with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
+        await page.goto(f"{site.url}/b")
+    with pytest.raises(polite.GateClosed):
+        await guarded.goto(page, f"{site.url}/b")
+    assert isinstance(await guarded.refusal(page), polite.GateClosed | None)
+    assert site.paths == ["/a"]
+
+
+async def test_what_nobody_expected_blocks(
+    context: BrowserContext, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    said: list[BaseException] = []
+    loop.set_exception_handler(lambda _, told: said.append(told["exception"]))
+    async with opened() as gate:
+        await guard(context, gate)
+        page = await context.new_page()
+        monkeypatch.setattr(gate, "acquire", lambda _: 1 / 0)
+
+        with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
+            await page.goto(f"{site.url}/a")
+
+    assert site.paths == []
+    loop.set_exception_handler(None)
+
+
+async def test_a_time_out_does_not_count_the_wait_of_goto(context: BrowserContext, site: Site) -> None:
+    async with opened(min_delay=1.0) as gate:
+        guarded = await guard(context, gate)
+        page = await context.new_page()
+
+        for path in ("/a", "/b"):
+            response = await guarded.goto(page, site.url + path, timeout=900)
+            assert response is not None
+
+        assert site.paths == ["/a", "/b"]

@@ -1,0 +1,111 @@
+"""Which contexts can be guarded, and what becomes of the others."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, BrowserContext, Error, async_playwright
+
+import polite
+from polite.integrations.playwright import guard
+from tests.frameworks.playwright.browsing import AGENT, FLAGS, Site, opened
+from tests.frameworks.playwright.conftest import CHROMIUM
+
+
+async def test_a_context_without_a_guard_goes_on_at_once(
+    browser: Browser, context: BrowserContext, site: Site
+) -> None:
+    site.pages["/page"] = f"<iframe src=/private/frame></iframe><iframe src={site.other}/nest></iframe>"
+    site.pages["/nest"] = "<iframe src=/private/nested></iframe>"
+    async with opened() as gate, await browser.new_context() as free:
+        await guard(context, gate)
+        pages = [await free.new_page(), await context.new_page()]
+
+        for page in pages:
+            await page.goto(f"{site.url}/page", wait_until="networkidle")
+
+        by_us = [hit.path for hit in site.hits if hit.agent == AGENT and hit.path != "/favicon.ico"]
+        assert sorted(by_us) == ["/nest", "/page", "/robots.txt", "/robots.txt"]
+        assert sorted(path for path in site.paths if path.startswith("/private")) == [
+            "/private/frame",
+            "/private/nested",
+        ]
+
+
+async def test_two_contexts_with_gates_of_their_own(browser: Browser, site: Site) -> None:
+    agents = ("OneBot/1.0 (+https://one.test)", "TwoBot/1.0 (+https://two.test)")
+    site.pages["/robots.txt"] = "User-agent: onebot\nDisallow: /one\nUser-agent: twobot\nDisallow: /two\n"
+    site.pages["/page"] = "<iframe src=/one></iframe><iframe src=/two></iframe>"
+    async with opened(agents[0]) as one, opened(agents[1]) as two:
+        for gate in (one, two):
+            context = await browser.new_context()
+            await guard(context, gate)
+            page = await context.new_page()
+            await page.goto(f"{site.url}/page", wait_until="networkidle")
+            await context.close()
+
+        frames = [(hit.path, hit.agent) for hit in site.hits if hit.path in {"/one", "/two"}]
+        assert frames == [("/two", agents[0]), ("/one", agents[1])]
+
+
+async def test_one_gate_paces_several_contexts(browser: Browser, site: Site) -> None:
+    async with opened() as gate:
+        contexts = [await browser.new_context() for _ in range(3)]
+        for context in contexts:
+            await guard(context, gate)
+            page = await context.new_page()
+            await page.goto(f"{site.url}/page")
+        for context in contexts:
+            await context.close()
+
+    assert site.paths == ["/page"] * 3
+    assert site.short("/page") == []
+
+
+async def test_a_persistent_context(tmp_path: Path, site: Site) -> None:
+    async with async_playwright() as playwright, opened() as gate:
+        context = await playwright.chromium.launch_persistent_context(
+            tmp_path, executable_path=CHROMIUM, args=FLAGS
+        )
+        await guard(context, gate)
+        page = context.pages[0]
+
+        await page.goto(f"{site.url}/a")
+        with pytest.raises(Error, match="ERR_BLOCKED_BY_CLIENT"):
+            await page.goto(f"{site.url}/private")
+        await context.close()
+
+    assert site.paths == ["/a"]
+
+
+async def test_a_second_guard_is_refused(context: BrowserContext) -> None:
+    async with opened() as gate:
+        await guard(context, gate)
+
+        with pytest.raises(polite.InvalidOption, match="has a guard already"):
+            await guard(context, gate)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"subresources": "block"}, "check, pace or allow"),
+        ({"context": "context"}, "needs a BrowserContext of playwright.async_api"),
+        ({"gate": "gate"}, "needs a gate of polite.open_gate"),
+    ],
+)
+async def test_wrong_arguments_are_named(
+    options: dict[str, Any], message: str, context: BrowserContext
+) -> None:
+    async with opened() as gate:
+        with pytest.raises(polite.InvalidOption, match=message):
+            await guard(**{"context": context, "gate": gate, **options})
+
+
+async def test_a_browser_without_cdp_is_refused(
+    context: BrowserContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(context.browser.browser_type), "name", "firefox")  # type: ignore[union-attr]
+    async with opened() as gate:
+        with pytest.raises(polite.InvalidOption, match="Chromium"):
+            await guard(context, gate)
