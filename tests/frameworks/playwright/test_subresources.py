@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import BrowserContext, Error
 
 from polite.integrations.playwright import Subresources, guard
-from tests.frameworks.playwright.browsing import AGENT, DELAY_S, TOLERANCE_S, Site, opened, until
+from tests.frameworks.playwright.browsing import AGENT, DELAY_S, Site, opened, until
 
 NO_ICON = "<link rel=icon href='data:,'>"
 IMAGES = f"{NO_ICON}<img src=/1.png><img src=/2.png><img src=/private/3.png>"
@@ -121,21 +121,32 @@ async def test_a_websocket_and_a_prefetch_are_charged(context: BrowserContext, s
             assert site.short(sent, "/next") == []
 
 
-async def test_pages_from_before_are_charged_and_their_scripts_checked(
-    context: BrowserContext, site: Site
-) -> None:
+async def test_scripts_of_pages_from_before_are_checked(context: BrowserContext, site: Site) -> None:
     page = await context.new_page()
     await page.goto(f"{site.url}/before")
     async with opened() as gate:
-        guarded = await guard(context, gate)
-        charged_at = asyncio.get_running_loop().time()
+        await guard(context, gate)
 
         assert await page.evaluate("fetch('/private/x').then(r => r.status, e => 'blocked')") == "blocked"
         assert await page.evaluate("fetch('/public').then(r => r.status)") == 200
+
+        assert "/private/x" not in site.paths
+
+
+async def test_pages_from_before_are_charged(context: BrowserContext, site: Site) -> None:
+    page = await context.new_page()
+    await page.goto(f"{site.url}/before")
+    async with opened(min_delay=1.0) as gate:
+        await gate.check(site.url)
+        await asyncio.sleep(1.0)  # robots.txt delays the origin, too
+        started_at = asyncio.get_running_loop().time()
+
+        guarded = await guard(context, gate)
         await guarded.goto(page, f"{site.url}/next")
 
-        assert site.hits[-1].at - charged_at >= DELAY_S - TOLERANCE_S
-        assert "/private/x" not in site.paths
+        assert site.paths == ["/before", "/next"]
+        next_at = next(hit.at for hit in site.hits if hit.path == "/next")
+        assert next_at - started_at >= 1.0
 
 
 async def test_an_endless_stream_of_requests_starves_no_page(context: BrowserContext, site: Site) -> None:
