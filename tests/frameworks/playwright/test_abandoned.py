@@ -187,3 +187,29 @@ async def test_a_time_out_does_not_count_the_wait_of_goto(context: BrowserContex
             assert response is not None
 
         assert site.paths == ["/a", "/b"]
+
+
+async def test_a_turn_for_a_closed_page_gives_the_permit_back(context: BrowserContext, site: Site) -> None:
+    async with opened() as gate:
+        guarded = await guard(context, gate)
+        page = await context.new_page()
+        await page.close()
+
+        with pytest.raises(Error):
+            async with guarded.turn(page, f"{site.url}/a", await gate.acquire(f"{site.url}/a")):
+                pytest.fail("it has no page")
+
+        assert (gate.waiting, gate.inside) == (0, 0)
+
+
+async def test_the_later_of_two_turns_of_a_page_counts(context: BrowserContext, site: Site) -> None:
+    async with opened() as gate:
+        guarded = await guard(context, gate)
+        page = await context.new_page()
+
+        async with guarded.turn(page, f"{site.url}/a"), guarded.turn(page, f"{site.other}/b"):
+            assert gate.inside == 1
+            await page.goto(f"{site.other}/b")
+
+        assert site.paths == ["/b"]
+        assert gate.inside == 0
