@@ -330,6 +330,9 @@ class Frontier:
         while (permit := await self._given(leaves=leaves)) is not None and not permit.stands:
             # Its store took longer to write its start than its turn was held: another process may have the task by now.
             permit.unsent()
+            if self._progress.over:
+                # Nothing would wake a worker that came now.
+                return None
         return permit
 
     async def _given(self, *, leaves: bool) -> TaskPermit | None:

@@ -271,6 +271,37 @@ def test_parts_of_what_is_mine_that_begin_again_free_nothing_that_is_named(crawl
     assert (reply.held, reply.gone) == (30, [])
 
 
+def test_what_was_named_before_all_was_free_is_free_if_it_is_not_named_again(crawl: Crawl) -> None:
+    """It was left in a write that the last server lost."""
+    one, other = crawl.process("one"), crawl.process("other")
+    names = held(one, 300)
+    mine = [Mine(name, one.fences[name]) for name in names]
+    one.step(check=False, mine=mine[:20])
+    crawl.another_server()
+
+    one.step(check=False, mine=mine[1:20])
+    meets(crawl, lambda: one.step(check=False))
+
+    assert one.step().held == 19
+    crawl.age(2 * LEASE)
+    other.step(first=True)
+    assert [each.home for each in other.step(takes=names[:2]).taken] == names[:1]
+
+
+def test_homes_that_are_taken_before_they_are_freed_are_ours(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    names = held(one, 600)
+    one.step(check=False, mine=[])
+    unnamed = crawl.client.smembers(crawl.key("unnamed:one"))
+
+    taken = one.step(check=False, takes=[name for name in names if name in unnamed][:100]).taken
+    meets(crawl, lambda: one.step(check=False))
+
+    assert len(taken) > 50, "some are freed before"
+    assert crawl.client.smembers(crawl.key("held:one")) == {each.home for each in taken}
+    assert one.step(mine=[Mine(each.home, each.fence) for each in taken]).gone == []
+
+
 def test_a_session_that_ends_between_the_parts_of_what_is_mine_keeps_no_home(crawl: Crawl) -> None:
     dead, one = crawl.process("dead"), crawl.process("one")
     mine = [Mine(name, dead.fences[name]) for name in held(dead, 30)]
@@ -294,6 +325,20 @@ def test_rows_that_are_large_come_one_by_one(crawl: Crawl) -> None:
 
     [(_, [(_, rows)])] = reply.picked
     assert len(rows) == 2
+
+
+def test_large_rows_that_were_asked_for_come_later(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    names = held(one, 4)
+    text = json.dumps(["/", 0, 0, None, None, "x" * 200_000, None])
+    for name in names:
+        one.step(check=False, puts=[put(f"https://{name}/")._replace(row=text)])
+
+    reply = one.step(loads=[Load(name, one.fences[name], f"https://{name}", 32) for name in names])
+    assert [len(rows) for rows in reply.loads] == [1, 1, 0, 0]
+    assert reply.next_in == 0
+
+    assert sorted(home for home, _, _ in one.step().news) == names[2:]
 
 
 def test_many_origins_of_a_home_come_in_several_calls(crawl: Crawl) -> None:

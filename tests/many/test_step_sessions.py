@@ -201,6 +201,45 @@ def test_a_call_ends_75_homes_and_says_that_there_are_more(crawl: Crawl) -> None
     assert dead.step().lost
 
 
+def test_a_session_that_others_have_begun_to_end_is_lost(crawl: Crawl) -> None:
+    """Some of its homes may be theirs by now."""
+    late, other = crawl.process("late"), crawl.process("other")
+    homes = [f"{number}.example" for number in range(200)]
+    for start in range(0, 200, 100):
+        late.step(check=False, takes=homes[start : start + 100])
+    other.step(check=False)
+    crawl.expire(late)
+    assert other.step(check=False).next_in == 0
+
+    taken = other.step(check=False, takes=homes).taken
+    reply = late.step(check=False)
+
+    assert 0 < len(taken) < 200
+    assert reply.lost
+    while other.step(check=False).next_in == 0:
+        pass
+    assert [key for key in crawl.client.scan_iter() if "late" in key] == []
+    assert list(crawl.client.hgetall(crawl.key("seq"))) == ["other"]
+
+
+def test_a_session_that_was_to_end_lives_on_if_another_server_knows_it_still(crawl: Crawl) -> None:
+    late, other = crawl.process("late"), crawl.process("other")
+    for start in range(0, 200, 100):
+        late.step(check=False, takes=[f"{start + number}.example" for number in range(100)])
+    other.step(check=False)
+    crawl.expire(late)
+    other.step(check=False)
+    crawl.another_server()
+
+    mine = [Mine(home, fence) for home, fence in late.fences.items()]
+    reply = late.step(check=False, mine=mine)
+
+    assert 0 < len(reply.gone) < 200
+    assert reply.held == 200 - len(reply.gone)
+    crawl.age(LEASE)
+    assert not late.step(check=False).lost
+
+
 def test_the_end_of_a_session_leaves_none_of_its_keys(crawl: Crawl) -> None:
     dead, other = crawl.process("dead", gate_alone=True, closed=True), crawl.process("other")
     dead.step(takes=["a.example"])

@@ -149,6 +149,7 @@ class HeldHomes:
         for home in list(self._homes.values()):
             if home.open:
                 self._forget(home)
+                self._partition(home.name).drop(home)
             else:
                 self._leave(home)
 

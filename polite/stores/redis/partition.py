@@ -150,6 +150,7 @@ class Partition:
         self._seq = 0
         self._mine = False  # whether the server has to be told what is held
         self._claim: Claim | None = None  # what it is told, from the first part to the reply to the last
+        self._dropped: list[Mine] = []  # homes that are nobody's until the session has ended
         self._confirmed = True  # whether this server, as it is now, knows all that is held
         self._born: str | None = None
         self._server: tuple[str, int, str] | None = None  # of the last reply
@@ -198,6 +199,10 @@ class Partition:
                 self._give_up()
                 self.stir(0.0)
         return self._ending
+
+    def drop(self, home: Home) -> None:
+        """Note a home with an open turn that this process, which ends, does not leave: its next owner waits for the lease's end."""
+        self._dropped.append(Mine(home.name, home.fence))
 
     def stop(self, error: Exception) -> None:
         """Send nothing more. What waits fails."""
@@ -327,9 +332,8 @@ class Partition:
 
     def _held(self) -> list[Mine]:
         """Return what this process holds as the server must see it: a home that leaves with a later batch is held until then."""
-        return [Mine(each.name, each.fence) for each in self.homes.values()] + [
-            Mine(each.home, each.fence) for each in self._queue.leaves
-        ]
+        held = [Mine(each.name, each.fence) for each in self.homes.values()]
+        return held + [Mine(each.home, each.fence) for each in self._queue.leaves] + self._dropped
 
     def _returned(self, call: "asyncio.Task[str]", batch: ChangeBatch, sent: float) -> None:
         self._call = None

@@ -7,7 +7,8 @@
 -- Times are microseconds of this server's clock. Only durations leave it: cjson writes 14 digits, a time has 16.
 --
 --   m              hash    born, run, keyed, epoch, quiet, grace, last, starve, fence, num, nputs, waiting, done, refused, dropped, met
---   s, seq         hash    session -> when it ends; its last batch. In `seq` also `~session`: it has homes in `unnamed`
+--   s, seq         hash    session -> when it ends; its last batch. In `seq` also `~session`: it has homes in `unnamed`; and
+--                          `!session`: it was ended, and some of its homes are still to be freed
 --   closed, alone  set     sessions that put no more; sessions of gates without a frontier
 --   roomless       hash    session -> since when its batches have had no room for a home
 --   h              hash    home -> owner:fence:since:free_at:clean:state
@@ -133,7 +134,7 @@ end
 
 -- ---- 3. A batch that its sender gave up and that comes late. And: has the store been away?
 
-local last_seq, draining = unpack(call('HMGET', P .. 'seq', a.session, '~' .. a.session))
+local last_seq, draining, ending = unpack(call('HMGET', P .. 'seq', a.session, '~' .. a.session, '!' .. a.session))
 if a.seq <= tonumber(last_seq or '0') then
   write_numbers()
   return cjson.encode({ err = 'old' })
@@ -527,7 +528,7 @@ for _, e in each(a.requeued) do
   end
 end
 
--- ---- 6. The session. If its end has passed, but no other batch has ended it, it is renewed: none of its homes was taken.
+-- ---- 6. The session. If its end has passed, but no other batch has begun to end it, it is renewed: none of its homes was taken.
 
 local function answer()
   reply.waiting, reply.done, reply.refused, reply.dropped, reply.nputs = m.waiting, m.done, m.refused, m.dropped, m.nputs
@@ -539,13 +540,16 @@ end
 
 local ends, is_known = call('HGETALL', P .. 's'), false
 for i = 1, #ends, 2 do is_known = is_known or ends[i] == a.session end
-if not a.first and not is_quiet and not is_known then
+if not a.first and not is_quiet and (not is_known or ending) then
   reply.lost = true
   call('HDEL', P .. 'seq', a.session)
   return answer()
 end
 -- A process that says goodbye is not renewed: what it does not leave is free when its lease is over.
-if not a.bye or a.first then call('HSET', P .. 's', a.session, exact(now + a.lease)) end
+if not a.bye or a.first then
+  call('HSET', P .. 's', a.session, exact(now + a.lease))
+  if ending then call('HDEL', P .. 'seq', '!' .. a.session) end
+end
 -- A process that has closed may open another frontier.
 for set, was in pairs({ closed = closed, alone = alone }) do
   local is = a.gate_alone
@@ -567,7 +571,7 @@ end
 
 local function forget_session(session)
   call('HDEL', P .. 's', session)
-  call('HDEL', P .. 'seq', session, '~' .. session)
+  call('HDEL', P .. 'seq', session, '~' .. session, '!' .. session)
   call('SREM', P .. 'closed', session)
   call('SREM', P .. 'alone', session)
   call('HDEL', P .. 'roomless', session)
@@ -652,6 +656,7 @@ if #ended_sessions > 0 then
     if end_homes(P .. 'held:' .. session, session, ended_at) and end_homes(P .. 'unnamed:' .. session, session, ended_at) then
       forget_session(session)
     else
+      call('HSET', P .. 'seq', '!' .. session, 1)
       ends_left = true
     end
   end
@@ -698,10 +703,14 @@ if #left_outs > 0 then call('UNLINK', unpack(left_outs)) end
 
 local unnamed = P .. 'unnamed:' .. a.session
 if a.mine then
-  if a.mine_begins and not draining then
+  if a.mine_begins and call('EXISTS', P .. 'held:' .. a.session) == 1 then
+    -- It begins again before all was free: what it named then, it may have left, in a write that was lost.
+    if draining then call('SUNIONSTORE', P .. 'held:' .. a.session, P .. 'held:' .. a.session, unnamed) end
+    call('RENAME', P .. 'held:' .. a.session, unnamed)
+  end
+  if a.mine_begins then
     draining = true
     call('HSET', P .. 'seq', '~' .. a.session, 1)
-    if call('EXISTS', P .. 'held:' .. a.session) == 1 then call('RENAME', P .. 'held:' .. a.session, unnamed) end
   end
   local named = {}
   for _, e in ipairs(a.mine) do
@@ -781,7 +790,10 @@ for _, home in each(a.takes) do
   local row = home_row(home)
   if row.owner == a.session then
     -- Until quiet is over, it may have left this home, and another process taken it, in writes that the last server lost.
-    if not is_quiet then table.insert(reply.taken, taken(home, row)) end
+    if not is_quiet then
+      if draining then call('SMOVE', P .. 'unnamed:' .. a.session, P .. 'held:' .. a.session, home) end
+      table.insert(reply.taken, taken(home, row))
+    end
   elseif row.owner then
     call('SADD', P .. 'w:' .. row.owner, home)
   elseif not is_quiet and not draining then
@@ -900,7 +912,10 @@ local function next_origins(home, after)
 end
 
 for i, e in each(a.loads) do
-  reply.loads[i] = own(e[1], e[2]) and first_rows(e[3], e[4]) or {}
+  local is_own = own(e[1], e[2])
+  -- What this call may not read any more comes as news.
+  if is_own and octets_left <= 0 then call('SADD', P .. 'n:' .. a.session, e[1] .. '\n' .. e[3]) end
+  reply.loads[i] = is_own and first_rows(e[3], e[4]) or {}
 end
 
 local function read_news(entry)
