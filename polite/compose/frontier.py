@@ -138,6 +138,7 @@ async def _shared_backend(
         is_fetching=gate.services.origins.is_fetching,
     )
     workers.awaited = backend.awaited
+    parts.progress.look_again = backend.look_again
     return backend
 
 

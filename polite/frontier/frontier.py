@@ -311,6 +311,7 @@ class Frontier:
             SchedulerFailed, GateClosed, StoreFailed: What stopped the frontier.
         """
         permit = None
+        self._progress.doubt()
         while permit is None and await self._anything_left():
             permit = await self._next(leaves=True)
         if permit is None:
@@ -380,6 +381,7 @@ class Frontier:
         self._refuse_inside("join")
         nothing_left, all_told = self._progress.nothing_left, self._parts.in_flight.all_told
         self._parts.workers.call_awaited()
+        self._progress.doubt()
         # What `on_end` puts is waited for, too: it may have put something since nothing was left.
         while not (nothing_left.is_set() and all_told.is_set()):
             await nothing_left.wait()

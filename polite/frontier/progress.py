@@ -1,6 +1,7 @@
 """How far a frontier is: its counts, what waits and is in flight, and whether it was closed, stopped or has failed."""
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -38,6 +39,7 @@ class Progress:
         nothing_left: Set when nothing waits and nothing is in flight, or all was stopped.
         nothing_in_flight: Set when nothing is in flight.
         failure: What stopped the frontier, if it failed.
+        look_again: Has a shared store look whether anything is left; then it calls `hear`.
     """
 
     def __init__(self, workers: Workers, max_waiting: int, listener: Listener | None) -> None:
@@ -54,6 +56,7 @@ class Progress:
         self.shared = False
         self._ended = False  # a shared crawl: no process has or puts a task any more
         self.failure: Exception | None = None
+        self.look_again: Callable[[], None] = lambda: None
         self._trace: TracebackType | None = None
 
     @property
@@ -108,6 +111,12 @@ class Progress:
         """Other processes put and take tasks of this crawl, too: from now on `hear` says what is left."""
         self.shared = True
         self.nothing_left.clear()
+
+    def doubt(self) -> None:
+        """Have a shared store look again whether anything is left: another process may have put something since."""
+        if self.shared and not self.over and self.nothing_left.is_set():
+            self.nothing_left.clear()
+            self.look_again()
 
     def hear(self, *, nothing_left: bool, over: bool) -> None:
         """Note what the store says of a shared crawl: whether a task is left in any process, and whether it has ended."""

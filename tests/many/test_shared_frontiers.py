@@ -342,6 +342,24 @@ async def test_a_page_that_ends_its_process_is_dropped_after_max_tries(
     assert site.pages == []
 
 
+@pytest.mark.parametrize("waits", ["join", "next"])
+async def test_what_another_process_has_put_a_moment_ago_is_waited_for(waits: str) -> None:
+    site = Site()
+    async with Process(site, "one") as one, Process(site, "two") as two:
+        async with asyncio.timeout(10):
+            await one.frontier.join()  # it knows that nothing is left
+        await two.frontier.put("https://h0.test/0")
+        if waits == "join":
+            work = asyncio.create_task(two.work())
+            await one.frontier.join()
+            assert site.pages == ["https://h0.test/0"]
+            for each in (one, two):
+                each.frontier.close()
+            await work
+        else:
+            assert await one.frontier.next() is not None
+
+
 @pytest.mark.parametrize(("after_s", "is_suspect"), [(60, True), (700, False)])
 async def test_long_after_a_restart_of_the_server_no_home_is_suspect(
     after_s: float, is_suspect: bool

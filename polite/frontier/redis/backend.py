@@ -379,6 +379,12 @@ class RedisBackend:
         self._used = True
         self._wake()
 
+    def look_again(self) -> None:
+        """Ask all partitions anew whether anything is left."""
+        self._totals.doubt()
+        for partition in self._session.partitions:
+            partition.stir(URGENT_S)
+
     def _wake(self) -> None:
         if self._dormant:
             self._dormant = False

@@ -46,6 +46,10 @@ class CrawlTotals:
         elif all(now > then for now, then in zip(self._replies, self._empty.replies, strict=True)):
             self.confirmed = True
 
+    def doubt(self) -> None:
+        """Forget that nothing was left: both looks are to be taken anew."""
+        self._empty, self.confirmed = None, False
+
     @property
     def to_confirm(self) -> bool:
         """Whether nothing seems to be left, and each partition should be asked once more."""
