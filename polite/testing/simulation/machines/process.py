@@ -11,7 +11,7 @@ from polite import schedulers
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
 from polite.errors import Overloaded, StoreEmptied, StoreFailed, TurnLost
-from polite.events import Dropped, Event, Refused
+from polite.events import Dropped, Event, Granted, Refused
 from polite.frontier.frontier import Frontier
 from polite.frontier.permit import TaskPermit
 from polite.frontier.puts import FrontierClosed
@@ -187,6 +187,8 @@ class Process:
         match event:
             case Refused(url=url):
                 self._parts.tasks.ended(url, "refused")
+            case Granted(url=url, task=task) if task is not None:
+                self._parts.tasks.granted(url)
             case Dropped(url=url):
                 self._parts.tasks.ended(url, "dropped")
             case _:

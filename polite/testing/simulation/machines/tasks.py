@@ -20,6 +20,7 @@ class Entry:
         put_at: when the first of them did.
         ready_at: from when it may be given out.
         given: when it was given to a worker, each time, and in which process.
+        granted: how often it had its turn; then the server may know of it before a worker gets it, or never does.
         reasons: how often it may be given out, without disturbances.
         ended: "done", "refused" or "dropped"; None before its end.
         told: the processes that `on_end` told its end.
@@ -30,6 +31,7 @@ class Entry:
     put_at: float = 0.0
     ready_at: float = math.inf
     given: list[tuple[float, str]] = field(default_factory=list)
+    granted: int = 0
     reasons: int = 1
     ended: str | None = None
     told: list[str] = field(default_factory=list)
@@ -100,6 +102,11 @@ class Tasks:
                 f"it {'has not ended' if entry.ended is None else 'is ' + entry.ended}",
             )
 
+    def granted(self, url: str) -> None:
+        """The task had its turn."""
+        if (entry := self._entries.get(url)) is not None:
+            entry.granted += 1
+
     def again(self, url: str) -> None:
         """The task is to be given out again: it is retried, or its permit was not used."""
         self._entries[url].reasons += 1
@@ -142,7 +149,7 @@ class Tasks:
         it cannot tell it again.
         """
         return all(
-            len(each.given) >= self._max_tries
+            max(len(each.given), each.granted) >= self._max_tries
             or (self.forgot and any(put in self.dead for put in each.put_by))
             for each in left
         )
