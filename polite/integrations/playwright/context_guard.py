@@ -106,7 +106,7 @@ class Guard:
 
     async def target_of(self, page: Page) -> str:
         """Return the page's key in CDP, which is that of its main frame, too."""
-        if page not in self._targets:
+        if page not in self._targets or page.is_closed():
             await self._meet(page, is_new=True)
         return self._targets[page]
 

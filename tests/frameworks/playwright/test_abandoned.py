@@ -16,7 +16,7 @@ async def test_a_page_that_goes_elsewhere_leaves_the_permit(context: BrowserCont
         await guard(context, gate)
         page = await context.new_page()
         with pytest.raises(Error, match="Timeout"):
-            await page.goto(f"{site.url}/hang", timeout=500)
+            await page.goto(f"{site.url}/hang", timeout=3000)
         assert gate.inside == 1
 
         await page.goto(f"{site.url}/next", timeout=5000)
