@@ -342,6 +342,19 @@ async def test_a_page_that_ends_its_process_is_dropped_after_max_tries(
     assert site.pages == []
 
 
+async def test_processes_that_all_only_join_learn_what_is_disallowed() -> None:
+    site = Site()
+    async with Process(site, "one") as one, Process(site, "two") as two:
+        await one.frontier.put_many(
+            [f"https://h{host}.test/private/{page}" for host in range(3) for page in range(2)]
+        )
+        async with asyncio.timeout(60):
+            await asyncio.gather(one.frontier.join(), two.frontier.join())
+
+        assert one.frontier.refused == 6
+    assert set(site.robots.values()) == {1}
+
+
 @pytest.mark.parametrize("waits", ["join", "next"])
 async def test_what_another_process_has_put_a_moment_ago_is_waited_for(waits: str) -> None:
     site = Site()

@@ -103,6 +103,7 @@ class RedisBackend:
         self._is_fetching = is_fetching
         self._busy_at = clock.monotonic()
         self._used = False  # a worker or `join` has come
+        self._untaken_since: float | None = None  # since when homes wait that no process takes (monotonic)
         self._dormant = False  # no home was picked, since no worker was there
         self._partitions = len(session.partitions)
         self._homes = HeldHomes()
@@ -360,10 +361,25 @@ class RedisBackend:
         """
         if self._closed:
             return 0
-        if not (self._used if self._totals.live == 1 else self._busy()):
+        if not (self._used if self._totals.live == 1 or self._untaken else self._busy()):
             self._dormant = True
             return 0
         return self._free
+
+    @property
+    def _untaken(self) -> bool:
+        """Whether homes have waited for so long that no process seems to have workers. If all only join, they look themselves."""
+        since = self._untaken_since
+        return since is not None and self._clock.monotonic() - since > _WITHOUT_WORKERS_S
+
+    def _look_for_untaken(self) -> None:
+        if not self._totals.origins_waiting or len(self._homes):
+            if self._untaken:
+                # It keeps them for a while, though no worker comes.
+                self._busy_at = self._clock.monotonic()
+            self._untaken_since = None
+        elif self._untaken_since is None:
+            self._untaken_since = self._clock.monotonic()
 
     @property
     def _free(self) -> int:
@@ -394,7 +410,7 @@ class RedisBackend:
     def _leave_if_idle(self) -> None:
         """Leave all homes if no worker has come for long: other processes may have some."""
         now = self._clock.monotonic()
-        if self._totals.live == 1 and self._used:
+        if self._used and (self._totals.live == 1 or self._untaken):
             self._wake()
         if self._busy() or self._totals.live == 1:
             self._busy_at = now
@@ -461,6 +477,7 @@ class RedisBackend:
         """A partition has replied."""
         self._totals.add(partition, reply)
         self._known[partition].hear(reply)
+        self._look_for_untaken()
         self._leave_if_idle()
         self._news.given_up += [self._given_up(partition, *each) for each in reply.given_up]
         self._tell_soon()
