@@ -168,9 +168,17 @@ class Crawl:
         return [Hit.of(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
     def wait_for(self, part: float) -> None:
-        """Wait until this part of all pages has been requested."""
+        """Wait until this part of all pages has been requested, and each process has requested something."""
         wanted = part * self.world.hosts * self.world.pages
-        self._wait(lambda: sum(hit.path != ROBOTS for hit in self.hits()) >= wanted)
+
+        def begun() -> bool:
+            hits = self.hits()
+            if sum(hit.path != ROBOTS for hit in hits) < wanted:
+                return False
+            # On a busy machine a process may take seconds to open; what befalls the store then is an error at the start.
+            return self.processes.keys() <= {hit.process for hit in hits}
+
+        self._wait(begun)
 
     def wait_for_end(self) -> None:
         self._wait(lambda: all(each.poll() is not None for each in self.processes.values()))
