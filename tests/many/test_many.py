@@ -13,7 +13,7 @@ from tests.many.world import World
 
 PROCESSES = 4
 # The crawl lasts some two leases, so that what a lost lease leads to is seen.
-_RUNS_OF_A_CONTROL = 3
+_RUNS_OF_A_CONTROL = 6
 WORLD = World(hosts=12, pages=20, delay_s=0.25, lease_s=2.0)
 
 
