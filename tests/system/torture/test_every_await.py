@@ -188,7 +188,7 @@ NEVER_SUSPEND = {
     "frontier/task_rules.py: await asyncio.sleep(0) (2)",
     "frontier/task_rules.py: await asyncio.sleep(0) (3)",
     # Entered only while one is free; what waits for a free one is `acquire`.
-    "gate/robots_fetcher.py: async with self._connections",
+    "gate/robots_fetcher.py: await self._connections.acquire()",
     # Entering and leaving are done at once.
     "gate/robots_fetcher.py: async with asyncio.timeout(left_s)",
     # Rules that expired, or were replaced and forgotten, while a thread decided: here no time passes meanwhile.
@@ -228,6 +228,7 @@ FOR_A_FILE = {
 SHARED_CRAWL = {
     "gate/turns.py: await self._own(self.scopes_of(target))",
     "gate/origin_manager.py: await self._looked_up(origin, before)",
+    "gate/origin_manager.py: await self._fetch_and_save(origin, before, kept)",
     "gate/robots_fetcher.py: await meanwhile()",
     "gate/robots_fetcher.py: await self._found(meanwhile, turn)",
     "gate/robots_fetcher.py: await self._turn_of(origin, exchange.ask.target, lambda: pace)",
