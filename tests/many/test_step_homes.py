@@ -116,6 +116,23 @@ def test_a_home_without_tasks_is_forgotten_when_it_has_rested(crawl: Crawl) -> N
     assert not crawl.client.exists(crawl.key("forget"))
 
 
+def test_a_home_whose_rest_became_longer_is_forgotten_later(crawl: Crawl) -> None:
+    one = crawl.process("one")
+    take(one)
+    fence = one.fences["a.example"]
+    leave(one, rest=3 * SECOND)
+    one.step(holds=[Hold("a.example", fence, 60 * SECOND, None)])
+
+    crawl.age(3 * SECOND)
+    one.step()
+    assert crawl.client.hexists(crawl.key("h"), "a.example")
+    crawl.age(57 * SECOND)
+    one.step(first=True)
+
+    assert not crawl.client.hexists(crawl.key("h"), "a.example")
+    assert not crawl.client.exists(crawl.key("forget"))
+
+
 def test_a_home_that_is_owned_again_is_not_forgotten(crawl: Crawl) -> None:
     one = crawl.process("one")
     take(one)

@@ -252,9 +252,9 @@ class RedisBackend:
         text = mark.target.origin.text
         if mark.state is TaskState.IN_FLIGHT:
             held.in_flight.add(number)
-            lazy = held.home.suspects <= 0
-            held.home.suspects -= 1
-            parts.at(home, lazy=lazy).outs.append(Out(home, held.home.fence, text, digest))
+            is_suspect = held.home.suspects > 0
+            held.home.suspects -= is_suspect
+            parts.at(home, lazy=not is_suspect).outs.append(Out(home, held.home.fence, text, digest))
         else:
             parts.at(home, lazy=True).backs.append(Back(home, held.home.fence, text, digest))
             self._landed(home, number)

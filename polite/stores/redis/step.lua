@@ -782,6 +782,7 @@ for _, e in each(a.holds) do
     row.free_at = max(row.free_at, now + rest)
     if given(state) and own(home, fence) then row.state = state end
     write_home(home, row)
+    if not row.owner then call('ZADD', P .. 'forget', 'XX', 'GT', exact(row.free_at), home) end
   end
 end
 -- ---- 11. Homes that are wanted for single permits: the caller's now, or their owners are asked to leave them.
