@@ -86,7 +86,9 @@ async def test_a_crawl_that_is_cancelled_requests_nothing_more(hosts: Hosts, str
 
     assert task.cancelled()
     assert len(hosts.hits) == requested
-    assert len(asyncio.all_tasks()) == 1
+    # The site runs on this loop, too: one of its handlers may still answer a connection that is gone.
+    left = {task for task in asyncio.all_tasks() if "RequestHandler." not in str(task.get_coro())}
+    assert left == {asyncio.current_task()}
 
 
 async def test_after_a_crawler_closes_its_streams_request_nothing(hosts: Hosts) -> None:
