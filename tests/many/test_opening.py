@@ -106,12 +106,49 @@ async def test_what_is_no_server_of_the_right_kind_is_named(reply: bytes, messag
 
 async def test_what_never_answers_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polite.stores.redis.link.CALL_S", 0.1)
+    monkeypatch.setattr("polite.stores.redis.server.SLOW_S", 0.3)
     server = await answering(None)
 
     async with server:
         message = await refusal(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
 
     assert message.endswith("the server is not reached: no answer within 0.1 s")
+
+
+async def test_a_server_that_is_slow_or_loads_its_data_is_asked_again(
+    valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("polite.stores.redis.link.CALL_S", 0.1)
+    taken = 0
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal taken
+        taken += 1
+        if taken == 1:  # slow: it never answers
+            await reader.read()
+        elif taken == 2:
+            await reader.read(10)
+            writer.write(b"-LOADING Redis is loading the dataset in memory\r\n")
+        else:
+            await passed_on(reader, writer, valkey.port)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server, opened(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}") as shared:
+        assert shared.server.version.startswith("Valkey 9.")
+
+    assert taken > 2
+
+
+async def passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
+    from_server, to_server = await asyncio.open_connection("127.0.0.1", port)
+
+    async def pipe(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(65_536):
+            sink.write(data)
+        sink.close()
+
+    await asyncio.gather(pipe(reader, to_server), pipe(from_server, writer))
 
 
 async def test_a_password_that_is_missing_or_wrong_is_no_secret_told(

@@ -7,7 +7,7 @@ from typing import Literal
 
 from polite.errors import InvalidOption, StoreFailed
 from polite.stores.redis.link import RedisLink, Script
-from polite.stores.redis.step import Unreached
+from polite.stores.redis.server import reached
 
 SCHEMA = 1
 DEFAULT_CRAWL = "default"
@@ -64,10 +64,7 @@ async def joined(link: RedisLink, crawl: str, terms: Terms) -> Terms:
     """
     given = dict(_fields(terms))
     flat = [text for pair in given.items() for text in pair]
-    try:
-        reply = await link.run(_SCRIPT, [crawl_key(crawl)], SCHEMA, *flat)
-    except Unreached as error:
-        raise StoreFailed(f"{link.name}: the server is not reached: {error}") from error
+    reply = await reached(link, lambda: link.run(_SCRIPT, [crawl_key(crawl)], SCHEMA, *flat))
     words = [each.decode("utf-8", "replace") if isinstance(each, bytes) else str(each) for each in reply]
     found = dict(zip(words[::2], words[1::2], strict=True))
     if "schema" not in found:

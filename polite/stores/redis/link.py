@@ -21,6 +21,7 @@ from redis.exceptions import (
     AskError,
     AuthenticationError,
     AuthorizationError,
+    BusyLoadingError,
     ClusterError,
     ConnectionError,  # noqa: A004 - redis-py's; ours is an OSError
     InvalidResponse,
@@ -225,7 +226,7 @@ def translated(error: Exception, name: str, key: str = "polite:") -> Unreached |
         case InvalidResponse():
             wrong = f"it does not speak the protocol of Redis ({text}): is this the right host and port?"
         case _ if isinstance(error, _PASSING) or _passes(text):
-            return Unreached(_because(error, text))
+            return Unreached(_because(error, text), slow=_slow(error))
         case ResponseError() if text.startswith("OOM"):
             return translated(OutOfMemoryError(text), name)
         case ResponseError() if text.startswith("NOPERM") or "ACL failure" in text:
@@ -256,6 +257,11 @@ def _no_master(text: str) -> str:
 
 def _passes(text: str) -> bool:
     return text.partition(" ")[0] in _PASSING_CODES or _MOVING in text
+
+
+def _slow(error: Exception) -> bool:
+    """A connection that is refused or broken is none of these: most often the address is wrong."""
+    return isinstance(error, (TimeoutError, asyncio.TimeoutError, BusyLoadingError, ResponseError))
 
 
 def _because(error: Exception, text: str) -> str:

@@ -1,8 +1,11 @@
 """Checks of a server when it is opened: what it is, how old, and whether it keeps what it is told."""
 
+import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from polite.errors import StoreFailed
 from polite.stores.redis.link import RedisLink
@@ -15,6 +18,10 @@ _LEAST = (7, 0)
 # Servers that speak the protocol, but run scripts differently. Each has its own version beside `redis_version`.
 _OTHERS = {"dragonfly_version": "Dragonfly", "kvrocks_version": "Kvrocks", "garnet_version": "Garnet"}
 _CHANGE_POLICY = "CONFIG SET maxmemory-policy noeviction"
+# While a crawl is opened: seconds in which a slow server is asked again, and between two attempts.
+SLOW_S, _PAUSE_S = 10.0, 0.2
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,19 +39,32 @@ class Server:
     version: str
 
 
+async def reached(link: RedisLink, ask: Callable[[], Awaitable[T]]) -> T:
+    """Return what `ask` returns. A server that loads its data, or whose machine is busy, is asked again for SLOW_S seconds.
+
+    Raises:
+        StoreFailed: It is not reached, or the error of `ask`. The message says what to change.
+    """
+    until = asyncio.get_running_loop().time() + SLOW_S
+    while True:
+        try:
+            return await ask()
+        except Unreached as error:
+            if not error.slow or asyncio.get_running_loop().time() >= until:
+                raise StoreFailed(
+                    f"{link.name}: the server is not reached: {error}{_hint(link, str(error))}"
+                ) from error
+        await asyncio.sleep(_PAUSE_S)
+
+
 async def checked(link: RedisLink) -> Server:
     """Check the server behind a link, in a cluster each master.
 
     Raises:
         StoreFailed: It is not reached, or cannot hold a crawl. The message says what to change.
     """
-    try:
-        masters = await link.masters()
-        versions = [await _check_node(link, node) for node in masters]
-    except Unreached as error:
-        raise StoreFailed(
-            f"{link.name}: the server is not reached: {error}{_hint(link, str(error))}"
-        ) from error
+    masters = await reached(link, link.masters)
+    versions = [await reached(link, partial(_check_node, link, node)) for node in masters]
     return Server(len(masters), link.is_cluster, versions[0])
 
 

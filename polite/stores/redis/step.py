@@ -8,7 +8,19 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Unreached(Exception):
-    """The server was not reached, or its reply was lost: whether the batch was applied is not known. Trying again may help."""
+    """The server was not reached, or its reply was lost: whether the batch was applied is not known. Trying again may help.
+
+    Args:
+        because: What was met.
+        slow: Whether there is a server, which is late, or says that it loads its data or is busy.
+
+    Attributes:
+        slow: As given.
+    """
+
+    def __init__(self, because: str, *, slow: bool = False) -> None:
+        super().__init__(because)
+        self.slow = slow
 
 
 class Link(Protocol):
