@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from polite.robots.lines import readable
-from polite.robots.structured_fields import Item, Malformed, Token, parse_dictionary
+from polite.http.structured_fields import Item, Malformed, Token, parse_dictionary
 
 _YES_NO = {"y": True, "n": False}
 _SIGNALS = {"yes": True, "no": False}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from polite.robots.structured_fields import (
+from polite.http.structured_fields import (
     Date,
     DisplayString,
     InnerList,
