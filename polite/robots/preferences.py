@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from polite.robots.lines import readable
 from polite.http.structured_fields import Item, Malformed, Token, parse_dictionary
+from polite.robots.lines import readable
 
 _YES_NO = {"y": True, "n": False}
 _SIGNALS = {"yes": True, "no": False}
