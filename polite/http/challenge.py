@@ -1,0 +1,62 @@
+"""WWW-Authenticate (RFC 9110, 11.6.1): the challenges of a response."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from polite.http.parameters import QUOTED, TOKEN, first_of_each
+
+# Characters of a field and challenges that are read: far more than any honest response has.
+_LONGEST = 16_384
+_MOST_CHALLENGES = 50
+_END = r"(?=[ \t,]|\Z)"
+_AUTH_PARAM = rf"{TOKEN}[ \t]*+=[ \t]*+(?:{QUOTED}|[^ \t\",]++){_END}"
+_TOKEN68 = rf"[A-Za-z0-9._~+/-]++=*+{_END}(?![ \t]*+=)"
+# A scheme, then one token68 (RFC 9110, 11.2) or parameters. Some servers separate parameters by spaces alone.
+_CHALLENGE = re.compile(
+    rf"({TOKEN}){_END}(?:[ \t]++(?:({_TOKEN68})|((?:[ \t,]*+{_AUTH_PARAM})++)))?+", re.DOTALL
+)
+_SEPARATORS = re.compile(r"[ \t,]*+")
+# What cannot be read, up to the next comma that is in no quotes.
+_JUNK = re.compile(rf'(?:[^,"\\]|\\.|{QUOTED}|"|\\)*+', re.DOTALL)
+
+
+class Challenge(NamedTuple):
+    """One challenge.
+
+    Attributes:
+        scheme: the scheme in lower case, such as "basic" or "license".
+        parameters: the names in lower case, each with its first value.
+        token: the token68 that some schemes have in the place of parameters, or None.
+    """
+
+    scheme: str
+    parameters: Mapping[str, str]
+    token: str | None = None
+
+
+def challenges(text: str) -> Iterator[Challenge]:
+    """Iterate over the challenges of a field. What is malformed is skipped.
+
+    >>> list(challenges('License error="invalid_request", Basic realm="a"'))
+    [Challenge(scheme='license', parameters={'error': 'invalid_request'}, token=None), \
+Challenge(scheme='basic', parameters={'realm': 'a'}, token=None)]
+    """
+    text = text[:_LONGEST]
+    yield from islice(_challenges(text), _MOST_CHALLENGES)
+
+
+def _challenges(text: str) -> Iterator[Challenge]:
+    position = 0
+    while (position := _end(_SEPARATORS, text, position)) < len(text):
+        if found := _CHALLENGE.match(text, position):
+            yield Challenge(found[1].lower(), first_of_each(found[3] or ""), found[2])
+            position = found.end()
+        position = _end(_JUNK, text, position)
+
+
+def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
+    """Return where a match ends that starts here. The pattern matches any text, an empty one too."""
+    found = pattern.match(text, start)
+    return start if found is None else found.end()
