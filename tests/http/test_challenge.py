@@ -40,7 +40,7 @@ LICENSE = 'License error="invalid_request", error_description="Access, by \\"law
         ("Negotiate abc==, License error=x", [("negotiate", {}, "abc=="), ("license", {"error": "x"}, None)]),
         (", ,License a=b,,C = d, a=z", [("license", {"a": "b", "c": "d"}, None)]),
         # Not by the RFC, but a challenge is there.
-        ('License error="x" authorization_uri=https://a/?b', [("license", {"error": "x", "authorization_uri": "https://a/?b"}, None)]),
+        ('License error="x" uri=https://a/?b', [("license", {"error": "x", "uri": "https://a/?b"}, None)]),
         ('License error="unclosed, Basic realm="x"', [("license", {}, None)]),
         ("License = x, Basic", [("license", {}, None), ("basic", {}, None)]),
         ('Basic realm="License error=x"', [("basic", {"realm": "License error=x"}, None)]),
