@@ -5,17 +5,17 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from polite.http.parameters import QUOTED, TOKEN, first_of_each
+from polite.http.parameters import QUOTED, WORD, first_of_each
 
 # Characters of a field and challenges that are read: far more than any honest response has.
 _LONGEST = 16_384
 _MOST_CHALLENGES = 50
 _END = r"(?=[ \t,]|\Z)"
-_AUTH_PARAM = rf"{TOKEN}[ \t]*+=[ \t]*+(?:{QUOTED}|[^ \t\",]++){_END}"
+_AUTH_PARAM = rf"{WORD}[ \t]*+=[ \t]*+(?:{QUOTED}|[^ \t\",]++){_END}"
 _TOKEN68 = rf"[A-Za-z0-9._~+/-]++=*+{_END}(?![ \t]*+=)"
 # A scheme, then one token68 (RFC 9110, 11.2) or parameters. Some servers separate parameters by spaces alone.
 _CHALLENGE = re.compile(
-    rf"({TOKEN}){_END}(?:[ \t]++(?:({_TOKEN68})|((?:[ \t,]*+{_AUTH_PARAM})++)))?+", re.DOTALL
+    rf"({WORD}){_END}(?:[ \t]++(?:({_TOKEN68})|((?:[ \t,]*+{_AUTH_PARAM})++)))?+", re.DOTALL
 )
 _SEPARATORS = re.compile(r"[ \t,]*+")
 # What cannot be read, up to the next comma that is in no quotes.

@@ -2,11 +2,12 @@
 
 import re
 
-TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
+# A token of RFC 9110, 5.6.2.
+WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
 # Possessive repeats (*+, ++, ?+) keep each match linear. White space around `=` is bad, and to be accepted (RFC 9110, 11.2).
 QUOTED = r'"(?:[^"\\]|\\.)*+"'
-PARAMETER = rf"{TOKEN}(?:[ \t]*+=[ \t]*+(?:{QUOTED}|[^ \t\",;]*+))?+"
-_NAME_AND_VALUE = re.compile(rf"({TOKEN})(?:[ \t]*+=[ \t]*+({QUOTED}|[^ \t\",;]*+))?+", re.DOTALL)
+PARAMETER = rf"{WORD}(?:[ \t]*+=[ \t]*+(?:{QUOTED}|[^ \t\",;]*+))?+"
+_NAME_AND_VALUE = re.compile(rf"({WORD})(?:[ \t]*+=[ \t]*+({QUOTED}|[^ \t\",;]*+))?+", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
