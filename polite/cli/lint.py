@@ -5,6 +5,7 @@ import asyncio
 import json
 import sys
 from dataclasses import asdict
+from typing import NamedTuple
 
 from polite.cli import file, stdin
 from polite.cli.exit_codes import Exit
@@ -17,38 +18,47 @@ from polite.robots.lint.lint import lint as findings_of
 from polite.robots.reason import Reason
 
 
+class _File(NamedTuple):
+    """A robots.txt. `name` is a path, `-`, or the URL it came from, after redirects."""
+
+    name: str
+    body: bytes
+
+
 def lint(options: argparse.Namespace) -> Exit:
     """Print the findings. Return 1 if there are any."""
-    body = _body(options)
-    if body is None:
+    checked = _file(options)
+    if checked is None:
         return Exit.UNREACHABLE
-    findings = findings_of(body, dialect=options.dialect)
+    findings = findings_of(checked.body, dialect=options.dialect)
     match options.format:
         case "sarif":
-            print(json.dumps(sarif(findings, options.source), indent=2))
+            print(json.dumps(sarif(findings, checked.name), indent=2))
         case "json":
             for finding in findings:
                 print(json.dumps(asdict(finding)))
         case _:
             for finding in findings:
-                print(f"{redact_url(options.source)}:{finding.line}: {finding.code} {finding.message}")
+                print(f"{redact_url(checked.name)}:{finding.line}: {finding.code} {finding.message}")
                 print(f"    {finding.hint}")
     return Exit.DISALLOWED if findings else Exit.ALLOWED
 
 
-def _body(options: argparse.Namespace) -> bytes | None:
+def _file(options: argparse.Namespace) -> _File | None:
     if options.source == "-":
-        return stdin.read_octets(file.READ_LIMIT)
-    return asyncio.run(_fetch(options)) if "://" in options.source else file.read_octets(options.source)
+        return _File("-", stdin.read_octets(file.READ_LIMIT))
+    if "://" in options.source:
+        return asyncio.run(_fetch(options))
+    return _File(options.source, file.read_octets(options.source))
 
 
-async def _fetch(options: argparse.Namespace) -> bytes | None:
+async def _fetch(options: argparse.Namespace) -> _File | None:
     """Return the robots.txt of the URL's origin. If there is none, print why and return None."""
     async with open_gate_for(options, max_bytes=file.READ_LIMIT) as gate:
         explanation = await gate.explain(options.source)
     access = explanation.snapshot.access
     if isinstance(access, Found):
-        return access.body
+        return _File(access.url, access.body)
     where = explanation.target.origin.robots_url
     print(f"polite: {where}: no robots.txt to check: {_why(access)}", file=sys.stderr)
     return None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from polite.origin import Origin
+from polite.errors import redact_url
 from polite.robots.lint.finding import CODES, Finding
 from polite.version import __version__
 
@@ -14,7 +14,7 @@ def sarif(findings: Iterable[Finding], source: str) -> dict[str, object]:
     """Return a SARIF log with one run over one file.
 
     Args:
-        source: a file, `-`, or a URL of the site, as the command takes it.
+        source: a file, `-`, or the URL of the robots.txt.
     """
     rules = [
         {"id": code, "shortDescription": {"text": each.title}, "defaultConfiguration": {"level": each.level}}
@@ -49,4 +49,4 @@ def _result(finding: Finding, uri: str) -> dict[str, object]:
 def _uri(source: str) -> str:
     if source == "-":
         return "robots.txt"
-    return Origin.of(source).robots_url if "://" in source else quote(source)
+    return redact_url(source) if "://" in source else quote(source)

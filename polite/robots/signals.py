@@ -229,7 +229,7 @@ def _statement(line: Line) -> Iterator[tuple[Statement, str]]:
     field = line.name.lower()
     if field not in _READERS:
         return
-    path, text = _path_and_text(line.value)
+    path, text = path_and_text(line.value)
     says = _READERS[field](text)
     values = preferences.values(text) if field == "content-signal" else _NO_VALUES
     if says or values:
@@ -237,7 +237,7 @@ def _statement(line: Line) -> Iterator[tuple[Statement, str]]:
         yield Statement(field, shown, says, line.number, values), path or "/"
 
 
-def _path_and_text(value: str) -> tuple[str | None, str]:
+def path_and_text(value: str) -> tuple[str | None, str]:
     """Split a value that starts with a path at white space (draft-ietf-aipref-attach, 3.1)."""
     if not value.startswith("/"):
         return None, value

@@ -10,11 +10,15 @@ import pytest
 
 
 class Site:
-    """A server on loopback in a thread of its own; `robots` is the status and body of its robots.txt."""
+    """A server on loopback in a thread of its own.
+
+    `robots` is the status and body of its robots.txt, and `redirects` maps paths to the Location of a 302.
+    """
 
     def __init__(self, port: int) -> None:
         self.origin = f"http://127.0.0.1:{port}"
         self.robots: tuple[int, bytes] = (200, b"User-agent: *\nDisallow: /no\n")
+        self.redirects: dict[str, str] = {}
         self.asked: list[str] = []
 
 
@@ -23,8 +27,11 @@ def site() -> Iterator[Site]:
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             playing.asked.append(self.path)
-            status, body = playing.robots
+            location = playing.redirects.get(self.path)
+            status, body = playing.robots if location is None else (302, b"")
             self.send_response(status)
+            if location is not None:
+                self.send_header("Location", location)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

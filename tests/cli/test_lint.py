@@ -2,12 +2,21 @@
 
 import json
 import logging
+import re
+from pathlib import Path
 
 import pytest
 
 from polite.cli.main import main
+from polite.robots.lint.finding import CODES
 
 MISTYPED = b"User-agent: *\nDissallow: /x\nDisallow:\n"
+
+
+def test_each_code_of_a_mistake_in_real_files_is_documented():
+    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
+
+    assert re.findall(r"^\| (D\d+) \|", page.read_text(), re.M) == [code for code in CODES if code[0] == "D"]
 
 
 def test_a_file_without_mistakes_has_status_0(rules, capsys):
@@ -54,7 +63,26 @@ def test_a_password_of_the_site_is_not_printed(site, capsys):
 
     main(["lint", "--allow-private", site.origin.replace("//", "//me:secret@")])
 
-    assert capsys.readouterr().out.startswith(f"{site.origin}:2: X7")
+    assert capsys.readouterr().out.startswith(f"{site.origin}/robots.txt:2: X7")
+
+
+def test_a_site_is_named_by_the_url_of_its_file(site, capsys):
+    site.robots = (200, MISTYPED)
+
+    main(["lint", "--allow-private", f"{site.origin}/some/page?q=1"])
+
+    assert capsys.readouterr().out.startswith(f"{site.origin}/robots.txt:2: X7")
+
+
+@pytest.mark.parametrize("form", ["text", "sarif"])
+def test_after_a_redirect_the_file_is_named_by_its_final_url(form, site, capsys):
+    site.robots = (200, MISTYPED)
+    site.redirects["/robots.txt"] = "/files/robots-en.txt"
+
+    assert main(["lint", "--allow-private", "--format", form, site.origin]) == 1
+
+    out, there = capsys.readouterr().out, f"{site.origin}/files/robots-en.txt"
+    assert (f'"uri": "{there}"' if form == "sarif" else f"{there}:2: X7") in out
 
 
 def test_a_site_without_a_file_has_nothing_to_look_at(site, capsys):

@@ -20,7 +20,7 @@ class Code(NamedTuple):
     title: str
 
 
-# X1 to X8 are rows of the list in the Rambler document. D1 to D11 are mistakes of real files.
+# X1 to X8 are rows of the list in the Rambler document. D1 to D20 are mistakes of real files.
 CODES: Mapping[str, Code] = {
     "X1": Code("error", "A path where the name of a crawler is expected"),
     "X2": Code("warning", "Several paths in one line"),
@@ -41,6 +41,15 @@ CODES: Mapping[str, Code] = {
     "D9": Code("warning", "A name that no crawler has"),
     "D10": Code("warning", "A Crawl-delay or the like between User-agent lines"),
     "D11": Code("warning", "A character in a path that no URL has"),
+    "D12": Code("error", "Content that is no text"),
+    "D13": Code("warning", "A path that is not UTF-8"),
+    "D14": Code("warning", "Several names in one User-agent line"),
+    "D15": Code("warning", "A Noindex line"),
+    "D16": Code("warning", "A Request-rate that is malformed"),
+    "D17": Code("warning", "A Visit-time that is malformed"),
+    "D18": Code("warning", "A # within a path, which starts a comment"),
+    "D19": Code("warning", "A preference whose value says nothing"),
+    "D20": Code("warning", "A License that is not an absolute URL"),
 }
 
 

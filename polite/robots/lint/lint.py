@@ -1,6 +1,5 @@
 """lint: what a site owner gets wrong, each mistake with code, line and hint."""
 
-import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 
@@ -9,10 +8,11 @@ from polite.robots.encoding import wide_encoding
 from polite.robots.groups import groups
 from polite.robots.lines import Field, Line, lines, octets, text
 from polite.robots.lint.agent_checks import AgentChecks
-from polite.robots.lint.file_checks import file_findings, is_wide
+from polite.robots.lint.file_checks import file_findings, is_binary, is_wide
 from polite.robots.lint.finding import Finding, quoted
+from polite.robots.lint.path_checks import path_findings
 from polite.robots.lint.shadowed_rules import shadowed_rules
-from polite.robots.pace_fields import crawl_delay
+from polite.robots.lint.value_checks import pace_findings, value_findings
 from polite.robots.sections import Sections
 
 # A hostile file has a mistake in every line.
@@ -43,13 +43,6 @@ _OTHERS = {
 }
 
 
-# Characters that URL parsers escape in a path and in a query, so no URL has them (WHATWG URL, query percent-encode set); and other
-# characters that RFC 3986 excludes, which some parsers do not escape.
-_EXCLUDED = re.compile(r'[\x00-\x20"<>\x7f]')
-_DISPUTED = re.compile(r"[\\^`{|}]")
-_ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
-
-
 def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
     """Return the mistakes of a robots.txt in the order of its lines, 1,000 at most.
 
@@ -72,9 +65,10 @@ def lint(body: bytes | str, dialect: Dialect = RFC9309) -> list[Finding]:
         raise TypeError(f"dialect must be a Dialect, got {dialect!r}; see polite.dialect(name)")
     octet_body = octets(body) if isinstance(body, str) else body
     findings = list(file_findings(octet_body, dialect))
-    if is_wide(octet_body) and not (dialect.reads_utf16 and wide_encoding(octet_body)):
+    unread = is_wide(octet_body) and not (dialect.reads_utf16 and wide_encoding(octet_body))
+    if unread or is_binary(octet_body):
         return findings
-    check = _LineChecks(dialect)
+    check = _LineChecks(dialect, is_page=any(finding.code == "D4" for finding in findings))
     for line in lines(octet_body, dialect):
         if check.is_silent(line):
             continue
@@ -112,8 +106,9 @@ def _reading(line: Line) -> str:
 class _LineChecks:
     """Checks the lines one by one. Tracks the group they belong to, as the parser does."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, *, is_page: bool) -> None:
         self._dialect = dialect
+        self._is_page = is_page
         self._agents: list[Line] = []
         self._forbids = False
         self._in_rules = False
@@ -137,13 +132,6 @@ class _LineChecks:
                 yield from self._rule(line)
             case Field.CRAWL_DELAY | Field.REQUEST_RATE | Field.VISIT_TIME:
                 yield from self._paced(line)
-            case Field.SITEMAP if not _ABSOLUTE.match(line.value):
-                yield Finding(
-                    line.number,
-                    "D6",
-                    f"the Sitemap {quoted(line.value)} is not an absolute URL, and is ignored",
-                    "Write it with its scheme and host: Sitemap: https://example.com/sitemap.xml",
-                )
             case Field.UNKNOWN if name == "allow":
                 # A crawler of this dialect ignores it, but it ends the user-agent lines of the group.
                 self._in_rules = bool(self._agents)
@@ -153,8 +141,10 @@ class _LineChecks:
                     "Allow does not exist in this dialect, and is ignored",
                     "List the paths that may not be fetched, with Disallow",
                 )
+            case Field.UNKNOWN if self._is_page:
+                pass  # a page of HTML is full of unknown "fields"
             case _:
-                pass
+                yield from value_findings(line)
 
     def end(self) -> Iterator[Finding]:
         """Check the last group."""
@@ -180,59 +170,19 @@ class _LineChecks:
     def _paced(self, line: Line) -> Iterator[Finding]:
         if self._agents and not self._in_rules:
             self._pace = line
-        if line.field is Field.CRAWL_DELAY and crawl_delay((line.value,)) is None:
-            yield Finding(
-                line.number,
-                "D1",
-                f"Crawl-delay {quoted(line.value)} is not a number of seconds, and is ignored",
-                "Write a number >= 0, such as Crawl-delay: 2.5",
-            )
+        yield from pace_findings(line)
 
     def _rule(self, line: Line) -> Iterator[Finding]:
         self._forbids = self._forbids or line.field is Field.DISALLOW
         self._in_rules = True
-        field = line.field.value.capitalize()
         if not self._agents:
             yield Finding(
                 line.number,
                 "X6",
-                f"{field} before any User-agent line applies to no crawler, and is ignored",
+                f"{line.field.value.capitalize()} before any User-agent line applies to no crawler, and is ignored",
                 "Put User-agent: * above it",
             )
-        if len([part for part in line.value.split() if part[0] in "/*"]) > 1:
-            yield Finding(
-                line.number,
-                "X2",
-                f"several paths in one line: {quoted(line.value)} is read as one",
-                f"Write a {field} line for each path",
-            )
-        elif raw := _EXCLUDED.search(line.value) or _DISPUTED.search(line.value):
-            yield Finding(line.number, "D11", self._unfit(raw[0]), f"Write %{ord(raw[0]):02X} instead")
-        supplied = self._dialect.supplies_slash or self._inverted
-        if line.value[:1] not in ("", "/", "*") and not supplied:
-            yield Finding(
-                line.number,
-                "D5",
-                f"the path {quoted(line.value)} does not start with a slash, and matches nothing",
-                "Write the path from the root of the site, such as /folder/",
-            )
-        if not self._dialect.has_wildcards and ("*" in line.value or line.value.endswith("$")):
-            yield Finding(
-                line.number,
-                "X4",
-                f"{quoted(line.value)} has a wildcard, which is an ordinary character in this dialect",
-                "Write the start of the path, without * and $",
-            )
-
-    def _unfit(self, character: str) -> str:
-        """Say what is wrong with an unescaped character in a path, and how polite reads it."""
-        if self._dialect.excluded_equal_escapes:
-            reading = f"it as %{ord(character):02X}; for other crawlers the rule matches nothing"
-        elif _EXCLUDED.match(character):
-            reading = "it as it is, and no URL has it: the rule matches nothing"
-        else:
-            reading = "it as it is: the rule matches nothing if a URL has its escape"
-        return f"{character!r} is not escaped in the path; polite reads {reading}"
+        yield from path_findings(line, self._dialect, inverted=self._inverted)
 
     def _group_end(self) -> Iterator[Finding]:
         if self._agents and not self._forbids:
