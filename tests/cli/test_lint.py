@@ -16,7 +16,9 @@ MISTYPED = b"User-agent: *\nDissallow: /x\nDisallow:\n"
 def test_each_code_of_a_mistake_in_real_files_is_documented():
     page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
 
-    assert re.findall(r"^\| (D\d+) \|", page.read_text(), re.M) == [code for code in CODES if code[0] == "D"]
+    assert re.findall(r"^\| (D\d+) \|", page.read_text(), re.MULTILINE) == [
+        code for code in CODES if code[0] == "D"
+    ]
 
 
 def test_a_file_without_mistakes_has_status_0(rules, capsys):
