@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 
+from polite.http.structured_fields import Malformed, parse_dictionary
 from polite.robots import preferences
 from polite.robots.lines import Field, Line
 from polite.robots.lint.finding import Finding, quoted
 from polite.robots.pace_fields import crawl_delay, request_rates, visit_time
 from polite.robots.signals import path_and_text
-from polite.robots.structured_fields import Malformed, parse_dictionary
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 # The keys of Content-Signal that are answered with yes or no (Content Signals policy).
