@@ -13,6 +13,7 @@ from polite.gate.counters import Counters
 from polite.gate.explanation import Explanation
 from polite.origin import Target
 from polite.pacing.policy import PacingPolicy
+from polite.ports import Listener
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
 
@@ -94,6 +95,12 @@ class Gate:
     def inside(self) -> int:
         """How many permits are held now."""
         return self._thread.gate.inside
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Pass events to one more listener, on the gate's own thread, until the returned function is called."""
+        thread = self._thread
+        end = thread.run("a listener", lambda: thread.gate.listen(listener))
+        return lambda: thread.post(end)
 
     def close(self) -> None:
         """Close the gate, and end its thread. Threads that wait get GateClosed. May be called twice.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 from polite.clock import SystemClock
 from polite.compose.shared import join, keep_back_off, opened, refuse_mistyped, registrable_domains_for
 from polite.errors import InvalidOption
-from polite.events import Event
 from polite.gate.address_book import AddressBook
 from polite.gate.downloads import Downloads
 from polite.gate.gate import Gate
@@ -43,10 +42,6 @@ if TYPE_CHECKING:
     from polite.stores.redis.address import Address
 
 T = TypeVar("T", RobotsPolicy, PacingPolicy, FetchPolicy)
-
-
-def _silent(_: Event, /) -> None:
-    """No listener is there."""
 
 
 def checked(option: str, value: T | None, kind: type[T]) -> T:
@@ -122,8 +117,9 @@ async def open_gate(
     _refuse_odd(throttle, clock, listener, transports, addresses)
     clock = clock or SystemClock()
     spoken = _transports(agent, fetching, transports or {}, resolver)
-    notifier = None if listener is None else Notifier(listener)
-    tell = notifier or _silent
+    tell = Notifier()
+    if listener is not None:
+        tell.add(listener)
     book = _address_book(pacing, fetching, clock, addresses, resolver)
     policies = EffectivePolicies(pacing, throttle, scopes=_scopes(pacing, book))
     concurrency, delay = policies.limits
@@ -139,10 +135,10 @@ async def open_gate(
         find=None if book is None else book.find,
     )
     fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots)
-    origins = OriginManager(agent, fetcher, turns, clock, robots, notifier, store=kept)
+    origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=kept)
     remembered = _remembered(recrawl, validators, kept)
     pages = None if recrawl is None or remembered is None else Recrawl(recrawl, remembered, clock)
-    gate = Gate(Services(clock, origins, turns, notifier, Downloads(spoken, fetching), pages))
+    gate = Gate(Services(clock, origins, turns, tell, Downloads(spoken, fetching), pages))
     # Each is closed even if closing another fails or is cancelled. What is shared comes after the gate, which grants no turn any
     # more by then: homes leave with what is left of their delays.
     async with gate.services.resources as resources, AsyncExitStack() as closing:

@@ -148,7 +148,7 @@ async def join_frontier(
             'PacingPolicy(home="address") is for gates: a frontier of many processes keeps tasks by "host" or "domain"'
         )
     found = memberships.get(gate)
-    tell = gate.services.listener or (lambda _: None)
+    tell = gate.services.listener
     if found is None:
         shared = await opened(store, gate.services.clock, crawl, lease_s)
         if shared is None:

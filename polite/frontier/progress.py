@@ -42,7 +42,7 @@ class Progress:
         look_again: Has a shared store look whether anything is left; then it calls `hear`.
     """
 
-    def __init__(self, workers: Workers, max_waiting: int, listener: Listener | None) -> None:
+    def __init__(self, workers: Workers, max_waiting: int, listener: Listener) -> None:
         self._workers = workers
         self._listener = listener
         self.waiting = CapacityLimiter(max_waiting)
@@ -67,9 +67,8 @@ class Progress:
         return self.stopped or (self.closed and not self.waiting.taken and not self.in_flight)
 
     def tell(self, event: Event) -> None:
-        """Pass an event to the gate's listener."""
-        if self._listener is not None:
-            self._listener(event)
+        """Pass an event to the gate's listeners."""
+        self._listener(event)
 
     def resume(self, waiting: int, counts: Counts) -> None:
         """Continue with the counts of an earlier run, and with its tasks that wait."""

@@ -1,15 +1,12 @@
 """Downloads: one request for a large body over a gate's transports."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from polite.origin import Target
 from polite.ports import Ask, Failed, Reply, StreamingTransport, Transport
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
-
-log = logging.getLogger("polite")
 
 # Octets of a body that a transport can only return whole.
 _MOST_WHOLE = 16 << 20

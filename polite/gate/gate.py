@@ -13,6 +13,7 @@ from polite.gate.services import Services
 from polite.gate.sitemaps import Sitemaps
 from polite.origin import Origin, Target
 from polite.pacing.policy import PacingPolicy
+from polite.ports import Listener
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
 from polite.sitemaps.policy import SitemapPolicy
@@ -227,6 +228,18 @@ class Gate:
         Large rules that were forgotten count while a `Decision` refers to them.
         """
         return self.services.origins.memory
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Pass events to one more listener from now on, as `open_gate(listener=...)` does. Return what ends that.
+
+        Each listener receives the events that its attribute `events` names, or all.
+
+        Raises:
+            InvalidOption: It cannot be called, or its `events` are not classes of polite.events.
+        """
+        if not callable(listener):
+            raise InvalidOption(f"listener must be a Listener of polite.ports, got {listener!r}")
+        return self.services.listen(listener)
 
     def on_close(self, callback: Callable[[], object]) -> None:
         """Call `callback` once, when the gate closes; at once if it is closed.

@@ -1,8 +1,8 @@
-"""Passes events to the gate's listener: only those that it wants. What the listener raises is logged."""
+"""Passes events to a gate's listeners: to each only those that it wants. What a listener raises is logged."""
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import get_args
 
 from polite.errors import InvalidOption
@@ -15,31 +15,50 @@ _EVERY = frozenset(get_args(Event))
 
 
 class Notifier:
-    """A Listener around the user's. If that names its events (see ports.Listener), it receives these only.
+    """A Listener that passes events on. A listener that names its events (see ports.Listener) receives these only."""
 
-    Raises:
-        InvalidOption: The listener's `events` are not classes of polite.events.
-    """
+    __slots__ = ("_listeners", "_wanting")
 
-    __slots__ = ("_listener", "_wanted")
+    def __init__(self) -> None:
+        self._listeners: dict[object, tuple[Listener, frozenset[type]]] = {}
+        self._wanting: dict[type, tuple[Listener, ...]] = {}
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
-        self._wanted = _wanted(listener)
+    def add(self, listener: Listener) -> Callable[[], None]:
+        """Pass events to this listener too, after the others, until the returned function is called.
+
+        Raises:
+            InvalidOption: The listener's `events` are not classes of polite.events.
+        """
+        key = object()
+        self._listeners[key] = listener, _wanted(listener)
+        self._sort()
+
+        def remove() -> None:
+            if self._listeners.pop(key, None) is not None:
+                self._sort()
+
+        return remove
 
     def wants(self, kind: type[Event]) -> bool:
-        """Return whether the listener receives events of this class. If not, they need not be built."""
-        return kind in self._wanted
+        """Return whether any listener receives events of this class. If not, they need not be built."""
+        return kind in self._wanting
 
     def __call__(self, event: Event, /) -> None:
         """Pass an event on, if it is wanted."""
-        if type(event) not in self._wanted:
-            return
-        try:
-            self._listener(event)
-        except (Exception, asyncio.CancelledError):
-            # A plain function cannot be cancelled: a CancelledError is its own, and would end the request.
-            log.exception("the listener failed on %s", event)
+        for listener in self._wanting.get(type(event), ()):
+            try:
+                listener(event)
+            except (Exception, asyncio.CancelledError):
+                # A plain function cannot be cancelled: a CancelledError is its own, and would end the request.
+                log.exception("the listener failed on %s", event)
+
+    def _sort(self) -> None:
+        # Made anew each time: an event that is just passed on goes to those that listened when it came.
+        wanting: dict[type, tuple[Listener, ...]] = {}
+        for listener, wanted in self._listeners.values():
+            for kind in wanted:
+                wanting[kind] = (*wanting.get(kind, ()), listener)
+        self._wanting = wanting
 
 
 def _wanted(listener: Listener) -> frozenset[type]:

@@ -55,7 +55,7 @@ class OriginManager:
         turns: Turns,
         clock: Clock,
         policy: RobotsPolicy,
-        listener: Listener | None,
+        listener: Listener,
         *,
         store: RobotsStore | None = None,
         jitter: Callable[[], float] = random.random,
@@ -422,8 +422,6 @@ class OriginManager:
         return parse(access.body, dialect=self._policy.dialect).rules_for(self.agent)
 
     def _tell(self, origin: Origin, snapshot: Snapshot, known: OriginRules) -> None:
-        if self._listener is None:
-            return
         access = snapshot.access
         self._listener(
             RobotsFetched(

@@ -1,12 +1,12 @@
 """What a permit and a frontier need of a gate: one frozen value, made once for each gate."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from polite.errors import GateClosed, PermitMisused, TurnLost
-from polite.events import Event, Granted, Left, PermitDelayed, Reclaimed, Refused
+from polite.events import Granted, Left, PermitDelayed, Reclaimed, Refused
 from polite.gate.charges import Charges
 from polite.gate.counters import Counters
 from polite.gate.decider import Decider
@@ -59,10 +59,10 @@ class Services:
     """The parts of one gate, and what is decided by several of them.
 
     Attributes:
-        listener: None where nothing listens: then no event needs to be built.
+        listener: Passes events to those that listen.
         downloads: Fetches what is no robots.txt, in the turns of permits.
         recrawl: What is remembered of pages; None without `open_gate(recrawl=...)`.
-        on_granted, on_delayed, on_left: The listener, if it wants these events of each permit.
+        on_granted, on_delayed, on_left: The listener, if these events of each permit are wanted: otherwise they are not built.
         resources: What is closed after the gate, the last first.
         open_permits: Permits that were entered and not left, by task.
         held_turns: Turns that were granted and not released, with the permit that holds each. Of a permit that was not entered yet
@@ -72,7 +72,7 @@ class Services:
     clock: Clock
     origins: OriginManager
     turns: Turns
-    listener: Notifier | None
+    listener: Notifier
     downloads: Downloads
     recrawl: Recrawl | None = None
     decider: Decider = field(default_factory=Decider)
@@ -95,11 +95,22 @@ class Services:
         object.__setattr__(self, "counters", turns.counters)
         object.__setattr__(self, "held_turns", held)
         object.__setattr__(self, "charges", Charges(turns, self.origins.pace))
-        for name, kind in (("on_granted", Granted), ("on_delayed", PermitDelayed), ("on_left", Left)):
-            object.__setattr__(self, name, self._wanting(kind))
+        self._choose()
 
-    def _wanting(self, kind: type[Event]) -> Listener | None:
-        return self.listener if self.listener is not None and self.listener.wants(kind) else None
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Pass events to one more listener, until the returned function is called. Raises InvalidOption."""
+        remove = self.listener.add(listener)
+        self._choose()
+
+        def end() -> None:
+            remove()
+            self._choose()
+
+        return end
+
+    def _choose(self) -> None:
+        for name, kind in (("on_granted", Granted), ("on_delayed", PermitDelayed), ("on_left", Left)):
+            object.__setattr__(self, name, self.listener if self.listener.wants(kind) else None)
 
     def require_open(self, target: Target) -> None:
         """Raise GateClosed if the gate is closed."""
@@ -159,7 +170,7 @@ class Services:
         """Count a URL that the rules disallow, tell the listener, and return the error to raise."""
         decision = self.decider.decide_again(known.rules, target.path)
         self.counters.refused += 1
-        if self.listener is not None:
+        if self.listener.wants(Refused):
             self.listener(refused(target, decision))
         if decision.reason is not Reason.UNREACHABLE:
             return Disallowed(decision, url=target.url)
@@ -195,7 +206,7 @@ class Services:
             self.turns.give_back(turn)
         else:
             holder.lose(turn)
-        if self.listener is not None:
+        if self.listener.wants(Reclaimed):
             now = self.clock.monotonic()
             self.listener(Reclaimed(holder.url, now - (now if turn.granted_at is None else turn.granted_at)))
 

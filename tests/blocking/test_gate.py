@@ -13,7 +13,7 @@ import pytest
 import polite
 from polite.blocking import Gate, Permit
 from polite.blocking.thread_task import Call, ThreadTask
-from polite.events import Event
+from polite.events import Event, Granted
 from polite.robots.fetching.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.blocking.support import AGENT, LIMIT_S, OTHER, PAGE, ROBOTS, Thread, opened
@@ -156,6 +156,21 @@ def test_the_agent_the_pacing_and_the_counters_are_those_of_the_gate(gate: Gate)
 
     assert gate.explain(OTHER).pause.seconds == 30
     assert gate.counters.granted == 1
+
+
+def test_a_listener_that_comes_later_is_called_on_the_thread_of_the_gate(gate: Gate):
+    seen: list[tuple[type[Event], threading.Thread]] = []
+    end = gate.listen(lambda event: seen.append((type(event), threading.current_thread())))
+    with gate.permit(PAGE):
+        pass
+    end()
+    told = len(seen)
+    with gate.permit(OTHER):
+        pass
+
+    assert Granted in {kind for kind, _ in seen}
+    assert {thread.name for _, thread in seen} == {"polite.blocking"}
+    assert len(seen) == told
 
 
 @pytest.mark.parametrize(

@@ -159,3 +159,75 @@ async def test_a_grant_names_its_origin() -> None:
         await visit(gate)
 
     assert [event.origin for event in listener.seen if isinstance(event, Granted)] == ["https://site.test"]
+
+
+async def test_listeners_that_come_later_receive_what_they_want_until_they_go() -> None:
+    first, late, other = Choosy(Granted), Choosy(Granted, Left), Choosy(Refused)
+    async with opened(listener=first) as (gate, _):
+        await visit(gate)
+        end = gate.listen(late)
+        gate.listen(other)
+        await one_of_each(gate)
+        end()
+        end()
+        await visit(gate)
+
+    assert [len(each.seen) for each in (first, late, other)] == [4, 4, 1]
+
+
+async def test_a_listener_that_is_given_twice_receives_each_event_twice_and_goes_once() -> None:
+    listener = Choosy(Granted)
+    async with opened() as (gate, _):
+        ends = [gate.listen(listener), gate.listen(listener)]
+        await visit(gate)
+        ends[0]()
+        await visit(gate)
+        ends[1]()
+        await visit(gate)
+
+    assert len(listener.seen) == 3
+
+
+async def test_a_listener_that_fails_or_goes_does_not_hinder_the_next() -> None:
+    told = Choosy(Granted)
+    async with opened() as (gate, _):
+
+        def once(_: Event, /) -> None:
+            end()
+            raise ZeroDivisionError
+
+        end = gate.listen(once)
+        gate.listen(told)
+        await visit(gate)
+
+    assert len(told.seen) == 1
+
+
+async def test_a_gate_whose_listener_has_gone_builds_no_event_of_a_permit() -> None:
+    async with opened() as (gate, _):
+        end = gate.listen(Choosy(Granted, PermitDelayed, Left))
+        assert gate.services.on_granted is not None
+        end()
+
+        assert (gate.services.on_granted, gate.services.on_delayed, gate.services.on_left) == (None, None, None)
+
+
+@pytest.mark.parametrize("listener", [3, None, [].append.__name__])
+async def test_what_cannot_be_called_is_no_listener(listener: Any) -> None:
+    async with opened() as (gate, _):
+        with pytest.raises(polite.InvalidOption, match="listener must be a Listener"):
+            gate.listen(listener)
+
+
+async def test_a_frontier_tells_listeners_that_came_after_it() -> None:
+    listener = Choosy(Granted, kinds.Dropped)
+    async with opened() as (gate, _):
+        frontier = polite.Frontier(gate)
+        gate.listen(listener)
+        await frontier.put_many([PAGE, "http://[::1"])
+        frontier.close()
+        async for permit in frontier:
+            async with permit:
+                permit.report(status=200)
+
+    assert [type(event) for event in listener.seen] == [kinds.Dropped, Granted]

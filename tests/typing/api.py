@@ -223,6 +223,8 @@ async def the_gate(url: str, headers: Mapping[str, str]) -> None:
         gate.pacing = gate.pacing.override(url, min_delay=5)
         assert_type(gate.counters, Counters)
         assert_type(gate.counters.granted, int)
+        end = gate.listen(listen)
+        end()
         await gate.close()
 
 
