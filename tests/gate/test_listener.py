@@ -209,7 +209,11 @@ async def test_a_gate_whose_listener_has_gone_builds_no_event_of_a_permit() -> N
         assert gate.services.on_granted is not None
         end()
 
-        assert (gate.services.on_granted, gate.services.on_delayed, gate.services.on_left) == (None, None, None)
+        assert (gate.services.on_granted, gate.services.on_delayed, gate.services.on_left) == (
+            None,
+            None,
+            None,
+        )
 
 
 @pytest.mark.parametrize("listener", [3, None, [].append.__name__])
