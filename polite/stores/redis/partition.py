@@ -445,7 +445,10 @@ class Partition:
         until = sent + settings.lease_s - settings.margin_s
         if moved:
             self._confirmed = False
-            if self.tenure.good:
+            if not self.tenure.good:
+                # The session had ended at the last server, and others may have taken its homes there, in writes that are lost.
+                self._owner.lose(list(self.homes.values()))
+            else:
                 # Others may have taken homes before the server was another, and take those that it does not know when quiet is
                 # over: `mine` tells, and the reply to its last part counts.
                 until = min(until, sent + reply.quiet / 1e6 - settings.margin_s)

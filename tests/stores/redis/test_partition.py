@@ -441,6 +441,26 @@ async def test_a_server_that_has_lost_the_last_epoch_is_told_what_is_held() -> N
     assert link.sent[1]["mine"] == [["example.com", 3]]
 
 
+@pytest.mark.parametrize("away_s", [1.0, 20.0])
+async def test_homes_are_kept_over_another_server_only_while_the_lease_lasts(away_s: float) -> None:
+    # Later, others may have taken them from the last server, and this one does not know of it.
+    run = "first"
+    link, owner = ScriptedLink(lambda request: {"run": run, "quiet": 10_000_000}), Owner()
+    partition = on(link, owner)
+    await submit(partition)
+    home = hold(partition, "example.com", fence=3)
+
+    link.down = True
+    await asyncio.sleep(away_s)
+    run, link.down = "second", False
+    await submit(partition)
+    await asyncio.sleep(1.0)
+
+    kept = away_s < SETTINGS.lease_s
+    assert owner.lost == ([] if kept else [home])
+    assert partition.tenure.good
+
+
 async def test_many_homes_are_told_in_parts_and_nothing_else_before_the_last() -> None:
     epoch = 1
     link = ScriptedLink(lambda request: {"epoch": epoch, "quiet": 10_000_000})
