@@ -131,7 +131,7 @@ def _add_store(add_command: _AddCommand) -> None:
         help="any URL of the origin; for show, and for purge of one origin",
     )
     store.add_argument(
-        "file", metavar="FILE|URL", help="the store: a file, or the URL of a shared one (redis://host/0)"
+        "file", metavar="FILE|URL", help="the store: a file, the queue of polite fetch --resume, or the URL of a shared one (redis://host/0)"
     )
     store.add_argument("--crawl", metavar="NAME", help="a crawl of a shared store; for ls, show and purge")
     store.add_argument(
@@ -139,7 +139,7 @@ def _add_store(add_command: _AddCommand) -> None:
         type=typed(lambda text: whole("--limit", text, most=10_000)),
         default="20",
         metavar="NUMBER",
-        help="limit on crawls, and on entries of each kind, of a shared store (default: %(default)s)",
+        help="limit on origins and URLs of a queue, or on crawls and entries of each kind of a shared store (default: %(default)s)",
     )
     store.add_argument("--yes", action="store_true", help="really purge a shared store")
     store.add_argument("--expired", action="store_true", help="purge only expired copies of robots.txt")

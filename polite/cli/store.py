@@ -6,12 +6,15 @@ import math
 import sys
 import time
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from polite.cli.exit_codes import Exit
 from polite.cli.origin_page import as_json, page, printable
+from polite.cli.queue_file import queue_file
 from polite.cli.shared_store import shared_store
 from polite.errors import InvalidOption
+from polite.frontier.sqlite.inspector import is_queue
 from polite.origin import Origin
 from polite.stores.inspector import StoreInspector
 from polite.stores.redis.address import is_address
@@ -26,6 +29,8 @@ def store(options: argparse.Namespace) -> Exit:
             raise InvalidOption(
                 f"store {options.action}: --{name} is for the URL of a shared store, and FILE is a file"
             )
+    if is_queue(Path(options.file)):
+        return queue_file(options)
     match options.action:
         case "ls":
             return _ls(options)

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import pytest
 
 from polite.cli.main import main
-from polite.frontier.sqlite.database import QueueFile
 from polite.origin import Origin
 from polite.ports import SavedBackOff
 from polite.robots.fetching.result import Found, Unavailable, Unreachable
@@ -200,20 +199,6 @@ def test_a_file_that_is_no_store_is_left_as_it_is(tmp_path, action, octets, said
     assert status == (2 if err else 0)
     assert [file.name for file in tmp_path.glob("*corrupt*")] == []
     assert octets is None or b"plain" not in octets or path.read_bytes() == octets
-
-
-def test_the_queue_of_a_crawl_is_named_and_so_is_the_file_with_its_robots_txt(tmp_path, capsys):
-    path = tmp_path / "queue.sqlite"
-    queue = QueueFile(path, order="fifo", tasks_per_origin=1, max_done=1)
-    queue.open(1)
-    queue.close()
-
-    assert main(["store", "ls", str(path)]) == 2
-
-    assert capsys.readouterr().err == (
-        f"polite: {path} is the queue of a crawl: robots.txt results are in a file of their own "
-        "(polite fetch --resume FILE keeps them in FILE.robots)\n"
-    )
 
 
 def test_a_folder_is_called_a_folder(tmp_path, capsys):

@@ -1,17 +1,87 @@
-"""Reads what waits in a queue file, for the command line. Takes no lock."""
+"""Reads what waits in a queue file, for the command line. Takes no lock, and changes nothing."""
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from polite.errors import StoreFailed
-from polite.frontier.sqlite.schema import check
+from polite.frontier.durable.batch import TaskState
+from polite.frontier.sqlite.schema import APPLICATION_ID, check
 from polite.stores.database import WrongFile
 
 _WAITING_BY_ORIGIN = """
     SELECT text, count(*) AS waiting, crawl_delay FROM tasks JOIN origins ON origins.id = tasks.origin
     GROUP BY tasks.origin ORDER BY waiting DESC LIMIT ?
 """
+_ORIGINS = """
+    SELECT text, count(*), sum(place = 1), sum(place = 2), sum(place = 3), min(CASE place WHEN 2 THEN later END), crawl_delay,
+           failures
+    FROM tasks JOIN origins ON origins.id = tasks.origin
+"""
+_BY_ORIGIN = f"{_ORIGINS} GROUP BY tasks.origin ORDER BY count(*) DESC, text LIMIT ?"
+_ONE_ORIGIN = f"{_ORIGINS} WHERE text = ? GROUP BY tasks.origin"
+_TASKS = """
+    SELECT number, path, place, later, tries, depth FROM tasks JOIN origins ON origins.id = tasks.origin
+    WHERE text = ? ORDER BY number LIMIT ?
+"""
+# From a file of any version: each has these columns.
+_TOTALS = "SELECT waiting, done, refused, dropped FROM frontier"
+_SEEN = "SELECT count(*) FROM origins"
+_LOCKED = "a crawl has it open; its own progress shows what waits"
+# Seconds. A frontier keeps its file locked until it ends.
+_BUSY_TIMEOUT_S = 0.5
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueTotals:
+    """The counts of a whole file."""
+
+    waiting: int
+    done: int
+    refused: int
+    dropped: int
+    origins: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedOrigin:
+    """An origin with tasks.
+
+    Attributes:
+        waiting: all its tasks.
+        in_flight: those that a worker had when the file was last written.
+        delayed: those that become ready later.
+        damaged: those that were set aside.
+        ready_at: when the first of the delayed ones becomes ready (Unix time), or None.
+        crawl_delay: the Crawl-delay that was last known (seconds), or None.
+        failures: how often its robots.txt was unreachable in a row.
+    """
+
+    origin: str
+    waiting: int
+    in_flight: int
+    delayed: int
+    damaged: int
+    ready_at: float | None
+    crawl_delay: float | None
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedTask:
+    """A task: its path, state, and Unix time when it becomes ready, or None."""
+
+    number: int
+    path: str
+    state: str
+    ready_at: float | None
+    tries: int
+    depth: int
 
 
 def waiting_by_origin(path: Path, limit: int) -> list[tuple[str, int, float | None]]:
@@ -25,12 +95,88 @@ def waiting_by_origin(path: Path, limit: int) -> list[tuple[str, int, float | No
     if not path.is_file():
         return []
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as connection:
+        with closing(_connect(path)) as connection:
             check(connection)
             return connection.execute(_WAITING_BY_ORIGIN, (limit,)).fetchall()
     except WrongFile as error:
         raise StoreFailed(f"{path} {error}") from error
     except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB:
+        if _is_no_database(error):
             raise StoreFailed(f"{path} is not a queue file ({error}): name another file") from error
         return []
+
+
+def is_queue(path: Path) -> bool:
+    """Whether the file is a frontier's queue. False for one that does not exist or cannot be read."""
+    if not path.is_file():
+        return False
+    with suppress(sqlite3.Error), closing(_connect(path)) as connection:
+        (mark,) = connection.execute("PRAGMA application_id").fetchone()
+        return bool(mark == APPLICATION_ID)
+    # SQLite cannot read it, perhaps since a crawl keeps it locked. The mark is in the header (fileformat2, 1.3.13).
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(72)[68:] == APPLICATION_ID.to_bytes(4, "big")
+    return False
+
+
+class QueueInspector:
+    """Reads the queue file of a crawl that does not run.
+
+    Raises:
+        StoreFailed: From each method: the file cannot be read, or a crawl has it open.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def totals(self) -> QueueTotals:
+        """Return the counts of the whole file."""
+
+        def read(connection: sqlite3.Connection) -> QueueTotals:
+            counts = connection.execute(_TOTALS).fetchone() or (0, 0, 0, 0)
+            return QueueTotals(*map(int, counts), *connection.execute(_SEEN).fetchone())
+
+        return self._read(read)
+
+    def origins(self, limit: int) -> list[QueuedOrigin]:
+        """Return the origins with the most tasks."""
+        return self._read(lambda file: [QueuedOrigin(*row) for row in file.execute(_BY_ORIGIN, (limit,))])
+
+    def origin(self, name: str) -> QueuedOrigin | None:
+        """Return one origin, or None if it has no task."""
+        return self._read(
+            lambda file: next((QueuedOrigin(*row) for row in file.execute(_ONE_ORIGIN, (name,))), None)
+        )
+
+    def tasks(self, name: str, limit: int) -> list[QueuedTask]:
+        """Return the first tasks of an origin, as they were put."""
+        return self._read(lambda file: list(_tasks(file, name, limit)))
+
+    def _read(self, reading: Callable[[sqlite3.Connection], _T]) -> _T:
+        try:
+            with closing(_connect(self._path)) as connection:
+                check(connection)
+                return reading(connection)
+        except WrongFile as error:
+            raise StoreFailed(f"{self._path} {error}") from error
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            code = getattr(error, "sqlite_errorcode", -1) & 0xFF
+            if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise StoreFailed(f"{self._path}: {_LOCKED}") from error
+            raise StoreFailed(f"{self._path} cannot be read as a queue ({error})") from error
+
+
+def _tasks(connection: sqlite3.Connection, name: str, limit: int) -> Iterator[QueuedTask]:
+    for number, path, place, later, tries, depth in connection.execute(_TASKS, (name, limit)):
+        state = TaskState(place).name.lower().replace("_", " ")
+        yield QueuedTask(number, path, state, later if place == TaskState.DELAYED else None, tries, depth)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Open an existing file. Not read-only: SQLite must write beside a file whose log a killed crawl left."""
+    where = f"{path.absolute().as_uri()}?mode=rw"
+    return sqlite3.connect(where, uri=True, timeout=_BUSY_TIMEOUT_S)
+
+
+def _is_no_database(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_NOTADB
