@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
 from polite.cli import file
@@ -12,6 +13,7 @@ from polite.cli.option_names import command_line_text
 from polite.cli.url_report import exit_for
 from polite.errors import redact_url
 from polite.robots.decision import Decision
+from polite.robots.dialect import BY_NAME
 from polite.robots.fetching.result import Found
 from polite.robots.lines import readable, rows
 from polite.robots.parse import Robots, parse
@@ -49,11 +51,24 @@ def _by_file(options: argparse.Namespace) -> Decision:
 
 def _show(robots: Robots, body: bytes, options: argparse.Namespace) -> None:
     explained = robots.explain(options.agent, options.url)
-    # The first line is the decision, which is printed already.
-    for text in str(explained).splitlines()[1:]:
+    # The first line is the decision, which is printed already. Fields of a dialect are Python names, and no options.
+    for text in str(replace(explained, sensitive_to=())).splitlines()[1:]:
         print(f"  {text}")
+    for name in _opposed(explained, body, options):
+        print(f"  dialect: --dialect {name} would reverse this decision")
     for text in _excerpt(explained, rows(body, options.dialect)):
         print(f"  {text}")
+
+
+def _opposed(explained: DecisionTrace, body: bytes, options: argparse.Namespace) -> Iterator[str]:
+    """Yield the dialects that decide otherwise. A file is read again only if the decision depends on the dialect at all."""
+    if not explained.sensitive_to:
+        return
+    for each in BY_NAME.values():
+        if each != options.dialect:
+            decision = parse(body, each).decide(options.agent, options.url)
+            if decision.allowed != explained.decision.allowed:
+                yield each.name
 
 
 def _excerpt(explained: DecisionTrace, texts: list[str]) -> Iterator[str]:

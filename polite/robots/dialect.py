@@ -210,7 +210,7 @@ GOOGLE = replace(
     denied_statuses=frozenset({429}),
 )
 
-_BY_NAME = {each.name: each for each in (CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE)}
+BY_NAME = {each.name: each for each in (CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE)}
 
 
 def dialect(name: str) -> Dialect:
@@ -222,6 +222,6 @@ def dialect(name: str) -> Dialect:
     Raises:
         InvalidOption: if there is no dialect of this name.
     """
-    if name not in _BY_NAME:
-        raise InvalidOption(f"there is no dialect {name!r}: the dialects are {', '.join(_BY_NAME)}")
-    return _BY_NAME[name]
+    if name not in BY_NAME:
+        raise InvalidOption(f"there is no dialect {name!r}: the dialects are {', '.join(BY_NAME)}")
+    return BY_NAME[name]

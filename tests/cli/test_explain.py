@@ -1,6 +1,7 @@
 """`polite explain`, with a file and with a site."""
 
 from polite.cli.main import main
+from tests.cli.test_option_names import PYTHON_NAMES
 
 
 def test_a_file_explains_the_rule_and_what_it_overruled(rules, capsys):
@@ -14,7 +15,7 @@ def test_a_file_explains_the_rule_and_what_it_overruled(rules, capsys):
         "  group: * (line 1), since none is for polite-cli",
         "  decides: Allow: /no/but (line 3), column 8, 7 octets",
         "  overruled: Disallow: /no (line 2), column 11, 3 octets",
-        "  dialect: has_allow=False (as in classic) would reverse this decision",
+        "  dialect: --dialect classic would reverse this decision",
         "        1 | User-agent: *",
         "        2 | Disallow: /no",
         "  >     3 | Allow: /no/but",
@@ -94,3 +95,24 @@ def test_the_explanation_of_a_private_address_names_the_option_that_permits_it(c
     out = capsys.readouterr().out
     assert "use --allow-private to permit it" in out
     assert "FetchPolicy" not in out
+
+
+def test_a_field_of_a_dialect_that_no_dialect_alone_reverses_is_not_named(tmp_path, capsys):
+    path = tmp_path / "robots.txt"
+    path.write_bytes(b"User-agent: *\nDisallow: /*.pdf\n")
+
+    assert main(["explain", "--robots", str(path), "/a.pdf"]) == 1
+
+    out = capsys.readouterr().out
+    assert [line for line in out.splitlines() if "dialect:" in line] == [
+        "  dialect: --dialect classic would reverse this decision"
+    ]
+    assert "has_wildcards" not in out
+
+
+def test_a_site_is_explained_without_python_names(site, capsys):
+    site.robots = (200, b"User-agent: *\nDisallow: /*.htm\nAllow: /a\nCrawl-delay: 900\nRequest-rate: 1/7000\n")
+
+    assert main(["explain", "--allow-private", f"{site.origin}/a.htm"]) == 1
+
+    assert not PYTHON_NAMES.search(capsys.readouterr().out)

@@ -14,7 +14,7 @@ from polite.cli.fetch.event_log import reopen as reopen_log
 from polite.cli.fetch.folder import BODIES, Folder
 from polite.cli.fetch.interrupt import Interrupt, interrupts
 from polite.cli.fetch.origin_stats import MAX_ORIGINS, OriginStats
-from polite.cli.fetch.output_paths import OutputPath, check_distinct
+from polite.cli.fetch.output_paths import OutputPath, check_distinct, lock
 from polite.cli.fetch.page import Pages
 from polite.cli.fetch.record import Records, is_begun, reopen
 from polite.cli.fetch.run import Run
@@ -48,6 +48,10 @@ def fetch(options: argparse.Namespace) -> Exit:
     """Fetch the list and return the highest exit status. Raises InvalidOption, OSError, StoreFailed."""
     if options.resume is not None:
         _check_file("--resume", options.resume)
+        if not options.urls and not Path(options.resume).exists():
+            raise InvalidOption(
+                f"--resume {options.resume}: there is no such file to continue; check its name, or pass the URLs as well"
+            )
     elif not options.urls and options.store is None:
         raise InvalidOption("no URLs given; name them, or use - to read them from standard input")
     if options.recrawl is not None:
@@ -125,7 +129,7 @@ async def _run(options: argparse.Namespace, interrupt: Interrupt) -> Exit:
         run_log = _run_log(options, stack, clock)
         for each in resumed:
             run_log.origin_stats.add_resumed(*each)
-        archive = _archive(options)
+        archive = _archive(options, stack)
         if archive is not None:
             stack.push_async_callback(archive.close)
         validators = await _validators(options, stack, clock)
@@ -157,16 +161,18 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
     out = sys.stdout
     if options.output is not None:
         path = Path(options.output, RECORDS)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stack.callback(lock("--output", path).release)
         if is_begun(path) and not _continues(options):
             raise InvalidOption(
                 f"--output {options.output}: {RECORDS} already exists; choose another folder, or continue it with --resume"
             )
-        path.parent.mkdir(parents=True, exist_ok=True)
         out, recorded = reopen(path)
         stack.callback(out.close)
     event_log = None
     if options.log is not None:
         path = Path(options.log)
+        stack.callback(lock("--log", path).release)
         log = reopen_log(path) if _continues(options) else path.open("w", encoding="utf-8")
         stack.callback(log.close)
         event_log = EventLog(log, clock.monotonic, wall=clock.wall())
@@ -175,9 +181,11 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
     return RunLog(Records(out), recorded, origin_stats, event_log, clock)
 
 
-def _archive(options: argparse.Namespace) -> Archive | None:
+def _archive(options: argparse.Namespace, stack: AsyncExitStack) -> Archive | None:
     if options.warc is not None:
-        return Warc(Path(options.warc))
+        warc = Warc(Path(options.warc))
+        stack.callback(lock("--warc", Path(options.warc)).release)
+        return warc
     return None if options.output is None else Folder(Path(options.output))
 
 

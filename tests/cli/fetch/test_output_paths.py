@@ -1,6 +1,10 @@
 """Two options never write to the same file; this is checked before any file is opened."""
 
+from pathlib import Path
+
 import pytest
+
+from polite.stores.lock import FileLock
 
 LINKS = {"symbolic": "symlink_to", "hard": "hardlink_to"}
 
@@ -42,3 +46,38 @@ def test_a_link_to_what_is_not_there_yet_counts_too(site, tmp_path):
 
     assert site.run("--resume", str(tmp_path / "q"), "/a") == 2
     assert "--resume and --resume (FILE.robots) would both write to" in site.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file"),
+    [
+        (["--output", "out"], "out/records.jsonl"),
+        (["--output", "out", "--resume", "queue"], "out/records.jsonl"),
+        (["--log", "run.jsonl"], "run.jsonl"),
+        (["--warc", "w.warc.gz"], "w.warc.gz"),
+    ],
+)
+def test_two_processes_never_write_to_the_same_file(arguments, file, site, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+    other = FileLock(Path(file))
+    assert other.acquire(0)
+
+    assert site.run("--quiet", *arguments, "/a", output=False) == 2
+    assert site.err == (
+        f"polite: {arguments[0]}: another polite fetch is writing to {file}; wait until it ends, or choose another path\n"
+    )
+    assert not Path(file).exists()
+    assert site.asked == []
+
+    other.release()
+    assert site.run("--quiet", *arguments, "/a", output=False) == 0
+    assert list(tmp_path.rglob("*-lock")) == []
+
+
+def test_a_device_is_written_to_without_a_lock(site, tmp_path):
+    device = tmp_path / "device"
+    device.symlink_to("/dev/null")
+
+    assert site.run("--log", str(device), "/a") == 0
+    assert list(tmp_path.rglob("*-lock")) == []

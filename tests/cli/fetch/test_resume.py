@@ -240,3 +240,12 @@ def test_a_run_that_is_killed_loses_nothing_and_repeats_only_what_was_under_way(
     assert len(lines) == 5
     assert records["/slow"]["tries"] == 2
     assert sorted(stalling.asked) == ["/a", "/b", "/c", "/d", "/robots.txt", "/slow", "/slow"]
+
+
+def test_a_typo_without_urls_is_an_error_and_makes_no_file(prompt, queue, tmp_path):
+    assert prompt.run("--resume", f"{queue}x") == 2
+
+    assert prompt.err == (
+        f"polite: --resume {queue}x: there is no such file to continue; check its name, or pass the URLs as well\n"
+    )
+    assert list(tmp_path.iterdir()) == []
