@@ -111,13 +111,15 @@ class Crawl:
         last = permit.task.tries + 1 >= self._tries
         attempt = self._run_log.start_attempt(permit.task)
         page: Page | None = None
+        asked = True
         try:
             conditions = await self._gate.conditional(permit.url) if self._recrawl else {}
             page = await self._pages.get(permit, conditions)
         except (aiohttp.ClientError, TimeoutError) as error:
             attempt.fields["reason"] = self._reason(error)
             last = last or isinstance(error, AddressBlocked)
-        attempt.log_request(page)
+            asked = not isinstance(error, (AddressBlocked, aiohttp.ClientConnectorDNSError))
+        attempt.log_request(page, asked=asked)
         if page is None or not page.whole:
             permit.unread()
         if not last and (page is None or page.status in _RETRIED_STATUSES):

@@ -10,10 +10,18 @@ from typing import TextIO
 from polite.errors import InvalidOption
 from polite.events import BackedOff, Event, OriginPostponed, Refused, RobotsFetched
 from polite.origin import Origin
+from polite.robots.reason import Reason
 
 # The start of each line, and the limit on its length in octets.
 _BEGINNING = b'{"t": '
 _LONGEST_LINE = 1 << 20
+# With these reasons nothing was sent to the site.
+_UNASKED = frozenset(
+    reason.name
+    for reason in Reason
+    if reason.name.startswith("DNS_")
+    or reason in (Reason.ADDRESS_REFUSED, Reason.PROXY_REFUSED, Reason.SCHEME_UNKNOWN)
+)
 
 
 def reopen(path: Path) -> TextIO:
@@ -43,8 +51,9 @@ class EventLog:
     """A listener of the gate that writes the log. Each line has `t`, the seconds since the run began, and `event`:
 
     - `run`: a run begins; `at` is its Unix time.
-    - `request`: a page was requested at `t`; `status` is null if there was no response.
-    - `robots`: a robots.txt was fetched.
+    - `request`: a page was requested at `t`; `status` is null if there was no response. `asked` is false if no server was
+      asked: the name has no address, or its address is blocked.
+    - `robots`: a robots.txt was fetched; `asked` as for `request`.
     - `refused`, `slowed`, `put off`: the events Refused, BackedOff and OriginPostponed.
 
     Args:
@@ -58,16 +67,19 @@ class EventLog:
         self._began = now()
         self._write("run", t=0.0, at=wall)
 
-    def write_request(self, origin: Origin, url: str, *, at: float, status: int | None) -> None:
+    def write_request(
+        self, origin: Origin, url: str, *, at: float, status: int | None, asked: bool = True
+    ) -> None:
         """Log a page request. `at` is monotonic, `status` is None if there was no response. Raises OSError."""
-        self._write("request", t=at - self._began, origin=str(origin), url=url, status=status)
+        self._write("request", t=at - self._began, origin=str(origin), url=url, status=status, asked=asked)
 
     def __call__(self, event: Event, /) -> None:
         """Raises OSError."""
         t = self._now() - self._began
         match event:
-            case RobotsFetched(origin=origin, outcome=outcome, status=status):
-                self._write("robots", t=t, origin=origin, outcome=outcome, status=status)
+            case RobotsFetched(origin=origin, outcome=outcome, status=status, reason=reason, hops=hops):
+                asked = bool(hops) or reason not in _UNASKED
+                self._write("robots", t=t, origin=origin, outcome=outcome, status=status, asked=asked)
             case Refused(url=url, reason=reason):
                 self._write("refused", t=t, origin=str(Origin.of(url)), url=url, reason=reason)
             case BackedOff(origin=origin, status=status, pause_s=pause_s):

@@ -109,12 +109,14 @@ class Attempt:
         self._began = run_log.clock.monotonic()
         self._began_wall = run_log.clock.wall()
 
-    def log_request(self, page: Page | None) -> None:
-        """Log the request; `page` is None if there was no response."""
+    def log_request(self, page: Page | None, *, asked: bool = True) -> None:
+        """Log the request. `page` is None if there was no response, `asked` False if no server was asked either."""
         event_log = self._run_log.event_log
         if event_log is not None:
             status = None if page is None else page.status
-            event_log.write_request(self._task.origin, self._task.url, at=self._began, status=status)
+            event_log.write_request(
+                self._task.origin, self._task.url, at=self._began, status=status, asked=asked
+            )
 
     def record_failed(self) -> None:
         """Record that the last attempt got no response."""

@@ -14,6 +14,8 @@ from polite.url.parse import MAX_URL
 _LONGEST_LINE = 8 * MAX_URL
 # Seconds, some 300 years: a bound on the length of a run, and on the Unix time of its start.
 _LATEST_S = 1e10
+# The limit on origins whose back-offs are carried on into the next run.
+_MOST_BACK_OFFS = 1_000_000
 
 
 class Kind(Enum):
@@ -33,13 +35,17 @@ class LogEntry:
 
     Attributes:
         t: seconds since the start of the first run.
-        for_s: the length of a back-off that starts at `t`, in seconds.
+        for_s: the length of a back-off that starts at `t`, in seconds. Its run may end before.
+        run: the number of runs that started before it.
+        continued: whether this is the rest of a back-off that began in an earlier run.
     """
 
     t: float
     origin: str
     kind: Kind
     for_s: float = 0.0
+    run: int = 0
+    continued: bool = False
 
 
 class UnreadableLog(PoliteError):
@@ -61,21 +67,30 @@ class Log:
         """Yield each entry in order. An incomplete last line is ignored: its run was killed. Raises UnreadableLog, OSError."""
         begun = last = 0.0
         number = 0
+        at = None
+        back_offs = _BackOffs()
         self.starts.clear()
         for number, line in self._lines():
             try:
                 fields = json.loads(line)
                 if fields["event"] == "run":
-                    _seconds(fields["at"])
-                    begun = last
+                    at, begun = _seconds(fields["at"]), last
                     self.starts.append(begun)
+                    for origin, left_s in back_offs.left(at):
+                        yield LogEntry(
+                            begun, origin, Kind.BACKED_OFF, left_s, run=len(self.starts), continued=True
+                        )
                     continue
-                entry = _log_entry(fields, begun)
+                entry = _log_entry(fields, begun, run=len(self.starts))
             except (ValueError, LookupError, TypeError, RecursionError) as error:
                 raise UnreadableLog(
                     f"{self.path}:{number}: not a line that polite fetch --log wrote: {redact_url(str(error))}"
                 ) from error
+            if entry is None:
+                continue
             last = max(last, entry.t)
+            if entry.kind is Kind.BACKED_OFF and at is not None:
+                back_offs.begin(entry.origin, at + entry.t - begun, entry.for_s)
             yield entry
         if not number:
             raise UnreadableLog(f"{self.path}: not a log of polite fetch --log: it has no complete line")
@@ -93,8 +108,35 @@ class Log:
                     )
 
 
-def _log_entry(fields: dict[str, Any], begun: float) -> LogEntry:
-    """Raises KeyError for a missing field or an unknown event, ValueError for an invalid value."""
+class _BackOffs:
+    """Back-offs in Unix time, since a run may begin long after the one before. A log's first origins only are remembered."""
+
+    def __init__(self) -> None:
+        self._ends: dict[str, float] = {}
+        self._since: dict[str, float] = {}
+
+    def begin(self, origin: str, at: float, for_s: float) -> None:
+        """Note a back-off. One that ends earlier than that of before is part of it."""
+        if (origin in self._ends or len(self._ends) < _MOST_BACK_OFFS) and at + for_s > self._ends.get(
+            origin, 0.0
+        ):
+            self._ends[origin], self._since[origin] = at + for_s, at
+
+    def left(self, now: float) -> list[tuple[str, float]]:
+        """Forget the back-offs that ended, and return what is left of the others, in seconds.
+
+        A clock that was set back makes none longer than it was.
+        """
+        for origin in [origin for origin, end in self._ends.items() if end <= now]:
+            del self._ends[origin], self._since[origin]
+        return [(origin, end - max(now, self._since[origin])) for origin, end in self._ends.items()]
+
+
+def _log_entry(fields: dict[str, Any], begun: float, *, run: int) -> LogEntry | None:
+    """Return the entry, or None if no server was asked.
+
+    Raises KeyError for a missing field or an unknown event, ValueError for an invalid value.
+    """
     match fields["event"]:
         case "request":
             kind = _kind_of_response(fields["status"])
@@ -107,7 +149,9 @@ def _log_entry(fields: dict[str, Any], begun: float) -> LogEntry:
         case other:
             raise KeyError(f"event {other!r}")
     for_s = fields["for_s"] if kind is Kind.BACKED_OFF else 0.0
-    return LogEntry(begun + _seconds(fields["t"]), str(fields["origin"]), kind, _seconds(for_s))
+    entry = LogEntry(begun + _seconds(fields["t"]), str(fields["origin"]), kind, _seconds(for_s), run)
+    # Logs of earlier versions do not say so.
+    return None if fields.get("asked") is False else entry
 
 
 def _kind_of_response(status: int | None) -> Kind:

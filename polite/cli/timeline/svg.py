@@ -64,7 +64,9 @@ def draw(
     drawn = sorted(census, key=lambda name: (-census[name].counts.total(), census[name].first, name))[:rows]
     drawn.sort(key=lambda name: (census[name].first, name))
     scale = _PLOT / end if end else 1.0
-    _mark({name: census[name] for name in drawn}, entries(), scale)
+    # A log finds its starts anew each time it is read.
+    starts = tuple(starts)
+    _mark({name: census[name] for name in drawn}, entries(), scale, starts)
     height = _TOP + _ROW * len(drawn) + 50
     width = _NAMES + _PLOT + _EDGE
     yield f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
@@ -97,11 +99,13 @@ def _census(entries: Iterable[LogEntry]) -> tuple[dict[str, _Row], float, int]:
                 continue
             row = census[entry.origin] = _Row(entry.t)
         row.first = min(row.first, entry.t)
-        row.counts[entry.kind] += 1
+        row.counts[entry.kind] += not entry.continued
     return census, end, left_out
 
 
-def _mark(rows: dict[str, _Row], entries: Iterable[LogEntry], scale: float) -> None:
+def _mark(
+    rows: dict[str, _Row], entries: Iterable[LogEntry], scale: float, starts: Sequence[float]
+) -> None:
     for entry in entries:
         row = rows.get(entry.origin)
         if row is None:
@@ -109,7 +113,9 @@ def _mark(rows: dict[str, _Row], entries: Iterable[LogEntry], scale: float) -> N
         columns = row.columns.setdefault(entry.kind, set())
         first = _column(entry.t, scale)
         if entry.kind is Kind.BACKED_OFF:
-            columns.update(range(first, _column(entry.t + entry.for_s, scale) + 1))
+            # A bar ends with its run: how long it lasted after that is on no axis.
+            end = starts[entry.run] if entry.run < len(starts) else math.inf
+            columns.update(range(first, _column(min(entry.t + entry.for_s, end), scale) + 1))
         else:
             columns.add(first)
 

@@ -1,5 +1,7 @@
 """Pages at addresses that are not public."""
 
+import json
+
 import pytest
 
 from polite.cli.fetch.page import AddressBlocked, Pages
@@ -53,3 +55,22 @@ async def test_a_name_that_resolves_to_a_private_address_after_its_robots_txt_is
     ):
         with pytest.raises(AddressBlocked, match="127.0.0.1 is not public, so it is blocked"):
             await pages.get(permit, {})
+
+
+@pytest.mark.parametrize("rules", [True, False])
+def test_the_log_says_that_no_server_was_asked(rules, site, tmp_path, monkeypatch):
+    async def no_rules(self, ask):
+        return Reply(404)
+
+    if rules:
+        monkeypatch.setattr(HttpTransport, "get", no_rules)
+    log = tmp_path / "run.jsonl"
+
+    site.run("--log", str(log), "/a", private=False)
+
+    asked = {each["event"]: each.get("asked") for each in map(json.loads, log.read_text().splitlines())}
+    assert asked == (
+        {"run": None, "robots": True, "request": False}
+        if rules
+        else {"run": None, "robots": False, "put off": None}
+    )

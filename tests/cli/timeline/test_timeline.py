@@ -16,7 +16,8 @@ A = "http://a.test"
 
 
 def _draw(entries, starts=(), rows=50, title="a run"):
-    return "\n".join(draw(lambda: iter(entries), starts, rows=rows, title=title))
+    read = entries if callable(entries) else lambda: iter(entries)
+    return "\n".join(draw(read, starts, rows=rows, title=title))
 
 
 def _rows(picture):
@@ -151,13 +152,13 @@ def test_a_log_becomes_entries(log):
     )
 
     assert list(Log(log).entries()) == [
-        LogEntry(0.5, A, Kind.ROBOTS),
-        LogEntry(1.5, A, Kind.PAGE),
-        LogEntry(2.5, A, Kind.PROBLEM),
-        LogEntry(3.5, A, Kind.NO_RESPONSE),
-        LogEntry(3.6, A, Kind.REFUSED),
-        LogEntry(3.7, A, Kind.BACKED_OFF, 60.0),
-        LogEntry(3.8, A, Kind.BACKED_OFF, 5.0),
+        LogEntry(0.5, A, Kind.ROBOTS, run=1),
+        LogEntry(1.5, A, Kind.PAGE, run=1),
+        LogEntry(2.5, A, Kind.PROBLEM, run=1),
+        LogEntry(3.5, A, Kind.NO_RESPONSE, run=1),
+        LogEntry(3.6, A, Kind.REFUSED, run=1),
+        LogEntry(3.7, A, Kind.BACKED_OFF, 60.0, run=1),
+        LogEntry(3.8, A, Kind.BACKED_OFF, 5.0, run=1),
     ]
 
 
@@ -170,6 +171,79 @@ def test_a_run_that_went_on_follows_the_one_before(log, capsys):
     assert read.starts == [0.0, 4.0]
     assert main(["timeline", str(log)]) == 0
     assert 'class="begin" d="M710 90V114"' in capsys.readouterr().out
+
+
+def _run(at):
+    return json.dumps({"t": 0.0, "event": "run", "at": at}) + "\n"
+
+
+def _bars(log):
+    """Return the ends of the bars of a.test, in seconds of the axis, whose end is an entry at 10 s."""
+    read = Log(log)
+    ((_, marks),) = _rows(_draw(read.entries, read.starts)).items()
+    ends = [part.split("H") for part in marks["backed_off"].replace(" 105", "").split("M")[1:]]
+    return [tuple(round((float(x) - 260) / 90, 1) for x in each) for each in ends]
+
+
+def test_a_bar_is_cut_where_its_run_was_interrupted(log):
+    log.write_text(
+        _run(1_000.0)
+        + _entry("slowed", 2.0, for_s=60.0)
+        + _entry("refused", 4.0)
+        + _run(2_000.0)  # the back-off had ended long before
+        + _entry("request", 6.0, status=200)
+    )
+
+    assert _bars(log) == [(2.0, 4.0)]
+
+
+def test_what_is_left_of_a_back_off_goes_on_in_the_next_run(log):
+    log.write_text(
+        _run(1_000.0)
+        + _entry("slowed", 2.0, for_s=60.0)
+        + _entry("put off", 3.0, for_s=5.0)
+        + _entry("refused", 4.0)
+        + _run(1_060.0)  # two seconds before its end
+        + _entry("request", 6.0, status=200)
+    )
+
+    assert _bars(log) == [(2.0, 6.0)]
+    assert "1 refused by robots.txt" in _draw(Log(log).entries)
+    assert "2 back-off" in _draw(Log(log).entries)
+
+
+def test_a_clock_that_was_set_back_makes_no_back_off_longer(log):
+    log.write_text(
+        _run(1_000.0)
+        + _entry("slowed", 2.0, for_s=3.0)
+        + _entry("refused", 4.0)
+        + _run(500.0)
+        + _entry("request", 6.0, status=200)
+    )
+
+    assert _bars(log) == [(2.0, 7.0)]
+
+
+def test_back_offs_of_too_many_origins_are_cut_only(log, monkeypatch):
+    monkeypatch.setattr(log_entry_module, "_MOST_BACK_OFFS", 0)
+    log.write_text(
+        _run(1_000.0)
+        + _entry("slowed", 2.0, for_s=60.0)
+        + _entry("refused", 4.0)
+        + _run(1_010.0)
+        + _entry("request", 6.0, status=200)
+    )
+
+    assert _bars(log) == [(2.0, 4.0)]
+
+
+@pytest.mark.parametrize("event", ["request", "robots"])
+def test_there_is_no_mark_where_no_server_was_asked(event, log):
+    log.write_text(
+        _entry(event, 1.0, status=None, asked=False) + _entry("put off", 1.0, for_s=5.0, because="DNS")
+    )
+
+    assert [entry.kind for entry in Log(log).entries()] == [Kind.BACKED_OFF]
 
 
 def test_a_last_line_that_was_cut_is_passed_over(log):
