@@ -16,6 +16,8 @@ _SPECIAL_AUTHORITY = re.compile(r"[^/\\?#]*+")
 _AUTHORITY = re.compile(r"[^/?#]*+")
 _HOST_AND_PORT = re.compile(r"(?:\[[^\]]*+\]|[^:]*+)(?::[0-9]*+)?")
 _ESCAPED_AT = re.compile(r"%40")
+# A name before the @ is no password; what follows it is a host alone.
+_MAIL_ADDRESS = re.compile(r"\s*+[^\s:/\\?#@%]++@[A-Za-z0-9.\-]++\s*+")
 _NESTED = re.compile(r"(?<=[/\\]{2})(?:[^/\\?#@]*+@)++")
 
 
@@ -28,6 +30,20 @@ def redact_url(url: str) -> str:
     text = _without_credentials(_UNSEEN.sub("", url.lstrip(_C0_AND_SPACE)))
     head = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[:_SHOWN])
     return head if len(text) <= _SHOWN else f"{head}... ({len(url)} characters)"
+
+
+def without_credentials(text: str) -> str:
+    """Return a text as it is, except that what may be credentials of a URL is removed. A mail address has none.
+
+    >>> without_credentials("https://user:secret@example.com/a#top "), without_credentials("joe@example.com")
+    ('https://example.com/a#top ', 'joe@example.com')
+    """
+    if "@" not in text and "%40" not in text:
+        return text
+    if _MAIL_ADDRESS.fullmatch(text):
+        return text
+    # Characters that the URL parser skips may hide where the authority starts.
+    return _without_credentials(_UNSEEN.sub("", text.lstrip(_C0_AND_SPACE)))
 
 
 def _without_credentials(text: str) -> str:

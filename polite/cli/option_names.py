@@ -78,10 +78,11 @@ _FIELD = r"(?:FetchPolicy|RobotsPolicy|PacingPolicy|SitemapPolicy)\.\w+"
 _CHECKED = re.compile(r"\b((?:Fetch|Robots|Pacing|Sitemap)Policy): (?=[a-z_]+ )")
 _CHANGES = re.compile(rf"({_FIELD})(?= changes it)")
 _VALUE = re.compile(rf"({_FIELD})(=?)")
+_LEAST_DELAY = "the least delay"
 # Fields that messages name without their policy. Not within a URL, which may hold any word.
 _BARE_NAMES = {
     name.partition(".")[2]: phrase for name, phrase in OPTION_NAMES.items() if "_" in name.partition(".")[2]
-} | {"min_delay": "the least delay"}
+} | {"min_delay": _LEAST_DELAY}
 _BARE = re.compile(rf"(?<![^\s(;,])({'|'.join(_BARE_NAMES)})(?=[\s=]|$)")
 _TRIES = re.compile(r"(?<![^\s(])max_tries=\d+")
 _QUEUE_LIMIT = re.compile(r"Frontier\.max_waiting\b")
@@ -103,6 +104,11 @@ def command_line_text(text: str) -> str:
     text = _TRIES.sub("too many attempts (--tries)", text)
     text = _QUEUE_LIMIT.sub("the limit on waiting URLs", text)
     return _BARE.sub(lambda found: _BARE_NAMES[found[1]], text)
+
+
+def fetch_text(text: str) -> str:
+    """Return a message of the library in terms of `polite fetch`, which has an option for the least delay."""
+    return command_line_text(text).replace(_LEAST_DELAY, "--delay")
 
 
 def _name_and_sign(found: re.Match[str]) -> str:

@@ -131,7 +131,9 @@ def _add_store(add_command: _AddCommand) -> None:
         help="any URL of the origin; for show, and for purge of one origin",
     )
     store.add_argument(
-        "file", metavar="FILE|URL", help="the store: a file, the queue of polite fetch --resume, or the URL of a shared one (redis://host/0)"
+        "file",
+        metavar="FILE|URL",
+        help="the store: a file, the queue of polite fetch --resume, or the URL of a shared one (redis://host/0)",
     )
     store.add_argument("--crawl", metavar="NAME", help="a crawl of a shared store; for ls, show and purge")
     store.add_argument(

@@ -1,4 +1,4 @@
-"""Reads standard input: all of it, or its lines while they arrive."""
+"""Reads standard input or a list: all of it, or its lines while they arrive."""
 
 import asyncio
 import errno
@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import Future
 from itertools import chain, islice
+from pathlib import Path
 from typing import TypeVar
 
 from polite.url.parse import MAX_URL
@@ -45,6 +46,12 @@ def line_batches() -> Iterator[list[bytes]]:
     """Yield lines as they arrive, those that one read returned together. Raises OSError."""
     source = descriptor()
     return _batches(lambda: os.read(source, _CHUNK))
+
+
+def file_batches(name: str) -> Iterator[list[bytes]]:
+    """Yield the lines of a file, those of one piece together. Raises OSError."""
+    with Path(name).open("rb", buffering=0) as file:
+        yield from _batches(lambda: file.read(_CHUNK))
 
 
 def split(read: Callable[[], bytes]) -> Iterator[bytes]:

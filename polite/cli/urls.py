@@ -1,15 +1,20 @@
 """Reads lists of URLs, one per line. An invalid line becomes an InvalidURL and does not stop the list."""
 
-from collections.abc import AsyncGenerator, Iterable, Iterator
-from contextlib import aclosing
+from collections.abc import Iterable, Iterator
 
-from polite.cli import stdin
+from polite.cli.stdin import LONGEST_LINE
 from polite.errors import InvalidURL
 
 
 def parse_lines(lines: Iterable[bytes]) -> Iterator[str | InvalidURL]:
-    """Yield the URL of each line that is not blank."""
-    return (_parse(line) for line in lines if line.strip())
+    """Yield the URL of each line that is neither blank nor a comment."""
+    return (parse_line(line) for line in lines if not is_comment(line))
+
+
+def is_comment(line: bytes) -> bool:
+    """Whether a line is blank, or a comment: its first character is #, with which no URL starts."""
+    start = line[:LONGEST_LINE].removeprefix(b"\xef\xbb\xbf").lstrip()
+    return not start or start.startswith(b"#")
 
 
 def require_url(url: str | InvalidURL) -> str:
@@ -19,24 +24,18 @@ def require_url(url: str | InvalidURL) -> str:
     return url
 
 
-def _parse(line: bytes) -> str | InvalidURL:
-    text = line.decode("utf-8", "backslashreplace").strip()
-    if len(line) > stdin.LONGEST_LINE:
-        return InvalidURL(text, f"the line is longer than {stdin.LONGEST_LINE} octets")
+def as_given(line: bytes) -> str:
+    """Return a line as text. Octets that are not UTF-8 are escaped; its end is removed, and a BOM, which some editors save."""
+    return line.decode("utf-8", "backslashreplace").removesuffix("\r").removeprefix("\ufeff")
+
+
+def parse_line(line: bytes) -> str | InvalidURL:
+    """Return the URL of a line without its LF."""
+    text = as_given(line).strip()
+    if len(line) > LONGEST_LINE:
+        return InvalidURL(text, f"the line is longer than {LONGEST_LINE} octets")
     try:
-        # Some editors save files with a BOM.
-        return line.decode("utf-8").removeprefix("\ufeff").strip()
+        line.decode("utf-8")
     except UnicodeDecodeError as error:
         return InvalidURL(text, "it is not UTF-8", error.start)
-
-
-async def read(arguments: Iterable[str]) -> AsyncGenerator[str | InvalidURL, None]:
-    """Yield the URLs of a command line; `-` stands for standard input, read as it arrives. Raises OSError."""
-    for argument in arguments:
-        if argument != "-":
-            yield argument
-            continue
-        async with aclosing(stdin.in_thread(stdin.line_batches())) as batches:
-            async for batch in batches:
-                for url in parse_lines(batch):
-                    yield url
+    return text

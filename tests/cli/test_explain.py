@@ -111,7 +111,10 @@ def test_a_field_of_a_dialect_that_no_dialect_alone_reverses_is_not_named(tmp_pa
 
 
 def test_a_site_is_explained_without_python_names(site, capsys):
-    site.robots = (200, b"User-agent: *\nDisallow: /*.htm\nAllow: /a\nCrawl-delay: 900\nRequest-rate: 1/7000\n")
+    site.robots = (
+        200,
+        b"User-agent: *\nDisallow: /*.htm\nAllow: /a\nCrawl-delay: 900\nRequest-rate: 1/7000\n",
+    )
 
     assert main(["explain", "--allow-private", f"{site.origin}/a.htm"]) == 1
 

@@ -74,9 +74,7 @@ def test_ls_gives_objects_for_programs(queue, capsys):
 
 
 def test_of_many_origins_the_rest_is_counted(queue, capsys):
-    assert _lines(capsys, "ls", "--limit", "1", queue)[2:] == [
-        "... 1 URL more of other origins (--limit 1)"
-    ]
+    assert _lines(capsys, "ls", "--limit", "1", queue)[2:] == ["... 1 URL more of other origins (--limit 1)"]
 
 
 def test_show_lists_the_urls_of_an_origin(queue, capsys):
@@ -97,8 +95,10 @@ def test_what_a_killed_crawl_had_in_flight_and_what_is_damaged_are_told(queue, c
         file.execute("UPDATE origins SET failures = 2 WHERE text = ?", (A,))
 
     assert _lines(capsys, "show", A, queue)[:2] == [
-        f"{A}  2 waiting, 1 of them in flight when it ended, 1 damaged and set aside, Crawl-delay 7 s, "
-        "robots.txt unreachable 2 times in a row",
+        (
+            f"{A}  2 waiting, 1 of them in flight when it ended, 1 damaged and set aside, Crawl-delay 7 s, "
+            "robots.txt unreachable 2 times in a row"
+        ),
         "  /2  in flight, 1 attempt so far",
     ]
 
@@ -132,7 +132,10 @@ def test_a_queue_that_a_crawl_has_open_is_named(queue, capsys, monkeypatch):
         assert main(["store", "ls", queue]) == 2
 
     _run(queue, look)
-    assert capsys.readouterr().err == f"polite: {queue}: a crawl has it open; its own progress shows what waits\n"
+    assert (
+        capsys.readouterr().err
+        == f"polite: {queue}: a crawl has it open; its own progress shows what waits\n"
+    )
 
 
 def test_a_queue_of_a_newer_polite_or_a_damaged_one_is_one_line(queue, capsys):

@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+import errno
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -13,10 +15,12 @@ from polite.cli.fetch.event_log import EventLog
 from polite.cli.fetch.event_log import reopen as reopen_log
 from polite.cli.fetch.folder import BODIES, Folder
 from polite.cli.fetch.interrupt import Interrupt, interrupts
+from polite.cli.fetch.options import has_urls
 from polite.cli.fetch.origin_stats import MAX_ORIGINS, OriginStats
 from polite.cli.fetch.output_paths import OutputPath, check_distinct, lock
 from polite.cli.fetch.page import Pages
-from polite.cli.fetch.record import Records, is_begun, reopen
+from polite.cli.fetch.record import Records, add_repeats, is_begun, reopen
+from polite.cli.fetch.repeated_lines import RepeatedLines
 from polite.cli.fetch.run import Run
 from polite.cli.fetch.run_log import RunLog
 from polite.cli.fetch.warc import Warc
@@ -48,17 +52,31 @@ def fetch(options: argparse.Namespace) -> Exit:
     """Fetch the list and return the highest exit status. Raises InvalidOption, OSError, StoreFailed."""
     if options.resume is not None:
         _check_file("--resume", options.resume)
-        if not options.urls and not Path(options.resume).exists():
+        if not has_urls(options) and not Path(options.resume).exists():
             raise InvalidOption(
                 f"--resume {options.resume}: there is no such file to continue; check its name, or pass the URLs as well"
             )
-    elif not options.urls and options.store is None:
+    elif not has_urls(options) and options.store is None:
         raise InvalidOption("no URLs given; name them, or use - to read them from standard input")
+    _check_lists(options)
     if options.recrawl is not None:
         _check_file("--recrawl", options.recrawl)
     _check_store(options)
     check_distinct(_output_paths(options))
     return asyncio.run(_fetch(options))
+
+
+def _check_lists(options: argparse.Namespace) -> None:
+    """Refuse lists that cannot be read before anything is written."""
+    if options.limit is not None and not has_urls(options):
+        raise InvalidOption("--limit is a limit on URLs of a list, and no URLs are given")
+    for name in options.list or ():
+        path = Path(name)
+        if path.is_dir():
+            raise InvalidOption(f"--list {name} is a folder; name a file in it")
+        if not os.access(path, os.R_OK):
+            number = errno.EACCES if path.exists() else errno.ENOENT
+            raise OSError(number, os.strerror(number), name)
 
 
 def _check_store(options: argparse.Namespace) -> None:
@@ -139,7 +157,13 @@ async def _run(options: argparse.Namespace, interrupt: Interrupt) -> Exit:
             timeout=options.timeout, allow_private=options.allow_private, max_bytes=options.max_bytes
         )
         pages = await stack.enter_async_context(
-            Pages(options.agent, fetching, connections=options.concurrency, names=options.resolve)
+            Pages(
+                options.agent,
+                fetching,
+                connections=options.concurrency,
+                names=options.resolve,
+                headers=options.header or (),
+            )
         )
         crawl = Crawl(
             gate,
@@ -151,6 +175,7 @@ async def _run(options: argparse.Namespace, interrupt: Interrupt) -> Exit:
             max_redirects=options.max_redirects,
             tries=options.tries,
             recrawl=validators is not None,
+            limit=options.limit,
         )
         return await Run(options, crawl, frontier, run_log, interrupt).finish()
 
@@ -159,6 +184,7 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
     """Open the output files; with --resume, those of the earlier run."""
     recorded: set[str] = set()
     out = sys.stdout
+    repeated = _repeated_lines(options, stack)
     if options.output is not None:
         path = Path(options.output, RECORDS)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -178,7 +204,21 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
         event_log = EventLog(log, clock.monotonic, wall=clock.wall())
     # The queues of a shared crawl are not this run's alone.
     origin_stats = OriginStats(options.delay, counts_waiting=options.store is None)
-    return RunLog(Records(out), recorded, origin_stats, event_log, clock)
+    return RunLog(Records(out), recorded, origin_stats, event_log, clock, repeated)
+
+
+def _repeated_lines(options: argparse.Namespace, stack: AsyncExitStack) -> RepeatedLines | None:
+    """Return what earlier runs recorded of lists, or None if there was none: then each line is new."""
+    records = None if options.output is None else Path(options.output, RECORDS)
+    resumed = options.resume is not None and Path(options.resume).exists()
+    joined = options.store is not None and records is not None and is_begun(records)
+    if not (resumed or joined):
+        return None
+    lines = RepeatedLines()
+    stack.callback(lines.close)
+    if records is not None and has_urls(options):
+        add_repeats(records, lines)
+    return lines
 
 
 def _archive(options: argparse.Namespace, stack: AsyncExitStack) -> Archive | None:

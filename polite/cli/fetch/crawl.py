@@ -8,9 +8,12 @@ from typing import Protocol
 import aiohttp
 
 from polite.cli.fetch.page import AddressBlocked, Page, Pages
+from polite.cli.fetch.provenance import Provenance
+from polite.cli.fetch.put_limiter import PutLimiter
 from polite.cli.fetch.record import Record
 from polite.cli.fetch.run_log import RunLog
-from polite.cli.option_names import command_line_text
+from polite.cli.fetch.url_list import ListedURL
+from polite.cli.option_names import fetch_text
 from polite.cli.urls import require_url
 from polite.errors import InvalidURL, Overloaded, StoreFailed, TurnLost
 from polite.frontier.frontier import Frontier
@@ -45,6 +48,8 @@ class Crawl:
         max_waiting: the limit on URLs in the frontier; the rest of the list is read when there is capacity.
         max_redirects: the limit on redirects in a row.
         tries: the limit on attempts for one page.
+        recrawl: whether pages are requested only if they changed.
+        limit: the limit on URLs of the list that are put, or None. Duplicates and invalid lines do not count.
     """
 
     def __init__(
@@ -59,6 +64,7 @@ class Crawl:
         max_redirects: int,
         tries: int,
         recrawl: bool,
+        limit: int | None = None,
     ) -> None:
         self._gate = gate
         self._frontier = frontier
@@ -69,21 +75,36 @@ class Crawl:
         self._max_redirects = max_redirects
         self._tries = tries
         self._recrawl = recrawl
+        self._puts = PutLimiter(_MAX_CONCURRENT_PUTS, limit)
 
-    async def feed(self, urls: AsyncIterator[str | InvalidURL]) -> None:
-        """Put all URLs, as capacity permits. Raises OSError and the errors of `Frontier.put`."""
-        puts = asyncio.Semaphore(_MAX_CONCURRENT_PUTS)
+    @property
+    def limited(self) -> bool:
+        """Whether the limit on URLs ended the list."""
+        return self._puts.reached
+
+    async def feed(self, urls: AsyncIterator[ListedURL]) -> None:
+        """Put all URLs, as capacity permits and up to the limit. Raises OSError and the errors of `Frontier.put`."""
         async with asyncio.TaskGroup() as tasks:
-            async for url in urls:
-                await puts.acquire()
+            while await self._puts.acquire():
+                listed = await anext(urls, None)
+                if listed is None:
+                    return
+                try:
+                    target = _require_http(Target.of(require_url(listed.url)))
+                except InvalidURL as error:
+                    self._run_log.record_invalid(listed, error)
+                    self._puts.release(new=False)
+                    continue
+                recorded = self._run_log.meet(target)
                 await self._frontier.until_waiting(self._max_waiting - 1)
-                tasks.create_task(self._put_listed(url)).add_done_callback(lambda _: puts.release())
+                tasks.create_task(self._put_listed(listed, target, recorded=recorded))
 
-    async def _put_listed(self, url: str | InvalidURL) -> None:
-        try:
-            await self._put(_require_http(Target.of(require_url(url))))
-        except InvalidURL as error:
-            self._run_log.record_invalid(error)
+    async def _put_listed(self, listed: ListedURL, target: Target, *, recorded: bool) -> None:
+        admission = await self._put(target, Provenance(listed.given))
+        duplicate = admission is Admission.DUPLICATE
+        self._puts.release(new=not duplicate)
+        if duplicate and recorded:
+            self._run_log.record_duplicate(listed, target)
 
     async def work(self) -> None:
         """Run one worker until the frontier is closed. Raises OSError."""
@@ -114,7 +135,8 @@ class Crawl:
         asked = True
         try:
             conditions = await self._gate.conditional(permit.url) if self._recrawl else {}
-            page = await self._pages.get(permit, conditions)
+            source = Provenance.of(permit.task)
+            page = await self._pages.get(permit, conditions, foreign=source.foreign)
         except (aiohttp.ClientError, TimeoutError) as error:
             attempt.fields["reason"] = self._reason(error)
             last = last or isinstance(error, AddressBlocked)
@@ -129,13 +151,14 @@ class Crawl:
         elif not await self._follow(permit.task, page, attempt.fields):
             permit.retry(after=_QUEUE_FULL_RETRY_S)
         else:
-            attempt.record_fetched(page, None if self._archive is None else await self._archive.keep(page))
+            file = None if self._archive is None else await self._archive.keep(page)
+            attempt.record_fetched(page, file, given_up=page.status in _RETRIED_STATUSES)
 
     def _reason(self, error: Exception) -> str:
         name = type(error).__name__
         if isinstance(error, TimeoutError):
             return f"{name}: no complete response within {self._pages.timeout:g} s (--timeout)"
-        return command_line_text(f"{name}: {error}")[:_LONGEST_REASON]
+        return fetch_text(f"{name}: {error}")[:_LONGEST_REASON]
 
     async def _follow(self, task: Task, page: Page, fields: Record) -> bool:
         """Put the target of a redirect like any other URL. Return False if the frontier is full."""
@@ -151,18 +174,20 @@ class Crawl:
                     f"not followed: more than {self._max_redirects} redirects (--max-redirects)"
                 )
                 return True
-            await self._put(target, depth=task.depth + 1, payload=task.url)
+            await self._put(target, Provenance.of(task).redirected(task, target), depth=task.depth + 1)
         except InvalidURL as error:
             fields["reason"] = f"not followed: {error}"
         except Overloaded:
             return False
         return True
 
-    async def _put(self, target: Target, *, depth: int = 0, payload: str | None = None) -> None:
+    async def _put(self, target: Target, source: Provenance, *, depth: int = 0) -> Admission:
         self._run_log.origin_stats.add(target)
+        payload = source.payload(target)
         admission = await self._frontier.put(target.url, depth=depth, payload=payload, wait=False)
         if admission is Admission.DUPLICATE:
             self._run_log.origin_stats.remove(target)
+        return admission
 
 
 def _require_http(target: Target) -> Target:

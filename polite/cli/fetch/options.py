@@ -2,6 +2,7 @@
 
 import argparse
 
+from polite.cli.fetch.header import header
 from polite.cli.options import add_network, duration, typed, whole
 from polite.pacing.policy import PacingPolicy
 from polite.robots.policy import MOST_BYTES, MOST_REDIRECTS
@@ -9,9 +10,37 @@ from polite.robots.policy import MOST_BYTES, MOST_REDIRECTS
 
 def add_fetch_options(fetch: argparse.ArgumentParser) -> None:
     """Add all options of `polite fetch`."""
+    _add_inputs(fetch)
     _add_outputs(fetch)
     _add_limits(fetch)
     add_network(fetch, timeout="limit for one page, and for one robots.txt with its redirects")
+
+
+def has_urls(options: argparse.Namespace) -> bool:
+    """Whether URLs were given, by argument or by list."""
+    return bool(options.urls or options.list)
+
+
+def _add_inputs(fetch: argparse.ArgumentParser) -> None:
+    fetch.add_argument(
+        "--list",
+        action="append",
+        metavar="FILE",
+        help="read URLs from FILE, one per line; lines that start with # are comments; may be repeated",
+    )
+    fetch.add_argument(
+        "--limit",
+        type=typed(lambda text: whole("--limit", text, most=1_000_000_000)),
+        metavar="NUMBER",
+        help="limit on new URLs of the list; the rest of it is not read",
+    )
+    fetch.add_argument(
+        "--header",
+        action="append",
+        type=typed(header),
+        metavar="NAME:VALUE",
+        help="a field to send with each page request, but not for robots.txt; may be repeated",
+    )
 
 
 def _add_outputs(fetch: argparse.ArgumentParser) -> None:

@@ -1,6 +1,6 @@
 """Fetches pages over http and https: one request per permit, read up to a limit."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Self
@@ -9,6 +9,7 @@ import aiohttp
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 from yarl import URL
 
+from polite.cli.fetch.header import merged, without_secrets
 from polite.gate.permit import Permit
 from polite.robots.agent import UserAgent
 from polite.robots.fetching.exchange import BodyEnd, as_sent
@@ -109,7 +110,8 @@ class _PermittedRequest(aiohttp.ClientRequest):
 class Pages:
     """Fetches pages in an aiohttp session behind the address guard. Use as an async context manager.
 
-    `fetching.max_bytes` limits each body, both as sent and decoded. `names` are addresses by host.
+    `fetching.max_bytes` limits each body, both as sent and decoded. `names` are addresses by host. `headers` are fields of
+    each request; those with credentials are not sent to an origin that a redirect led to.
     """
 
     def __init__(
@@ -119,7 +121,10 @@ class Pages:
         *,
         connections: int,
         names: Mapping[str, str] | None = None,
+        headers: Iterable[tuple[str, str]] = (),
     ) -> None:
+        self._headers = merged(headers)
+        self._foreign_headers = without_secrets(self._headers)
         self._fetching = fetching
         self._max_bytes = fetching.max_bytes
         self.timeout = fetching.timeout
@@ -140,23 +145,29 @@ class Pages:
     async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
-    async def get(self, permit: Permit, conditions: Mapping[str, str]) -> Page:
-        """Send one request; redirects are not followed. `conditions` are the header fields of a conditional request, if any.
+    async def get(self, permit: Permit, conditions: Mapping[str, str], *, foreign: bool = False) -> Page:
+        """Send one request; redirects are not followed.
+
+        Args:
+            permit: the request's permit.
+            conditions: the header fields of a conditional request, if any.
+            foreign: whether a redirect of another origin led here: credentials are not sent.
 
         Raises aiohttp.ClientError, TimeoutError, TurnLost.
         """
         _permit.set(permit)
+        fields = {**(self._foreign_headers if foreign else self._headers), **conditions}
         with collect_refused() as refused:
             try:
-                return await self._get(permit, conditions)
+                return await self._get(permit, fields)
             except aiohttp.ClientConnectorError as error:
                 if not refused:
                     raise
                 raise AddressBlocked(blocked_message(refused, self._fetching)) from error
 
-    async def _get(self, permit: Permit, conditions: Mapping[str, str]) -> Page:
+    async def _get(self, permit: Permit, fields: Mapping[str, str]) -> Page:
         url = URL(permit.url, encoded=True)
-        async with self._session.get(url, headers=conditions, allow_redirects=False) as response:
+        async with self._session.get(url, headers=fields, allow_redirects=False) as response:
             permit.report(status=response.status, headers=response.headers)
             if response.status < _LEAST_FINAL:
                 response.close()

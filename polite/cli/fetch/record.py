@@ -6,14 +6,15 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from polite.cli.exit_codes import Exit
 from polite.cli.fetch.page import Page
+from polite.cli.fetch.repeated_lines import RepeatedLines
 from polite.errors import InvalidOption
 from polite.robots.fetching.exchange import BodyEnd
 
-Record = dict[str, object]
+Record = dict[str, Any]
 
 # Response fields that are copied into the record, and the limit on the length of each (characters).
 _COPIED_FIELDS = (
@@ -37,7 +38,13 @@ _EXITS = {
     "invalid": Exit.USAGE,
     "failed": Exit.UNREACHABLE,
     "given up": Exit.UNREACHABLE,
+    "duplicate": Exit.ALLOWED,
 }
+# Records of lines, not of requests: their URLs may be still to be fetched.
+_OF_LINES = ("invalid", "duplicate")
+# The limit on a record that is read again, in octets: it has a URL and its line, and some short fields.
+_LONGEST = 8 * 1024 * 1024
+_LEAST_ERROR = 400
 
 
 class Records:
@@ -46,18 +53,23 @@ class Records:
     Attributes:
         gravest: the exit status so far.
         counts: the number of URLs for each outcome.
+        error_pages: how many of those fetched have a status of 400 or more.
     """
 
     def __init__(self, out: TextIO) -> None:
         self.gravest = Exit.ALLOWED
         self.counts = dict.fromkeys(_EXITS, 0)
+        self.error_pages = 0
         self._out = out
 
-    def write(self, url: str, outcome: str, **more: object) -> None:
-        """Write and flush one record. Raises OSError."""
+    def write(self, url: str, outcome: str, *, given: str | None = None, **more: object) -> None:
+        """Write and flush one record. `given` is the line of the list, if it is not the URL. Raises OSError."""
         self.counts[outcome] += 1
+        status = more.get("status")
+        self.error_pages += outcome == "fetched" and isinstance(status, int) and status >= _LEAST_ERROR
         self.gravest = max(self.gravest, _EXITS[outcome])
-        self._out.write(json.dumps({"url": url, "outcome": outcome, **more}) + "\n")
+        record = {"url": url, "input": url if given is None else given, "outcome": outcome, **more}
+        self._out.write(json.dumps(record) + "\n")
         self._out.flush()
 
 
@@ -82,7 +94,7 @@ def digest(body: bytes) -> str:
 
 
 def reopen(path: Path) -> tuple[TextIO, set[str]]:
-    """Open records for appending. Return the file and the URLs of its last records.
+    """Open records for appending. Return the file and the URLs of its last records, if they were to be fetched.
 
     An incomplete last record is removed. Raises OSError, and InvalidOption for a file that has other content,
     which is not changed.
@@ -93,6 +105,38 @@ def reopen(path: Path) -> tuple[TextIO, set[str]]:
         if whole < path.stat().st_size:
             os.truncate(path, whole)
     return path.open("a", encoding="utf-8"), recorded
+
+
+def add_repeats(path: Path, lines: RepeatedLines) -> None:
+    """Count the invalid and the duplicate lines that earlier runs recorded. Reads all records. Raises OSError."""
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        while line := file.readline(_LONGEST):
+            # Most are of requests. To load each would take minutes.
+            if b'"outcome": "invalid"' in line or b'"outcome": "duplicate"' in line:
+                name = _name_of_line(line)
+                if name is not None:
+                    lines.add_record(name)
+
+
+def name_of_line(outcome: str, text: str) -> str:
+    """Return what equal lines have in common: an invalid one its text, a duplicate one its URL."""
+    return f"{outcome}\n{text}"
+
+
+def _name_of_line(line: bytes) -> str | None:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    match record:
+        case {"outcome": "duplicate", "url": str(url)}:
+            return name_of_line("duplicate", url)
+        case {"outcome": "invalid", "url": str(url), **more}:
+            return name_of_line("invalid", str(more.get("input", url)))
+        case _:
+            return None
 
 
 def _last_records(path: Path) -> tuple[set[str], int]:
@@ -109,25 +153,27 @@ def _last_records(path: Path) -> tuple[set[str], int]:
         at += len(lines.pop(0)) + 1  # its start was not read
     urls = set()
     for line in lines:
-        url = _url(line)
-        if url is None:
+        found = _url(line)
+        if found is None:
             raise _not_records(path, at)
-        urls.add(url)
+        url, outcome = found
+        if outcome not in _OF_LINES:
+            urls.add(url)
         at += len(line) + 1
     if not _may_be_incomplete(rest):
         raise _not_records(path, at)
     return urls, at
 
 
-def _url(line: bytes) -> str | None:
-    """Return the URL of a record, or None if the line is not a record."""
+def _url(line: bytes) -> tuple[str, str] | None:
+    """Return the URL and the outcome of a record, or None if the line is not a record."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return None
     match record:
         case {"url": str(url), "outcome": str(outcome)} if outcome in _EXITS:
-            return url
+            return url, outcome
         case _:
             return None
 

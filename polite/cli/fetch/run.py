@@ -5,12 +5,13 @@ import asyncio
 import sys
 from contextlib import aclosing
 
-from polite.cli import urls
 from polite.cli.exit_codes import Exit
 from polite.cli.fetch.crawl import Crawl
 from polite.cli.fetch.interrupt import Interrupt
+from polite.cli.fetch.options import has_urls
 from polite.cli.fetch.progress import ROWS, Progress, RunStatus, line
 from polite.cli.fetch.run_log import RunLog
+from polite.cli.fetch.url_list import read
 from polite.frontier.frontier import Frontier
 
 # With more origins than this, finding those that need the most time takes some milliseconds.
@@ -54,7 +55,7 @@ class Run:
         return self._print_summary()
 
     async def _feed(self) -> None:
-        async with aclosing(urls.read(self._options.urls)) as listed:
+        async with aclosing(read(self._options.urls, self._options.list or ())) as listed:
             await self._crawl.feed(listed)
         self._list_read = True
         await self._frontier.join()
@@ -124,9 +125,15 @@ class Run:
                 "another --output fetches them again",
                 file=sys.stderr,
             )
+        if self._crawl.limited:
+            print(
+                f"polite: the list was not read beyond {self._options.limit} new "
+                f"{'URL' if self._options.limit == 1 else 'URLs'} (--limit)",
+                file=sys.stderr,
+            )
         frontier = self._frontier
         known = (frontier.waiting, frontier.done, frontier.refused, frontier.dropped)
-        if self._options.store is not None and not self._options.urls and not any(known):
+        if self._options.store is not None and not has_urls(self._options) and not any(known):
             print(
                 f"polite: crawl {self._options.crawl} has no URLs yet; check its name, or start the run that has the list first",
                 file=sys.stderr,

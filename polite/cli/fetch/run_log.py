@@ -6,8 +6,11 @@ import logging
 from polite.cli.fetch.event_log import EventLog
 from polite.cli.fetch.origin_stats import OriginStats
 from polite.cli.fetch.page import Page
-from polite.cli.fetch.record import Record, Records, of_page
-from polite.cli.option_names import command_line_text
+from polite.cli.fetch.provenance import Provenance
+from polite.cli.fetch.record import Record, Records, name_of_line, of_page
+from polite.cli.fetch.repeated_lines import RepeatedLines
+from polite.cli.fetch.url_list import ListedURL
+from polite.cli.option_names import fetch_text
 from polite.errors import InvalidURL
 from polite.events import Dropped, Event, Granted, Refused, StoreAway, StoreBack
 from polite.gate.explanation import Explanation
@@ -24,6 +27,7 @@ class RunLog:
     Attributes:
         recorded: the URLs of the last records of an earlier run; they are not recorded again.
         skipped: how many pages were not requested because they are recorded.
+        repeated: the lines of lists, if an earlier run may have read them; None if each line is new.
         failure: raises the first OSError of a listener call, since a listener must not raise.
     """
 
@@ -34,8 +38,10 @@ class RunLog:
         origin_stats: OriginStats,
         event_log: EventLog | None,
         clock: Clock,
+        repeated: RepeatedLines | None = None,
     ) -> None:
         self.records = records
+        self.repeated = repeated
         self.recorded = recorded
         self.skipped = 0
         self.origin_stats = origin_stats
@@ -55,11 +61,29 @@ class RunLog:
             if not self.failure.done():
                 self.failure.set_exception(error)
 
-    def record_invalid(self, error: InvalidURL) -> None:
+    def record_invalid(self, listed: ListedURL, error: InvalidURL) -> None:
         """Record a line of the list that is not a URL to fetch. Raises OSError."""
-        url = error.url or ""
-        if url not in self.recorded:
-            self.records.write(url, "invalid", reason=error.reason)
+        if self.repeated is not None:
+            met, recorded = self.repeated.meet(name_of_line("invalid", listed.given))
+            if met <= recorded:
+                return
+        self.records.write(
+            error.url or "", "invalid", given=listed.given, reason=error.reason, **_place(listed)
+        )
+
+    def meet(self, target: Target) -> bool:
+        """Count a line of the list. Return whether it has a record if its URL is a duplicate.
+
+        The first line of a run that continues another one was put by that one, and so were those that it recorded.
+        """
+        if self.repeated is None:
+            return True
+        met, recorded = self.repeated.meet(name_of_line("duplicate", target.url))
+        return met - 1 > recorded
+
+    def record_duplicate(self, listed: ListedURL, target: Target) -> None:
+        """Record a line whose URL an earlier line or a redirect named. Raises OSError."""
+        self.records.write(target.url, "duplicate", given=listed.given, **_place(listed))
 
     def start_attempt(self, task: Task) -> "Attempt":
         """Return the attempt that is about to request the task's page."""
@@ -78,10 +102,22 @@ class RunLog:
         match event:
             case Granted(url=url, waited_s=waited_s):
                 self._waited[url] = waited_s
-            case Refused(url=url, reason=reason, line=line) if url not in self.recorded:
-                self.records.write(url, "refused", reason=reason, line=line)
-            case Dropped(url=url, because=because, tries=tries) if url not in self.recorded:
-                self.records.write(url, "given up", reason=command_line_text(because), tries=tries)
+            case Refused(url=url, reason=reason, line=line, task=task) if url not in self.recorded:
+                self.records.write(url, "refused", reason=reason, line=line, **_origin_of(task))
+            case Dropped(url=url, because=because, tries=tries, task=task) if url not in self.recorded:
+                reason = fetch_text(because)
+                self.records.write(url, "given up", reason=reason, tries=tries, **_origin_of(task))
+
+
+def _place(listed: ListedURL) -> Record:
+    return {} if listed.at is None else {"input_at": listed.at}
+
+
+def _origin_of(task: Task | None) -> Record:
+    """Return where the task's URL comes from, as arguments of `Records.write`."""
+    source = Provenance.of(task)
+    redirected = {} if source.redirected_from is None else {"from": source.redirected_from}
+    return {"given": source.given, **redirected}
 
 
 def _warn_of_store(event: Event) -> None:
@@ -102,8 +138,7 @@ class Attempt:
 
     def __init__(self, run_log: RunLog, task: Task, waited_s: float) -> None:
         self.fields: Record = {"waited_s": round(waited_s, 3), "tries": task.tries + 1}
-        if task.payload is not None:
-            self.fields["from"] = task.payload
+        self._source = _origin_of(task)
         self._run_log = run_log
         self._task = task
         self._began = run_log.clock.monotonic()
@@ -120,9 +155,14 @@ class Attempt:
 
     def record_failed(self) -> None:
         """Record that the last attempt got no response."""
-        self._run_log.records.write(self._task.url, "failed", **self.fields)
+        self._run_log.records.write(self._task.url, "failed", **self.fields, **self._source)
 
-    def record_fetched(self, page: Page, file: str | None) -> None:
-        """Record the response. `file` names the file with its body."""
+    def record_fetched(self, page: Page, file: str | None, *, given_up: bool) -> None:
+        """Record the response. `file` names the file with its body, `given_up` says that a retry might have had another."""
         record = of_page(page, fetched_at=self._began_wall, file=file)
-        self._run_log.records.write(self._task.url, "fetched", **record, **self.fields)
+        outcome = "given up" if given_up else "fetched"
+        if given_up:
+            tries = self._task.tries + 1
+            attempt = "the only attempt" if tries == 1 else f"attempt {tries}"
+            self.fields["reason"] = f"the last response, to {attempt}, has the status {page.status} (--tries)"
+        self._run_log.records.write(self._task.url, outcome, **record, **self.fields, **self._source)

@@ -103,9 +103,7 @@ def _census(entries: Iterable[LogEntry]) -> tuple[dict[str, _Row], float, int]:
     return census, end, left_out
 
 
-def _mark(
-    rows: dict[str, _Row], entries: Iterable[LogEntry], scale: float, starts: Sequence[float]
-) -> None:
+def _mark(rows: dict[str, _Row], entries: Iterable[LogEntry], scale: float, starts: Sequence[float]) -> None:
     for entry in entries:
         row = rows.get(entry.origin)
         if row is None:

@@ -17,12 +17,34 @@ def test_a_busy_page_is_retried_after_retry_after(site):
     assert site.records["/busy"]["status"] == 200
 
 
-def test_a_page_that_stays_busy_is_recorded_with_its_status(site):
-    site.pages["/busy"] = [{"status": 503, "text": "busy"}]
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_a_page_that_stays_busy_is_given_up_and_recorded_with_its_last_response(status, site):
+    site.pages["/busy"] = [{"status": status, "text": "busy"}]
 
-    assert site.run("--tries", "2", "/busy") == 0
-    assert (site.records["/busy"]["status"], site.records["/busy"]["tries"]) == (503, 2)
+    assert site.run("--tries", "2", "/busy") == 3
+
+    record = site.records["/busy"]
+    assert (record["outcome"], record["status"], record["tries"]) == ("given up", status, 2)
+    assert record["reason"] == f"the last response, to attempt 2, has the status {status} (--tries)"
+    assert (site.folder / record["file"]).read_bytes() == b"busy"
     assert len(site.paths) == 2
+
+
+def test_a_page_with_one_try_is_given_up_at_once(site):
+    site.pages["/busy"] = [{"status": 429}]
+
+    assert site.run("--tries", "1", "/busy") == 3
+    assert (
+        site.records["/busy"]["reason"]
+        == "the last response, to the only attempt, has the status 429 (--tries)"
+    )
+
+
+def test_a_page_that_does_not_exist_is_a_response(site):
+    site.pages["/gone"] = [{"status": 404}]
+
+    assert site.run("/gone") == 0
+    assert (site.records["/gone"]["outcome"], site.records["/gone"]["status"]) == ("fetched", 404)
 
 
 def test_a_page_without_a_response_fails_after_exactly_its_tries(site):

@@ -40,6 +40,7 @@ def test_a_refused_url_is_recorded_with_its_line_and_not_requested(site):
 
     assert site.records["/no/diary"] == {
         "url": f"{site.origin}/no/diary",
+        "input": f"{site.origin}/no/diary",
         "outcome": "refused",
         "reason": "RULE",
         "line": 2,

@@ -7,8 +7,10 @@ import pytest
 
 from polite.cli.fetch.event_log import EventLog
 from polite.cli.fetch.origin_stats import OriginStats
-from polite.cli.fetch.record import Records
+from polite.cli.fetch.record import Records, name_of_line
+from polite.cli.fetch.repeated_lines import RepeatedLines
 from polite.cli.fetch.run_log import RunLog
+from polite.cli.fetch.url_list import ListedURL
 from polite.errors import InvalidURL
 from polite.events import Dropped, OriginPostponed, Refused
 from polite.origin import Origin
@@ -44,6 +46,7 @@ async def test_what_was_given_up_has_a_record():
 
     assert json.loads(out.getvalue()) == {
         "url": "http://a.test/",
+        "input": "http://a.test/",
         "outcome": "given up",
         "reason": "TIMEOUT",
         "tries": 1,
@@ -52,10 +55,13 @@ async def test_what_was_given_up_has_a_record():
 
 async def test_an_invalid_line_is_recorded_once_over_several_runs():
     out = io.StringIO()
-    run_log = _run_log(out, recorded={"nonsense"})
+    run_log = _run_log(out)
+    run_log.repeated = RepeatedLines()
+    run_log.repeated.add_record(name_of_line("invalid", "nonsense"))
 
-    run_log.record_invalid(InvalidURL("nonsense", "no scheme"))
-    run_log.record_invalid(InvalidURL("more", "no scheme"))
+    for text in ("nonsense", "more"):
+        error = InvalidURL(text, "no scheme")
+        run_log.record_invalid(ListedURL(error, text), error)
 
     assert [json.loads(line)["url"] for line in out.getvalue().splitlines()] == ["more"]
 

@@ -1,0 +1,310 @@
+"""Lists of URLs: each line has a record that names it, however hostile, and however often the list is given."""
+
+import asyncio
+import json
+import signal
+import tracemalloc
+
+import pytest
+from aiohttp import web
+
+from polite.cli.fetch import url_list
+from polite.cli.fetch.put_limiter import PutLimiter
+from polite.cli.fetch.repeated_lines import RepeatedLines
+from polite.cli.stdin import LONGEST_LINE
+from tests.cli.fetch.test_resume import prompt, queue
+
+__all__ = ["prompt", "queue"]  # fixtures
+
+
+def _records(site):
+    return [json.loads(line) for line in (site.folder / "records.jsonl").read_text().splitlines()]
+
+
+def _found(site, *fields):
+    """Return these fields of each record, in the order of the list's names."""
+    return [
+        tuple(str(record.get(field)).replace(site.origin, "") for field in fields)
+        for record in _records(site)
+    ]
+
+
+@pytest.fixture
+def listed(tmp_path):
+    """Return a function that writes a list and returns the arguments that read it."""
+
+    def write(octets, name="urls.txt"):
+        (tmp_path / name).write_bytes(octets)
+        return ["--list", str(tmp_path / name)]
+
+    return write
+
+
+def test_a_record_has_the_line_as_it_was_given(site, listed):
+    lines = [f"{site.origin}/a#top", f"  {site.origin.upper()}/b/../c  ", f"{site.origin}/d"]
+
+    assert site.run(*listed("\n".join(lines).encode())) == 0
+
+    assert {record["url"]: record["input"] for record in _records(site)} == {
+        f"{site.origin}/a": lines[0],
+        f"{site.origin}/c": lines[1],
+        f"{site.origin}/d": lines[2],
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "given"),
+    [
+        ("mailto:joe@example.com", "mailto:joe@example.com"),
+        ("joe@example.com", "joe@example.com"),
+        ("ftp://me:secret@example.com/x", "ftp://example.com/x"),
+        ("ht\ttp://me:sec\tret@ex ample/", "http://ex ample/"),
+        ("me:secret@example.com", "example.com"),
+        ("x" * 900, "x" * 900),
+    ],
+)
+def test_an_invalid_line_is_recorded_whole_but_for_credentials(line, given, site):
+    assert site.run(line) == 2
+
+    (record,) = _records(site)
+    assert (record["input"], record["outcome"]) == (given, "invalid")
+    assert "input_at" not in record
+
+
+def test_a_refused_and_a_given_up_url_name_their_lines(site):
+    site.pages["/robots.txt"] = [{"text": "User-agent: *\nDisallow: /no"}]
+    site.run("/no#1", "http://127.0.0.1:9/#2", "--tries", "1")
+
+    assert {record["input"].rpartition("#")[2]: record["outcome"] for record in _records(site)} == {
+        "1": "refused",
+        "2": "given up",
+    }
+
+
+def test_all_urls_of_a_redirect_name_the_line_that_began_it(site):
+    site.pages["/a"] = [{"status": 301, "headers": {"Location": "/b"}}]
+    site.pages["/b"] = [{"status": 301, "headers": {"Location": "/no"}}]
+
+    site.run("/a#top")
+
+    assert sorted(_found(site, "url", "input", "outcome", "from")) == [
+        ("/a", "/a#top", "fetched", "None"),
+        ("/b", "/a#top", "fetched", "/a"),
+        ("/no", "/a#top", "refused", "/b"),
+    ]
+
+
+def test_comments_and_blank_lines_are_no_urls(site, listed):
+    text = f"# a comment\n\n   \n \t# {site.origin}/x\n{site.origin}/a # no comment\n"
+
+    site.run(*listed(text.encode()))
+
+    assert site.paths == ["/a%20"]
+
+
+@pytest.mark.parametrize("end", [b"\r\n", b"\n"])
+def test_a_list_with_a_bom_or_line_ends_of_windows_is_a_list(end, site, listed):
+    urls = [f"{site.origin}/{name}".encode() for name in "ab"]
+
+    assert site.run(*listed(b"\xef\xbb\xbf" + end.join([*urls, b""]))) == 0
+
+    assert [record["input"] for record in _records(site)] == [f"{site.origin}/a", f"{site.origin}/b"]
+
+
+def test_a_list_with_a_bom_may_start_with_a_comment(site, listed):
+    assert site.run(*listed(b"\xef\xbb\xbf# comment\n" + site.origin.encode() + b"/a")) == 0
+
+
+def test_what_is_wrong_with_a_line_is_told_with_its_list_and_number(site, listed, tmp_path):
+    text = b"\n".join(
+        [b"#", site.origin.encode() + b"/a", b"http://a\0b/", b"\xff", b"x" * 10_000_000, b"nonsense"]
+    )
+
+    assert site.run(*listed(text)) == 2
+
+    invalid = [record for record in _records(site) if record["outcome"] == "invalid"]
+    assert [record["input_at"].removeprefix(str(tmp_path)) for record in invalid] == [
+        f"/urls.txt:{number}" for number in (3, 4, 5, 6)
+    ]
+    assert [record["input"][:9] for record in invalid] == ["http://a\0", "\\xff", "x" * 9, "nonsense"]
+    assert "is not UTF-8" in invalid[1]["reason"]
+    assert f"longer than {LONGEST_LINE} octets" in invalid[2]["reason"]
+    assert len(invalid[2]["input"]) < 2_000
+    assert site.paths == ["/a"]
+
+
+def test_standard_input_has_line_numbers_too(site, feed):
+    feed(f"{site.origin}/a\nnonsense\n".encode())
+
+    site.run("-")
+
+    assert _found(site, "outcome", "input_at") == [("invalid", "standard input:2"), ("fetched", "None")]
+
+
+def test_a_line_that_names_a_url_again_has_a_record_of_its_own(site, listed):
+    text = f"{site.origin}/a\n{site.origin}/a#b\n{site.origin}/no\n{site.origin}/no\n"
+
+    assert site.run(*listed(text.encode())) == 1
+
+    found = sorted(_found(site, "input", "outcome", "url"))
+    assert found == [
+        ("/a", "fetched", "/a"),
+        ("/a#b", "duplicate", "/a"),
+        ("/no", "duplicate", "/no"),
+        ("/no", "refused", "/no"),
+    ]
+    places = [record["input_at"].rpartition(":")[2] for record in _records(site) if "input_at" in record]
+    assert sorted(places) == ["2", "4"]
+    assert "1 fetched" in site.err
+    assert "2 duplicate" in site.err
+
+
+def test_duplicates_alone_are_a_success(site):
+    assert site.run("/a", "/a") == 0
+
+
+async def _interrupted(request):
+    signal.raise_signal(signal.SIGINT)
+    return web.Response(text="the last one")
+
+
+def test_a_list_that_is_given_again_has_the_records_of_one_run(prompt, queue, listed):
+    lines = ["/a", "nonsense", "/b", "/a", "/c#c", "/b#2", "nonsense", "/c"]
+    text = "\n".join(line if line == "nonsense" else prompt.origin + line for line in lines)
+    prompt.pages["/a"] = [_interrupted]
+    again = listed(text.encode())
+
+    assert prompt.run("--resume", queue, *again, "--concurrency", "1") == 130
+    for _ in range(2):
+        prompt.run("--resume", queue, *again)
+
+    assert sorted(_found(prompt, "input", "outcome")) == [
+        ("/a", "duplicate"),
+        ("/a", "fetched"),
+        ("/b", "fetched"),
+        ("/b#2", "duplicate"),
+        ("/c", "duplicate"),
+        ("/c#c", "fetched"),
+        ("nonsense", "invalid"),
+        ("nonsense", "invalid"),
+    ]
+    assert sorted(prompt.paths) == ["/a", "/b", "/c"]
+
+
+def test_a_killed_run_loses_no_duplicate(prompt, queue, listed):
+    text = f"{prompt.origin}/a\n{prompt.origin}/a#1\n{prompt.origin}/a#2\nnonsense\nnonsense\n"
+    again = listed(text.encode())
+    prompt.run("--resume", queue, *again)
+    records = prompt.folder / "records.jsonl"
+    whole = records.read_text().splitlines(keepends=True)
+    records.write_text("".join(line for line in whole if "#2" not in line and '"nonsense"' not in line))
+
+    prompt.run("--resume", queue, *again)
+
+    assert sorted(_found(prompt, "input", "outcome")) == [
+        ("/a", "fetched"),
+        ("/a#1", "duplicate"),
+        ("/a#2", "duplicate"),
+        ("nonsense", "invalid"),
+        ("nonsense", "invalid"),
+    ]
+
+
+def test_a_duplicate_does_not_count_as_a_record_of_its_url(prompt, queue):
+    prompt.pages["/a"] = [_interrupted]
+    prompt.run("--resume", queue, "/a", "/b", "/b#2")
+
+    assert prompt.run("--resume", queue) == 0
+
+    assert "/b" in prompt.paths
+    assert {"input": "/b", "outcome": "fetched"}.items() <= {
+        key: str(value).replace(prompt.origin, "") for key, value in prompt.records["/b"].items()
+    }.items()
+
+
+def test_the_line_is_kept_in_the_queue(prompt, queue):
+    prompt.pages["/a"] = [_interrupted]
+    prompt.pages["/b"] = [{"status": 302, "headers": {"Location": "/c"}}]
+    prompt.run("--resume", queue, "/a", "/b#top", "--concurrency", "1")
+
+    prompt.run("--resume", queue)
+
+    assert _found(prompt, "url", "input") == [("/a", "/a"), ("/b", "/b#top"), ("/c", "/b#top")]
+
+
+def test_the_limit_counts_new_urls_and_the_rest_is_not_read(prompt, queue):
+    urls = ["/a", "/a#1", "nonsense", "/b", "/c", "/d", "/e"]
+
+    assert prompt.run("--resume", queue, "--limit", "2", *urls) == 2
+    assert prompt.paths == ["/a", "/b"]
+    assert "polite: the list was not read beyond 2 new URLs (--limit)\n" in prompt.err
+
+    prompt.run("--resume", queue, "--limit", "1", *urls)
+    assert prompt.paths == ["/a", "/b", "/c"]
+    assert "1 new URL (--limit)" in prompt.err
+
+    prompt.run("--resume", queue, "--limit", "9", *urls)
+    assert prompt.paths == ["/a", "/b", "/c", "/d", "/e"]
+    assert "--limit" not in prompt.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--list", "missing.txt"], "polite: missing.txt: No such file or directory\n"),
+        (["--list", "."], "polite: --list . is a folder; name a file in it\n"),
+        (
+            ["--limit", "3", "--resume", "queue"],
+            "polite: --limit is a limit on URLs of a list, and no URLs are given\n",
+        ),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_known_before_anything_is_written(
+    arguments, said, site, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    if "queue" in arguments:
+        (tmp_path / "queue").touch()
+
+    assert site.run(*arguments) == 2
+
+    assert site.err == said
+    assert not site.folder.exists()
+
+
+async def test_a_list_of_a_million_lines_is_read_in_little_memory(tmp_path):
+    path = tmp_path / "urls.txt"
+    path.write_bytes(b"".join(b"http://a.test/%d\n" % number for number in range(50_000)))
+    tracemalloc.start()
+
+    count = 0
+    async for _ in url_list.read([], [str(path)]):
+        count += 1
+
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert count == 50_000
+    assert peak < 2_000_000
+
+
+def test_lines_are_counted_by_what_they_name():
+    lines = RepeatedLines()
+    lines.add_record("x")
+
+    assert [lines.meet(name) for name in ("x", "y", "x", "\ud800")] == [(1, 1), (1, 0), (2, 1), (1, 0)]
+    lines.close()
+
+
+async def test_a_put_that_may_reach_the_limit_waits_for_the_others():
+    limiter = PutLimiter(10, 2)
+
+    assert await limiter.acquire()
+    assert await limiter.acquire()
+    waiting = asyncio.ensure_future(limiter.acquire())
+    limiter.release(new=False)
+    assert await waiting
+    limiter.release(new=True)
+    limiter.release(new=True)
+
+    assert not await limiter.acquire()
+    assert limiter.reached
