@@ -90,7 +90,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class BackedOff:
-    """An origin refused a request (429, 503), so a back-off starts.
+    """An origin refused a request (`PacingPolicy.backoff_statuses`: 429 and 503), so a back-off starts.
 
     Attributes:
         origin: The origin.
@@ -103,6 +103,38 @@ class BackedOff:
     status: int
     pause_s: float
     because: str
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentRequired:
+    """A server asks for a payment (402 with `crawler-price`). polite never pays, and does not request the page again.
+
+    Attributes:
+        url: The URL.
+        origin: The URL's origin.
+        price: What the server asks for, such as "USD 0.01".
+    """
+
+    url: str
+    origin: str
+    price: str
+
+
+@dataclass(frozen=True, slots=True)
+class LicenseRequired:
+    """A server asks for a licence (401 or 402 with `WWW-Authenticate: License`, RSL 1.0). polite never buys one.
+
+    Attributes:
+        url: The URL.
+        origin: The URL's origin.
+        status: The response's status.
+        challenge: The field's value, up to 500 characters.
+    """
+
+    url: str
+    origin: str
+    status: int
+    challenge: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +309,8 @@ Event = (
     | Skipped
     | Reclaimed
     | BackedOff
+    | PaymentRequired
+    | LicenseRequired
     | CircuitOpened
     | CircuitClosed
     | OriginPostponed

@@ -7,7 +7,15 @@ Pause(seconds=2.0, because='min_delay 2 s', strike=False)
 
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.throttle import DelayThrottle, Jittered, Longest, Part, Throttle
-from polite.pacing.throttle_parts import BackOff, CrawlDelay, Latency, MinDelay, RequestRates, RetryAfter
+from polite.pacing.throttle_parts import (
+    BackOff,
+    CrawlDelay,
+    Latency,
+    MinDelay,
+    RateLimit,
+    RequestRates,
+    RetryAfter,
+)
 
 __all__ = [
     "BackOff",
@@ -20,6 +28,7 @@ __all__ = [
     "Outcome",
     "Part",
     "Pause",
+    "RateLimit",
     "RequestRates",
     "RetryAfter",
     "Throttle",

@@ -73,19 +73,27 @@ class InFlight:
 
     def settled(self, task: Task, *, again_in: float | None) -> None:
         """End or requeue a task whose block was left."""
-        if again_in is not None and self.may_retry(task):
+        if again_in is None:
+            self._progress.returned(task)
+            self._progress.counts.done += 1
+            self._finish(task, End.DONE, "done")
+        elif self.may_retry(task):
             self._retry(task, again_in)
         else:
-            self._progress.returned(task)
-            if again_in is None:
-                self._progress.counts.done += 1
-                self._finish(task, End.DONE, "done")
-            else:
-                self._progress.counts.dropped += 1
-                because = f"max_tries={self._max_tries}"
-                self._progress.tell(Dropped(task.url, because, task.tries + 1, task))
-                self._finish(task, End.DROPPED, because)
+            self._drop_tried(task, f"max_tries={self._max_tries}")
         self.store.responded(task.target.origin)
+
+    def demanded(self, task: Task, because: str) -> None:
+        """Drop a task whose server asks for a price or a licence: it is not requested again."""
+        self._drop_tried(task, because)
+        self.store.responded(task.target.origin)
+
+    def _drop_tried(self, task: Task, because: str) -> None:
+        """Drop a task whose block was left."""
+        self._progress.returned(task)
+        self._progress.counts.dropped += 1
+        self._progress.tell(Dropped(task.url, because, task.tries + 1, task))
+        self._finish(task, End.DROPPED, because)
 
     def _retry(self, task: Task, again_in: float) -> None:
         # Counted among those that wait first: the listener sees it there, and may close the frontier.

@@ -38,6 +38,10 @@ class Owner(Protocol):
         """Note that the permit was entered late, and robots.txt now disallows the task."""
         ...
 
+    def demanded(self, task: Task, because: str) -> None:
+        """Note that the permit was left to be retried, but the server asks for a price or a licence."""
+        ...
+
     def may_retry(self, task: Task) -> bool:
         """Return whether the task has tries left after this one."""
         ...
@@ -101,7 +105,8 @@ class TaskPermit(Permit):
             after: The earliest time of the next try, in seconds from the end of the block.
 
         Returns:
-            False if the task has no tries left. It is then dropped, with an event.
+            False if the task has no tries left, or if the reported response asks for a price or a licence, since the same request
+            would get the same response. It is then dropped, with an event.
 
         Raises:
             PermitMisused: Called outside the block.
@@ -113,7 +118,7 @@ class TaskPermit(Permit):
             raise InvalidOption(f"after must be a finite number of seconds >= 0, got {after!r}", url=self.url)
         self._again_in = after
         self.unread()
-        return self._owner.may_retry(self._task)
+        return self.demand is None and self._owner.may_retry(self._task)
 
     def __aenter__(self) -> Coroutine[Any, Any, Self]:
         return self._enter(bound=True)
@@ -173,7 +178,11 @@ class TaskPermit(Permit):
             if entered:
                 if error is not None and self._again_in is None:
                     self._again_in = 0.0
-                self._owner.settled(self._task, again_in=self._again_in)
+                demand = self.demand
+                if demand is not None and self._again_in is not None:
+                    self._owner.demanded(self._task, f"the server asks for {demand}")
+                else:
+                    self._owner.settled(self._task, again_in=self._again_in)
 
     @property
     def stands(self) -> bool:

@@ -2,33 +2,42 @@
 
 import asyncio
 from collections.abc import Coroutine, Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from types import TracebackType
 from typing import Any, Self
 
 from polite.errors import GateClosed, PermitMisused, redact_url
-from polite.events import Granted, Left, PermitDelayed
+from polite.events import Granted, Left, LicenseRequired, PaymentRequired, PermitDelayed
 from polite.gate.open_permits import Task
 from polite.gate.origin_rules import Grounds, OriginRules
 from polite.gate.recrawl import PageReport
 from polite.gate.services import Services, waits_for_itself
-from polite.http.header_fields import Headers, selected
+from polite.http.demand import DEMAND_FIELDS, DEMANDING, Demand, demand
+from polite.http.header_fields import Fields, Headers, selected
 from polite.origin import Origin, Target
 from polite.pacing.outcome import Outcome
 from polite.pacing.policy import Anchor
-from polite.pacing.reported_outcome import reported
+from polite.pacing.reported_outcome import PACING_FIELDS, reported
 from polite.pacing.turn import Turn
 from polite.ports import Listener
 from polite.recrawl.freshness import RELEVANT_FIELDS
 
 _FAILED = Outcome(failed=True)
+_READ_FIELDS = RELEVANT_FIELDS | PACING_FIELDS.names | DEMAND_FIELDS
 
 
 class _Begun(Outcome):
     """The outcome of a response whose status is not known (yet)."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Demanding(Outcome):
+    """The outcome of a response that asks for a price or a licence instead of giving the page."""
+
+    demand: Demand | None = None
 
 
 class Stage(Enum):
@@ -150,13 +159,14 @@ class Permit:
             raise PermitMisused(f"reported twice: {self.url}; one permit is one request", url=self.url)
         services = self._services
         recrawl = services.recrawl
-        if recrawl is None:
+        if recrawl is None and status not in DEMANDING:
             outcome = reported(status, headers, services.clock.wall)
         else:
             # Read once: they may be pairs of an iterator.
-            fields = selected(headers or (), RELEVANT_FIELDS)
-            outcome = reported(status, fields, services.clock.wall)
-            self._page = recrawl.reported(self._target, outcome, fields)
+            fields = selected(headers or (), _READ_FIELDS)
+            outcome = _demanding(reported(status, fields, services.clock.wall), fields)
+            if recrawl is not None:
+                self._page = recrawl.reported(self._target, outcome, fields)
         turns = services.turns
         if begun is not None:
             outcome = replace(outcome, elapsed_s=begun.elapsed_s)
@@ -167,6 +177,8 @@ class Permit:
             settle = turns.settle if begun is None or self._lost else turns.settle_begun
             grounds = self._grounds
             settle(self._turn, self._target, outcome, None if grounds is None else grounds.pace)
+        if type(outcome) is _Demanding and services.listener is not None:
+            self._tell_demand(services.listener, outcome)
 
     def began(self) -> None:
         """Start the delay: the response began, but its status is not known (yet). A later `report` can only lengthen the delay.
@@ -411,6 +423,18 @@ class Permit:
         held_s = 0.0 if turn.granted_at is None else max(0.0, now - turn.granted_at)
         listener(Left(self.url, status, elapsed_s, held_s))
 
+    @property
+    def demand(self) -> Demand | None:
+        """What the reported response asks for instead of giving the page: a price or a licence. None for nothing."""
+        return self._outcome.demand if type(self._outcome) is _Demanding else None
+
+    def _tell_demand(self, listener: Listener, outcome: _Demanding) -> None:
+        url, origin, found = self.url, self._target.origin.text, outcome.demand
+        if found is not None and found.price is not None:
+            listener(PaymentRequired(url, origin, found.price))
+        if found is not None and found.challenge is not None:
+            listener(LicenseRequired(url, origin, outcome.status or 0, found.challenge))
+
     def _hold(self, turn: Turn, grounds: Grounds | None) -> None:
         """The block begins, with this turn."""
         self._turn = turn
@@ -462,3 +486,13 @@ class Permit:
     def _settle(self, turn: Turn, outcome: Outcome) -> None:
         pace = None if self._grounds is None else self._grounds.pace
         self._services.turns.settle(turn, self._target, outcome, pace)
+
+
+def _demanding(outcome: Outcome, fields: Fields) -> Outcome:
+    """Return the same outcome, with what the response asks for."""
+    found = demand(outcome.status, fields)
+    if found is None:
+        return outcome
+    return _Demanding(
+        outcome.status, outcome.retry_after_s, outcome.elapsed_s, outcome.failed, outcome.rate_limits, found
+    )

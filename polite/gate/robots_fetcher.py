@@ -15,6 +15,7 @@ from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacing.circuit import is_failure
 from polite.pacing.outcome import Outcome
+from polite.pacing.rate_limits import RateLimits
 from polite.pacing.retry_after import retry_after_s
 from polite.pacing.turn import Turn
 from polite.ports import Clock, Transport
@@ -284,7 +285,15 @@ class RobotsFetcher:
     def _outcome(self, response: Reply | Failed, elapsed: float) -> Outcome:
         if isinstance(response, Failed):
             return Outcome(elapsed_s=elapsed, failed=True)
-        return Outcome.of_answer(response.status, self._retry_after(response), elapsed)
+        return Outcome.of_answer(
+            response.status, self._retry_after(response), elapsed, _rate_limits(response)
+        )
+
+
+def _rate_limits(reply: Reply) -> RateLimits | None:
+    if reply.rate_limit is None and reply.rate_limit_policy is None:
+        return None
+    return RateLimits.of([reply.rate_limit or ""], [reply.rate_limit_policy or ""])
 
 
 def _internal_error(ask: Ask, error: BaseException) -> Failed:

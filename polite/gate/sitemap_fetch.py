@@ -93,8 +93,7 @@ class SitemapFetch:
             def begun(reply: Reply) -> None:
                 nonlocal reported
                 reported = True
-                headers = {} if reply.retry_after is None else {"Retry-After": reply.retry_after}
-                permit.report(status=reply.status, headers=headers)
+                permit.report(status=reply.status, headers=_pacing_fields(reply))
 
             # It may have waited for a connection.
             permit.require()
@@ -133,6 +132,15 @@ class SitemapFetch:
         if len(visited) > self.policy.max_redirects:
             return f"more than SitemapPolicy.max_redirects={self.policy.max_redirects} redirects"
         return following
+
+
+def _pacing_fields(reply: Reply) -> list[tuple[str, str]]:
+    fields = (
+        ("Retry-After", reply.retry_after),
+        ("RateLimit", reply.rate_limit),
+        ("RateLimit-Policy", reply.rate_limit_policy),
+    )
+    return [(name, value) for name, value in fields if value is not None]
 
 
 def _fetched(target: Target, reply: Reply) -> Fetched:

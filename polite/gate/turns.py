@@ -13,7 +13,7 @@ from polite.pacing.circuit import is_failure, is_response
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.policy import PacingPolicy
-from polite.pacing.throttle_parts import REFUSALS
+from polite.pacing.rate_limits import Gap
 from polite.pacing.turn import Outlook, Turn
 from polite.ports import CallbackPacer, Clock, Listener, Pacer, TurnRequest
 
@@ -66,6 +66,7 @@ class Turns:
         self._find = find
         self.scopes_of = policies.scopes
         self._failing = policies.circuits.rows
+        self._quotas = policies.quotas.by_origin
         self.counters = Counters()
         self._adopt()
 
@@ -119,6 +120,7 @@ class Turns:
     def _adopt(self) -> None:
         self.anchor = self.policies.policy.anchor
         self.timed = self.policies.timed
+        self._least_refusal = self.policies.least_refusal
         self._ordinary = self.policies.general.ordinary if self.policies.uniform else None
         self.grants_delay = self.policies.concurrent
         self._simple = self._find is None and not self.policies.concurrent
@@ -214,17 +216,22 @@ class Turns:
             ordinary is not None
             and pace is None
             and status is not None
-            and status < 429
+            and status < self._least_refusal
             and outcome.retry_after_s is None
+            and outcome.rate_limits is None
             and not self._failing
             and not turn.broader
+            and (not self._quotas or target.origin.text not in self._quotas)
         ):
             self.pacer.settle(turn, ordinary.seconds, because=ordinary.because)
             return ordinary
         well = status is not None and status < 500
         effective = self.policies.of(target.origin)
-        strikes = self.pacer.strikes(turn.narrowest) if status in REFUSALS else 0
-        pause = effective.rest(outcome, ThrottleContext(pace, strikes, self._clock.wall()))
+        strikes = self.pacer.strikes(turn.narrowest) if status in effective.policy.backoff_statuses else 0
+        if outcome.rate_limits is not None:
+            self.policies.quotas.learn(target.origin, outcome.rate_limits, self._clock.monotonic())
+        quota = self._quota(target.origin)
+        pause = effective.rest(outcome, ThrottleContext(pace, strikes, self._clock.wall(), quota))
         if pause.seconds > most_s and outcome.retry_after_s is None:
             seconds = max(most_s, self.pause(target.origin, pace).seconds)
             pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
@@ -328,9 +335,9 @@ class Turns:
 
     def pause(self, origin: Origin, pace: RequestedPace | None) -> Pause:
         """Return an origin's delay after an ordinary response, and its reason."""
-        if pace is None and self._ordinary is not None:
+        if pace is None and self._ordinary is not None and not self._quotas:
             return self._ordinary
-        given = ThrottleContext(pace, 0, self._clock.wall())
+        given = ThrottleContext(pace, 0, self._clock.wall(), self._quota(origin))
         return self.policies.of(origin).rest(Outcome(200), given)
 
     async def close(self) -> None:
@@ -396,6 +403,10 @@ class Turns:
             return 0.0
         obeyed = self.policies.of(target.origin).policy.obey_visit_time
         return pace.opens_in_s(self._clock.wall()) if obeyed else 0.0
+
+    def _quota(self, origin: Origin) -> Gap | None:
+        """Return the longest delay that a quota of the origin needs now."""
+        return self.policies.quotas.slowest(origin, self._clock.monotonic()) if self._quotas else None
 
     def _circuit(self, turn: Turn, target: Target, outcome: Outcome, pause: Pause, most_s: float) -> Pause:
         """Count the outcome in the origin's circuit. Return the longer delay that may follow."""

@@ -19,8 +19,24 @@ _FOLDING = ("CIMultiDictProxy", "CIMultiDict")
 _FOLDING_MODULES = ("multidict._multidict", "multidict._multidict_py")
 
 
-def values_of(headers: Headers | Fields, wanted: str) -> list[object]:
-    """Return the values of a field, named in lower case, in any case of its name.
+class FieldNames:
+    """Names of fields, in lower case, that are searched for together.
+
+    Attributes:
+        names: The names.
+        initials: Their first letters, as they are in names of str and of bytes. They exclude most other names.
+    """
+
+    __slots__ = ("initials", "names")
+
+    def __init__(self, *names: str) -> None:
+        self.names = frozenset(names)
+        letters = {letter for name in names for letter in (name[0].lower(), name[0].upper())}
+        self.initials: frozenset[str | int] = frozenset(letters) | frozenset(map(ord, letters))
+
+
+def found(headers: Headers | Fields, wanted: FieldNames) -> Fields:
+    """Return the fields with these names, in any case of their names, with the names in lower case.
 
     Whether a mapping ignores case cannot be determined (it may hold both "server" and "SERVER"), so all its names are compared,
     unless its type is known.
@@ -30,21 +46,28 @@ def values_of(headers: Headers | Fields, wanted: str) -> list[object]:
     """
     kind = type(headers)
     if kind.__name__ in _FOLDING and kind.__module__ in _FOLDING_MODULES:
-        return list(headers.getall(wanted, ()))  # type: ignore[union-attr]
-    length = len(wanted)
+        # Hot path: nearly every response has none of them.
+        for name in wanted.names:
+            if name in headers:
+                return [(each, value) for each in wanted.names for value in headers.getall(each, ())]  # type: ignore[union-attr]
+        return []
+    initials = wanted.initials
     try:
-        # The length excludes most names. Some mappings do not iterate over their names.
+        # Some mappings do not iterate over their names.
         if hasattr(headers, "keys"):
-            if not [name for name in headers.keys() if len(name) == length]:  # noqa: SIM118
+            if not [name for name in headers.keys() if name[0] in initials]:  # noqa: SIM118
                 return []
             pairs: Iterable[tuple[str | bytes, object]] = headers.items()  # type: ignore[union-attr]
         else:
             pairs = headers  # type: ignore[assignment]
-        alike = [(name, value) for name, value in pairs if len(name) == length]
-        found = [value for name, value in alike if text_of(name).lower() == wanted]
+        alike = [(name, value) for name, value in pairs if name[0] in initials]
+        named = [(text_of(name).lower(), value) for name, value in alike]
+    except LookupError:
+        # An empty name, which few clients hand on.
+        return selected(headers, wanted.names)  # type: ignore[arg-type]
     except (TypeError, ValueError, AttributeError) as error:
         raise _neither(headers) from error
-    return [each for value in found for each in (value if isinstance(value, list | tuple) else (value,))]
+    return _single([field for field in named if field[0] in wanted.names])
 
 
 def selected(headers: Headers, wanted: AbstractSet[str]) -> Fields:
@@ -57,19 +80,24 @@ def selected(headers: Headers, wanted: AbstractSet[str]) -> Fields:
         pairs: Iterable[tuple[str | bytes, object]]
         pairs = headers.items() if hasattr(headers, "keys") else headers  # type: ignore[union-attr]
         named = [((key if isinstance(key, str) else text_of(key)).lower(), value) for key, value in pairs]
-        found = [field for field in named if field[0] in wanted]
+        fields = [field for field in named if field[0] in wanted]
     except (TypeError, ValueError, AttributeError) as error:
         raise _neither(headers) from error
-    return [
-        (name, each)
-        for name, value in found
-        for each in (value if isinstance(value, list | tuple) else (value,))
-    ]
+    return _single(fields)
 
 
 def text_of(value: object) -> str:
     """Return a name or a value as text."""
     return bytes(value).decode("latin-1") if isinstance(value, bytes | bytearray) else str(value)
+
+
+def _single(fields: Fields) -> Fields:
+    """Return one field for each value of those that hold several in a list."""
+    return [
+        (name, each)
+        for name, value in fields
+        for each in (value if isinstance(value, list | tuple) else (value,))
+    ]
 
 
 def _neither(headers: object) -> InvalidOption:

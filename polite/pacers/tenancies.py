@@ -67,7 +67,7 @@ class Tenancies:
         scopes = [self._saved(scope, provisional_s, now) for scope, provisional_s in tenancy.scopes.items()]
         # The home as a whole waits for the scope that is free first. The state says how long the others wait.
         soonest_s = min((each.rest_s for each in scopes), default=0.0)
-        unclean_s = tenancy.unclean_s(now, max(longest_s, self._policies.policy.max_crawl_delay))
+        unclean_s = tenancy.unclean_s(now, max(longest_s, self._policies.longest_requested_s))
         state, left_out_s = encoded(HomeState((*scopes, *tenancy.unused(now)), unclean_s))
         return max(tenancy.left_s(now), soonest_s, left_out_s), state
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from polite.errors import InvalidOption
 from polite.origin import Origin
 from polite.pacing.circuit import CircuitLimits, Circuits
+from polite.pacing.known_quotas import KnownQuotas
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.pacing.overrides import Overrides
 from polite.pacing.policy import PacingPolicy
@@ -21,6 +22,9 @@ log = logging.getLogger("polite")
 
 # Effective policies that are remembered for origins with overrides: making one takes about 20 us.
 _MOST_MADE = 10_000
+_LEAST_ERROR, _TOO_MANY_REQUESTS = 400, 429
+# A Crawl-delay of any length may be obeyed: so much of it outlives a process that ended without a word (seconds).
+_LONGEST_OBEYED_S = 30 * 86_400.0
 # Characters of a malformed result that a reason shows.
 _SHOWN = 200
 
@@ -73,6 +77,8 @@ class EffectivePolicies:
         general: The effective policy of origins without overrides.
         limits: The concurrency and the delay of all scopes: values if they are the same everywhere, else functions of a scope.
         circuits: The circuits of the scopes that failed lately.
+        quotas: What servers said of their quotas lately.
+        least_refusal: No status below it is a refusal, or a failure, of any origin.
         timed: Whether any origin's throttle uses `Outcome.elapsed_s`.
         plain: Whether the delay after an ordinary response is the scope's own delay, everywhere.
         concurrent: Whether any scope may have more than one open turn.
@@ -89,6 +95,7 @@ class EffectivePolicies:
         self.scopes = scopes or scopes_of(policy)
         self._limit = getattr(self.scopes, "limit", None)
         self.circuits = Circuits()
+        self.quotas = KnownQuotas()
         self._set_general(policy.with_checked(overrides=Overrides()))
         self._set(policy)
 
@@ -127,6 +134,13 @@ class EffectivePolicies:
         named = self.policy.scopes
         limits = named.limits.values() if isinstance(named, Scopes) else ()
         return max(general.min_delay, own.most("min_delay"), delay_s, *(limit.delay for limit in limits))
+
+    @property
+    def longest_requested_s(self) -> float:
+        """The longest delay that robots.txt may request of this process (seconds)."""
+        if self.general.policy.on_long_delay == "obey" or self._own.most("on_long_delay"):
+            return _LONGEST_OBEYED_S
+        return max(self.general.policy.max_crawl_delay, self._own.most("max_crawl_delay"))
 
     def replace(self, policy: PacingPolicy) -> set[Hashable] | None:
         """Put another policy in force.
@@ -169,6 +183,9 @@ class EffectivePolicies:
         timed = self._throttle is None and own.most("latency_factor") > 0
         self.timed = self.general.timed or timed
         self.plain = self.general.ordinary is not None and not jitters and not timed
+        # Whichever statuses an override has: they are few.
+        refusals = (_TOO_MANY_REQUESTS, *base.backoff_statuses)
+        self.least_refusal = _LEAST_ERROR if own.most("backoff_statuses") else min(refusals)
         self.concurrent = self._limit is not None or max(base.concurrency, own.most("concurrency")) > 1
 
     @property
@@ -208,6 +225,9 @@ def throttle_of(policy: PacingPolicy) -> DelayThrottle:
         max_backoff=policy.max_backoff,
         latency_factor=policy.latency_factor,
         max_latency_delay=policy.max_latency_delay,
+        max_rate_limit_delay=policy.max_rate_limit_delay,
+        backoff_statuses=policy.backoff_statuses,
+        on_long_delay=policy.on_long_delay,
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from polite.pace import RequestedPace
+from polite.pacing.rate_limits import Gap, RateLimits
 
 # Below it there is no status class (RFC 9110, 15). Both of aiohttp's parsers hand `HTTP/1.1 099` on.
 LEAST_STATUS = 100
@@ -14,28 +15,34 @@ class Outcome:
     """The outcome of one request.
 
     >>> Outcome(429, retry_after_s=120.0)
-    Outcome(status=429, retry_after_s=120.0, elapsed_s=None, failed=False)
+    Outcome(status=429, retry_after_s=120.0, elapsed_s=None, failed=False, rate_limits=None)
 
     Attributes:
         status: The response's status, or None if it is unknown.
         retry_after_s: Retry-After in seconds from the response, or None.
         elapsed_s: Seconds from the grant of the turn to the report, or None if the throttle does not use it.
         failed: Whether the request got no response because of the server or the network, not because the crawler gave up.
+        rate_limits: What the response's RateLimit and RateLimit-Policy say, or None.
     """
 
     status: int | None = None
     retry_after_s: float | None = None
     elapsed_s: float | None = None
     failed: bool = False
+    rate_limits: RateLimits | None = None
 
     @classmethod
     def of_answer(
-        cls, status: int, retry_after_s: float | None = None, elapsed_s: float | None = None
+        cls,
+        status: int,
+        retry_after_s: float | None = None,
+        elapsed_s: float | None = None,
+        rate_limits: RateLimits | None = None,
     ) -> "Outcome":
         """Return the outcome of a response. If its status is below 100, the request has failed and its status is unknown."""
         if status < LEAST_STATUS:
             return cls(None, retry_after_s, elapsed_s, failed=True)
-        return cls(status, retry_after_s, elapsed_s)
+        return cls(status, retry_after_s, elapsed_s, rate_limits=rate_limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +73,10 @@ class ThrottleContext(NamedTuple):
         pace: Crawl-delay, Request-rate and Visit-time of the origin's robots.txt, or None if it has none.
         strikes: If the outcome is a refusal, the number of refusals before it that are not forgiven yet.
         wall: The time of the outcome (Unix time).
+        quota: The longest delay that a quota of the origin needs, by RateLimit fields of this response or of earlier ones; or None.
     """
 
     pace: RequestedPace | None
     strikes: int
     wall: float
+    quota: Gap | None = None

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from polite.origin import Origin
 
-Options = tuple[tuple[str, float], ...]
+Options = tuple[tuple[str, Any], ...]
 Override = tuple[Origin, Options]
 
 
@@ -63,7 +63,7 @@ class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of 
         return {origin for origin, _ in (*pairs, *before[len(self) :], *self[len(before) :])}
 
     def most(self, name: str) -> float:
-        """Return the largest value of an option among all origins, or 0."""
+        """Return the largest value of an option among all origins, or 0. For one that is no number: 1 if any origin has it."""
         if self.largest_values is None:
             self.largest_values = _largest({}, (each for _, options in self for each in options))
         return self.largest_values.get(name, 0.0)
@@ -71,7 +71,7 @@ class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of 
     def _most_with(self, options: Options, *, instead_of: Options = ()) -> Mapping[str, float] | None:
         """Return the largest values with these options too; None if a largest value may be gone, so that all must be visited."""
         most = self.largest_values
-        if most is None or any(value > 0 and value >= most.get(name, 0.0) for name, value in instead_of):
+        if most is None or any(0 < _size(value) >= most.get(name, 0.0) for name, value in instead_of):
             return None
         return _largest(most, options)
 
@@ -90,6 +90,10 @@ class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of 
 def _largest(most: Mapping[str, float], options: Iterable[tuple[str, float]]) -> Mapping[str, float]:
     largest = dict(most)
     for name, value in options:
-        if value > largest.get(name, 0.0):
-            largest[name] = value
+        if _size(value) > largest.get(name, 0.0):
+            largest[name] = _size(value)
     return largest
+
+
+def _size(value: object) -> float:
+    return value if isinstance(value, int | float) else 1.0

@@ -1,15 +1,18 @@
 """What the user decides about pace: the delay between requests, its limits, and how many requests may wait."""
 
 from collections.abc import Hashable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, fields
 from enum import Enum
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict, Unpack, get_args
 
 from polite.errors import InvalidOption
 from polite.options import boolean, integer, number
 from polite.origin import Origin, Target
 from polite.pacing.overrides import Override, Overrides
 from polite.pacing.scopes import HomeKind, ScopePolicy, Scopes
+from polite.pacing.throttle import LongDelay
+from polite.pacing.throttle_parts import REFUSALS
 
 
 class Anchor(Enum):
@@ -40,6 +43,9 @@ class OriginPacing(TypedDict, total=False):
     max_backoff: float
     latency_factor: float
     max_latency_delay: float
+    max_rate_limit_delay: float
+    backoff_statuses: AbstractSet[int]
+    on_long_delay: LongDelay
     obey_visit_time: bool
     circuit_failures: int
     circuit_rest: float
@@ -52,12 +58,16 @@ _SECONDS = (
     "backoff",
     "max_backoff",
     "max_latency_delay",
+    "max_rate_limit_delay",
     "circuit_rest",
 )
 # With 0, no permit could be entered in time.
 _LEAST_HOLD_S = 0.001
 _FACTORS = ("jitter", "latency_factor")
 _COUNTS = {"concurrency": 1, "max_waiting": 1, "circuit_failures": 0}
+_CHOICES = ("obey_visit_time", "backoff_statuses", "on_long_delay")
+# A licence or a payment is asked for: waiting changes nothing (RFC 9110, 15.5.2 and 15.5.3).
+_NEVER_BACK_OFF = frozenset({401, 402})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +80,7 @@ class PacingPolicy:
     Attributes:
         min_delay: The least delay of an origin after each request. Crawl-delay or Request-rate of its robots.txt lengthen it (T3).
         max_crawl_delay: The limit for Crawl-delay and Request-rate.
+        on_long_delay: What becomes of a longer one: "cap" it to the limit, or "obey" it.
         jitter: Up to this fraction of the delay is added at random.
         concurrency: Requests of one scope that may be under way at one time.
         scopes: The scopes at which a URL takes turns: Scopes, or a function of a Target that returns them, narrowest first.
@@ -77,7 +88,9 @@ class PacingPolicy:
             function returns for the root URL of an origin. Without a shared store it has no effect.
         anchor: When a delay starts.
         max_retry_after: The limit for the Retry-After of a response (T4).
-        backoff: The first back-off after 429 or 503 without Retry-After (T4). It doubles for each refusal in a row.
+        max_rate_limit_delay: The limit for what RateLimit and RateLimit-Policy of a response need; 0 to ignore them.
+        backoff_statuses: The statuses that are refusals: 429 and 503, and perhaps 403 or 500.
+        backoff: The first back-off after a refusal without Retry-After (T4). It doubles for each refusal in a row.
         max_backoff: The limit for that, and for `circuit_rest`.
         latency_factor: The least delay as a multiple of the last response time; 0 for none.
         max_latency_delay: The limit for that.
@@ -100,10 +113,13 @@ class PacingPolicy:
     home: HomeKind = "host"
     anchor: Anchor = Anchor.FIRST_BYTE
     max_retry_after: float = 86_400.0
+    max_rate_limit_delay: float = 86_400.0
+    backoff_statuses: AbstractSet[int] = REFUSALS
     backoff: float = 10.0
     max_backoff: float = 3_600.0
     latency_factor: float = 0.0
     max_latency_delay: float = 30.0
+    on_long_delay: LongDelay = "cap"
     obey_visit_time: bool = True
     circuit_failures: int = 10
     circuit_rest: float = 60.0
@@ -112,8 +128,9 @@ class PacingPolicy:
     overrides: tuple[Override, ...] = Overrides()
 
     def __post_init__(self) -> None:
-        for name in (*_SECONDS, *_FACTORS, *_COUNTS, "obey_visit_time"):
+        for name in (*_SECONDS, *_FACTORS, *_COUNTS, *_CHOICES):
             _check(name, getattr(self, name))
+        object.__setattr__(self, "backoff_statuses", frozenset(self.backoff_statuses))
         number("PacingPolicy: max_hold", self.max_hold, least=_LEAST_HOLD_S)
         if not isinstance(self.anchor, Anchor):
             raise InvalidOption(
@@ -184,6 +201,11 @@ def _check(name: str, value: object) -> None:
     option = f"PacingPolicy: {name}"
     if name == "obey_visit_time":
         boolean(option, value)
+    elif name == "backoff_statuses":
+        _require_statuses(option, value)
+    elif name == "on_long_delay":
+        if value not in get_args(LongDelay):
+            raise InvalidOption(f'{option} must be "cap" or "obey", got {value!r}')
     elif name in _COUNTS:
         integer(option, value, least=_COUNTS[name])
     else:
@@ -199,4 +221,16 @@ def _named(origin: object, options: Mapping[str, object]) -> dict[str, Any]:
         )
     for name, value in options.items():
         _check(name, value)
-    return dict(options)
+    return {
+        name: frozenset(value) if isinstance(value, AbstractSet) else value for name, value in options.items()
+    }
+
+
+def _require_statuses(option: str, value: object) -> None:
+    if isinstance(value, AbstractSet) and all(
+        type(status) is int and 400 <= status <= 599 and status not in _NEVER_BACK_OFF for status in value
+    ):
+        return
+    raise InvalidOption(
+        f"{option} must be a set of statuses from 400 to 599, without 401 and 402 (waiting changes nothing there), got {value!r}"
+    )

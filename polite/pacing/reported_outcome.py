@@ -4,11 +4,14 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from polite.errors import InvalidOption
-from polite.http.header_fields import Fields, Headers, text_of, values_of
+from polite.http.header_fields import FieldNames, Fields, Headers, found, text_of
 from polite.pacing.outcome import Outcome
+from polite.pacing.rate_limits import RateLimits
 from polite.pacing.retry_after import retry_after_s
 
-_NAME = "retry-after"
+_RETRY_AFTER, _RATE_LIMIT, _RATE_LIMIT_POLICY = "retry-after", "ratelimit", "ratelimit-policy"
+# What pacing reads of a response's header.
+PACING_FIELDS = FieldNames(_RETRY_AFTER, _RATE_LIMIT, _RATE_LIMIT_POLICY)
 # The limit for seconds in a number, as long as the longest text that is read as one.
 _MOST_S = 1e64
 
@@ -22,7 +25,7 @@ def _ordinary(status: int) -> Outcome:
 
 
 def reported(status: int, headers: Headers | Fields | None, wall: Callable[[], float]) -> Outcome:
-    """Return the outcome of a response, with its Retry-After counted from `wall` (Unix time).
+    """Return the outcome of a response, with its Retry-After counted from `wall` (Unix time), and its RateLimit fields.
 
     >>> reported(503, {"Retry-After": "120"}, lambda: 0.0).retry_after_s
     120.0
@@ -33,11 +36,20 @@ def reported(status: int, headers: Headers | Fields | None, wall: Callable[[], f
     if type(status) is not int:
         status = _number(status)
     outcome = _ordinary(status)
-    if headers is None or not (values := values_of(headers, _NAME)):
+    if headers is None or not (fields := found(headers, PACING_FIELDS)):
         return outcome
-    waits = [wait_s for value in values if (wait_s := _wait_s(value, wall())) is not None]
+    waits = [
+        wait_s
+        for name, value in fields
+        if name == _RETRY_AFTER and (wait_s := _wait_s(value, wall())) is not None
+    ]
+    limits = RateLimits.of(_lines(fields, _RATE_LIMIT), _lines(fields, _RATE_LIMIT_POLICY))
     # The longest of several values is the careful choice.
-    return Outcome.of_answer(status, max(waits, default=None))
+    return Outcome.of_answer(status, max(waits, default=None), rate_limits=limits)
+
+
+def _lines(fields: Fields, wanted: str) -> list[str]:
+    return [text_of(value) for name, value in fields if name == wanted]
 
 
 def _number(status: object) -> int:

@@ -2,7 +2,8 @@
 
 import random
 from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Set as AbstractSet
+from typing import Literal, Protocol
 
 from polite.errors import InvalidOption
 from polite.options import number
@@ -13,9 +14,13 @@ from polite.pacing.throttle_parts import (
     CrawlDelay,
     Latency,
     MinDelay,
+    RateLimit,
     RequestRates,
     RetryAfter,
 )
+
+# What becomes of a Crawl-delay or Request-rate that is longer than the limit.
+LongDelay = Literal["cap", "obey"]
 
 
 class Throttle(Protocol):
@@ -113,17 +118,18 @@ class Jittered:
 class DelayThrottle:
     """The throttle that a PacingPolicy describes; its parameters are the policy's fields, all delays in seconds.
 
-    The delay is the longest of `min_delay`, what robots.txt requests (up to `max_crawl_delay`), and, with a `latency_factor`, that
-    many times the response time (up to `max_latency_delay`). After 429 or 503 it is at least Retry-After (up to
-    `max_retry_after`), or else `backoff` doubled for each refusal in a row (up to `max_backoff`). `jitter` adds at most this
+    The delay is the longest of `min_delay`, what robots.txt requests (up to `max_crawl_delay`, unless `on_long_delay` is "obey"),
+    what the origin's quotas need (up to `max_rate_limit_delay`), the response's Retry-After (up to `max_retry_after`) and, with a
+    `latency_factor`, that many times the response time (up to `max_latency_delay`). After a status of `backoff_statuses` without
+    Retry-After it is at least `backoff`, doubled for each refusal in a row (up to `max_backoff`). `jitter` adds at most this
     fraction at random.
 
     >>> DelayThrottle(min_delay=2.0).rest(Outcome(200), ThrottleContext(None, 0, 0.0))
     Pause(seconds=2.0, because='min_delay 2 s', strike=False)
 
     Attributes:
-        ordinary: The delay after every response that is not a refusal and has no Retry-After, if robots.txt requests no pace;
-            None if that delay varies.
+        ordinary: The delay after every response that is not a refusal and has no Retry-After, if robots.txt requests no pace and
+            no quota of the origin is known; None if that delay varies.
         timed: Whether `Outcome.elapsed_s` matters.
 
     Raises:
@@ -141,6 +147,9 @@ class DelayThrottle:
         max_backoff: float = 3_600.0,
         latency_factor: float = 0.0,
         max_latency_delay: float = 30.0,
+        max_rate_limit_delay: float = 86_400.0,
+        backoff_statuses: AbstractSet[int] = REFUSALS,
+        on_long_delay: LongDelay = "cap",
         random: Callable[[], float] = random.random,
     ) -> None:
         for option, value in (
@@ -152,18 +161,21 @@ class DelayThrottle:
             ("max_backoff", max_backoff),
             ("latency_factor", latency_factor),
             ("max_latency_delay", max_latency_delay),
+            ("max_rate_limit_delay", max_rate_limit_delay),
         ):
             number(f"DelayThrottle: {option}", value)
         least = MinDelay(min_delay)
         latency = Latency(latency_factor, most=max_latency_delay)
         self._longest = Longest(
             least,
-            CrawlDelay(max_crawl_delay),
-            RequestRates(max_crawl_delay),
+            CrawlDelay(max_crawl_delay, obey=on_long_delay == "obey"),
+            RequestRates(max_crawl_delay, obey=on_long_delay == "obey"),
             *([latency] if latency_factor else []),
-            RetryAfter(max_retry_after),
-            BackOff(backoff, most=max_backoff, random=random),
+            RateLimit(max_rate_limit_delay),
+            RetryAfter(max_retry_after, statuses=backoff_statuses),
+            BackOff(backoff, most=max_backoff, random=random, statuses=backoff_statuses),
         )
+        self._refusals = backoff_statuses
         self._rest = Jittered(self._longest, jitter, random=random).rest if jitter else self._longest.rest
         # Made once: nearly every response gets it.
         self.ordinary = None if jitter or latency_factor else least.pause
@@ -174,8 +186,10 @@ class DelayThrottle:
         if (
             self.ordinary is not None
             and context.pace is None
+            and context.quota is None
             and outcome.retry_after_s is None
-            and outcome.status not in REFUSALS
+            and outcome.rate_limits is None
+            and outcome.status not in self._refusals
         ):
             return self.ordinary
         return self._rest(outcome, context)

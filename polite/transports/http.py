@@ -318,6 +318,8 @@ def _reply(response: ClientResponse, body: bytes = b"", end: BodyEnd = BodyEnd.C
         cache_control=", ".join(headers.getall("Cache-Control", [])) or None,
         age=headers.get("Age"),
         content_range=headers.get("Content-Range"),
+        rate_limit=", ".join(headers.getall("RateLimit", [])) or None,
+        rate_limit_policy=", ".join(headers.getall("RateLimit-Policy", [])) or None,
     )
 
 

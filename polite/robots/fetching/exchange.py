@@ -70,6 +70,8 @@ class Reply:
         cache_control: Cache-Control.
         age: Age.
         content_range: Content-Range.
+        rate_limit: RateLimit, its lines joined with commas.
+        rate_limit_policy: RateLimit-Policy, likewise.
     """
 
     status: int
@@ -80,6 +82,8 @@ class Reply:
     cache_control: str | None = None
     age: str | None = None
     content_range: str | None = None
+    rate_limit: str | None = None
+    rate_limit_policy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,184 @@
+"""RateLimit and RateLimit-Policy: the quotas that a server says it keeps (draft-ietf-httpapi-ratelimit-headers-10).
+
+The draft is of 27 September 2025. Both fields are lists of structured fields (RFC 9651): `RateLimit-Policy: "d";q=100;w=60` names
+a quota of 100 requests in 60 seconds, and `RateLimit: "d";r=3;t=20` says that 3 are left for the next 20 seconds. A field that is
+malformed is ignored as a whole, as the draft requires; so is one that is longer, or has more quotas, than any honest one.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from polite.http.structured_fields import BareItem, Item, Malformed, parse_list
+
+# Characters of a field with all its lines.
+_LONGEST = 4_096
+_MOST_QUOTAS = 16
+# Characters of a name.
+_LONGEST_NAME = 64
+# "request" is in the drafts before -08.
+_REQUESTS = frozenset({"request", "requests"})
+# A spent quota whose server names no time: many windows are a minute.
+_UNKNOWN_RESET_S = 60.0
+# Times are whole seconds, and may be rounded down.
+_ROUNDING_S = 1.0
+
+
+class Quota(NamedTuple):
+    """One item of RateLimit-Policy.
+
+    Attributes:
+        name: The policy's name, and its partition key if it has one.
+        amount: How much may be used in the window (`q`).
+        window_s: The window (`w`), or None.
+        of_requests: Whether requests are counted, and not octets, say (`qu`).
+    """
+
+    name: str
+    amount: int
+    window_s: int | None
+    of_requests: bool
+
+
+class Remainder(NamedTuple):
+    """One item of RateLimit.
+
+    Attributes:
+        name: The policy's name, and its partition key if it has one.
+        left: What is left of the quota (`r`).
+        reset_s: Seconds until more is there (`t`), or None.
+    """
+
+    name: str
+    left: int
+    reset_s: int | None
+
+
+class Gap(NamedTuple):
+    """A delay between requests that keeps a quota.
+
+    Attributes:
+        name: The policy's name.
+        seconds: The delay.
+        for_s: Seconds for which it applies.
+        because: The reason.
+        lasting: Whether the policy itself needs it, and not what is left of it now.
+    """
+
+    name: str
+    seconds: float
+    for_s: float
+    because: str
+    lasting: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimits:
+    """What both fields of one response say.
+
+    >>> said = RateLimits.of(['"d";r=0;t=30'], ['"d";q=100;w=60'])
+    >>> said.wait_s
+    31.0
+    >>> [gap.seconds for gap in said.gaps]
+    [0.6]
+
+    Attributes:
+        quotas: The policies.
+        remainders: What is left of each.
+    """
+
+    quotas: tuple[Quota, ...] = ()
+    remainders: tuple[Remainder, ...] = ()
+
+    @classmethod
+    def of(cls, limits: Iterable[str], policies: Iterable[str]) -> "RateLimits | None":
+        """Return what the lines of RateLimit and of RateLimit-Policy say, or None if they say nothing that can be used."""
+        quotas = tuple(quota for item in _items(policies) if (quota := _quota(item)) is not None)
+        left = tuple(each for item in _items(limits) if (each := _remainder(item)) is not None)
+        return cls(quotas, left) if quotas or left else None
+
+    @property
+    def wait_s(self) -> float | None:
+        """The longest time until a spent quota has something left, in seconds; None if none is spent."""
+        waits = [self._reset_s(each) + _ROUNDING_S for each in self.remainders if not each.left]
+        return max(waits, default=None)
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """The delays between requests that keep each quota: the window by the quota, and the time left by what is left."""
+        found = [
+            Gap(
+                quota.name,
+                quota.window_s / max(1, quota.amount),
+                quota.window_s,
+                f"RateLimit-Policy: {quota.amount} in {quota.window_s} s",
+                lasting=True,
+            )
+            for quota in self.quotas
+            if quota.of_requests and quota.window_s
+        ]
+        found += [
+            Gap(
+                each.name,
+                each.reset_s / each.left,
+                each.reset_s,
+                f"RateLimit: {each.left} left for {each.reset_s} s",
+                lasting=False,
+            )
+            for each in self.remainders
+            if each.left and each.reset_s and self._counts_requests(each)
+        ]
+        return found
+
+    def _counts_requests(self, remainder: Remainder) -> bool:
+        quota = self._quota_of(remainder)
+        return quota is None or quota.of_requests
+
+    def _reset_s(self, remainder: Remainder) -> float:
+        if remainder.reset_s is not None:
+            return remainder.reset_s
+        quota = self._quota_of(remainder)
+        return _UNKNOWN_RESET_S if quota is None or quota.window_s is None else quota.window_s
+
+    def _quota_of(self, remainder: Remainder) -> Quota | None:
+        return next((quota for quota in self.quotas if quota.name == remainder.name), None)
+
+
+def _items(lines: Iterable[str]) -> list[Item]:
+    """Return the items of a field; none if it is malformed or too long."""
+    # RFC 9651, 4.2: the lines of a field are joined with commas.
+    text = ", ".join(lines)
+    if not text or len(text) > _LONGEST:
+        return []
+    try:
+        members = parse_list(text)
+    except Malformed:
+        return []
+    return [member for member in members[:_MOST_QUOTAS] if isinstance(member, Item)]
+
+
+def _quota(item: Item) -> Quota | None:
+    name, amount = _name(item), _whole(item.parameters, "q")
+    if name is None or amount is None:
+        return None
+    unit = item.parameters.get("qu", "requests")
+    return Quota(name, amount, _whole(item.parameters, "w"), unit in _REQUESTS)
+
+
+def _remainder(item: Item) -> Remainder | None:
+    name, left = _name(item), _whole(item.parameters, "r")
+    return None if name is None or left is None else Remainder(name, left, _whole(item.parameters, "t"))
+
+
+def _name(item: Item) -> str | None:
+    """Return the name of a policy, a String or a Token, with its partition key: each part of a site may have a quota of its own."""
+    if not isinstance(item.value, str):
+        return None
+    key = item.parameters.get("pk")
+    return (item.value if key is None else f"{item.value} {key!r}")[:_LONGEST_NAME]
+
+
+def _whole(parameters: Mapping[str, BareItem], name: str) -> int | None:
+    """Return a parameter that is an integer >= 0, or None."""
+    value = parameters.get(name)
+    return value if type(value) is int and value >= 0 else None
