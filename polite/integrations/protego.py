@@ -21,6 +21,8 @@ PROTEGO = replace(
     any_field_ends_agents=True,
     derives_general_names=True,
     index_is_folder=True,
+    reserved_equal_escapes=True,
+    escaped_slash_differs=True,
 )
 
 

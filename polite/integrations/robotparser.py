@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from polite.compose.gate import open_gate
@@ -17,6 +18,9 @@ from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.version import __version__
 
 _AGENT = f"polite-robotparser/{__version__}"
+
+# RFC9309 with the comparison of urllib, which decodes every escape of rules and URLs. Pass RFC9309 for a strict reading.
+ROBOTPARSER = replace(RFC9309, name="robotparser", reserved_equal_escapes=True)
 
 
 class RequestRate(NamedTuple):
@@ -47,7 +51,7 @@ class RobotFileParser:
         *,
         agent: str | UserAgent = _AGENT,
         fetching: FetchPolicy | None = None,
-        dialect: Dialect = RFC9309,
+        dialect: Dialect = ROBOTPARSER,
     ) -> None:
         self.robots: Robots = parse("", dialect)
         self.allow_all = False

@@ -67,12 +67,17 @@ class Dialect:
         index_is_folder: an Allow of `/a/index.htm...` also allows `/a/`.
         exempts_robots_txt: `/robots.txt` may always be fetched (RFC 9309, 2.2.2).
 
-        decodes_unreserved: `%62` equals `b` in rules and URLs. Reserved characters never equal their escapes. (RFC 9309, 2.2.2;
-            octets outside ASCII equal their escapes in every dialect, M5.)
+        decodes_unreserved: `%62` equals `b` in rules and URLs. (RFC 9309, 2.2.2; octets outside ASCII equal their escapes in
+            every dialect, M5.)
         specials_equal_escapes: `%2A` and `%24` in a rule mean `*` and `$` themselves, escaped or not (RFC 9309, 2.2.3).
         excluded_equal_escapes: ASCII characters that RFC 3986 excludes from URLs (space, `"<>\\^{|}` and more) equal their escapes,
             and count as escapes for the longest match. No URL contains them, so `Disallow: /my files/` would match nothing.
             The same holds for `'`, which URL parsers escape in a query only.
+        reserved_equal_escapes: reserved characters (RFC 3986, 2.2) equal their escapes in rules and URLs: `:` and `%3A`, `?` and
+            `%3F`, `/` and `%2F`. This is the literal reading of the table in RFC 9309, 2.2.2, whose second row escapes a colon
+            and slashes. The text above that table excludes reserved characters, and so do the five dialects. `*` and `$`
+            follow `specials_equal_escapes`. An escape counts as one octet for the longest match.
+        escaped_slash_differs: with `reserved_equal_escapes`, `%2F` differs from `/` nevertheless.
         normalises_urls: URLs are brought to the rules' normal form (hexadecimal digits, too), not only rules.
 
         denied_statuses: 4xx responses that count as a server error, not as "no restriction" (H4).
@@ -107,6 +112,8 @@ class Dialect:
     decodes_unreserved: bool = True
     specials_equal_escapes: bool = True
     excluded_equal_escapes: bool = True
+    reserved_equal_escapes: bool = False
+    escaped_slash_differs: bool = False
     normalises_urls: bool = True
     denied_statuses: frozenset[int] = frozenset()
     forgives_unreachable: bool = True

@@ -14,11 +14,13 @@ from polite.robots.sections import Sections
 # text is cut. A field that is missing here costs time and changes no result.
 _COMPARE = {
     "decodes_unreserved",
+    "escaped_slash_differs",
     "excluded_equal_escapes",
     "exempts_robots_txt",
     "has_wildcards",
     "index_is_folder",
     "normalises_urls",
+    "reserved_equal_escapes",
     "specials_equal_escapes",
     "supplies_slash",
     "wildcard_conflict",

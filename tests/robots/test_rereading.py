@@ -14,13 +14,15 @@ from polite.robots.rereading import Rereading
 from tests.support import calls_of
 
 NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
+LITERAL = replace(RFC9309, name="literal", reserved_equal_escapes=True)
+KEPT = replace(GOOGLE, name="kept", reserved_equal_escapes=True, escaped_slash_differs=True)
 FIELDS = [field.name for field in fields(Dialect) if field.name != "name"]
 # Each dialect with one field of another one.
 VARIANTS = list(
     dict.fromkeys(
         replace(mine, name="", **{field: getattr(other, field)})
         for mine in NAMED
-        for other in NAMED
+        for other in (*NAMED, LITERAL, KEPT)
         for field in FIELDS
     )
 )
@@ -42,6 +44,9 @@ PIECES += [
     "%61",
     "%2A",
     "%24",
+    "%2F",
+    "%3a",
+    ":",
     "ü",
     " ",
     "index.htm",
@@ -53,7 +58,8 @@ PIECES += [
 PIECES += ["Crawl-delay: 1\n", "disallow-all: /\n", "Disallow /a\n", "#", "Allow:\n", "Sitemap: x\n"]
 FILES = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 PATHS = st.lists(
-    st.sampled_from(["a", "%61", "*", "%2A", "$", "/", "index.html", "ü", "?", "b"]), max_size=4
+    st.sampled_from(["a", "%61", "*", "%2A", "$", "/", "%2f", ":", "%3A", "index.html", "ü", "?", "b"]),
+    max_size=4,
 ).map(lambda pieces: "/" + "".join(pieces))
 
 
@@ -69,7 +75,7 @@ def test_every_dialect_decides_as_if_it_had_read_the_file_alone(body: str, path:
 
 
 @settings(max_examples=150, deadline=None)
-@given(FILES, PATHS, st.sampled_from(NAMED))
+@given(FILES, PATHS, st.sampled_from((*NAMED, LITERAL, KEPT)))
 def test_one_question_has_the_answer_of_many(body: str, path: str, dialect: Dialect):
     rules = parse("User-agent: a\n" + body, dialect).rules_for("a")
 

@@ -12,6 +12,8 @@ EXCLUDED = "".join(chr(octet) for octet in (*range(0x21), 0x7F) if octet != 0x0A
 _NOT_ASCII = r"\x80-\xff"
 # The special characters of rules, which are escaped to mean themselves (RFC 9309, 2.2.3).
 _SPECIALS = "*$"
+# The reserved characters of RFC 3986 (2.2), except the special characters, and "#", which no path holds unescaped.
+RESERVED = ":/?[]@!&'()+,;="
 
 
 class EscapeNormaliser:
@@ -49,7 +51,9 @@ class EscapeNormaliser:
 
 
 @lru_cache(maxsize=16)
-def escape_normaliser(*, unreserved: bool, specials: bool, excluded: bool) -> EscapeNormaliser:
+def escape_normaliser(
+    *, unreserved: bool, specials: bool, excluded: bool, reserved: str = ""
+) -> EscapeNormaliser:
     """Return the normaliser that decodes the escapes of these classes of characters.
 
     Decoding (instead of encoding) has the effect that a URL without "%" is in normal form already.
@@ -59,13 +63,18 @@ def escape_normaliser(*, unreserved: bool, specials: bool, excluded: bool) -> Es
         specials: decode `*` and `$`.
         excluded: decode the characters that RFC 3986 excludes from URLs, and `'`: URL parsers escape `'` in a query but not
             in a path, so both forms are equal.
+        reserved: the reserved characters to decode.
     """
-    return EscapeNormaliser(_UNRESERVED * unreserved + _SPECIALS * specials + (EXCLUDED + "'") * excluded)
+    return EscapeNormaliser(
+        _UNRESERVED * unreserved + _SPECIALS * specials + (EXCLUDED + "'") * excluded + reserved
+    )
 
 
-NON_ASCII_ONLY = EscapeNormaliser(None)
-# For URLs: decodes the escapes of excluded characters and leaves all other escapes as they are.
-EXCLUDED_ONLY = EscapeNormaliser(EXCLUDED + "'", upper=False)
+@lru_cache(maxsize=16)
+def url_normaliser(*, excluded: bool, reserved: str = "") -> EscapeNormaliser:
+    """Return the normaliser of URLs that are not normalised: all other escapes stay as they are."""
+    decoded = (EXCLUDED + "'") * excluded + reserved
+    return EscapeNormaliser(decoded or None, upper=False)
 
 
 def plain_specials(text: str) -> str:

@@ -7,10 +7,10 @@ from polite.robots.dialect import Dialect
 from polite.robots.lines import octets
 from polite.robots.matching.normal_form import (
     EXCLUDED,
-    EXCLUDED_ONLY,
-    NON_ASCII_ONLY,
+    RESERVED,
     escape_normaliser,
     plain_specials,
+    url_normaliser,
 )
 
 # A pattern as a plain tuple: its head, its pieces, and whether it is anchored. A file may have 30,000 of these, and the garbage
@@ -141,12 +141,19 @@ class Grammar:
         self._excluded = excluded
         self.has_wildcards = dialect.has_wildcards
         self.plain_specials = dialect.specials_equal_escapes
+        reserved = RESERVED if dialect.reserved_equal_escapes else ""
+        if dialect.escaped_slash_differs:
+            reserved = reserved.replace("/", "")
         # In a rule `%2A` and `%24` stay escaped until the pattern is split.
-        self._rule_spelling = escape_normaliser(unreserved=decodes, specials=False, excluded=excluded)
-        self._url_spelling = EXCLUDED_ONLY if excluded else NON_ASCII_ONLY
+        self._rule_spelling = escape_normaliser(
+            unreserved=decodes, specials=False, excluded=excluded, reserved=reserved
+        )
+        self._url_spelling = url_normaliser(excluded=excluded, reserved=reserved)
         if dialect.normalises_urls:
             specials = dialect.specials_equal_escapes
-            self._url_spelling = escape_normaliser(unreserved=decodes, specials=specials, excluded=excluded)
+            self._url_spelling = escape_normaliser(
+                unreserved=decodes, specials=specials, excluded=excluded, reserved=reserved
+            )
 
     def normals(self, raws: Sequence[str]) -> Sequence[str]:
         """Return the normal forms of rules' paths as written, one character per octet.

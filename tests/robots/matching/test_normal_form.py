@@ -3,10 +3,10 @@
 import pytest
 
 from polite.robots.matching.normal_form import (
-    EXCLUDED_ONLY,
-    NON_ASCII_ONLY,
+    RESERVED,
     escape_normaliser,
     plain_specials,
+    url_normaliser,
 )
 
 TEXT = "/%61%2a%24%27%2f%e9'\xe9 |%zz%"
@@ -29,8 +29,9 @@ def test_each_option_changes_its_own_characters(
 
 
 def test_escapes_may_be_left_as_they_are():
-    assert NON_ASCII_ONLY(TEXT) == "/%61%2a%24%27%2f%e9'%E9 |%zz%"
-    assert EXCLUDED_ONLY(TEXT + "%7c") == "/%61%2a%24'%2f%e9'%E9 |%zz%|"
+    assert url_normaliser(excluded=False)(TEXT) == "/%61%2a%24%27%2f%e9'%E9 |%zz%"
+    assert url_normaliser(excluded=True)(TEXT + "%7c") == "/%61%2a%24'%2f%e9'%E9 |%zz%|"
+    assert url_normaliser(excluded=False, reserved="/")(TEXT + "%7c") == "/%61%2a%24%27/%e9'%E9 |%zz%%7c"
 
 
 def test_every_octet_has_one_spelling_however_it_is_written():
@@ -41,6 +42,21 @@ def test_every_octet_has_one_spelling_however_it_is_written():
     differing = {chr(octet) for octet in range(256) if normal(chr(octet)) != normal(f"%{octet:02x}")}
 
     assert differing == reserved
+
+
+def test_reserved_characters_have_one_spelling_if_they_equal_their_escapes():
+    normal = escape_normaliser(unreserved=True, specials=True, excluded=True, reserved=RESERVED)
+
+    differing = {chr(octet) for octet in range(256) if normal(chr(octet)) != normal(f"%{octet:02x}")}
+
+    assert differing == set("%#\n")
+
+
+def test_no_escape_is_decoded_twice():
+    normal = escape_normaliser(unreserved=True, specials=True, excluded=True, reserved=RESERVED)
+
+    assert normal("/%253A%25%33A%3%41") == "/%253A%253A%3A"
+    assert normal(normal("/%253A%3A")) == normal("/%253A%3A")
 
 
 def test_specials_are_made_plain():

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from polite.robots.dialect import RFC9309
+from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.parse import parse
 from polite.robots.reason import Reason
 
 # The section's own table. Its second row also escapes the colon and the slashes of a query; read so, `/` would equal
-# `%2F`, which the paragraph above the table forbids for reserved characters. Each spelling equals itself here.
+# `%2F`, which the paragraph above the table forbids for reserved characters. Each spelling equals itself here; see LITERAL.
 SAME = [
     ("/foo/bar?baz=quz", "/foo/bar?baz=quz"),
     ("/foo/bar?baz=https://foo.bar", "/foo/bar?baz=https://foo.bar"),
@@ -62,6 +62,53 @@ def test_a_reserved_character_is_not_its_escape(one: str, other: str):
     robots = parse(f"user-agent: *\ndisallow: {one}$")
 
     assert robots.decide("ExampleBot", other)
+
+
+LITERAL = [
+    ("/foo/bar?baz=https://foo.bar", "/foo/bar?baz=https%3A%2F%2Ffoo.bar"),
+    ("/a%5bb%5D%40%21%26%28%29%2b%2C%3b%3dc", "/a[b]@!&()+,;=c"),
+    *((one, other) for one, other in DIFFERENT if one not in ("/%25", "/%41")),
+]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [*SAME, *LITERAL, *((other, one) for one, other in [*SAME, *LITERAL])]
+)
+@pytest.mark.parametrize("base", [RFC9309, replace(RFC9309, normalises_urls=False)])
+def test_read_literally_the_table_makes_a_reserved_character_equal_its_escape(
+    one: str, other: str, base: Dialect
+):
+    literal = replace(base, name="literal", reserved_equal_escapes=True)
+    rules = parse(f"user-agent: *\ndisallow: {one}$", literal).rules_for("ExampleBot")
+
+    if base is RFC9309 or (one, other) in LITERAL:
+        assert not rules.decide(other)
+        assert not rules.allows(other)
+        assert not rules.allows_once(other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("/%25", "/%"), ("/%41", "/a"), ("/%253A", "/:"), ("/%23", "/")])
+def test_read_literally_other_escapes_differ_as_before(one: str, other: str):
+    literal = replace(RFC9309, name="literal", reserved_equal_escapes=True)
+
+    assert parse(f"user-agent: *\ndisallow: {one}$", literal).decide("ExampleBot", other)
+
+
+def test_an_escaped_slash_may_differ_nevertheless():
+    kept = replace(RFC9309, name="kept", reserved_equal_escapes=True, escaped_slash_differs=True)
+    rules = parse("user-agent: *\ndisallow: /a%2Fb\ndisallow: /c%3Ad", kept).rules_for("ExampleBot")
+
+    assert rules.allows("/a/b")
+    assert not rules.allows("/a%2fb")
+    assert not rules.allows("/c:d")
+
+
+def test_read_literally_both_spellings_of_a_rule_have_one_length():
+    literal = replace(RFC9309, name="literal", reserved_equal_escapes=True)
+
+    decision = parse("user-agent: *\ndisallow: /a%3Ab\nallow: /a:b", literal).decide("ExampleBot", "/a:b")
+
+    assert decision.allowed
 
 
 def test_the_match_with_the_most_octets_is_used():
