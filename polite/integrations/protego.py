@@ -16,7 +16,14 @@ _DAY_MIN = 24 * 60
 PROTEGO = replace(
     RFC9309,
     name="protego",
-    misspellings=GOOGLE.misspellings,
+    misspellings=(
+        *GOOGLE.misspellings,
+        ("sitemaps", "sitemap"),
+        ("crawl delay", "crawl-delay"),
+        ("request rate", "request-rate"),
+        ("visit time", "visit-time"),
+    ),
+    colonless_values=True,
     allow_needs_colon=False,
     any_field_ends_agents=True,
     derives_general_names=True,

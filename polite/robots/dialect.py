@@ -51,6 +51,8 @@ class Dialect:
         misspellings: pairs of lower-case texts (as written, what is meant) of fields that are accepted (F7).
         extends_fields: a field that only starts with a known name is that field: `disallow-all:`.
         colon_optional: a line of exactly two words needs no colon.
+        colonless_values: with `colon_optional`, a line without a colon may have a value of any words, or none, and a colon before
+            anything but white space may be part of the value: `visit-time 0200 0630`, `Sitemap https://example.com/s.xml`.
         allow_needs_colon: an Allow always needs its colon, since ignoring the line allows less.
 
         blank_line_separates: a user-agent line after a blank line starts a new group (G2).
@@ -97,6 +99,7 @@ class Dialect:
     misspellings: tuple[tuple[str, str], ...] = _FREQUENT_MISSPELLINGS
     extends_fields: bool = False
     colon_optional: bool = True
+    colonless_values: bool = False
     allow_needs_colon: bool = True
     blank_line_separates: bool = False
     any_field_ends_agents: bool = False

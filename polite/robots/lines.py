@@ -222,7 +222,47 @@ class Fields(dict[str, Field]):
         return "", ""
 
 
+class ColonlessFields(Fields):
+    """The fields of a dialect with `colonless_values`.
+
+    An unknown "field" that starts with the words of a known one is NONE in the map, so its line is read by `read`.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__(dialect)
+        names = "|".join(re.escape(name) for name in sorted(self._exact, key=len, reverse=True))
+        self._words = re.compile(rf"({names})(?:[{WHITE}]++(.*+)|\Z)", re.IGNORECASE | re.ASCII | re.DOTALL)
+
+    def __missing__(self, written: str) -> Field:
+        field = super().__missing__(written)
+        if field is Field.UNKNOWN and self._words.match(written.strip(WHITE)):
+            field = Field.NONE
+            if written in self:
+                self[written] = field
+        return field
+
+    def read(self, row: str) -> tuple[Field, str]:
+        content = row.partition("#")[0].strip(WHITE)
+        field, _, value = self.split(content) if content else (Field.NONE, "", "")
+        return field, "" if field is Field.NONE else value
+
+    def split(self, content: str) -> tuple[Field, str, str]:
+        name, colon, value = content.partition(":")
+        name = name.rstrip(WHITE)
+        if colon and (self[name] is not Field.NONE or not name):
+            return super().split(content)
+        if colon and value[:1] in ("", *WHITE):
+            # `Host name: a` separates an unknown field from its value.
+            return Field.UNKNOWN, name, value.lstrip(WHITE)
+        words = self._words.match(content)
+        field = self._exact[words[1].lower()] if words else Field.NONE
+        if words is None or field in self._colon_needed:
+            return (Field.UNKNOWN, name, value) if colon else (Field.NONE, "", content)
+        return field, words[1], words[2] or ""
+
+
 @lru_cache(maxsize=16)
 def fields_of(dialect: Dialect) -> Fields:
     """Return the fields of a dialect. Each is made once."""
-    return Fields(dialect)
+    colonless = dialect.colon_optional and dialect.colonless_values
+    return ColonlessFields(dialect) if colonless else Fields(dialect)

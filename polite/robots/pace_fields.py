@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from polite.pace import RequestRate, VisitTime
 
 _NUMBER = re.compile(r"(?:\d{1,15}(?:\.\d{0,15})?|\.\d{1,15})(?:[eE][+-]?\d{1,2})?", re.ASCII)
-_TIMES = re.compile(r"(\d\d):?(\d\d)\s*-\s*(\d\d):?(\d\d)", re.ASCII)
-_RATE = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})\s*([smh]?)(?:\s+(.{1,20}))?", re.ASCII | re.IGNORECASE)
-_UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3_600}
+# The hyphen is the convention's ("An Extended Standard for Robot Exclusion", 1996). Some files have a space, or `900` for `0900`.
+_TIMES = re.compile(r"(\d?\d):?(\d\d)(?:\s*-\s*|\s+)(\d?\d):?(\d\d)", re.ASCII)
+_RATE = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})\s*([smhd]?)(?:\s+(.{1,20}))?", re.ASCII | re.IGNORECASE)
+_UNIT_S = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _DAY_MIN = 24 * 60
 # Longer than any honest value, and short enough that no pattern above can backtrack far.
 _LONGEST = 64
@@ -24,7 +25,7 @@ def crawl_delay(values: Iterable[str]) -> float | None:
 
 
 def request_rates(values: Iterable[str]) -> tuple[RequestRate, ...]:
-    """Return the rates, each once: `1/5`, `1/10s`, `30/1m`, perhaps followed by `0600-0845`.
+    """Return the rates, each once: `1/5`, `1/10s`, `30/1m`, `9/1h`, `99/1d`, perhaps followed by `0600-0845`.
 
     Ignores other values. If there are more than 24 rates, the slowest one applies at all hours: such a file is no
     timetable.
@@ -41,7 +42,7 @@ def slowest(rates: Iterable[RequestRate]) -> RequestRate | None:
 
 
 def visit_time(values: Iterable[str]) -> VisitTime | None:
-    """Return the shortest of `0600-0845` or `06:00-08:45`, in UTC. Ignores other values."""
+    """Return the shortest of `0600-0845`, `06:00-08:45` or `600 845`, in UTC. Ignores other values."""
     times = [time for time in map(_visit_time, values) if time is not None]
     return min(times, key=lambda time: time.length_min, default=None)
 

@@ -162,6 +162,14 @@ DIFFERENT = {
     "two slashes begin a path": ("User-agent: *\nDisallow: //x\n", "//x", "x", True, False),
     "a name must be the whole": ("User-agent: foo\nDisallow: /\n", "/", "foobar", False, True),
     "a name ends before other text": ("User-agent: foo bar\nDisallow: /\n", "/", "foo", True, False),
+    "a name is one of ASCII": (
+        "User-agent: Jävla-Foobot\nDisallow: /\n",
+        "/",
+        "jävla-fanbot",
+        True,
+        False,
+    ),
+    "a rule is a path": ("User-agent: *\nDisallow: http://x/\n", "/http://x/", "x", False, True),
     "a star is no part of a name": ("User-agent: *foo*\nDisallow: /\n", "/", "foo", False, True),
     "a later product is nobody": ("User-agent: bar\nDisallow: /\n", "/", "foo/1 bar/1", False, True),
     "U+0085 ends no line": ("User-agent: *\n#\x85Disallow: /a\n", "/a", "x", False, True),
@@ -212,14 +220,53 @@ def test_of_several_values_the_slowest_counts_and_not_the_last():
     assert (original.preferred_host, ours.preferred_host) == ("b", "a")
 
 
-def test_values_that_no_convention_has_are_ignored():
-    original, ours = both("User-agent: *\nVisit-time: 600-845\nRequest-rate: 1/1d\nSitemap: /rel.xml\n")
+def test_a_relative_sitemap_is_left_out():
+    original, ours = both("User-agent: *\nSitemap: /rel.xml\n")
 
-    assert original.visit_time("x") is not None
-    assert ours.visit_time("x") is None
-    assert original.request_rate("x") is not None
-    assert ours.request_rate("x") is None
     assert (list(original.sitemaps), list(ours.sitemaps)) == (["/rel.xml"], [])
+
+
+@pytest.mark.parametrize("time", ["0200-0630", "0200 0630", "200-630", "200 630"])
+def test_a_visit_time_may_have_a_space_or_three_digits_as_in_the_original(time: str):
+    original, ours = both(f"User-agent: *\nVisit-time: {time}\nRequest-rate: 1/5 {time.replace(' ', '-')}\n")
+
+    assert ours.visit_time("x") == original.visit_time("x") is not None
+    assert ours.request_rate("x") == original.request_rate("x") is not None
+
+
+@pytest.mark.parametrize("rate", ["1/1d", "9000/1D", "1/2h", "100/15m", "1/10s", "1/5"])
+def test_a_request_rate_may_be_per_day_as_in_the_original(rate: str):
+    original, ours = both(f"User-agent: *\nRequest-rate: {rate}\n")
+
+    assert ours.request_rate("x") == original.request_rate("x") is not None
+
+
+COLONLESS = """\
+Sitemap https://example.com/s.xml
+sitemaps: https://example.com/t.xml
+user agent harry potter
+disallow /horcrux
+crawl delay 3
+request rate 1/10s 1820-1940
+visit-time 0200 0630
+User-agent must match exactly: see the docs
+user agent
+Disallow: /nobody
+"""
+
+
+def test_a_line_without_a_colon_may_have_many_words_as_in_the_original():
+    original, ours = both(COLONLESS)
+
+    assert list(ours.sitemaps) == list(original.sitemaps)
+    assert len(list(ours.sitemaps)) == 2
+    assert ours.crawl_delay("harry potter") == original.crawl_delay("harry potter") == 3
+    assert ours.request_rate("harry potter") == original.request_rate("harry potter") is not None
+    assert ours.visit_time("harry potter") == original.visit_time("harry potter") is not None
+    for url in ("/horcrux", "/nobody", "/x"):
+        for agent in ("harry potter", "*", "x"):
+            assert ours.can_fetch(url, agent) is original.can_fetch(url, agent)
+    assert Protego.parse(COLONLESS, dialect=RFC9309).can_fetch("/horcrux", "harry potter")
 
 
 def test_a_window_may_end_at_midnight():

@@ -1,9 +1,12 @@
 """Lines as the lint sees them: every line with a field, and its number."""
 
+from dataclasses import replace
+
 import pytest
 
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2019, RFC9309
-from polite.robots.lines import Field, Fields, lines, octets, readable
+from polite.robots.lines import Field, Fields, fields_of, lines, octets, readable
+from polite.robots.parse import parse
 
 
 def test_each_line_has_its_number_field_name_and_value():
@@ -106,3 +109,67 @@ def test_the_spellings_that_are_remembered_are_bounded_in_number_and_length():
     assert max(map(len, fields)) <= 40
     assert len({fields[f"x{number}"] for number in range(3_000)}) == 1
     assert len(fields) == 1_000
+
+
+COLONLESS = replace(
+    RFC9309,
+    name="colonless",
+    misspellings=(*RFC9309.misspellings, ("request rate", "request-rate")),
+    colonless_values=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("Sitemap https://example.com/s.xml", (Field.SITEMAP, "Sitemap", "https://example.com/s.xml")),
+        ("visit-time 0200 0630 # UTC", (Field.VISIT_TIME, "visit-time", "0200 0630")),
+        ("User Agent Harry\tPotter", (Field.USER_AGENT, "User Agent", "Harry\tPotter")),
+        ("request rate 1/10s 1820-1940", (Field.REQUEST_RATE, "request rate", "1/10s 1820-1940")),
+        ("user agent", (Field.USER_AGENT, "user agent", "")),
+        ("disallow", (Field.DISALLOW, "disallow", "")),
+        ("Disallow /a:b", (Field.DISALLOW, "Disallow", "/a:b")),
+        ("Disallow: /a: b", (Field.DISALLOW, "Disallow", "/a: b")),
+        ("User-agent must match: see", (Field.UNKNOWN, "User-agent must match", "see")),
+        ("Host name: a", (Field.UNKNOWN, "Host name", "a")),
+        ("Sitemap index:", (Field.UNKNOWN, "Sitemap index", "")),
+        ("Allow /a", (Field.NONE, "", "Allow /a")),
+        ("Allow /a:b", (Field.UNKNOWN, "Allow /a", "b")),
+        ("sitemaps /x", (Field.NONE, "", "sitemaps /x")),
+        ("x:y", (Field.UNKNOWN, "x", "y")),
+        (": foo", (Field.NONE, "", ": foo")),
+        (":", (Field.NONE, "", ":")),
+        ("nonsense", (Field.NONE, "", "nonsense")),
+    ],
+)
+def test_a_dialect_may_read_a_value_of_many_words_without_a_colon(row: str, expected: tuple[Field, str, str]):
+    (line,) = lines(row.encode(), COLONLESS)
+    whole = "" if line.field is Field.NONE else line.value
+
+    assert line[1:4] == expected
+    assert fields_of(COLONLESS).read(row) == (line.field, whole)
+
+
+@pytest.mark.parametrize("row", ["Sitemap https://example.com/s.xml", "visit-time 0200 0630", "user agent"])
+def test_other_dialects_ignore_such_a_line(row: str):
+    for dialect in (RFC9309, replace(COLONLESS, colon_optional=False)):
+        assert {line.field for line in lines(row.encode(), dialect)} <= {Field.NONE, Field.UNKNOWN}
+
+
+def test_a_row_of_white_space_or_a_comment_has_no_field():
+    assert [fields_of(COLONLESS).read(row) for row in ("", "  ", "# user agent x")] == [(Field.NONE, "")] * 3
+
+
+def test_rules_and_groups_are_read_so_too():
+    robots = parse("user agent harry potter\ndisallow /a b:c\nsitemap https://x.example/s\n", COLONLESS)
+
+    assert [rule.pattern for rule in robots.groups[0].rules] == ["/a b:c"]
+    assert robots.groups[0].agents == ("harry potter",)
+    assert robots.sitemaps == ("https://x.example/s",)
+    assert parse(robots.to_text(), COLONLESS).groups[0].rules == robots.groups[0].rules
+
+
+def test_a_hostile_line_without_a_colon_is_read_in_linear_time():
+    row = "user agent" + " " * 200_000 + "x"
+
+    assert fields_of(COLONLESS).read(row) == (Field.USER_AGENT, "x")

@@ -51,6 +51,8 @@ def test_of_several_crawl_delays_the_largest_holds():
         ("1/10s", RequestRate(1, 10.0)),
         ("30/1m", RequestRate(30, 60.0)),
         ("100 / 2 H", RequestRate(100, 7_200.0)),
+        ("9000/1d", RequestRate(9_000, 86_400.0)),
+        ("1/5 600 845", RequestRate(1, 5.0, VisitTime(360, 525))),
         ("1/5 0600-0845", RequestRate(1, 5.0, VisitTime(360, 525))),
     ],
 )
@@ -65,7 +67,8 @@ def test_a_request_rate_is_requests_in_seconds_perhaps_within_a_window(value: st
         "5",
         "1/0",
         "0/5",
-        "1/5d",
+        "1/5w",
+        "1/5 9-17",
         "-1/5",
         "1/5 sometimes",
         "a/b",
@@ -102,6 +105,8 @@ def test_of_several_request_rates_the_slowest_holds():
     [
         ("0600-0845", VisitTime(360, 525)),
         ("06:00 - 08:45", VisitTime(360, 525)),
+        ("600 845", VisitTime(360, 525)),
+        ("900-1700", VisitTime(540, 1020)),
         ("2300-0100", VisitTime(1_380, 60)),
         ("0000-2400", VisitTime(0, 1_440)),
     ],
@@ -115,7 +120,8 @@ def test_a_visit_time_is_a_window_of_the_day(value: str, time: VisitTime):
     [
         "",
         "0600",
-        "600-845",
+        "9-17",
+        "0600_0845",
         "2500-0100",
         "0660-0700",
         "0600-0760",

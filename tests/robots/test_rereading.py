@@ -15,7 +15,9 @@ from tests.support import calls_of
 
 NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
 LITERAL = replace(RFC9309, name="literal", reserved_equal_escapes=True)
-KEPT = replace(GOOGLE, name="kept", reserved_equal_escapes=True, escaped_slash_differs=True)
+KEPT = replace(
+    GOOGLE, name="kept", reserved_equal_escapes=True, escaped_slash_differs=True, colonless_values=True
+)
 FIELDS = [field.name for field in fields(Dialect) if field.name != "name"]
 # Each dialect with one field of another one.
 VARIANTS = list(
@@ -55,7 +57,15 @@ PIECES += [
     "\0",
     "\r",
 ]
-PIECES += ["Crawl-delay: 1\n", "disallow-all: /\n", "Disallow /a\n", "#", "Allow:\n", "Sitemap: x\n"]
+PIECES += [
+    "Crawl-delay: 1\n",
+    "disallow-all: /\n",
+    "Disallow /a\n",
+    "#",
+    "Allow:\n",
+    "Sitemap: x\n",
+    "user-agent a b\n",
+]
 FILES = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 PATHS = st.lists(
     st.sampled_from(["a", "%61", "*", "%2A", "$", "/", "%2f", ":", "%3A", "index.html", "ü", "?", "b"]),
