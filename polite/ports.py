@@ -23,6 +23,7 @@ __all__ = [
     "Home",
     "Homes",
     "Listener",
+    "Meter",
     "Pacer",
     "Reply",
     "RobotsStore",
@@ -476,6 +477,41 @@ class Scheduler(Protocol):
         """Remove and return an added task of a ready origin. The origin is no longer ready.
 
         Called only while an origin is ready.
+        """
+        ...
+
+
+class Meter(Protocol):
+    """Receives the times of each permit as numbers: less costly than events, which are built for each permit.
+
+    Its methods must return at once. An exception is logged and dropped.
+
+    >>> class LongestWait:
+    ...     seconds = 0.0
+    ...
+    ...     def granted(self, waited_s: float, task: Task | None) -> None:
+    ...         self.seconds = max(self.seconds, waited_s)
+    ...
+    ...     def left(self, status: int | None, held_s: float) -> None:
+    ...         pass
+    >>> meter: Meter = LongestWait()
+    """
+
+    def granted(self, waited_s: float, task: Task | None) -> None:
+        """A permit was granted.
+
+        Args:
+            waited_s: The time since the permit was requested, or since the task was queued.
+            task: The frontier's task, or None if a gate was asked.
+        """
+        ...
+
+    def left(self, status: int | None, held_s: float) -> None:
+        """A permit ended, as in the event Left.
+
+        Args:
+            status: The status that was reported, 100 to 999. None if there was no report, or it was below 100.
+            held_s: The time from the grant to the end.
         """
         ...
 

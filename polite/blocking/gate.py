@@ -13,7 +13,7 @@ from polite.gate.counters import Counters
 from polite.gate.explanation import Explanation
 from polite.origin import Target
 from polite.pacing.policy import PacingPolicy
-from polite.ports import Listener
+from polite.ports import Listener, Meter
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
 
@@ -96,11 +96,37 @@ class Gate:
         """How many permits are held now."""
         return self._thread.gate.inside
 
+    @property
+    def known_origins(self) -> int:
+        """How many origins' rules are remembered now."""
+        return self._thread.gate.known_origins
+
+    @property
+    def memory_used(self) -> int:
+        """About how many octets the remembered rules and their files take."""
+        return self._thread.gate.memory_used
+
+    @property
+    def queued(self) -> int:
+        """Always 0: frontiers are for event loops."""
+        return self._thread.gate.queued
+
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Pass events to one more listener, on the gate's own thread, until the returned function is called."""
         thread = self._thread
         end = thread.run("a listener", lambda: thread.gate.listen(listener))
         return lambda: thread.post(end)
+
+    def measure(self, meter: Meter) -> Callable[[], None]:
+        """Pass the times of each permit to a meter, on the gate's own thread, until the returned function is called."""
+        thread = self._thread
+        end = thread.run("a meter", lambda: thread.gate.measure(meter))
+        return lambda: thread.post(end)
+
+    def on_close(self, callback: Callable[[], object]) -> None:
+        """Call `callback` once, on the gate's own thread, when the gate closes. What it raises is logged."""
+        thread = self._thread
+        thread.run("a callback", lambda: thread.gate.on_close(callback))
 
     def close(self) -> None:
         """Close the gate, and end its thread. Threads that wait get GateClosed. May be called twice.

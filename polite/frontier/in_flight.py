@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from polite.errors import redact_url
-from polite.events import Dropped, Granted, Retried
+from polite.events import Dropped, Retried
 from polite.frontier.permit import TaskPermit
 from polite.frontier.progress import Progress
 from polite.frontier.task_outcome import End, TaskOutcome
@@ -66,7 +66,7 @@ class InFlight:
         worker.set_result(TaskPermit(self._services, task, turn, grounds, self, worker.get_loop()))
         if self._services.on_granted is not None:
             waited_s = self._services.clock.monotonic() - task.queued_at
-            self._services.on_granted(Granted(task.url, waited_s, task.target.origin.text, task))
+            self._services.on_granted(task.target, waited_s, task)
         return True
 
     # What a permit reports (permit.Owner).

@@ -41,6 +41,7 @@ class Parts:
         self.limits = limits
         self.workers = Workers()
         self.progress = Progress(self.workers, limits.max_waiting, services.listener)
+        services.queues.add(self.progress)
         self.in_flight = InFlight(
             services, self.progress, self.workers, limits.max_tries, on_end=_plain(on_end)
         )

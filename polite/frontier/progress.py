@@ -66,6 +66,11 @@ class Progress:
             return self.stopped or self._ended
         return self.stopped or (self.closed and not self.waiting.taken and not self.in_flight)
 
+    @property
+    def queued(self) -> int:
+        """How many tasks wait that may still be given out (see gate.queues.Queue)."""
+        return 0 if self.stopped else self.waiting.taken
+
     def tell(self, event: Event) -> None:
         """Pass an event to the gate's listeners."""
         self._listener(event)

@@ -13,7 +13,7 @@ from polite.gate.services import Services
 from polite.gate.sitemaps import Sitemaps
 from polite.origin import Origin, Target
 from polite.pacing.policy import PacingPolicy
-from polite.ports import Listener
+from polite.ports import Listener, Meter
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
 from polite.sitemaps.policy import SitemapPolicy
@@ -222,6 +222,16 @@ class Gate:
         return len(self.services.held_turns)
 
     @property
+    def queued(self) -> int:
+        """How many tasks wait in the gate's frontiers. On a shared store these are the tasks of the whole crawl."""
+        return self.services.queues.queued
+
+    @property
+    def known_origins(self) -> int:
+        """How many origins' rules are remembered now; `RobotsPolicy.max_origins` is the limit."""
+        return len(self.services.origins)
+
+    @property
     def memory_used(self) -> int:
         """About how many octets the remembered rules and their files take; `RobotsPolicy.max_memory` is the limit.
 
@@ -240,6 +250,17 @@ class Gate:
         if not callable(listener):
             raise InvalidOption(f"listener must be a Listener of polite.ports, got {listener!r}")
         return self.services.listen(listener)
+
+    def measure(self, meter: Meter) -> Callable[[], None]:
+        """Pass the times of each permit to a meter from now on, as numbers. Return what ends that.
+
+        Raises:
+            InvalidOption: It lacks a method of `polite.ports.Meter`.
+        """
+        for method in ("granted", "left"):
+            if not callable(getattr(meter, method, None)):
+                raise InvalidOption(f"meter must be a Meter of polite.ports, got {meter!r}")
+        return self.services.measure(meter)
 
     def on_close(self, callback: Callable[[], object]) -> None:
         """Call `callback` once, when the gate closes; at once if it is closed.

@@ -8,9 +8,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from polite.errors import GateClosed, PermitMisused, redact_url
-from polite.events import Granted, Left, LicenseRequired, PaymentRequired, PermitDelayed
+from polite.events import LicenseRequired, PaymentRequired, PermitDelayed
 from polite.gate.open_permits import Task
 from polite.gate.origin_rules import Grounds, OriginRules
+from polite.gate.permit_watch import OnGranted, OnLeft
 from polite.gate.recrawl import PageReport
 from polite.gate.services import Services, waits_for_itself
 from polite.http.demand import DEMAND_FIELDS, DEMANDING, Demand, demand
@@ -170,7 +171,7 @@ class Permit:
         turns = services.turns
         if begun is not None:
             outcome = replace(outcome, elapsed_s=begun.elapsed_s)
-        elif turns.timed or services.on_left is not None:
+        elif turns.timed or services.elapsed_wanted:
             outcome = self._timed(outcome, self._turn)
         self._outcome = outcome
         if self._lost or turns.anchor is Anchor.FIRST_BYTE:
@@ -406,22 +407,21 @@ class Permit:
             for_s = max(0.0, outlook.ready_at - services.clock.monotonic())
             listener(PermitDelayed(target.url, str(outlook.scope), for_s, outlook.because))
 
-    def _tell_granted(self, listener: Listener, turn: Turn, queued_at: float) -> None:
+    def _tell_granted(self, on_granted: OnGranted, turn: Turn, queued_at: float) -> None:
         services = self._services
         try:
-            waited_s = services.clock.monotonic() - queued_at
-            listener(Granted(self.url, waited_s, self._target.origin.text))
+            on_granted(self._target, services.clock.monotonic() - queued_at, None)
         except BaseException:
             # What ends the program, or a listener that is not guarded: the block is never entered, so it is never left.
             self._unhold(turn)
             services.turns.give_back(turn)
             raise
 
-    def _tell_left(self, listener: Listener, turn: Turn) -> None:
+    def _tell_left(self, on_left: OnLeft, turn: Turn) -> None:
         now, outcome = self._services.clock.monotonic(), self._outcome
         status, elapsed_s = (None, None) if outcome is None else (outcome.status, outcome.elapsed_s)
         held_s = 0.0 if turn.granted_at is None else max(0.0, now - turn.granted_at)
-        listener(Left(self.url, status, elapsed_s, held_s))
+        on_left(self._target, status, elapsed_s, held_s)
 
     @property
     def demand(self) -> Demand | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from polite.errors import GateClosed, PermitMisused, TurnLost
-from polite.events import Granted, Left, PermitDelayed, Reclaimed, Refused
+from polite.events import Left, PermitDelayed, Reclaimed, Refused
 from polite.gate.charges import Charges
 from polite.gate.counters import Counters
 from polite.gate.decider import Decider
@@ -16,13 +16,15 @@ from polite.gate.notifier import Notifier
 from polite.gate.open_permits import OpenPermits
 from polite.gate.origin_manager import OriginManager
 from polite.gate.origin_rules import Grounds, OriginRules
+from polite.gate.permit_watch import OnGranted, OnLeft, PermitWatch
+from polite.gate.queues import Queues
 from polite.gate.recrawl import Recrawl
 from polite.gate.shutdown import Shutdown
 from polite.gate.turns import Turns
 from polite.gate.waiting_permits import WaitingPermits
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
-from polite.ports import Clock, Listener
+from polite.ports import Clock, Listener, Meter
 from polite.robots.decision import Decision
 from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.robots.reason import Reason
@@ -62,7 +64,10 @@ class Services:
         listener: Passes events to those that listen.
         downloads: Fetches what is no robots.txt, in the turns of permits.
         recrawl: What is remembered of pages; None without `open_gate(recrawl=...)`.
-        on_granted, on_delayed, on_left: The listener, if these events of each permit are wanted: otherwise they are not built.
+        on_granted, on_left: Called with each permit that is granted or ends; None if no meter and no listener wants to know.
+        on_delayed: The listener, if it wants PermitDelayed.
+        elapsed_wanted: Whether a listener wants to know after what time a response was reported (Left).
+        queues: The queues of the gate's frontiers.
         resources: What is closed after the gate, the last first.
         open_permits: Permits that were entered and not left, by task.
         held_turns: Turns that were granted and not released, with the permit that holds each. Of a permit that was not entered yet
@@ -84,9 +89,12 @@ class Services:
     waiting: WaitingPermits = field(default_factory=WaitingPermits)
     charges: Charges = field(init=False)
     counters: Counters = field(init=False)
-    on_granted: Listener | None = field(init=False)
+    queues: Queues = field(default_factory=Queues)
+    watch: PermitWatch = field(init=False)
+    on_granted: OnGranted | None = field(init=False)
     on_delayed: Listener | None = field(init=False)
-    on_left: Listener | None = field(init=False)
+    on_left: OnLeft | None = field(init=False)
+    elapsed_wanted: bool = field(init=False)
     held_turns: HeldTurns[EnteredPermit | Target] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -95,11 +103,18 @@ class Services:
         object.__setattr__(self, "counters", turns.counters)
         object.__setattr__(self, "held_turns", held)
         object.__setattr__(self, "charges", Charges(turns, self.origins.pace))
+        object.__setattr__(self, "watch", PermitWatch(self.listener))
         self._choose()
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Pass events to one more listener, until the returned function is called. Raises InvalidOption."""
-        remove = self.listener.add(listener)
+        return self._until(self.listener.add(listener))
+
+    def measure(self, meter: Meter) -> Callable[[], None]:
+        """Pass the times of each permit to one more meter, until the returned function is called."""
+        return self._until(self.watch.add(meter))
+
+    def _until(self, remove: Callable[[], None]) -> Callable[[], None]:
         self._choose()
 
         def end() -> None:
@@ -109,8 +124,14 @@ class Services:
         return end
 
     def _choose(self) -> None:
-        for name, kind in (("on_granted", Granted), ("on_delayed", PermitDelayed), ("on_left", Left)):
-            object.__setattr__(self, name, self.listener if self.listener.wants(kind) else None)
+        wants = self.listener.wants
+        for name, value in (
+            ("on_granted", self.watch.on_granted),
+            ("on_delayed", self.listener if wants(PermitDelayed) else None),
+            ("on_left", self.watch.on_left),
+            ("elapsed_wanted", wants(Left)),
+        ):
+            object.__setattr__(self, name, value)
 
     def require_open(self, target: Target) -> None:
         """Raise GateClosed if the gate is closed."""

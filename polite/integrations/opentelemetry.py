@@ -1,0 +1,260 @@
+"""OpenTelemetry: the counts, times and gauges of gates as instruments, and on request spans.
+
+Names follow the semantic conventions, version 1.44.0, where these have one: `user_agent.name`, `http.response.status_code`,
+`error.type`, and on spans `server.address`, `server.port`, `url.full` and `http.request.method`. Metrics have no
+`server.address`, which `http.client.request.duration` requires: a crawl would have a series for each host.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from time import time_ns
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from polite import blocking
+from polite.errors import InvalidOption, redact_url
+from polite.events import Event, Granted, Left, RobotsFetched
+from polite.gate.gate import Gate
+from polite.gate.measures import BOUNDS_S, Measures
+from polite.integrations.metrics import COUNTS, GAUGES, TIMES
+from polite.integrations.observed_gates import ObservedGates
+from polite.origin import Target
+from polite.task import Task
+from polite.version import __version__
+
+try:
+    from opentelemetry import metrics, trace
+    from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
+    from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, TracerProvider
+    from opentelemetry.util.types import AttributeValue
+except ImportError as error:
+    raise ImportError(
+        "polite.integrations.opentelemetry needs opentelemetry-api: pip install 'polite-crawl[opentelemetry]'"
+    ) from error
+
+SCHEMA = "https://opentelemetry.io/schemas/1.44.0"
+
+_ATTRIBUTES = {
+    "reason": "polite.reason",
+    "outcome": "polite.outcome",
+    "status_class": "polite.status_class",
+}
+
+Attributes = Mapping[str, AttributeValue]
+
+
+def observe(
+    gate: Gate | blocking.Gate,
+    *,
+    meter_provider: MeterProvider | None = None,
+    tracer_provider: TracerProvider | None = None,
+    spans: bool = False,
+) -> Callable[[], None]:
+    """Export the metrics of a gate and its frontiers, until it closes or the returned function is called.
+
+    Example:
+        async with polite.open_gate("ExampleBot/1.0 (+https://example.com/bot)") as gate:
+            polite.integrations.opentelemetry.observe(gate)
+
+    Call it when the gate was just opened: most counts begin now. The attribute `user_agent.name` is the crawler's name. Gates of
+    one name are added up. No attribute names an origin or a URL, so the number of series is the same for one origin and for a
+    million. Counts and gauges are read when they are collected; each time of a permit is recorded as it ends, since instruments
+    for times cannot be read later.
+
+    Args:
+        gate: A gate.
+        meter_provider: Makes the instruments; by default the global one.
+        tracer_provider: Makes the spans; by default the global one.
+        spans: Whether each robots.txt fetch, each wait for a permit, and each permit becomes a span. They name the origin and the
+            URL, without its query, and cost as much as a permit does.
+
+    Raises:
+        InvalidOption: It is no gate or no provider, or the gate is observed there already; or `tracer_provider` without `spans`.
+        GateClosed: The gate is one for threads, and was closed.
+    """
+    for option, value, method in (
+        ("meter_provider", meter_provider, "get_meter"),
+        ("tracer_provider", tracer_provider, "get_tracer"),
+    ):
+        if value is not None and not callable(getattr(value, method, None)):
+            raise InvalidOption(f"{option} must be a provider of opentelemetry-api, got {value!r}")
+    if tracer_provider is not None and not spans:
+        raise InvalidOption("tracer_provider has no effect without spans=True")
+    with _lock:
+        instruments = _instruments_of(meter_provider)
+    end_metrics = instruments.gates.add(
+        gate, _Recording(instruments.times, _of_agent(str(gate.agent.tokens[0])))
+    )
+    if not spans:
+        return end_metrics
+    tracer = trace.get_tracer("polite", __version__, tracer_provider, SCHEMA)
+    end_spans = gate.listen(_Spans(tracer))
+
+    def end() -> None:
+        end_metrics()
+        end_spans()
+
+    return end
+
+
+class _Recording(Measures):
+    """Counts, and records times at once."""
+
+    def __init__(self, times: "tuple[Histogram, ...]", attributes: Attributes) -> None:
+        super().__init__()
+        self._attributes = attributes
+        self._permit_wait, self._task_wait, self._hold, self._robots_fetch = times
+
+    def granted(self, waited_s: float, task: Task | None) -> None:
+        (self._permit_wait if task is None else self._task_wait).record(waited_s, self._attributes)
+
+    def left(self, status: int | None, held_s: float) -> None:
+        super().left(status, held_s)
+        self._hold.record(held_s, self._attributes)
+
+    def __call__(self, event: Event, /) -> None:
+        super().__call__(event)
+        if isinstance(event, RobotsFetched):
+            self._robots_fetch.record(event.elapsed_s, self._attributes)
+
+
+class _Instruments:
+    """The instruments of one provider. They last as long as it: opentelemetry-python has no way to end one."""
+
+    def __init__(self, provider: MeterProvider | None) -> None:
+        self.gates = ObservedGates()
+        meter = metrics.get_meter("polite", __version__, provider, SCHEMA)
+        for number, count in enumerate(COUNTS):
+            meter.create_observable_counter(
+                f"polite.{count.name}", [self._counts(number)], count.unit, count.description
+            )
+        for number, gauge in enumerate(GAUGES):
+            meter.create_observable_up_down_counter(
+                f"polite.{gauge.name}", [self._gauges(number)], gauge.unit, gauge.description
+            )
+        self.times = tuple(
+            meter.create_histogram(
+                f"polite.{each.name}",
+                each.unit,
+                each.description,
+                explicit_bucket_boundaries_advisory=BOUNDS_S,
+            )
+            for each in TIMES
+        )
+
+    def _counts(self, number: int) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        def read(_: CallbackOptions) -> Iterable[Observation]:
+            for agent, reading in self.gates.read().items():
+                for labels, value in reading.counts[number].items():
+                    named = dict(zip(COUNTS[number].labels, labels, strict=True))
+                    yield Observation(value, {**_of_agent(agent), **_attributes(named)})
+
+        return read
+
+    def _gauges(self, number: int) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        def read(_: CallbackOptions) -> Iterable[Observation]:
+            for agent, reading in self.gates.read().items():
+                yield Observation(reading.gauges[number], _of_agent(agent))
+
+        return read
+
+
+class _Spans:
+    """A listener that makes spans of what has ended. The span that is current in the task, if any, is their parent."""
+
+    events = frozenset({RobotsFetched, Granted, Left})
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+
+    def __call__(self, event: Event, /) -> None:
+        match event:
+            case RobotsFetched():
+                self._robots(event)
+            case Granted():
+                self._span("polite.permit.wait", event.waited_s, _of_url(event.url))
+            case Left():
+                self._span("polite.permit.hold", event.held_s, _of_url(event.url) | _of_status(event.status))
+            case _:
+                pass
+
+    def _robots(self, event: RobotsFetched) -> None:
+        attributes = _of_url(f"{event.origin}/robots.txt") | _of_status(event.status)
+        attributes |= {
+            "polite.outcome": event.outcome,
+            "polite.reason": event.reason,
+            "polite.hops": event.hops,
+        }
+        if not event.origin.startswith("ftp:"):
+            attributes["http.request.method"] = "GET"
+        # A missing robots.txt (404) is no error: it allows everything.
+        failed = event.outcome == "unreachable"
+        if failed:
+            attributes["error.type"] = event.reason
+        self._span("GET /robots.txt", event.elapsed_s, attributes, SpanKind.CLIENT, failed=failed)
+
+    def _span(
+        self,
+        name: str,
+        seconds: float,
+        attributes: dict[str, Any],
+        kind: SpanKind = SpanKind.INTERNAL,
+        *,
+        failed: bool = False,
+    ) -> None:
+        now = time_ns()
+        span = self._tracer.start_span(
+            name, kind=kind, attributes=attributes, start_time=now - int(seconds * 1e9)
+        )
+        if failed:
+            span.set_status(Status(StatusCode.ERROR))
+        span.end(now)
+
+
+_lock = threading.Lock()
+# Under None those of the global provider, whichever that becomes: it may be set later.
+_global: list[_Instruments] = []
+_of_provider: WeakKeyDictionary[MeterProvider, _Instruments] = WeakKeyDictionary()
+
+
+def _instruments_of(provider: MeterProvider | None) -> _Instruments:
+    if provider is None:
+        if not _global:
+            _global.append(_Instruments(None))
+        return _global[0]
+    if provider not in _of_provider:
+        _of_provider[provider] = _Instruments(provider)
+    return _of_provider[provider]
+
+
+def _of_agent(agent: str) -> Attributes:
+    return {"user_agent.name": agent}
+
+
+def _attributes(labels: Mapping[str, str]) -> Attributes:
+    """Return attributes for the labels of a metric. A status that is not registered was folded into its class."""
+    found: dict[str, AttributeValue] = {
+        _ATTRIBUTES[name]: value for name, value in labels.items() if name != "status"
+    }
+    if (status := labels.get("status")) is not None:
+        found |= (
+            {"http.response.status_code": int(status)}
+            if status.isdigit()
+            else {"polite.status_class": status}
+        )
+    return found
+
+
+def _of_url(url: str) -> dict[str, Any]:
+    target = Target.of(url)
+    origin = target.origin
+    # Without the brackets of an IPv6 address, as the conventions have it. A query may have a token.
+    found = {
+        "server.address": origin.host.strip("[]"),
+        "url.full": redact_url(target.url.partition("?")[0]),
+    }
+    return found if origin.port is None else found | {"server.port": origin.port}
+
+
+def _of_status(status: int | None) -> dict[str, Any]:
+    return {} if status is None else {"http.response.status_code": status}
