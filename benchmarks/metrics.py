@@ -1,8 +1,8 @@
 """What metrics cost a permit: CPU of `async with gate.permit(url)` without any, and observed by each exporter.
 
-All gates are in one process and take turns, each at each place of the order. CPU is what `time.process_time` counts. The URLs are distinct,
-the rules of their origins are known, and no request has to wait. OpenTelemetry's API does nothing without an SDK, so both are
-measured: the SDK with a reader in memory that is never read.
+All gates are in one process and take turns, each at each place of the order. CPU is what `time.process_time` counts. The URLs are
+distinct, the rules of their origins are known, and no request has to wait. OpenTelemetry's API does nothing without an SDK, so
+both are measured: the SDK with a reader in memory that is never read.
 """
 
 import asyncio
