@@ -175,6 +175,19 @@ class Dispatcher:
             return None
         return self._rules.refusal(task, known)
 
+    def queues(self) -> list[OriginQueue]:
+        """Return the origin queues of now, the oldest first."""
+        return list(self._queues)
+
+    def queue_of(self, origin: Origin) -> OriginQueue | None:
+        """Return the origin's queue, if it has tasks."""
+        return self._queues.get(origin)
+
+    @property
+    def later(self) -> int:
+        """How many tasks wait for a time of their own."""
+        return len(self._later)
+
     def shared(self, target: Target) -> Target:
         """Return the same target with the origin object of its queue: smaller, and compared by `is`."""
         return self._queues.shared(target)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from polite.gate.origin_rules import OriginRules
+from polite.gate.services import Services
 from polite.origin import Target
 from polite.pacing.outcome import Pause
 from polite.pacing.turn import Outlook
@@ -116,6 +118,32 @@ class Explanation:
         until = f", at {_shown(self.now + self.wait_s)}" if self.wait_s >= _LONG_S else ""
         held = f" for {self.held_s:.1f} s already" if (self.held_s or 0.0) >= _SHORT_S else ""
         return f"turn: in {self.wait_s:.1f} s{until}, held by {self.outlook.scope}{held}{because}{ahead}"
+
+
+async def explained(services: Services, target: Target, known: OriginRules) -> Explanation:
+    """Return what decides about the URL now, by these rules of its origin. Nothing is fetched, and no turn taken."""
+    turns = services.turns
+    outlook = turns.outlook(target, known.pace)
+    now = services.clock.monotonic()
+    return Explanation(
+        target=target,
+        decision=await services.decider.decide(known.rules, target.path),
+        snapshot=known.snapshot,
+        pause=turns.pause(target.origin, known.pace),
+        outlook=outlook,
+        wait_s=max(0.0, outlook.ready_at - now),
+        held_s=None if outlook.since is None else max(0.0, now - outlook.since),
+        now=services.clock.wall(),
+        request_rate=_slowest_rate(known),
+        attempt=known.attempt,
+    )
+
+
+def _slowest_rate(known: OriginRules) -> str:
+    rate = known.rules.request_rate
+    if rate is None or rate.delay_s <= (known.rules.crawl_delay or 0.0):
+        return ""
+    return f"{rate.requests}/{rate.seconds:g}"
 
 
 def _times(count: int) -> str:

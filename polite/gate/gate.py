@@ -6,8 +6,7 @@ from datetime import datetime
 
 from polite.errors import InvalidOption, redact_url
 from polite.gate.counters import Counters
-from polite.gate.explanation import Explanation
-from polite.gate.origin_rules import OriginRules
+from polite.gate.explanation import Explanation, explained
 from polite.gate.permit import Permit
 from polite.gate.services import Services
 from polite.gate.sitemaps import Sitemaps
@@ -130,22 +129,8 @@ class Gate:
         services, target = self.services, Target.of(url)
         services.require_open(target)
         known = await services.learn(target)
-        turns = services.turns
-        await turns.meet(target)
-        outlook = turns.outlook(target, known.pace)
-        now = services.clock.monotonic()
-        return Explanation(
-            target=target,
-            decision=await services.decider.decide(known.rules, target.path),
-            snapshot=known.snapshot,
-            pause=turns.pause(target.origin, known.pace),
-            outlook=outlook,
-            wait_s=max(0.0, outlook.ready_at - now),
-            held_s=None if outlook.since is None else max(0.0, now - outlook.since),
-            now=services.clock.wall(),
-            request_rate=_slowest_rate(known),
-            attempt=known.attempt,
-        )
+        await services.turns.meet(target)
+        return await explained(services, target, known)
 
     def sitemaps(
         self,
@@ -292,10 +277,3 @@ class Gate:
 def _require_zone(since: object) -> None:
     if not isinstance(since, datetime) or since.utcoffset() is None:
         raise InvalidOption(f"since must be a datetime with a time zone, got {since!r}")
-
-
-def _slowest_rate(known: OriginRules) -> str:
-    rate = known.rules.request_rate
-    if rate is None or rate.delay_s <= (known.rules.crawl_delay or 0.0):
-        return ""
-    return f"{rate.requests}/{rate.seconds:g}"

@@ -138,6 +138,10 @@ class OriginManager:
         known = self._known.get(origin)
         return None if known is None or known.meaning != grounds.meaning else known
 
+    def last_known(self, origin: Origin) -> OriginRules | None:
+        """Return the origin's last rules, fresh or not, without any effect: nothing is fetched, and nothing kept for longer."""
+        return self._known.peek(origin)
+
     def pace(self, origin: Origin) -> RequestedPace | None:
         """Return the pace that the origin's last file requested, as far as it is remembered."""
         return self._known.pace(origin)

@@ -62,6 +62,10 @@ class RulesCache:
         self._known.move_to_end(key)
         return known
 
+    def peek(self, origin: Origin) -> OriginRules | None:
+        """Return what was last known, and do not mark the origin as used."""
+        return self._known.get(origin.text) or self._backing_off.get(origin.text)
+
     def pace(self, origin: Origin) -> RequestedPace | None:
         """The pace that the origin's last file requested. Of an evicted origin it is known while a request waits with its rules."""
         known = self.get(origin)

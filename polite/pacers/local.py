@@ -207,6 +207,14 @@ class LocalPacer:
         self._turnstile.limit(concurrency, provisional_s)
         self._turnstile.max_waiting = max_waiting
 
+    def waiting(self) -> list[Turn]:
+        """Return the turns that wait now, the oldest first."""
+        return list(self._waiters)
+
+    def calls_back(self, turn: Turn) -> bool:
+        """Whether a turn that waits was requested by `acquire_later`."""
+        return isinstance(self._waiters.get(turn), Call)
+
     def strikes(self, scope: Hashable) -> int:
         """Return the scope's refusals that are not forgiven yet."""
         return self._turnstile.strikes(scope)

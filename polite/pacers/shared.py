@@ -218,6 +218,11 @@ class SharedPacer(LocalPacer):
         """Return whether a request waits here for a turn of the home."""
         return home in self._needed or self._tenancies.awaited(home)
 
+    @property
+    def takers(self) -> int:
+        """How many requests wait for a home."""
+        return self._takers
+
     # How a request comes to its homes.
 
     async def _held(
