@@ -3,7 +3,7 @@
 Ids in docstrings, such as (T4), name requirements of docs/spec.md.
 """
 
-from polite import blocking, schedulers, sitemaps, throttles
+from polite import blocking, schedulers, sitemaps, status, throttles
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
 from polite.errors import (
@@ -120,5 +120,6 @@ __all__ = [
     "redact_url",
     "schedulers",
     "sitemaps",
+    "status",
     "throttles",
 ]

@@ -1,0 +1,357 @@
+"""What all URLs wait for, and which origins wait longest: found by walks in short slices, only while somebody looks.
+
+A walk visits each origin queue of the frontier, each permit that waits for a turn, and each circuit. After two milliseconds
+it lets other tasks of the event loop run, for twenty times as long. So it takes a twentieth of the loop at most, and the wait
+for it is bounded, however many origins there are. Answers are made of the last walk that ended.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import NamedTuple
+
+from polite.frontier.origin_queue import OriginQueue
+from polite.frontier.parts import Parts
+from polite.frontier.queue_states import QueueState
+from polite.gate.services import Services
+from polite.origin import Origin
+from polite.pacers.local import Call, LocalPacer
+from polite.pacers.shared import SharedPacer
+from polite.pacing.effective_policy import OpeningHours
+from polite.pacing.turn import ScopeState, Turn
+from polite.ports import Timer
+from polite.status.longest import Longest
+from polite.status.wait_reason import WaitReason
+
+log = logging.getLogger("polite")
+
+# Of each reason, so many origins are remembered. Also the limit on circuits.
+_OF_A_REASON = 25
+# Of each reason whose waits have no beginning, so many origins are followed.
+_FOLLOWED = 200
+# Seconds of a slice, and between two slices; seconds between two walks.
+_SLICE_S, _REST_S, _EVERY_S = 0.002, 0.04, 1.0
+# Origins that are visited between two looks at the clock.
+_AT_A_TIME = 128
+
+# Hot path: an enum's member costs a descriptor call each time it is named.
+_WAITING_TURN, _REMOVED = QueueState.WAITING_TURN, QueueState.REMOVED
+_DELAY, _BACK_OFF, _CIRCUIT = WaitReason.DELAY, WaitReason.BACK_OFF, WaitReason.CIRCUIT
+_IN_FLIGHT, _TURN, _SHARED_SCOPE = WaitReason.IN_FLIGHT, WaitReason.TURN, WaitReason.SHARED_SCOPE
+_HOURS, _HOME, _UNREACHABLE = WaitReason.HOURS, WaitReason.HOME, WaitReason.UNREACHABLE
+
+# States in which nothing says how long the queue waits.
+_BY_STATE = {
+    QueueState.WAITING_SLOT: WaitReason.FETCH_SLOT,
+    QueueState.FETCHING_RULES: WaitReason.FETCHING_ROBOTS,
+    QueueState.READY: WaitReason.WORKER,
+    QueueState.DROPPING: WaitReason.DROPPING,
+    QueueState.WITHDRAWN: _HOME,
+    QueueState.NEW: WaitReason.DECIDING,
+    QueueState.SEEKING: WaitReason.DECIDING,
+    QueueState.DECIDING: WaitReason.DECIDING,
+}
+
+
+class Wait(NamedTuple):
+    """How long an origin waits, and for what. Times are monotonic seconds.
+
+    Attributes:
+        since: When it began, as far as is known.
+        until: When it ends at the earliest, if that is known.
+    """
+
+    reason: WaitReason
+    since: float
+    until: float | None
+
+
+@dataclass(slots=True)
+class Total:
+    """How many wait for one reason."""
+
+    origins: int = 0
+    urls: int = 0
+    permits: int = 0
+
+
+class OpenCircuit(NamedTuple):
+    """A circuit that is open. `opened_at` is monotonic seconds."""
+
+    scope: Hashable
+    failures: int
+    openings: int
+    opened_at: float
+
+
+@dataclass(slots=True)
+class Walk:
+    """What one walk found.
+
+    Attributes:
+        ended_at: Monotonic seconds; None while it goes on.
+        took_s: How long the loop was used for it, all slices together.
+        longest_slice_s: The longest slice.
+        visited: Origin queues and permits.
+        totals: How many wait, by reason.
+        longest: The origins that wait longest, by reason: queues of the frontier, and turns of permits.
+        circuits: Open circuits, those that opened most often since they were closed. `open_circuits` counts all.
+    """
+
+    ended_at: float | None = None
+    took_s: float = 0.0
+    longest_slice_s: float = 0.0
+    visited: int = 0
+    totals: dict[WaitReason, Total] = field(default_factory=lambda: {each: Total() for each in WaitReason})
+    longest: dict[WaitReason, Longest[tuple[OriginQueue | Turn, Wait]]] = field(
+        default_factory=lambda: {each: Longest(_OF_A_REASON) for each in WaitReason}
+    )
+    circuits: Longest[OpenCircuit] = field(default_factory=lambda: Longest(_OF_A_REASON))
+    open_circuits: int = 0
+
+
+class Survey:
+    """Walks over what waits while it is wanted.
+
+    Args:
+        parts: The frontier's parts, if there is one.
+
+    Attributes:
+        last: What the last walk found; None before the first.
+    """
+
+    def __init__(self, services: Services, parts: Parts | None) -> None:
+        self._services = services
+        self._clock = services.clock
+        self._turns = services.turns
+        self._parts = parts
+        self.last: Walk | None = None
+        self._wanted_until = -math.inf
+        self._steps: Iterator[None] | None = None
+        self._walk = Walk()
+        self._timer: Timer | None = None
+        self._seen: dict[WaitReason, dict[OriginQueue, float]] = {}
+        self._stopped = self._failed = False
+
+    def want(self, for_s: float) -> None:
+        """Walk for so many seconds from now. If the last walk is old, a first slice is done at once."""
+        if self._stopped:
+            return
+        now = self._clock.monotonic()
+        self._wanted_until = max(self._wanted_until, now + for_s)
+        if self._timer is None:
+            self._guarded_step()
+
+    def stop(self) -> None:
+        """Walk no more."""
+        self._stopped = True
+        self._steps = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def wait_of(self, queue: OriginQueue) -> Wait:
+        """Return why a queue waits now."""
+        now = self._clock.monotonic()
+        reason, since, until = self._wait_of(queue, now)
+        return Wait(reason, self._seen.get(reason, {}).get(queue, now) if since is None else since, until)
+
+    # Slices.
+
+    def _step(self) -> None:
+        self._timer = None
+        now = self._clock.monotonic()
+        if self._steps is None:
+            if now > self._wanted_until:
+                self._seen.clear()
+                return
+            self._walk = Walk()
+            self._steps = self._visit(self._walk)
+        ended = self._slice(self._steps)
+        if ended:
+            self._walk.ended_at = self._clock.monotonic()
+            self.last, self._steps = self._walk, None
+        self._timer = self._clock.call_at(now + (_EVERY_S if ended else _REST_S), self._guarded_step)
+
+    def _guarded_step(self) -> None:
+        try:
+            self._step()
+        except (Exception, asyncio.CancelledError):
+            # Once: a walk that fails is begun anew each second.
+            log.log(logging.DEBUG if self._failed else logging.ERROR, "the status page failed", exc_info=True)
+            self._failed, self._steps = True, None
+            if not self._stopped:
+                self._timer = self._clock.call_at(self._clock.monotonic() + _EVERY_S, self._guarded_step)
+
+    def _slice(self, steps: Iterator[None]) -> bool:
+        """Go on for the time of one slice. Whether the walk has ended."""
+        began = perf_counter()
+        walk, ended, took_s = self._walk, False, 0.0
+        while not ended and took_s < _SLICE_S:
+            ended = next(steps, _END) is _END
+            took_s = perf_counter() - began
+        walk.took_s += took_s
+        walk.longest_slice_s = max(walk.longest_slice_s, took_s)
+        return ended
+
+    # What a walk visits.
+
+    def _visit(self, walk: Walk) -> Iterator[None]:
+        if self._parts is not None:
+            yield from self._visit_queues(walk, self._parts)
+        yield from self._visit_permits(walk)
+        yield from self._visit_circuits(walk)
+
+    def _visit_queues(self, walk: Walk, parts: Parts) -> Iterator[None]:
+        seen_now: dict[WaitReason, dict[OriginQueue, float]] = {}
+        # The next one is the last of the list: it is short-lived, and its queues are let go one by one.
+        queues = parts.dispatcher.queues()
+        queues.reverse()
+        while queues:
+            now = self._clock.monotonic()
+            for _ in range(min(_AT_A_TIME, len(queues))):
+                queue = queues.pop()
+                if queue.state is not _REMOVED:
+                    self._count_queue(walk, queue, now, seen_now)
+            yield
+        self._seen = seen_now
+        _add(walk, WaitReason.NOT_BEFORE, parts.dispatcher.later)
+        surveyed = sum(total.urls for total in walk.totals.values())
+        _add(walk, WaitReason.STORED, parts.progress.waiting.taken - surveyed)
+
+    def _count_queue(
+        self, walk: Walk, queue: OriginQueue, now: float, seen_now: dict[WaitReason, dict[OriginQueue, float]]
+    ) -> None:
+        # Hot path: called for each origin, so no more than needed.
+        reason, since, until = self._wait_of(queue, now)
+        if since is None:
+            since = self._since(queue, reason, now, seen_now)
+        total = walk.totals[reason]
+        total.origins += 1
+        total.urls += queue.waiting
+        walk.visited += 1
+        length = (now if until is None or until < now else until) - since
+        longest = walk.longest[reason]
+        if length > longest.least:
+            longest.offer(length, (queue, Wait(reason, since, until)))
+
+    def _since(
+        self,
+        queue: OriginQueue,
+        reason: WaitReason,
+        now: float,
+        seen_now: dict[WaitReason, dict[OriginQueue, float]],
+    ) -> float:
+        """Return when a walk first saw the queue waiting so. Of each reason, the queues that were seen first are followed."""
+        since = self._seen.get(reason, {}).get(queue, now)
+        followed = seen_now.setdefault(reason, {})
+        if len(followed) < (_FOLLOWED if since == now else 2 * _FOLLOWED):
+            followed[queue] = since
+        return since
+
+    def _wait_of(self, queue: OriginQueue, now: float) -> tuple[WaitReason, float | None, float | None]:
+        """Return why the queue waits, since when, and until when, as far as is known."""
+        state, seeker = queue.state, queue.seeker
+        if state is _WAITING_TURN and isinstance(seeker, Call):
+            return self._wait_of_turn(seeker.turn, now)
+        if state is QueueState.POSTPONED:
+            if queue.failures:
+                return _UNREACHABLE, None, queue.wakes_at
+            return self._by_outlook(queue, now, queue.wakes_at)
+        if state in (_WAITING_TURN, QueueState.CHOSEN):
+            return self._by_outlook(queue, now, None)
+        return _BY_STATE.get(state, _TURN), None, None
+
+    def _wait_of_turn(self, turn: Turn, now: float) -> tuple[WaitReason, float, float | None]:
+        scope = turn.path[turn.stage]
+        ready_at = scope.ready_at
+        until = ready_at if ready_at > now else None
+        since = scope.since if scope.since > -math.inf else now
+        return self._reason_of(turn, scope, until), since, until
+
+    def _reason_of(self, turn: Turn, scope: ScopeState, until: float | None) -> WaitReason:
+        circuits = self._turns.policies.circuits
+        if circuits.rows and circuits.is_open(scope.key):
+            return _CIRCUIT
+        if scope.key.__class__ is OpeningHours:
+            return _HOURS
+        if scope is not turn.scope_states[0]:
+            return _SHARED_SCOPE
+        if until is not None:
+            return _BACK_OFF if scope.strikes else _DELAY
+        return _IN_FLIGHT if scope.open >= scope.limit else _TURN
+
+    def _by_outlook(
+        self, queue: OriginQueue, now: float, wakes_at: float | None
+    ) -> tuple[WaitReason, float | None, float | None]:
+        """Return why a queue waits that has no turn that waits in the pacer."""
+        turns, target = self._turns, queue.requested or queue.sample
+        known = queue.grounds
+        outlook = turns.outlook(target, None if known is None else known.pace)
+        until = max(wakes_at or now, outlook.ready_at)
+        if outlook.scope is None and turns.shared and not turns.owns(target):
+            return _HOME, None, None
+        if outlook.scope is None or until <= now:
+            return (_TURN, None, None) if wakes_at is None else (_DELAY, None, wakes_at)
+        if turns.policies.circuits.is_open(outlook.scope):
+            return _CIRCUIT, outlook.since, until
+        if isinstance(outlook.scope, OpeningHours):
+            return _HOURS, outlook.since, until
+        if not isinstance(outlook.scope, Origin):
+            return _SHARED_SCOPE, outlook.since, until
+        return (
+            _BACK_OFF if turns.pacer.strikes(outlook.scope) else _DELAY,
+            outlook.since,
+            until,
+        )
+
+    def _visit_permits(self, walk: Walk) -> Iterator[None]:
+        """Permits, and fetches of robots.txt that wait for a turn. A frontier's queues were visited before."""
+        pacer = self._turns.pacer
+        waiting = self._services.waiting.now(self._services.counters.granted)
+        if waiting <= 0:
+            return
+        counted = 0
+        if isinstance(pacer, LocalPacer):
+            for number, turn in enumerate(pacer.waiting()):
+                if number % _AT_A_TIME == 0:
+                    yield
+                if turn.granted_at is None and not pacer.calls_back(turn) and counted < waiting:
+                    counted += 1
+                    self._count_permit(walk, turn)
+        if isinstance(pacer, SharedPacer):
+            taking = min(pacer.takers, waiting - counted)
+            walk.totals[_HOME].permits += taking
+            counted += taking
+        # The others wait for rules.
+        walk.totals[WaitReason.FETCHING_ROBOTS].permits += max(0, waiting - counted)
+
+    def _count_permit(self, walk: Walk, turn: Turn) -> None:
+        now = self._clock.monotonic()
+        reason, since, until = self._wait_of_turn(turn, now)
+        walk.visited += 1
+        walk.totals[reason].permits += 1
+        length = (until or now) - since
+        if length > walk.longest[reason].least:
+            walk.longest[reason].offer(length, (turn, Wait(reason, since, until)))
+
+    def _visit_circuits(self, walk: Walk) -> Iterator[None]:
+        rows = self._turns.policies.circuits.rows
+        for number, (scope, row) in enumerate(list(rows.items())):
+            if number % _AT_A_TIME == 0:
+                yield
+            if row.opened_at is not None:
+                walk.open_circuits += 1
+                circuit = OpenCircuit(scope, row.failures, row.openings, row.opened_at)
+                walk.circuits.offer(float(row.openings), circuit)
+
+
+# What `next` returns when a walk has ended.
+_END: Callable[[], None] = lambda: None  # noqa: E731
+
+
+def _add(walk: Walk, reason: WaitReason, urls: int) -> None:
+    walk.totals[reason].urls += max(0, urls)
