@@ -16,7 +16,7 @@ from polite.frontier.fetch_slots import FetchSlots
 from polite.frontier.given_up_queues import GivenUpQueues
 from polite.frontier.in_flight import InFlight
 from polite.frontier.origin_queue import OriginQueue
-from polite.frontier.origin_queues import OriginQueues
+from polite.frontier.origin_queues import OriginQueues, QueueRing
 from polite.frontier.postponed_queues import PostponedQueues
 from polite.frontier.progress import Progress
 from polite.frontier.queue_states import NoTransition, QueueEvent, QueueState
@@ -175,9 +175,13 @@ class Dispatcher:
             return None
         return self._rules.refusal(task, known)
 
-    def queues(self) -> list[OriginQueue]:
-        """Return the origin queues of now, the oldest first."""
-        return list(self._queues)
+    def ring(self) -> QueueRing:
+        """Return a ring of all origin queues, which follows them until `drop_ring`."""
+        return self._queues.ring()
+
+    def drop_ring(self, ring: QueueRing) -> None:
+        """Keep the ring up to date no more."""
+        self._queues.drop(ring)
 
     def queue_of(self, origin: Origin) -> OriginQueue | None:
         """Return the origin's queue, if it has tasks."""

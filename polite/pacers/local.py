@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import islice
 
 from polite.errors import GateClosed, Overloaded
 from polite.pacing.scope_table import Concurrency, Delay, Provisional
-from polite.pacing.turn import Outlook, Turn
+from polite.pacing.turn import Outlook, ScopeState, Turn
 from polite.pacing.turnstile import Turnstile
 from polite.ports import Clock, Timer
 
@@ -207,9 +208,13 @@ class LocalPacer:
         self._turnstile.limit(concurrency, provisional_s)
         self._turnstile.max_waiting = max_waiting
 
-    def waiting(self) -> list[Turn]:
-        """Return the turns that wait now, the oldest first."""
-        return list(self._waiters)
+    def waiting(self, most: int) -> list[Turn]:
+        """Return the turns that wait now, the oldest first, and at most so many."""
+        return list(islice(self._waiters, most))
+
+    def state_of(self, scope: Hashable) -> ScopeState | None:
+        """Return what is known of a scope. Read it only."""
+        return self._turnstile.state_of(scope)
 
     def calls_back(self, turn: Turn) -> bool:
         """Whether a turn that waits was requested by `acquire_later`."""

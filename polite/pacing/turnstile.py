@@ -315,6 +315,10 @@ class Turnstile:
         """Return the scopes that are remembered."""
         return self._scopes.known()
 
+    def state_of(self, scope: Hashable) -> ScopeState | None:
+        """Return what is known of a scope, if it is remembered. Read it only."""
+        return self._scopes.find(scope)
+
     def awaited(self, scope: Hashable) -> bool:
         """Whether a turn waits at the scope, or will once it has passed another."""
         known = self._scopes.find(scope)

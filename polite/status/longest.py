@@ -30,6 +30,6 @@ class Longest(Generic[T]):
         if len(self._heap) == self._limit:
             self.least = self._heap[0][0]
 
-    def items(self) -> list[tuple[float, T]]:
+    def longest_first(self) -> list[tuple[float, T]]:
         """Return lengths and items, the longest first."""
         return [(length, item) for length, _, item in sorted(self._heap, key=lambda e: (-e[0], -e[1]))]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from polite.errors import GateClosed
 from polite.frontier.frontier import Frontier
 from polite.frontier.parts import Parts
 from polite.gate.gate import Gate
@@ -217,6 +218,8 @@ class Monitor:
     def _facts(self, walk: Walk) -> Facts:
         now, parts = self._clock.monotonic(), self._parts
         failure = None if parts is None else parts.progress.failure
+        if isinstance(failure, GateClosed):
+            failure = None  # The gate says so itself.
         away = self._recorder.store_away
         return Facts(
             closed=self._services.shutdown.begun,

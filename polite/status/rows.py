@@ -55,7 +55,8 @@ class Rows:
         """
         chosen = [each for each in WaitReason if reason is None or each.name.lower() == reason]
         found = sorted(
-            (entry for each in chosen for entry in walk.longest[each].items()), key=lambda entry: -entry[0]
+            (entry for each in chosen for entry in walk.longest[each].longest_first()),
+            key=lambda entry: -entry[0],
         )
         rows: list[Row] = []
         named: set[str] = set()
@@ -150,7 +151,7 @@ class Rows:
         """Return the open circuits that opened most often."""
         now, pacer = self._services.clock.monotonic(), self._services.turns.pacer
         rows = []
-        for _, circuit in walk.circuits.items():
+        for _, circuit in walk.circuits.longest_first():
             outlook = pacer.outlook((circuit.scope,))
             rows.append(
                 {

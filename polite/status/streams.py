@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from polite.status.timeline import Second
 
 # A browser that takes so many seconds to read one message is dropped.
 _BEHIND = 10
-# Octets of a connection that wait to be read by it, beyond the system's own buffer.
+# Octets that wait to be read by one browser: in the process, and about as many in the system.
 _BUFFERED = 64 * 1024
 
 
@@ -60,8 +61,7 @@ class Streams:
         self._streams.add(stream)
         try:
             await response.prepare(request)
-            if request.transport is not None:
-                request.transport.set_write_buffer_limits(_BUFFERED)
+            _bound(request.transport)
             await response.write(b"retry: 2000\n\n" + _message(self._whole()))
             while (message := await stream.next()) is not None:
                 await response.write(_message(self._whole()) if stream.missed else message)
@@ -116,6 +116,16 @@ class _Stream:
         """Send nothing more."""
         self._ended = True
         self._came.set()
+
+
+def _bound(transport: asyncio.Transport | None) -> None:
+    """Keep little for a browser that does not read: the system alone would keep some megabytes."""
+    if transport is None:
+        return
+    transport.set_write_buffer_limits(_BUFFERED)
+    connection = transport.get_extra_info("socket")
+    if connection is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFERED)
 
 
 def _message(value: dict[str, Any]) -> bytes:

@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from polite.frontier.origin_queue import OriginQueue
+from polite.frontier.origin_queues import QueueRing
 from polite.frontier.parts import Parts
 from polite.frontier.queue_states import QueueState
 from polite.gate.services import Services
@@ -34,11 +35,13 @@ _OF_A_REASON = 25
 _FOLLOWED = 200
 # Seconds of a slice, and between two slices; seconds between two walks.
 _SLICE_S, _REST_S, _EVERY_S = 0.002, 0.04, 1.0
+# Turns that are looked at to find those of permits: the oldest.
+_MOST_PERMITS = 20_000
 # Origins that are visited between two looks at the clock.
 _AT_A_TIME = 128
 
 # Hot path: an enum's member costs a descriptor call each time it is named.
-_WAITING_TURN, _REMOVED = QueueState.WAITING_TURN, QueueState.REMOVED
+_WAITING_TURN, _CHOSEN = QueueState.WAITING_TURN, QueueState.CHOSEN
 _DELAY, _BACK_OFF, _CIRCUIT = WaitReason.DELAY, WaitReason.BACK_OFF, WaitReason.CIRCUIT
 _IN_FLIGHT, _TURN, _SHARED_SCOPE = WaitReason.IN_FLIGHT, WaitReason.TURN, WaitReason.SHARED_SCOPE
 _HOURS, _HOME, _UNREACHABLE = WaitReason.HOURS, WaitReason.HOME, WaitReason.UNREACHABLE
@@ -128,6 +131,8 @@ class Survey:
         self._clock = services.clock
         self._turns = services.turns
         self._parts = parts
+        # Made now, and kept: to fill a ring with a million queues takes some milliseconds.
+        self._ring = None if parts is None else parts.dispatcher.ring()
         self.last: Walk | None = None
         self._wanted_until = -math.inf
         self._steps: Iterator[None] | None = None
@@ -149,6 +154,8 @@ class Survey:
         """Walk no more."""
         self._stopped = True
         self._steps = None
+        if self._parts is not None and self._ring is not None:
+            self._parts.dispatcher.drop_ring(self._ring)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -189,10 +196,12 @@ class Survey:
     def _slice(self, steps: Iterator[None]) -> bool:
         """Go on for the time of one slice. Whether the walk has ended."""
         began = perf_counter()
-        walk, ended, took_s = self._walk, False, 0.0
-        while not ended and took_s < _SLICE_S:
+        walk = self._walk
+        while True:
             ended = next(steps, _END) is _END
             took_s = perf_counter() - began
+            if ended or took_s >= _SLICE_S:
+                break
         walk.took_s += took_s
         walk.longest_slice_s = max(walk.longest_slice_s, took_s)
         return ended
@@ -200,22 +209,22 @@ class Survey:
     # What a walk visits.
 
     def _visit(self, walk: Walk) -> Iterator[None]:
-        if self._parts is not None:
-            yield from self._visit_queues(walk, self._parts)
+        if self._parts is not None and self._ring is not None:
+            yield from self._visit_queues(walk, self._parts, self._ring)
         yield from self._visit_permits(walk)
         yield from self._visit_circuits(walk)
 
-    def _visit_queues(self, walk: Walk, parts: Parts) -> Iterator[None]:
+    def _visit_queues(self, walk: Walk, parts: Parts, ring: QueueRing) -> Iterator[None]:
         seen_now: dict[WaitReason, dict[OriginQueue, float]] = {}
-        # The next one is the last of the list: it is short-lived, and its queues are let go one by one.
-        queues = parts.dispatcher.queues()
-        queues.reverse()
-        while queues:
+        left = len(ring)
+        while left > 0:
             now = self._clock.monotonic()
-            for _ in range(min(_AT_A_TIME, len(queues))):
-                queue = queues.pop()
-                if queue.state is not _REMOVED:
+            # Queues that are removed meanwhile may leave the ring otherwise.
+            for _ in range(min(_AT_A_TIME, left, len(ring))):
+                queue = ring.visit()
+                if queue is not None:
                     self._count_queue(walk, queue, now, seen_now)
+            left -= _AT_A_TIME
             yield
         self._seen = seen_now
         _add(walk, WaitReason.NOT_BEFORE, parts.dispatcher.later)
@@ -261,7 +270,7 @@ class Survey:
             if queue.failures:
                 return _UNREACHABLE, None, queue.wakes_at
             return self._by_outlook(queue, now, queue.wakes_at)
-        if state in (_WAITING_TURN, QueueState.CHOSEN):
+        if state is _WAITING_TURN or state is _CHOSEN:
             return self._by_outlook(queue, now, None)
         return _BY_STATE.get(state, _TURN), None, None
 
@@ -287,9 +296,14 @@ class Survey:
     def _by_outlook(
         self, queue: OriginQueue, now: float, wakes_at: float | None
     ) -> tuple[WaitReason, float | None, float | None]:
-        """Return why a queue waits that has no turn that waits in the pacer."""
+        """Return why a queue waits whose turn in the pacer is not known, or that has none."""
         turns, target = self._turns, queue.requested or queue.sample
         known = queue.grounds
+        # Hot path: nearly always the origin alone decides.
+        if wakes_at is None and (known is None or known.pace is None) and isinstance(turns.pacer, LocalPacer):
+            scope = turns.pacer.state_of(turns.scopes_of(target)[0])
+            if scope is not None and scope.ready_at > now and not turns.policies.circuits.rows:
+                return _BACK_OFF if scope.strikes else _DELAY, scope.since, scope.ready_at
         outlook = turns.outlook(target, None if known is None else known.pace)
         until = max(wakes_at or now, outlook.ready_at)
         if outlook.scope is None and turns.shared and not turns.owns(target):
@@ -316,7 +330,7 @@ class Survey:
             return
         counted = 0
         if isinstance(pacer, LocalPacer):
-            for number, turn in enumerate(pacer.waiting()):
+            for number, turn in enumerate(pacer.waiting(_MOST_PERMITS)):
                 if number % _AT_A_TIME == 0:
                     yield
                 if turn.granted_at is None and not pacer.calls_back(turn) and counted < waiting:

@@ -173,7 +173,10 @@ async def browsing(program: str) -> AsyncIterator[Page]:
     try:
         address = await _address(process)
         async with (
-            aiohttp.ClientSession() as session,
+            # It asks no nameserver: the address is one of loopback.
+            aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver())
+            ) as session,
             session.ws_connect(address, max_msg_size=64 << 20) as socket,
         ):
             page = Page(socket)

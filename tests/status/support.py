@@ -1,0 +1,104 @@
+"""What tests of the status page share: a frontier in virtual time or on a clock that a test moves, and its page."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+import polite
+from polite.frontier.frontier import Frontier
+from polite.status.monitor import Monitor
+from polite.testing import ManualClock, ScriptedTransport
+from tests.support import scripted_gate
+
+
+@dataclass
+class Watched:
+    """A gate, its frontier, and the monitor of both."""
+
+    gate: polite.Gate
+    frontier: Frontier
+    monitor: Monitor
+
+    async def look(self, seconds: float = 2.0) -> dict[str, Any]:
+        """Look, as a browser does, until a walk has ended; return the state."""
+        self.monitor.want()
+        await asyncio.sleep(seconds)
+        self.monitor.want()
+        await asyncio.sleep(1.5)
+        return self.monitor.state()
+
+
+@asynccontextmanager
+async def watched(
+    script: Mapping[str, Any] | ScriptedTransport | None = None,
+    *,
+    frontier: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> AsyncIterator[Watched]:
+    """Open a gate, its frontier and a monitor, in virtual time."""
+    async with (
+        scripted_gate(script, **options) as gate,
+        polite.open_frontier(gate, **(frontier or {})) as queue,
+    ):
+        monitor = Monitor(gate, queue)
+        try:
+            yield Watched(gate, queue, monitor)
+        finally:
+            await monitor.stop()
+
+
+@dataclass
+class Served:
+    """A page that is served on loopback, and a client of it. `clock` stands still until `advance`."""
+
+    gate: polite.Gate
+    frontier: Frontier
+    page: polite.status.StatusPage
+    session: aiohttp.ClientSession
+    clock: ManualClock
+
+    async def get(self, path: str, **headers: str) -> tuple[int, Any]:
+        """Return status and body; JSON as its value."""
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        async with self.session.get(self.page.url + path, headers=sent, allow_redirects=False) as response:
+            json = response.content_type == "application/json"
+            return response.status, await (response.json() if json else response.text())
+
+    async def visit(self, url: str, *, status: int) -> None:
+        """Put a URL, and fetch it in its turn."""
+        await self.frontier.put(url)
+        coming = asyncio.ensure_future(anext(self.frontier))
+        await self.pass_time(5)
+        async with await coming as permit:
+            permit.report(status=status)
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass on the crawl's clock."""
+        await self.clock.advance_and_run(seconds)
+
+
+def local_session() -> aiohttp.ClientSession:
+    """Return a client that asks no nameserver."""
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(resolver=aiohttp.ThreadedResolver()))
+
+
+@asynccontextmanager
+async def served(
+    script: Mapping[str, Any] | None = None,
+    *,
+    frontier: Mapping[str, Any] | None = None,
+    pacing: polite.PacingPolicy | None = None,
+    **options: Any,
+) -> AsyncIterator[Served]:
+    """Open a gate and a frontier on a manual clock, and serve their page on a free port of loopback."""
+    clock = ManualClock()
+    async with AsyncExitStack() as stack:
+        gate = await stack.enter_async_context(scripted_gate(script, clock=clock, pacing=pacing))
+        queue = await stack.enter_async_context(polite.open_frontier(gate, **(frontier or {})))
+        page = await stack.enter_async_context(polite.status.serve(gate, queue, **options))
+        session = await stack.enter_async_context(local_session())
+        yield Served(gate, queue, page, session, clock)

@@ -1,0 +1,125 @@
+"""What is counted of events, and which are remembered."""
+
+from polite.events import (
+    BackedOff,
+    CircuitClosed,
+    CircuitOpened,
+    Dropped,
+    Left,
+    OriginPostponed,
+    Reclaimed,
+    Refused,
+    RobotsFetched,
+    SetAside,
+    StoreAway,
+    StoreBack,
+)
+from polite.status.recorder import Recorder
+from polite.status.timeline import Second
+
+URL, ORIGIN = "https://example.com/a", "https://example.com"
+
+
+def left(status: int | None, elapsed_s: float | None = 0.5) -> Left:
+    return Left(URL, status, elapsed_s, 1.0)
+
+
+def second(recorder: Recorder) -> Second:
+    return recorder.take_second(robots=0, granted=0, in_flight=0, waiting=0)
+
+
+def test_responses_are_counted_by_status_and_by_what_they_mean() -> None:
+    recorder = Recorder(lambda: 7.0)
+
+    for status in (200, 200, 301, 404, 429, 503, 500, 599, 1_000, None):
+        recorder(left(status))
+
+    assert recorder.responses == {200: 2, 301: 1, 404: 1, 429: 1, 503: 1, 500: 1, 599: 1, 999: 1, 0: 1}
+    assert second(recorder) == Second(well=3, not_well=1, slowed=2, failed=4)
+    assert second(recorder) == Second()
+
+
+def test_the_mean_response_time_is_of_the_responses_since_the_last_second() -> None:
+    recorder = Recorder(lambda: 7.0)
+    assert recorder.take_response_time() is None
+
+    recorder(left(200, 1.0))
+    recorder(left(404, 3.0))
+    recorder(left(None, None))
+    recorder(left(200, None))
+
+    assert recorder.take_response_time() == 2.0
+    assert recorder.take_response_time() is None
+
+
+def test_what_an_operator_may_need_is_remembered_newest_first() -> None:
+    wall = [0.0]
+    recorder = Recorder(lambda: wall[0])
+    for event in (
+        RobotsFetched(ORIGIN, "found", "OK", 200, 0, 0.1, 3_600.0),
+        RobotsFetched(ORIGIN, "unreachable", "SERVER_ERROR", 503, 0, 0.1, 60.0),
+        BackedOff(ORIGIN, 429, 120.0, "status 429, Retry-After 120 s"),
+        CircuitOpened(ORIGIN, 5, 60.0, "5 failures in a row"),
+        CircuitClosed(ORIGIN, 200),
+        OriginPostponed(ORIGIN, 1, 60.0, "SERVER_ERROR"),
+        OriginPostponed(ORIGIN, 2, 60.0, "SERVER_ERROR"),
+        Reclaimed(URL, 600.0),
+        Dropped(URL, "max_tries=3", 3),
+        Dropped(URL, "DNS_NXDOMAIN", 1),
+        SetAside("queue.sqlite", 7),
+        Refused(URL, "RULE", 4),
+        Refused(URL, "UNREACHABLE", None),
+        left(500),
+    ):
+        wall[0] += 1
+        recorder(event)
+
+    assert [(each.level, each.what, each.text) for each in recorder.noted(100)] == [
+        ("warn", URL, "status 500"),
+        ("info", URL, "disallowed: UNREACHABLE"),
+        ("info", URL, "disallowed: RULE, line 4 of robots.txt"),
+        ("bad", "queue.sqlite", "row 7 is damaged"),
+        ("bad", URL, "given up after 1 try: DNS_NXDOMAIN"),
+        ("bad", URL, "given up after 3 tries: max_tries=3"),
+        ("bad", URL, "held for 600 s: its turn was taken back"),
+        ("warn", ORIGIN, "2 URLs wait 60 s: SERVER_ERROR"),
+        ("warn", ORIGIN, "1 URL waits 60 s: SERVER_ERROR"),
+        ("info", ORIGIN, "circuit closed: status 200"),
+        ("bad", ORIGIN, "5 failures in a row"),
+        ("warn", ORIGIN, "backs off for 120.0 s: status 429, Retry-After 120 s"),
+        (
+            "warn",
+            ORIGIN,
+            "robots.txt is unreachable: SERVER_ERROR, status 503; requested again in 60 s",
+        ),
+    ]
+    assert recorder.robots == {("found", "OK"): 1, ("unreachable", "SERVER_ERROR"): 1}
+    assert recorder.refused == {"RULE": 1, "UNREACHABLE": 1}
+    assert recorder.dropped == {"max_tries=3": 1, "DNS_NXDOMAIN": 1}
+    assert {each.kind for each in recorder.noted(100, without="Refused")}.isdisjoint({"Refused"})
+    assert len(recorder.noted(3)) == 3
+    assert {each.what for each in recorder.noted_of(ORIGIN)} == {ORIGIN}
+
+
+def test_an_outage_of_the_store_lasts_until_it_is_back() -> None:
+    recorder = Recorder(lambda: 7.0)
+
+    recorder(StoreAway("redis://example.com/0", "timed out"))
+    assert recorder.store_away == (7.0, "timed out")
+
+    recorder(StoreBack("redis://example.com/0", 12.0))
+    assert recorder.store_away is None
+
+
+def test_a_flood_of_one_kind_pushes_out_no_other_and_memory_is_bounded() -> None:
+    recorder = Recorder(lambda: 7.0)
+    recorder(CircuitOpened(ORIGIN, 5, 60.0, "5 failures in a row"))
+
+    for n in range(10_000):
+        recorder(Dropped(f"https://example.com/{n}", f"reason {n} {'x' * 1_000}", 1))
+
+    assert len(recorder.noted(10_000)) == 41
+    assert {each.kind for each in recorder.noted(10_000)} == {"Dropped", "CircuitOpened"}
+    assert len(recorder.dropped) == 51
+    assert recorder.dropped["other reasons"] == 10_000 - 50
+    assert max(len(each.text) for each in recorder.noted(10_000)) < 320

@@ -1,0 +1,368 @@
+"""The page over HTTP, on loopback: paths, headers, tokens, limits, and its end."""
+
+import asyncio
+import json
+import logging
+import socket
+import sys
+import time
+from typing import Any
+
+import aiohttp
+import pytest
+
+import polite
+from polite.status.access import HEADERS
+from polite.status.monitor import Monitor
+from polite.testing import ManualClock
+from tests.status.support import Served, served
+from tests.support import A, RULES, expect_no_other_tasks, scripted_gate
+
+TOKEN = "a-token-of-enough-characters"
+
+
+async def test_the_page_and_its_files_are_whole_and_from_this_host() -> None:
+    async with served() as crawl:
+        assert crawl.page.url == f"http://127.0.0.1:{crawl.page.port}/"
+        for path, kind in (
+            ("", "text/html"),
+            ("status.css", "text/css"),
+            ("status.js", "text/javascript"),
+            ("icon.svg", "image/svg+xml"),
+        ):
+            async with crawl.session.get(crawl.page.url + path) as response:
+                body = await response.text()
+                assert (response.status, response.content_type) == (200, kind)
+                assert {name: response.headers[name] for name in HEADERS} == HEADERS
+                for foreign in ("http://", "https://", "//cdn"):
+                    assert foreign not in body.replace("http://www.w3.org/2000/svg", "")
+                if kind == "text/html":
+                    assert "style=" not in body
+                    assert "<style" not in body
+                    assert " onclick" not in body
+
+
+async def test_the_api_has_what_the_page_shows() -> None:
+    async with served({f"{A}/robots.txt": RULES}) as crawl:
+        await crawl.visit(f"{A}/1", status=404)
+        await crawl.frontier.put(f"{A}/private/2")
+        await crawl.pass_time(3)
+        status, state = await crawl.get("api/status")
+        timeline = (await crawl.get("api/timeline"))[1]
+        origins = (await crawl.get("api/origins?limit=3&reason=delay&q=a"))[1]
+        events = (await crawl.get("api/events"))[1]
+        shared = (await crawl.get("api/crawl"))[1]
+        explained = (await crawl.get(f"api/explain?url={A}/private/2"))[1]
+
+    assert status == 200
+    assert state["responses"] == {"404": 1}
+    assert state["frontier"]["done"] == 1
+    assert state["refused"] == {"RULE": 1}
+    assert state["robots"] == [{"outcome": "found", "reason": "OK", "count": 1}]
+    assert state["agent"] == "TestBot/1.0"
+    assert len(timeline["seconds"]) == 8
+    assert sum(row[timeline["fields"].index("not_well")] for row in timeline["seconds"]) == 1
+    assert sum(row[timeline["fields"].index("granted")] for row in timeline["seconds"]) == 1
+    assert origins["origins"] == []
+    assert [each["kind"] for each in events] == ["Refused"]
+    assert shared is None
+    assert "disallowed by Disallow: /private" in explained["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("api/origins?limit=0", 400),
+        ("api/origins?limit=301", 400),
+        ("api/origins?limit=-1", 400),
+        ("api/origins?limit=%C2%B2", 400),
+        ("api/explain", 400),
+        ("api/explain?url=" + "x" * 8_000, 400),
+        ("api/explain?url=nothing", 400),
+        ("api/unknown", 404),
+        ("../serving.py", 404),
+        ("page/index.html", 404),
+        ("login/", 404),
+        ("login", 200),
+    ],
+)
+async def test_odd_requests_are_answered(path: str, status: int) -> None:
+    async with served() as crawl:
+        assert (await crawl.get(path))[0] == status
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "status.example.com"}, 200),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}, 200),
+        ({"Sec_Fetch_Site": "same-origin"}, 200),
+    ],
+)
+async def test_requests_of_other_sites_are_refused(headers: dict[str, str], status: int) -> None:
+    async with served(names=["status.example.com"]) as crawl:
+        assert (await crawl.get("", **headers))[0] == status
+        if "Sec_Fetch_Mode" in headers:
+            assert (await crawl.get("api/status", **headers))[0] == 403
+
+
+async def test_only_reading_is_possible() -> None:
+    async with served() as crawl:
+        for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+            async with crawl.session.request(method, crawl.page.url + "api/status") as response:
+                assert response.status == 405
+        async with crawl.session.head(crawl.page.url + "api/stream") as response:
+            assert response.status == 200
+        async with crawl.session.post(crawl.page.url + "login", data={"token": "x"}) as response:
+            assert response.status == 405
+
+
+async def test_a_token_is_asked_for_and_a_browser_keeps_what_it_gets_for_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with served(token=TOKEN) as crawl:
+        assert (await crawl.get(""))[0] == 303
+        assert (await crawl.get("status.js"))[0] == 401
+        assert (await crawl.get("api/status"))[0] == 401
+        assert (await crawl.get("api/status", Authorization="Bearer wrong-token-wrong-token"))[0] == 401
+        assert (await crawl.get("api/status", Authorization=f"Bearer {TOKEN}"))[0] == 200
+        assert (await crawl.get("api/status", Cookie="polite-status=; =;;;x"))[0] == 401
+        assert "token" in (await crawl.get("login"))[1]
+        login = crawl.page.url + "login"
+        async with crawl.session.post(login, data={"token": "wrong" * 9}, allow_redirects=False) as answer:
+            assert (answer.status, answer.headers["Location"]) == (303, "/login#wrong")
+            assert "Set-Cookie" not in answer.headers
+        async with crawl.session.post(login, data=b"x" * 5_000, allow_redirects=False) as answer:
+            assert answer.status == 413
+        async with crawl.session.post(login, data={"token": TOKEN}, allow_redirects=False) as answer:
+            cookie = answer.headers["Set-Cookie"]
+            assert (answer.status, answer.headers["Location"]) == (303, "/")
+        value = cookie.split(";")[0]
+        assert (await crawl.get("", Cookie=value))[0] == 200
+        assert (await crawl.get("api/status", Cookie=value + "x"))[0] == 401
+
+    assert cookie.endswith("; HttpOnly; SameSite=Strict; Path=/")
+    assert cookie.startswith(f"polite-status-{crawl.page.port}=")
+    assert TOKEN not in cookie
+    assert TOKEN not in crawl.page.url + repr(crawl.page)
+    assert TOKEN not in caplog.text
+
+
+async def test_a_malformed_request_with_the_token_is_not_logged(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with served(token=TOKEN) as crawl:
+        reader, writer = await asyncio.open_connection("127.0.0.1", crawl.page.port)
+        writer.write(f"GET / HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\nbro ken\x00: {TOKEN}\r\n\r\n".encode())
+        assert b"400" in await reader.readline()
+        writer.close()
+
+    assert TOKEN not in caplog.text + "".join(capfd.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"host": "0.0.0.0"}, "give a token"),
+        ({"host": "0.0.0.0", "token": "short"}, "16 to 1024 visible"),
+        ({"host": 7}, "host must be an address"),
+        ({"host": ""}, "host must be an address"),
+        ({"port": -1}, "port must be an integer from 0 to 65535"),
+        ({"port": 65_536}, "port must be an integer from 0 to 65535"),
+        ({"max_clients": 0}, "max_clients must be an integer from 1 to 100"),
+        ({"names": "a"}, "names must be a list"),
+    ],
+)
+async def test_wrong_options_are_refused_before_anything_begins(
+    options: dict[str, Any], message: str
+) -> None:
+    async with scripted_gate() as gate:
+        with pytest.raises(polite.InvalidOption, match=message):
+            async with polite.status.serve(gate, **options):
+                pass
+
+        assert gate.services.on_left is None
+
+
+async def test_a_gate_and_its_own_frontier_are_needed() -> None:
+    async with scripted_gate() as gate, scripted_gate() as other:
+        for arguments in ((None,), (gate, gate), (gate, polite.Frontier(other))):
+            with pytest.raises(polite.InvalidOption, match="status: "):
+                async with polite.status.serve(*arguments):  # type: ignore[arg-type]
+                    pass
+
+
+async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing() -> None:
+    async with served() as crawl:
+        with pytest.raises(OSError, match="in use"):
+            async with polite.status.serve(crawl.gate, port=crawl.page.port):
+                pass
+    await expect_no_other_tasks()
+
+
+async def test_ipv6_is_shown_in_brackets() -> None:
+    if not socket.has_ipv6:
+        pytest.skip("this machine has no IPv6")
+    try:
+        async with served(host="::1") as crawl:
+            assert crawl.page.url == f"http://[::1]:{crawl.page.port}/"
+            assert (await crawl.get("api/status"))[0] == 200
+    except OSError as error:
+        pytest.skip(f"this machine has no ::1: {error}")
+
+
+# The stream.
+
+
+async def messages(crawl: Served, response: aiohttp.ClientResponse, count: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    while len(found) < count:
+        line = await response.content.readline()
+        if line.startswith(b"data: "):
+            found.append(json.loads(line[6:]))
+            await crawl.pass_time(1.0)
+    return found
+
+
+async def test_a_stream_begins_with_all_and_goes_on_with_each_second() -> None:
+    async with served({f"{A}/robots.txt": RULES}) as crawl:
+        await crawl.pass_time(5)
+        async with crawl.session.get(crawl.page.url + "api/stream") as response:
+            assert response.content_type == "text/event-stream"
+            whole, first, second = await messages(crawl, response, 3)
+
+    assert len(whole["timeline"]) == 5
+    assert "timeline" not in first
+    assert (len(first["added"]), len(second["added"])) == (1, 1)
+    assert second["uptime_s"] == first["uptime_s"] + 1
+
+
+async def test_no_more_browsers_look_than_the_limit() -> None:
+    async with served(max_clients=2) as crawl:
+        url = crawl.page.url + "api/stream"
+        async with crawl.session.get(url) as first, crawl.session.get(url) as second:
+            assert (first.status, second.status) == (200, 200)
+            assert (await crawl.get("api/stream"))[0] == 503
+        for _ in range(100):
+            await crawl.pass_time(1.0)
+            await asyncio.sleep(0)
+            async with crawl.session.get(url) as third:
+                if third.status == 200:
+                    break
+        assert third.status == 200
+
+
+async def test_a_browser_that_does_not_read_is_dropped() -> None:
+    async with served() as crawl:
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        slow.connect(("127.0.0.1", crawl.page.port))
+        slow.sendall(b"GET /api/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        streams = stream_set(crawl)
+        while not streams:
+            await asyncio.sleep(0)
+        # Nothing is read, so buffers fill; then it is ten messages behind.
+        for _ in range(1_000):
+            if not streams:
+                break
+            await crawl.pass_time(1.0)
+        assert not streams
+        # The crawl's own requests go on.
+        assert (await crawl.get("api/status"))[0] == 200
+        slow.close()
+
+
+def stream_set(crawl: Served) -> Any:
+    server: Any = crawl.page._server
+    return server._streams._streams
+
+
+async def test_connections_are_limited() -> None:
+    async with served(max_clients=1) as crawl:
+        opened = [await asyncio.open_connection("127.0.0.1", crawl.page.port) for _ in range(40)]
+        refused = 0
+        for reader, _ in opened[33:]:
+            try:
+                refused += await reader.read(1) == b""
+            except ConnectionError:
+                refused += 1
+        for _, writer in opened:
+            writer.close()
+
+    assert refused == 7
+
+
+# The end, and failures.
+
+
+async def test_close_ends_streams_and_connections_soon_and_the_gate_goes_on() -> None:
+    async with served({f"{A}/robots.txt": RULES}) as crawl:
+        async with crawl.session.get(crawl.page.url + "api/stream") as response:
+            await messages(crawl, response, 1)
+            began = time.monotonic()
+            await crawl.page.close()
+            await crawl.page.close()
+            assert time.monotonic() - began < 2.5
+            await response.content.read()
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await crawl.get("")
+        assert await crawl.gate.check(f"{A}/1")
+
+
+async def test_a_closed_gate_is_shown_until_the_page_is_closed() -> None:
+    async with served() as crawl:
+        await crawl.gate.close()
+        await crawl.pass_time(2)
+
+        state = (await crawl.get("api/status"))[1]
+
+    assert state["notices"][0]["text"] == "The gate is closed: no more turns are granted."
+
+
+async def test_a_failure_of_the_page_is_logged_once_and_never_reaches_the_crawl(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> Any:
+        raise ZeroDivisionError
+
+    async with served({f"{A}/robots.txt": RULES}) as crawl:
+        monkeypatch.setattr(Monitor, "_look", broken)
+        monkeypatch.setattr(Monitor, "state", broken)
+        await crawl.pass_time(5)
+        answers = [(await crawl.get("api/status"))[0] for _ in range(3)]
+        await crawl.visit(f"{A}/1", status=200)
+
+    assert answers == [500, 500, 500]
+    assert [each.message for each in caplog.records] == [
+        "the status page failed",
+        "the status page failed at /api/status",
+    ]
+
+
+async def test_importing_polite_loads_no_server() -> None:
+    code = "import sys, polite; polite.status.serve; print('aiohttp' in sys.modules)"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
+    )
+
+    assert (await process.communicate())[0] == b"False\n"
+
+
+async def test_a_late_event_loop_is_told() -> None:
+    clock = ManualClock()
+    async with scripted_gate(clock=clock) as gate:
+        monitor = Monitor(gate, None)
+        clock.advance(3)
+        assert monitor.state()["loop_late_s"] == 0.0
+        late: Any = monitor
+        late._next_at -= 2.5
+        late._tick()
+        state = monitor.state()
+        await monitor.stop()
+
+    assert state["loop_late_s"] == pytest.approx(1.5, abs=1.1)
+    assert "event loop was late" in state["notices"][0]["text"]
