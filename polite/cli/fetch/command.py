@@ -34,6 +34,7 @@ from polite.gate.gate import Gate
 from polite.pacing.policy import PacingPolicy
 from polite.recrawl.policy import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
+from polite.status.serving import serve
 from polite.stores.redis.address import Address
 from polite.stores.sqlite import SqliteStore
 
@@ -153,6 +154,9 @@ async def _run(options: argparse.Namespace, interrupt: Interrupt) -> Exit:
         validators = await _validators(options, stack, clock)
         gate = await stack.enter_async_context(_gate(options, run_log, clock, validators))
         frontier = await stack.enter_async_context(_frontier(options, gate))
+        if options.status is not None:
+            page = await stack.enter_async_context(serve(gate, frontier, port=options.status))
+            print(f"polite: status page: {page.url}", file=sys.stderr)
         fetching = FetchPolicy(
             timeout=options.timeout, allow_private=options.allow_private, max_bytes=options.max_bytes
         )

@@ -74,6 +74,12 @@ def _add_outputs(fetch: argparse.ArgumentParser) -> None:
     fetch.add_argument(
         "--log", metavar="FILE", help="write each request, refusal and back-off to FILE, for polite timeline"
     )
+    fetch.add_argument(
+        "--status",
+        type=typed(lambda text: whole("--status", text, least=0, most=65_535)),
+        metavar="PORT",
+        help="serve a live status page of the run at http://127.0.0.1:PORT/; 0 for a port that is free",
+    )
     fetch.add_argument("--quiet", action="store_true", help="print no progress")
 
 
