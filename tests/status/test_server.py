@@ -157,7 +157,9 @@ async def test_a_malformed_request_with_the_token_is_not_logged(
     caplog.set_level(logging.DEBUG)
     async with served(token=TOKEN) as crawl:
         reader, writer = await asyncio.open_connection("127.0.0.1", crawl.page.port)
-        writer.write(f"GET / HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\nbro ken\x00: {TOKEN}\r\n\r\n".encode())
+        writer.write(
+            f"GET / HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\nbro ken\x00: {TOKEN}\r\n\r\n".encode()
+        )
         assert b"400" in await reader.readline()
         writer.close()
 
@@ -345,9 +347,7 @@ async def test_a_failure_of_the_page_is_logged_once_and_never_reaches_the_crawl(
 
 async def test_importing_polite_loads_no_server() -> None:
     code = "import sys, polite; polite.status.serve; print('aiohttp' in sys.modules)"
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE
-    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
 
     assert (await process.communicate())[0] == b"False\n"
 

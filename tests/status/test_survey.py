@@ -70,9 +70,7 @@ async def test_urls_wait_for_the_delay_between_two_requests() -> None:
 
 async def test_urls_wait_for_a_back_off_after_429() -> None:
     async with watched() as crawl:
-        working = await visit_some(
-            crawl, [f"{A}/1", f"{A}/2"], status=429, headers={"Retry-After": "600"}
-        )
+        working = await visit_some(crawl, [f"{A}/1", f"{A}/2"], status=429, headers={"Retry-After": "600"})
         await asyncio.sleep(20)
         state = await crawl.look()
         working.cancel()

@@ -48,7 +48,10 @@ async def test_a_url_that_waits_says_with_what_its_origin_waits() -> None:
         report = await crawl.monitor.urls.of(f"{A}/3")
         working.cancel()
 
-    assert report["verdict"] == "Unless it has ended, it waits with its origin: for the delay between two requests."
+    assert (
+        report["verdict"]
+        == "Unless it has ended, it waits with its origin: for the delay between two requests."
+    )
     assert report["queue"]["urls"] == 2
     assert "Crawl-delay 60 s" in report["explanation"]
 

@@ -3,6 +3,7 @@
 import socket
 
 import aiohttp
+import pytest
 from aiohttp import web
 
 
@@ -42,7 +43,8 @@ def test_a_port_that_is_taken_ends_the_run_before_it_begins(site):
     assert site.asked == []
 
 
-def test_a_port_is_a_number(site):
+def test_a_port_is_a_number(site, capsys):
     for port in ("-1", "65536", "x"):
-        assert site.run("--status", port, "/a") == 2
-        assert "--status must be an integer from 0 to 65535" in site.err
+        with pytest.raises(SystemExit, match="2"):
+            site.run("--status", port, "/a")
+        assert "--status must be an integer from 0 to 65535" in capsys.readouterr().err

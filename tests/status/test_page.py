@@ -1,0 +1,301 @@
+"""The page in a headless Chromium: it renders, updates and filters, shows all as text, and follows colours, keys and widths."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+import polite
+from polite.cli.demo.browser import BrowserFailed, Page, browsing, chromium
+from polite.events import CircuitOpened, Dropped
+from polite.origin import Origin, Target
+from polite.status.rows import Rows
+from tests.status.support import Served, served
+from tests.support import A, B, RULES
+
+PROGRAM = chromium()
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(PROGRAM is None, reason="no Chromium is installed: apt-get install chromium"),
+]
+
+# What a hostile site might put where the page shows text.
+HOSTILE = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>&amp;\"'"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Page]:
+    async with browsing(PROGRAM or "") as page:
+        yield page
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def tab(browser: Page) -> Page:
+    browser.messages.clear()
+    await browser.show(1_280, 900)
+    return browser
+
+
+async def until(tab: Page, crawl: Served, script: str) -> None:
+    """Let the crawl's time pass until an expression of the page is true."""
+    for _ in range(200):
+        try:
+            if await tab.evaluate(script):
+                return
+        except BrowserFailed:
+            pass  # The page is being loaded.
+        await crawl.pass_time(1.0)
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"never true: {script}; the page says {tab.messages}")
+
+
+def text_of(selector: str) -> str:
+    return f"document.querySelector({selector!r}).textContent"
+
+
+async def opened(tab: Page, crawl: Served) -> None:
+    await tab.go(crawl.page.url)
+    await until(tab, crawl, f"{text_of('#live')} == 'live' && {text_of('#waiting')} != 'Looking...'")
+
+
+async def test_it_renders_and_updates_without_a_message_of_its_security_policy(tab: Page) -> None:
+    async with served({f"{A}/robots.txt": RULES}) as crawl:
+        await opened(tab, crawl)
+        assert await tab.evaluate(text_of("#notices")) == "All is well."
+        await crawl.visit(f"{A}/1", status=200)
+        await crawl.frontier.put_many([f"{A}/2", f"{A}/3"])
+        await until(tab, crawl, f"{text_of('#tiles')}.includes('Done1')")
+        await until(tab, crawl, f"{text_of('#rows tr')}.includes('worker')")
+        row = await tab.evaluate(text_of("#rows tr"))
+        drawn = await tab.evaluate("document.querySelector('#timeline .well').getAttribute('d')")
+        title = await tab.evaluate("document.title")
+
+    assert A in row
+    assert drawn.startswith("M")
+    assert "2 waiting" in title
+    assert tab.messages == []
+
+
+async def test_what_a_site_says_is_shown_as_text(tab: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hostile(*_: Any, **__: Any) -> list[dict[str, Any]]:
+        shown = dict.fromkeys(("origin", "text", "scope", "because", "url"), HOSTILE)
+        numbers = {"urls": 1, "permits": 0, "since_s": 1.0, "until_s": None, "ahead": 0, "in_flight": 0}
+        rule = {"allowed": True, "text": HOSTILE, "line": 1}
+        return [{**shown, **numbers, "reason": "delay", "rule": rule, "failures": 0}]
+
+    monkeypatch.setattr(Rows, "longest", hostile)
+    monkeypatch.setattr(Rows, "held", lambda _: [{"url": HOSTILE, "held_s": 1.0}])
+    async with served() as crawl:
+        crawl.gate.services.listener(Dropped(HOSTILE, HOSTILE, 1))
+        crawl.gate.services.listener(CircuitOpened(HOSTILE, 3, 60.0, HOSTILE))
+        await opened(tab, crawl)
+        await until(tab, crawl, "document.querySelectorAll('#rows tr').length == 1")
+        await tab.evaluate("document.querySelector('#rows button').click()")
+        await until(tab, crawl, f"{text_of('#answer-verdict')} != '...'")
+        shown = [
+            await tab.evaluate(text_of(selector))
+            for selector in ("#rows .origin", "#rows .why + .why", "#events b", "#held .url", "#answer-url")
+        ]
+        made = await tab.evaluate("document.querySelectorAll('main img, main script').length")
+        title = await tab.evaluate("document.title")
+
+    assert all(HOSTILE in each for each in shown), shown
+    assert made == 0
+    assert "owned" not in title
+
+
+async def test_a_hostile_path_of_a_real_crawl_is_shown_as_text(tab: Page) -> None:
+    async with served({f"{A}/robots.txt": RULES}) as crawl:
+        url = f"{A}/%3Cb%3E\"'<script>alert(1)</script>?q=<img src=x onerror=alert(1)>"
+        await crawl.visit(url, status=500)
+        await opened(tab, crawl)
+        await until(tab, crawl, f"{text_of('#events')}.includes('status 500')")
+        shown = await tab.evaluate(text_of("#events b"))
+        made = await tab.evaluate("document.querySelectorAll('main img, main script, main b b').length")
+
+    assert shown == Target.of(url).url
+    assert made == 0
+    assert tab.messages == []
+
+
+async def test_rows_are_filtered_by_name_and_by_reason(tab: Page) -> None:
+    robots = {f"https://h{n}.test/robots.txt": RULES for n in range(9)}
+    robots[f"{A}/robots.txt"] = polite.testing.Reply(503, retry_after="600")
+    async with served(robots) as crawl:
+        await crawl.frontier.put_many([*(f"https://h{n}.test/1" for n in range(9)), f"{A}/1"])
+        await crawl.pass_time(30)
+        await opened(tab, crawl)
+        await until(tab, crawl, "document.querySelectorAll('#rows tr').length == 10")
+
+        await tab.press("f")
+        await tab.type("h7")
+        await until(tab, crawl, "document.querySelectorAll('#rows tr').length == 1")
+        assert "https://h7.test" in await tab.evaluate(text_of("#rows"))
+        await tab.press("Escape")
+        await until(tab, crawl, "document.querySelectorAll('#rows tr').length == 10")
+
+        await tab.evaluate(
+            "[...document.querySelectorAll('#waiting button')].find(b => b.textContent.includes('out of reach')).click()"
+        )
+        await until(tab, crawl, "document.querySelectorAll('#rows tr').length == 1")
+        assert A in await tab.evaluate(text_of("#rows"))
+        # A filter holds while the page is updated.
+        await crawl.pass_time(3)
+        assert await tab.evaluate("document.querySelectorAll('#rows tr').length") == 1
+
+
+async def test_the_search_box_says_why_a_url_does_not_come(tab: Page) -> None:
+    async with served({f"{A}/robots.txt": RULES}) as crawl:
+        await crawl.visit(f"{A}/1", status=200)
+        await opened(tab, crawl)
+
+        await tab.press("/")
+        await tab.type(f"{A}/private/x")
+        await tab.press("Enter")
+        await until(tab, crawl, f"{text_of('#answer-verdict')}.includes('Disallow: /private (line 2)')")
+        assert "robots.txt: the server returned a file" in await tab.evaluate(text_of("#answer-text"))
+
+        await tab.press("Escape")
+        assert await tab.evaluate("document.querySelector('#answer').hidden")
+        await tab.press("/")
+        await tab.type("no url")
+        await tab.press("Enter")
+        await until(tab, crawl, f"{text_of('#answer-verdict')}.includes('no url')")
+
+
+async def test_pause_keeps_the_page_still_and_focus_stays_on_its_row(tab: Page) -> None:
+    async with served({f"{A}/robots.txt": RULES, f"{B}/robots.txt": RULES}) as crawl:
+        await crawl.frontier.put_many([f"{A}/1", f"{B}/1"])
+        await crawl.pass_time(5)
+        await opened(tab, crawl)
+        await until(tab, crawl, "document.querySelectorAll('#rows tr').length == 2")
+        await tab.evaluate("document.querySelectorAll('#rows button')[1].focus()")
+        focused = await tab.evaluate("document.activeElement.textContent")
+        await crawl.pass_time(3)
+        assert await tab.evaluate("document.activeElement.textContent") == focused
+
+        await tab.press("p")
+        assert await tab.evaluate(text_of("#live")) == "paused"
+        before = await tab.evaluate(text_of("#tiles"))
+        await crawl.frontier.put(f"{A}/2")
+        await crawl.pass_time(3)
+        assert await tab.evaluate(text_of("#tiles")) == before
+        await tab.press("p")
+        await until(tab, crawl, f"{text_of('#tiles')} != {before!r}")
+
+
+async def test_everything_is_reached_by_the_tab_key_and_the_timeline_is_read_by_arrows(tab: Page) -> None:
+    async with served({f"{A}/robots.txt": RULES}) as crawl:
+        await crawl.visit(f"{A}/1", status=404)
+        await crawl.frontier.put(f"{A}/2")
+        await opened(tab, crawl)
+        await until(tab, crawl, "document.querySelectorAll('#rows tr').length == 1")
+        await tab.evaluate("document.body.focus()")
+        reached = []
+        for _ in range(14):
+            await tab.press("Tab")
+            reached.append(
+                await tab.evaluate("document.activeElement.id || document.activeElement.className")
+            )
+        await tab.evaluate("document.querySelector('#timeline').focus()")
+        await tab.press("ArrowRight")
+        told = await tab.evaluate(text_of("#readout"))
+        outlined = await tab.evaluate("getComputedStyle(document.querySelector('#timeline')).outlineStyle")
+
+    for name in ("url", "pause", "timeline", "reason", "filter", "origin", "label"):
+        assert name in reached
+    assert "no response" in told or "×" in told
+    assert outlined == "solid"
+
+
+async def test_it_is_light_or_dark_as_its_user_prefers_and_readable(tab: Page) -> None:
+    measure = "['body', '.card', '.tile .value', '#notices li'].flatMap(s => { const c = getComputedStyle(document.querySelector(s)); return [c.color, c.backgroundColor]; })"
+    async with served() as crawl:
+        await opened(tab, crawl)
+        light = await tab.evaluate(measure)
+        await tab.show(1_280, 900, dark=True)
+        dark = await tab.evaluate(measure)
+
+    assert light != dark
+    for text, ground in ((light[0], light[1]), (dark[0], dark[1]), (light[6], light[7]), (dark[6], dark[7])):
+        # WCAG 2.2, 1.4.3: 4.5 to 1 for text.
+        assert contrast(text, ground) > 4.5
+
+
+def contrast(one: str, other: str) -> float:
+    def luminance(colour: str) -> float:
+        parts = [int(each) / 255 for each in colour.removeprefix("rgb(").removesuffix(")").split(",")]
+        linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+# 80 columns of a terminal are about 640 pixels; 400 are a telephone.
+@pytest.mark.parametrize("width", [400, 640, 1_280])
+async def test_nothing_is_cut_off_on_a_narrow_screen(tab: Page, width: int) -> None:
+    async with served({f"{A}/robots.txt": RULES}) as crawl:
+        long = "https://" + ".".join(["a-very-long-label-of-a-host"] * 6) + ".test"
+        await crawl.frontier.put_many([f"{A}/1", f"{long}/{'x' * 500}"])
+        await crawl.pass_time(5)
+        await tab.show(width, 900)
+        await opened(tab, crawl)
+        await until(tab, crawl, "document.querySelectorAll('#rows tr').length == 2")
+        wide = await tab.evaluate(
+            "[...document.querySelectorAll('body, body *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1"
+            " && !e.closest('svg, .skip, .brand')).map(e => e.tagName + e.id + e.className)"
+        )
+        scrolls = await tab.evaluate("document.documentElement.scrollWidth > innerWidth")
+
+    assert wide == []
+    assert not scrolls
+    assert Origin.of(long).text == long
+
+
+async def test_a_page_that_lost_its_connection_says_so_and_comes_back(tab: Page) -> None:
+    async with served() as crawl:
+        await opened(tab, crawl)
+        port = crawl.page.port
+        await crawl.page.close()
+        await tab.until(f"{text_of('#live')}.startsWith('no connection')")
+        assert await tab.evaluate("document.body.classList.contains('stale')")
+        async with polite.status.serve(crawl.gate, crawl.frontier, port=port):
+            await until(tab, crawl, f"{text_of('#live')} == 'live'")
+
+
+async def test_a_token_is_typed_once(tab: Page) -> None:
+    token = "a-token-of-enough-characters"
+    async with served(token=token) as crawl:
+        await tab.go(crawl.page.url)
+        await tab.until("location.pathname == '/login' && document.activeElement.id == 'token'")
+        await tab.type("wrong-wrong-wrong-wrong")
+        await tab.press("Enter")
+        await tab.until("location.hash == '#wrong' && document.querySelector('#wrong').checkVisibility()")
+        await tab.evaluate("document.querySelector('#token').focus()")
+        await tab.type(token)
+        await tab.press("Enter")
+        await until(tab, crawl, f"location.pathname == '/' && {text_of('#live')} == 'live'")
+
+
+async def test_a_picture_is_taken(tab: Page, tmp_path: Path) -> None:
+    async with served() as crawl:
+        await opened(tab, crawl)
+        await tab.picture(tmp_path / "page.png")
+
+    assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(BrowserFailed, match="was.*t found"):
+        await tab.call("No.such", what=1)
+    with pytest.raises(BrowserFailed, match="never"):
+        await tab.evaluate("never.ever")
+    with pytest.raises(BrowserFailed, match="not true within"):
+        await tab.until("false", limit_s=0.0)
+
+
+async def test_a_program_that_is_no_browser_is_told() -> None:
+    with pytest.raises(BrowserFailed, match="did not start"):
+        async with browsing("true"):
+            pass
