@@ -14,7 +14,7 @@ from polite.events import CircuitOpened, Dropped
 from polite.origin import Origin, Target
 from polite.status.rows import Rows
 from tests.status.support import Served, served
-from tests.support import A, B, RULES
+from tests.support import RULES, A, B
 
 PROGRAM = chromium()
 pytestmark = [
@@ -212,7 +212,10 @@ async def test_everything_is_reached_by_the_tab_key_and_the_timeline_is_read_by_
 
 
 async def test_it_is_light_or_dark_as_its_user_prefers_and_readable(tab: Page) -> None:
-    measure = "['body', '.card', '.tile .value', '#notices li'].flatMap(s => { const c = getComputedStyle(document.querySelector(s)); return [c.color, c.backgroundColor]; })"
+    measure = (
+        "['body', '.card', '.tile .value', '#notices li'].map(s => getComputedStyle(document.querySelector(s)))"
+        ".flatMap(style => [style.color, style.backgroundColor])"
+    )
     async with served() as crawl:
         await opened(tab, crawl)
         light = await tab.evaluate(measure)

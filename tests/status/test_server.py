@@ -16,7 +16,7 @@ from polite.status.access import HEADERS
 from polite.status.monitor import Monitor
 from polite.testing import ManualClock
 from tests.status.support import Served, served
-from tests.support import A, RULES, expect_no_other_tasks, scripted_gate
+from tests.support import RULES, A, expect_no_other_tasks, scripted_gate
 
 TOKEN = "a-token-of-enough-characters"
 

@@ -15,7 +15,7 @@ from polite.robots.fetching.exchange import Reply
 from polite.status.survey import Survey
 from polite.testing import ScriptedTransport
 from tests.status.support import Watched, watched
-from tests.support import A, B, RULES, fetch_all
+from tests.support import RULES, A, B, fetch_all
 
 pytestmark = pytest.mark.virtual_time
 

@@ -9,7 +9,7 @@ import polite
 from polite.robots.fetching.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.status.support import watched
-from tests.support import A, B, RULES, fetch_all
+from tests.support import RULES, A, B, fetch_all
 
 pytestmark = pytest.mark.virtual_time
 
