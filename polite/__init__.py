@@ -46,6 +46,8 @@ from polite.robots.rules import RuleSet
 from polite.robots.serialization import CorruptRobots
 from polite.robots.signals import CleanParam, Signals, SignalSet
 from polite.robots.trace import DecisionTrace, Match, Sensitivity
+from polite.signing.key import SigningKey
+from polite.signing.web_bot_auth import WebBotAuth
 from polite.task import Admission, Task
 from polite.transports.connector import guarded_connector
 from polite.version import __version__
@@ -98,6 +100,7 @@ __all__ = [
     "Sensitivity",
     "SignalSet",
     "Signals",
+    "SigningKey",
     "StoreEmptied",
     "StoreFailed",
     "Target",
@@ -106,6 +109,7 @@ __all__ = [
     "TaskPermit",
     "TurnLost",
     "UserAgent",
+    "WebBotAuth",
     "__version__",
     "blocking",
     "dialect",

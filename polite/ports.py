@@ -29,6 +29,7 @@ __all__ = [
     "RobotsStore",
     "SavedBackOff",
     "Scheduler",
+    "Signer",
     "StreamingTransport",
     "TakenHome",
     "Tenant",
@@ -136,6 +137,23 @@ class RobotsStore(Protocol):
 
     async def close(self) -> None:
         """Release all resources. May be called twice."""
+        ...
+
+
+@runtime_checkable
+class Signer(Protocol):
+    """Signs requests, so that servers can tell who sends them: `open_gate(signer=signer)`. `polite.WebBotAuth` is one."""
+
+    def sign(self, method: str, target: Target, now: float) -> Mapping[str, str]:
+        """Return the header fields that sign one request; none if it is not to be signed.
+
+        Called on the event loop for each request, when that is sent, so it must return at once. What it raises fails the request.
+
+        Args:
+            method: The method, as sent.
+            target: The URL. The fields must be of no use at another authority.
+            now: Unix time.
+        """
         ...
 
 

@@ -70,6 +70,11 @@ class Gate:
         return self._thread.gate.agent
 
     @property
+    def signs(self) -> bool:
+        """Whether it has a signer: as `polite.Gate.signs`."""
+        return self._thread.gate.signs
+
+    @property
     def pacing(self) -> PacingPolicy:
         """The pacing policy in force. Assign another to change it."""
         return self._thread.gate.pacing

@@ -61,6 +61,16 @@ class Permit:
         """
         self._thread.run(self.url, self._inside().require)
 
+    def sign(self, method: str, url: str | None = None) -> dict[str, str]:
+        """Return the header fields that sign a request of this permit: as `polite.Permit.sign`.
+
+        Raises:
+            TurnLost, PermitMisused, InvalidOption, InvalidURL: As `polite.Permit.sign`.
+            GateClosed: The gate was closed meanwhile.
+        """
+        permit = self._inside()
+        return self._thread.run(self.url, lambda: permit.sign(method, url))
+
     def report(self, *, status: int, headers: Headers | None = None) -> None:
         """Report the response as soon as its headers are there: the origin's delay starts now. As `polite.Permit.report`.
 

@@ -16,6 +16,7 @@ from polite.gate.origin_manager import OriginManager
 from polite.gate.recrawl import Recrawl
 from polite.gate.robots_fetcher import RobotsFetcher
 from polite.gate.services import Services
+from polite.gate.signatures import Signatures
 from polite.gate.turns import Turns
 from polite.pacers.local import LocalPacer
 from polite.pacing.effective_policy import EffectivePolicies
@@ -27,6 +28,7 @@ from polite.ports import (
     Clock,
     Listener,
     RobotsStore,
+    Signer,
     Transport,
     ValidatorStore,
 )
@@ -71,6 +73,7 @@ async def open_gate(
     resolver: "Mapping[str, str] | AbstractResolver | None" = None,
     recrawl: RecrawlPolicy | None = None,
     validators: ValidatorStore | None = None,
+    signer: Signer | None = None,
 ) -> AsyncIterator[Gate]:
     """Open a gate for one crawler, and close it when the block exits.
 
@@ -103,6 +106,8 @@ async def open_gate(
             (`Permit.due`). Without it nothing is remembered.
         validators: Keeps them. By default it is `store` if that can (a file can), and otherwise the gate's memory. The gate closes
             it.
+        signer: Signs each request for robots.txt and sitemaps, and what `Permit.sign` is asked for: `polite.WebBotAuth`, or a
+            Signer of your own.
 
     Raises:
         InvalidUserAgent: The agent cannot be sent, or has no product token.
@@ -114,8 +119,9 @@ async def open_gate(
     pacing = checked("pacing", pacing, PacingPolicy)
     fetching = checked("fetching", fetching, FetchPolicy)
     _refuse_odd_recrawl(recrawl, validators)
-    _refuse_odd(throttle, clock, listener, transports, addresses)
+    _refuse_odd(throttle, clock, listener, transports, addresses, signer)
     clock = clock or SystemClock()
+    signatures = None if signer is None else Signatures(signer, clock)
     spoken = _transports(agent, fetching, transports or {}, resolver)
     tell = Notifier()
     if listener is not None:
@@ -134,11 +140,12 @@ async def open_gate(
         keep_back_off=keep_back_off(kept, clock),
         find=None if book is None else book.find,
     )
-    fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots)
+    fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots, signatures=signatures)
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=kept)
     remembered = _remembered(recrawl, validators, kept)
     pages = None if recrawl is None or remembered is None else Recrawl(recrawl, remembered, clock)
-    gate = Gate(Services(clock, origins, turns, tell, Downloads(spoken, fetching), pages))
+    downloads = Downloads(spoken, fetching, signatures)
+    gate = Gate(Services(clock, origins, turns, tell, downloads, pages, signatures))
     # Each is closed even if closing another fails or is cancelled. What is shared comes after the gate, which grants no turn any
     # more by then: homes leave with what is left of their delays.
     async with gate.services.resources as resources, AsyncExitStack() as closing:
@@ -175,7 +182,7 @@ def _remembered(
 
 
 def _refuse_odd(
-    throttle: object, clock: object, listener: object, transports: object, addresses: object
+    throttle: object, clock: object, listener: object, transports: object, addresses: object, signer: object
 ) -> None:
     """Refuse objects that lack a method of their port, so that a crawl does not fail later."""
     for option, value, call, kind in (
@@ -183,6 +190,7 @@ def _refuse_odd(
         ("clock", clock, "call_at", "a Clock of polite.ports"),
         ("listener", listener, "__call__", "a Listener of polite.ports"),
         ("addresses", addresses, "addresses", "an AddressSource of polite.ports"),
+        ("signer", signer, "sign", "a Signer of polite.ports, such as polite.WebBotAuth"),
     ):
         if value is not None and not callable(getattr(value, call, None)):
             raise InvalidOption(f"{option} must be {kind}, got {value!r}")

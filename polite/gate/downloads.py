@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 
+from polite.gate.signatures import Signatures
 from polite.origin import Target
 from polite.ports import Ask, Failed, Reply, StreamingTransport, Transport
 from polite.robots.policy import FetchPolicy
@@ -21,11 +23,17 @@ class Downloads:
         connections: How many requests may be in flight. Half of the gate's connections are left to robots.txt.
     """
 
-    def __init__(self, transports: Mapping[str, Transport], fetching: FetchPolicy) -> None:
+    def __init__(
+        self,
+        transports: Mapping[str, Transport],
+        fetching: FetchPolicy,
+        signatures: Signatures | None = None,
+    ) -> None:
         self.schemes = frozenset(transports)
         self.fetching = fetching
         self.connections = asyncio.Semaphore(max(1, fetching.connections // 2))
         self._transports = transports
+        self._signatures = signatures
 
     async def get(
         self,
@@ -38,11 +46,14 @@ class Downloads:
     ) -> Reply | Failed:
         """Send one request, and pass its body on (see ports.StreamingTransport). Raises what `take` raises, and OSError of it."""
         transport = self._transports[target.origin.scheme]
+        ask = Ask(target, max_bytes)
+        if self._signatures is not None:
+            ask = self._signatures.added(ask)
         try:
             async with asyncio.timeout(timeout_s):
                 if isinstance(transport, StreamingTransport):
-                    return await transport.stream(Ask(target, max_bytes), begun, take)
-                response = await transport.get(Ask(target, min(max_bytes, _MOST_WHOLE)))
+                    return await transport.stream(ask, begun, take)
+                response = await transport.get(replace(ask, max_bytes=min(max_bytes, _MOST_WHOLE)))
                 if isinstance(response, Reply):
                     begun(response)
                     await take(response.body)

@@ -177,6 +177,11 @@ class Gate:
         return self.services.origins.agent
 
     @property
+    def signs(self) -> bool:
+        """Whether it has a signer (`open_gate(signer=...)`): then a client sends the fields of `permit.sign` with each request."""
+        return self.services.signatures is not None
+
+    @property
     def pacing(self) -> PacingPolicy:
         """The pacing policy in force. Assign another to change it: `gate.pacing = gate.pacing.override(...)`.
 

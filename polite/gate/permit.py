@@ -7,7 +7,7 @@ from enum import Enum
 from types import TracebackType
 from typing import Any, Self
 
-from polite.errors import GateClosed, PermitMisused, redact_url
+from polite.errors import GateClosed, InvalidOption, PermitMisused, redact_url
 from polite.events import LicenseRequired, PaymentRequired, PermitDelayed
 from polite.gate.open_permits import Task
 from polite.gate.origin_rules import Grounds, OriginRules
@@ -124,6 +124,34 @@ class Permit:
             raise PermitMisused(f"required outside the permit's block: {self.url}", url=self.url)
         if not self.valid:
             raise self._services.turn_lost(self._turn, self._target)
+
+    def sign(self, method: str, url: str | None = None) -> dict[str, str]:
+        """Return the header fields that sign a request of this permit: make them just before it is sent, since they expire.
+
+        Send them only to the host and port of the URL, and once: a redirect needs fields of its own. They are none if the signer
+        does not sign this URL, such as one over plain http.
+
+        Example:
+            async with gate.permit("https://example.com/about") as permit:
+                headers = permit.sign("GET")
+                async with session.get(permit.url, headers=headers, allow_redirects=False) as response:
+                    permit.report(status=response.status, headers=response.headers)
+
+        Args:
+            method: The method, as sent, such as "GET".
+            url: The URL of a redirect that the client follows within this permit. By default that of the permit.
+
+        Raises:
+            TurnLost: The turn was lost: nothing may be sent.
+            PermitMisused: Outside the block.
+            InvalidOption: The gate was opened without `open_gate(signer=...)`, or the method is no token (RFC 9110, 5.6.2).
+            InvalidURL: The URL cannot be fetched.
+        """
+        signatures = self._services.signatures
+        if signatures is None:
+            raise InvalidOption(f"sign needs open_gate(signer=...): {self.url}", url=self.url)
+        self.require()
+        return signatures.of(method, self._target if url is None else Target.of(url))
 
     @property
     def due(self) -> float:

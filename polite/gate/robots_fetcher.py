@@ -10,6 +10,7 @@ from functools import partial
 from weakref import WeakValueDictionary
 
 from polite.gate.awaited_turns import AwaitedTurns
+from polite.gate.signatures import Signatures
 from polite.gate.turns import Turns
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
@@ -43,6 +44,7 @@ class RobotsFetcher:
 
     Args:
         missing: Makes up the name of a page that no site has (`RobotsPolicy.infer_missing`).
+        signatures: Signs each request, for the server that it is sent to.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class RobotsFetcher:
         robots: RobotsPolicy,
         *,
         missing: Callable[[], str] = lambda: secrets.token_hex(_NAME_OCTETS),
+        signatures: Signatures | None = None,
     ) -> None:
         self._transports = transports
         self._schemes = frozenset(transports)
@@ -62,6 +65,7 @@ class RobotsFetcher:
         self._policy = fetching
         self._robots = robots
         self._missing = missing
+        self._signatures = signatures
         self.awaited = AwaitedTurns()
         self._begun: set[Origin] = set()  # origins whose fetch has had its first turn
         self._connections = asyncio.Semaphore(fetching.connections)
@@ -263,7 +267,8 @@ class RobotsFetcher:
     async def _ask(self, ask: Ask, left_s: float) -> Reply | Failed:
         try:
             async with asyncio.timeout(left_s):
-                return await self._transports[ask.target.origin.scheme].get(ask)
+                signed = ask if self._signatures is None else self._signatures.added(ask)
+                return await self._transports[ask.target.origin.scheme].get(signed)
         except TimeoutError:
             return Failed(
                 Reason.TIMEOUT, f"no whole response within FetchPolicy.timeout={self._policy.timeout:g} s"

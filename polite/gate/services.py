@@ -20,6 +20,7 @@ from polite.gate.permit_watch import OnGranted, OnLeft, PermitWatch
 from polite.gate.queues import Queues
 from polite.gate.recrawl import Recrawl
 from polite.gate.shutdown import Shutdown
+from polite.gate.signatures import Signatures
 from polite.gate.turns import Turns
 from polite.gate.waiting_permits import WaitingPermits
 from polite.origin import Origin, Target
@@ -68,6 +69,7 @@ class Services:
         on_delayed: The listener, if it wants PermitDelayed.
         elapsed_wanted: Whether a listener wants to know after what time a response was reported (Left).
         queues: The queues of the gate's frontiers.
+        signatures: Signs requests; None without `open_gate(signer=...)`.
         resources: What is closed after the gate, the last first.
         open_permits: Permits that were entered and not left, by task.
         held_turns: Turns that were granted and not released, with the permit that holds each. Of a permit that was not entered yet
@@ -80,6 +82,7 @@ class Services:
     listener: Notifier
     downloads: Downloads
     recrawl: Recrawl | None = None
+    signatures: Signatures | None = None
     decider: Decider = field(default_factory=Decider)
     open_permits: OpenPermits[EnteredPermit] = field(
         default_factory=lambda: OpenPermits(lambda permit: permit.scopes)

@@ -12,9 +12,10 @@ from typing import Any
 from weakref import finalize
 
 from polite import blocking
+from polite.errors import InvalidOption
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.entering import hint_at_open_responses
+from polite.integrations.entering import hint_at_open_responses, sign
 
 
 class Turn:
@@ -108,6 +109,20 @@ class AdapterRetries:
     @max_retries.setter
     def max_retries(self, retries: Any) -> None:  # noqa: ANN401 - of either urllib3
         self._retries = retries
+
+    def sign(self, request: Any, turn: Turn | AsyncTurn) -> None:  # noqa: ANN401 - of either module
+        """Sign a request whose turn has come. urllib3 connects after that: a signature must be valid for longer than this takes.
+
+        Raises:
+            InvalidOption: urllib3 might send the request again, with this signature, when it has expired.
+        """
+        if self._retries.total:
+            raise InvalidOption(
+                "PoliteAdapter(max_retries=...) with open_gate(signer=...): a retry would be sent with an old signature; "
+                "leave max_retries out",
+                url=turn.permit.url,
+            )
+        sign(request.headers, turn.permit, request.method)
 
     @contextmanager
     def retries_in(self, turn: Turn | AsyncTurn) -> Iterator[None]:

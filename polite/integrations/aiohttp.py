@@ -14,7 +14,7 @@ from yarl import URL
 from polite.errors import InvalidOption, InvalidUserAgent, PermitMisused, TurnLost, redact_url
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.entering import brings_page, failure, require_gate
+from polite.integrations.entering import brings_page, failure, require_gate, sign
 from polite.transports.address_guard import collect_refused
 from polite.transports.guarded_connector import ProxyRefused
 
@@ -36,6 +36,8 @@ def middleware(gate: Gate, *handler: Never) -> ClientMiddlewareType:
 
     Each redirect hop and each repetition by aiohttp is checked, waits for its own turn, and is reported. A response holds its turn
     until its body is read or released; that of a 401, a 407 or a WebSocket until its head. The gate's User-Agent is sent.
+
+    If the gate has a signer, each request is signed when its connection is there.
 
     It must be the last middleware. Set `ClientTimeout(total=None)`: a total counts the time that a request waits for its turn.
 
@@ -89,7 +91,7 @@ class PacedRequest(ClientRequest):
 
 async def _in_its_turn(gate: Gate, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
     permit = await _entered(gate.permit(_as_http(request.url)))
-    sending = _Sending(request, permit)
+    sending = _Sending(request, permit, signs=gate.signs)
     try:
         _require_open(request.session)
         _send_exactly(request, permit, sending)
@@ -171,13 +173,16 @@ class _Sending:
 
     began = False
 
-    def __init__(self, request: ClientRequest, permit: Permit) -> None:
+    def __init__(self, request: ClientRequest, permit: Permit, *, signs: bool) -> None:
         self._request = request
         self._permit = permit
+        self._signs = signs
 
     async def __call__(self, connection: Connection) -> ClientResponse:
-        # A lookup, a connection and a handshake may have taken longer than the turn is held.
+        # A lookup, a connection and a handshake may have taken longer than the turn is held, or a signature is valid.
         self._permit.require()
+        if self._signs:
+            sign(self._request.headers, self._permit, self._request.method)
         self.began = True
         return await type(self._request).send(self._request, connection)
 

@@ -9,7 +9,14 @@ from curl_cffi.requests.exceptions import TooManyRedirects
 from polite import blocking
 from polite.errors import InvalidOption, InvalidURL
 from polite.gate.gate import Gate
-from polite.integrations.entering import brings_page, require_agent, require_blocking_gate, require_gate
+from polite.gate.permit import Permit
+from polite.integrations.entering import (
+    SIGNATURE_FIELDS,
+    brings_page,
+    require_agent,
+    require_blocking_gate,
+    require_gate,
+)
 from polite.origin import Target
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -32,8 +39,8 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
             print(request(gate, session, "GET", "https://example.com/about").text)
 
     Each hop is checked, waits for its own turn, which it holds until its body is read, and is reported. The gate's User-Agent is
-    sent, with `impersonate` too. `auth` and cookies of this request are sent to its own origin only, and its
-    conditions (If-None-Match) only to its own URL. Time-outs do not count the
+    sent, with `impersonate` too. If the gate has a signer, each hop is signed, before it connects. `auth` and cookies of this
+    request are sent to its own origin only, and its conditions (If-None-Match) only to its own URL. Time-outs do not count the
     wait.
 
     Args:
@@ -55,6 +62,8 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
     hops = _Hops(session, gate.agent.header, method, url, options)
     while True:
         with gate.permit(hops.url) as permit:
+            if gate.signs:
+                hops.sign(permit)
             response: Response = session.request(**hops.ask(permit.target))
             permit.report(status=response.status_code, headers=_present(response.headers))
             if not brings_page(hops.method):
@@ -80,6 +89,8 @@ async def async_request(
     hops = _Hops(session, gate.agent.header, method, url, options)
     while True:
         async with gate.permit(hops.url) as permit:
+            if gate.signs:
+                hops.sign(permit)
             response: Response = await session.request(**hops.ask(permit.target))
             permit.report(status=response.status_code, headers=_present(response.headers))
             if not brings_page(hops.method):
@@ -120,6 +131,11 @@ class _Hops:
     @property
     def url(self) -> str:
         return self._target.url
+
+    def sign(self, permit: Permit | blocking.Permit) -> None:
+        """Sign the next request. libcurl connects after that: a signature must be valid for longer than this takes."""
+        self._drop((), SIGNATURE_FIELDS)
+        self._headers.update(permit.sign(self.method))
 
     def ask(self, target: Target) -> dict[str, Any]:
         """Return the options of the next request."""

@@ -1,12 +1,16 @@
 """What clients share: the kind of gate and the User-Agent that they need, a response that is still open, and what counts."""
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 
 from polite import blocking
 from polite.errors import InvalidOption, InvalidUserAgent, PermitMisused
 from polite.gate.gate import Gate
+from polite.gate.permit import Permit
+
+# Those of a request that a redirect, or a retry, was made from: they name another server, or have expired.
+SIGNATURE_FIELDS = ("Signature-Agent", "Signature-Input", "Signature")
 
 
 def require_gate(gate: object, *, user: str) -> None:
@@ -60,6 +64,17 @@ def hint_at_open_responses() -> Iterator[None]:
         raise PermitMisused(
             f"{error}; if that is a response, read or close it before the next request", url=error.url
         ) from error
+
+
+def sign(headers: MutableMapping[str, str], permit: Permit | blocking.Permit, method: str) -> None:
+    """Sign a request that is sent now, in place of the signature that its headers may have. The gate must have a signer.
+
+    Raises:
+        TurnLost: The turn was lost: nothing may be sent.
+    """
+    for field in SIGNATURE_FIELDS:
+        headers.pop(field, None)
+    headers.update(permit.sign(method))
 
 
 def brings_page(method: str | None) -> bool:

@@ -11,7 +11,7 @@ from polite import blocking
 from polite.errors import InvalidOption, TurnLost
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.entering import brings_page, failure, hint_at_open_responses, require_agent
+from polite.integrations.entering import brings_page, failure, hint_at_open_responses, require_agent, sign
 from polite.origin import Target
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def transport(
                 response = await client.get("https://example.com/about")
 
     Each redirect hop and each request of an auth flow is checked, waits for its own turn, and is reported. A response holds its
-    turn until its body is read or closed. The gate's User-Agent is sent. Time-outs of the client do not count the wait.
+    turn until its body is read or closed. The gate's User-Agent is sent. Time-outs of the client do not count the wait. If the
+    gate has a signer, each request is signed, when its connection is there.
 
     While a request is sent, these are raised besides what the client raises:
 
@@ -102,9 +103,12 @@ class _AsyncTransport:
 
     async def _send(self, request: "Request", permit: Permit) -> "Response":
         _send_exactly(request, permit.target, self._module)
+        if self._gate.signs:
+            sign(request.headers, permit, request.method)
         extensions = request.extensions
         # For this request only: the next hop gets a copy of them.
-        request.extensions = {**extensions, "trace": _require_async(permit, extensions.get("trace"))}
+        watch = _Sending(permit, signs=self._gate.signs)
+        request.extensions = {**extensions, "trace": _traced_async(watch, extensions.get("trace"))}
         try:
             response = await self._wrapped.handle_async_request(request)
         finally:
@@ -166,8 +170,11 @@ class _Transport:
 
     def _send(self, request: "Request", permit: blocking.Permit) -> "Response":
         _send_exactly(request, permit.target, self._module)
+        if self._gate.signs:
+            sign(request.headers, permit, request.method)
         extensions = request.extensions
-        request.extensions = {**extensions, "trace": _require(permit, extensions.get("trace"))}
+        watch = _Sending(permit, signs=self._gate.signs)
+        request.extensions = {**extensions, "trace": _traced(watch, extensions.get("trace"))}
         try:
             response = self._wrapped.handle_request(request)
         finally:
@@ -285,30 +292,49 @@ def _send_exactly(request: "Request", target: Target, module: ModuleType) -> Non
         request.headers["Host"] = netloc
 
 
-def _require_async(
-    permit: Permit, trace: Callable[[str, object], Awaitable[None]] | None
-) -> Callable[[str, object], Awaitable[None]]:
-    """Return a trace that raises TurnLost if the turn is lost by the time when a connection is there."""
-    held = [permit]
+class _Sending:
+    """Sees to it that a request is sent only while its turn is held, with a signature of this moment."""
 
+    def __init__(self, permit: Permit | blocking.Permit, *, signs: bool) -> None:
+        # Empty once the request is sent: the pool keeps the trace of a response that is dropped, which must not keep the permit.
+        self._held = [permit]
+        self._signs = signs
+
+    def note(self, event: str, info: object) -> None:
+        """Raise TurnLost if the turn is lost by the time when a connection is there."""
+        if not self._held or not event.endswith(_SENDING):
+            return
+        self._held[0].require()
+        request = info.get("request") if isinstance(info, dict) else None
+        if request is not None and request.method == b"CONNECT":
+            # To a proxy, which must not see the signature. The request itself follows.
+            return
+        permit = self._held.pop()
+        if self._signs and request is not None:
+            # Connecting, and waiting for a connection of the pool, may have taken longer than a signature is valid.
+            fresh = {
+                name.lower().encode(): value for name, value in permit.sign(request.method.decode()).items()
+            }
+            request.headers[:] = [
+                (name, fresh[name.lower()].encode() if name.lower() in fresh else value)
+                for name, value in request.headers
+            ]
+
+
+def _traced_async(
+    sending: _Sending, trace: Callable[[str, object], Awaitable[None]] | None
+) -> Callable[[str, object], Awaitable[None]]:
     async def traced(event: str, info: object) -> None:
-        if held and event.endswith(_SENDING):
-            # The pool keeps the trace of a response that is dropped: it must not keep the permit.
-            held.pop().require()
+        sending.note(event, info)
         if trace is not None:
             await trace(event, info)
 
     return traced
 
 
-def _require(
-    permit: blocking.Permit, trace: Callable[[str, object], None] | None
-) -> Callable[[str, object], None]:
-    held = [permit]
-
+def _traced(sending: _Sending, trace: Callable[[str, object], None] | None) -> Callable[[str, object], None]:
     def traced(event: str, info: object) -> None:
-        if held and event.endswith(_SENDING):
-            held.pop().require()
+        sending.note(event, info)
         if trace is not None:
             trace(event, info)
 

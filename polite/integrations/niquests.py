@@ -39,6 +39,8 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
         turn = Turn(self._gate, request.url or "")
         request.url = turn.permit.url
         try:
+            if self._gate.signs:
+                self.sign(request, turn)
             with self.retries_in(turn):
                 response = super().send(request, *args, **{**options, "multiplexed": False})
             turn.permit.report(status=response.status_code or 0, headers=response.headers)
@@ -77,6 +79,8 @@ class AsyncPoliteAdapter(AdapterRetries, AsyncHTTPAdapter):
         await turn.enter()
         request.url = turn.permit.url
         try:
+            if self._gate.signs:
+                self.sign(request, turn)
             with self.retries_in(turn):
                 response = await super().send(request, *args, **{**options, "multiplexed": False})
             turn.permit.report(status=response.status_code or 0, headers=response.headers)

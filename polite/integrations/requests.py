@@ -21,7 +21,8 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
             print(session.get("https://example.com/about").text)
 
     Each redirect hop, each retry of `max_retries` and each request of a login is checked, waits for its own turn, and is reported.
-    A response holds its turn until its body is read or closed. The gate's User-Agent is sent. Time-outs do not count the wait.
+    A response holds its turn until its body is read or closed. The gate's User-Agent is sent. Time-outs do not count the wait. If
+    the gate has a signer, each request is signed before it connects, and `max_retries` raises InvalidOption.
 
     While a request is sent, these are raised besides what requests raises:
 
@@ -48,6 +49,8 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
         turn = Turn(self._gate, request.url or "")
         request.url = turn.permit.url
         try:
+            if self._gate.signs:
+                self.sign(request, turn)
             with self.retries_in(turn):
                 response = super().send(request, *args, **options)
             turn.permit.report(status=response.status_code, headers=response.headers)

@@ -133,8 +133,7 @@ class HttpTransport:
             await self._connector.close()
 
     async def _exchange(self, ask: Ask) -> Reply | Failed:
-        # `encoded`: the URL is canonical, and must be sent exactly as it is.
-        response = await self._request(URL(ask.target.url, encoded=True))
+        response = await self._request(ask)
         kept = False
         try:
             reply = _refused(response, self._policy) or await self._reply(response, ask)
@@ -147,7 +146,7 @@ class HttpTransport:
                 # Drop the connection instead of reading the rest. One whose response ended is kept already, or was closed.
                 response.close()
 
-    async def _request(self, url: URL, *, accept: str | None = None) -> ClientResponse:
+    async def _request(self, ask: Ask, *, accept: str | None = None) -> ClientResponse:
         """Send one request, and return the response when its head is there.
 
         A ClientSession does this, too, but its repetitions, cookies, redirects and time-outs must not be: the fetcher has one
@@ -157,7 +156,8 @@ class HttpTransport:
             self._connector = self._open()
         request = ClientRequest(
             "GET",
-            url,
+            # `encoded`: the URL is canonical, and must be sent exactly as it is.
+            URL(ask.target.url, encoded=True),
             headers=self._headers if accept is None else {**self._headers, "Accept": accept},
             loop=asyncio.get_running_loop(),
             proxy=self._proxy,
@@ -171,6 +171,7 @@ class HttpTransport:
             protocol.set_response_params(auto_decompress=False, read_until_eof=True)
             if isinstance(protocol, SharedResponse):
                 protocol.read_strictly()
+            request.headers.update(ask.signed())
             response = await request.send(connection)
             return await response.start(connection)
         except BaseException as error:
@@ -184,7 +185,7 @@ class HttpTransport:
     async def _stream(
         self, ask: Ask, begun: Callable[[Reply], None], take: Callable[[bytes], Awaitable[None]]
     ) -> Reply | Failed:
-        response = await self._request(URL(ask.target.url, encoded=True), accept=_STREAMED_TYPES)
+        response = await self._request(ask, accept=_STREAMED_TYPES)
         try:
             if failed := _refused(response, self._policy):
                 return failed

@@ -25,7 +25,7 @@ from polite.events import (
 )
 from polite.gate.counters import Counters
 from polite.integrations.aiohttp import middleware
-from polite.ports import Clock, Listener, RobotsStore, Timer, Transport, Validators, ValidatorStore
+from polite.ports import Clock, Listener, RobotsStore, Signer, Timer, Transport, Validators, ValidatorStore
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.robots.fetching.snapshot import Snapshot
 from polite.sitemaps import (
@@ -505,4 +505,25 @@ async def a_frontier_of_a_host_framework(gate: polite.Gate) -> None:
     permit: polite.TaskPermit | None = await frontier.next()
     print(permit)
     async with polite.open_frontier(gate, on_end=ended):
+        pass
+
+
+class OwnSigner:
+    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
+        return {"Signature": f"{method} {target} {now}"}
+
+
+async def who_sends_it() -> None:
+    key = polite.SigningKey.read("key.pem")
+    assert_type(key.thumbprint, str)
+    assert_type(key.public_jwk, dict[str, str])
+    signer: Signer = polite.WebBotAuth(
+        key, "https://bot.example", lifetime=60, components=["@target-uri", "@method"]
+    )
+    signer = OwnSigner()
+    async with polite.open_gate(AGENT, signer=signer) as gate, gate.permit("https://example.com/") as permit:
+        assert_type(gate.signs, bool)
+        assert_type(permit.sign("GET"), dict[str, str])
+        assert_type(permit.sign("HEAD", "https://www.example.com/"), dict[str, str])
+    async with polite.open_session(AGENT, signer=polite.WebBotAuth("key.pem", "https://bot.example")):
         pass

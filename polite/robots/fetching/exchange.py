@@ -1,7 +1,8 @@
 """One robots.txt fetch as a state machine: no sockets, no clock."""
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from polite.errors import InvalidURL, redact_url
@@ -44,6 +45,10 @@ _BROKEN = {
 }
 
 
+def _no_fields() -> Mapping[str, str]:
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One request: an unconditional GET of `target.url` (L7).
@@ -51,10 +56,12 @@ class Ask:
     Attributes:
         target: what to request.
         max_bytes: octets of the decoded body that are needed (H9).
+        signed: returns the header fields that sign the request, to be called when its connection is there: a signature expires.
     """
 
     target: Target
     max_bytes: int = BODY_LIMIT
+    signed: Callable[[], Mapping[str, str]] = field(default=_no_fields, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,153 @@
+"""WebBotAuth: signs requests with HTTP Message Signatures, as Web Bot Auth asks."""
+
+import os
+from collections.abc import Iterable
+
+from polite.errors import InvalidOption, InvalidURL, redact_url
+from polite.http.message_signature import Component, signature_base, signature_fields, signature_params
+from polite.options import boolean, number
+from polite.origin import Target
+from polite.signing.key import SigningKey, random_nonce
+
+# The label of the signature, and the key of the Signature-Agent member that it covers: the two must be equal
+# (draft-ietf-webbotauth-httpsig-protocol-01, "Signature-Agent").
+_LABEL = "sig"
+_TAG = "web-bot-auth"
+_LEAST_LIFETIME_S = 10.0
+# The draft recommends no more than 24 hours.
+_MOST_LIFETIME_S = 86_400.0
+# RFC 9421, 2.2: what names the server, of which one is required; and what narrows the signature to a request.
+_NAMES_THE_SERVER = ("@authority", "@target-uri")
+_KNOWN = (*_NAMES_THE_SERVER, "@method", "@path", "@query", "@scheme")
+
+
+class WebBotAuth:
+    """Signs requests as Web Bot Auth asks: `open_gate(signer=WebBotAuth("key.pem", "https://bot.example"))`.
+
+    The source is draft-ietf-webbotauth-httpsig-protocol-01 (29 October 2026), the successor of
+    draft-meunier-webbotauth-httpsig-protocol, with RFC 9421 and Ed25519. Each signature names one authority, has been made when its
+    request is sent, and ends `lifetime` seconds later.
+
+    Example:
+        signer = polite.WebBotAuth("key.pem", "https://bot.example/.well-known/http-message-signatures-directory")
+        async with polite.open_session("ExampleBot/1.0 (+https://bot.example)", signer=signer) as session:
+            ...
+
+    Args:
+        key: The name of a PEM or JWK file with an Ed25519 key, or a SigningKey.
+        signature_agent: The https URL that says where servers find the public key. The newest draft wants the URL of the key
+            directory itself. Servers that follow the drafts before 29 October 2026 want its origin, such as https://bot.example.
+        lifetime: How long a signature is valid, 10 to 86,400 seconds. It must cover the way to the server, and the difference of
+            both clocks. Until then, whoever reads the signature can use it again.
+        components: What is covered besides Signature-Agent: `@authority` or `@target-uri`, and perhaps `@method`, `@path`, `@query`
+            and `@scheme`, which narrow the signature to one resource.
+        nonce: Whether each signature has a random nonce, for servers that refuse a signature the second time.
+        plain_http: Whether requests over http are signed too. Others on the way could read such a signature, and use it over https:
+            the draft tells servers to refuse it.
+
+    Attributes:
+        key: The key.
+        signature_agent: The URL, as sent.
+
+    Raises:
+        InvalidOption: The key cannot be used (as `SigningKey.read`), or an option has the wrong type or value.
+    """
+
+    def __init__(
+        self,
+        key: "SigningKey | str | os.PathLike[str]",
+        signature_agent: str,
+        *,
+        lifetime: float = 300.0,
+        components: Iterable[str] = ("@authority",),
+        nonce: bool = False,
+        plain_http: bool = False,
+    ) -> None:
+        number("WebBotAuth: lifetime", lifetime, least=_LEAST_LIFETIME_S, most=_MOST_LIFETIME_S)
+        self._with_nonce = boolean("WebBotAuth: nonce", nonce)
+        self._plain_http = boolean("WebBotAuth: plain_http", plain_http)
+        self._components = _checked_components(components)
+        self.signature_agent = _checked_url(signature_agent)
+        self.key = key if isinstance(key, SigningKey) else SigningKey.read(key)
+        self._lifetime_s = int(lifetime)
+
+    def sign(self, method: str, target: Target, now: float) -> dict[str, str]:
+        """Return Signature-Agent, Signature-Input and Signature for one request; nothing for http, unless `plain_http`.
+
+        Args:
+            method: The method, as sent.
+            target: The URL.
+            now: Unix time.
+        """
+        scheme = target.origin.scheme
+        if scheme != "https" and not (scheme == "http" and self._plain_http):
+            return {}
+        agent = f'"{self.signature_agent}"'
+        components: list[Component] = [
+            (f'"{name}"', _value(name, method, target)) for name in self._components
+        ]
+        components.append((f'"signature-agent";key="{_LABEL}"', agent))
+        created = int(now)
+        parameters: dict[str, int | str] = {
+            "created": created,
+            "expires": created + self._lifetime_s,
+            "keyid": self.key.thumbprint,
+        }
+        if self._with_nonce:
+            parameters["nonce"] = random_nonce()
+        parameters["tag"] = _TAG
+        params = signature_params(components, parameters)
+        signature = self.key.sign(signature_base(components, params))
+        return {"Signature-Agent": f"{_LABEL}={agent}", **signature_fields(_LABEL, params, signature)}
+
+    def __repr__(self) -> str:
+        return f"WebBotAuth({self.key!r}, {self.signature_agent!r}, lifetime={self._lifetime_s})"
+
+
+def _value(name: str, method: str, target: Target) -> str:
+    """Return the value of a derived component (RFC 9421, 2.2)."""
+    match name:
+        case "@authority":
+            # In lower case, without the scheme's default port (2.2.3).
+            return target.origin.text.partition("://")[2]
+        case "@target-uri":
+            return target.url
+        case "@method":
+            return method
+        case "@path":
+            return target.path.partition("?")[0]
+        case "@query":
+            return f"?{target.path.partition('?')[2]}"
+        case _:
+            return target.origin.scheme
+
+
+def _checked_components(components: object) -> tuple[str, ...]:
+    if isinstance(components, str) or not isinstance(components, Iterable):
+        raise InvalidOption(f"WebBotAuth: components must be a sequence of names, got {components!r}")
+    names = tuple(components)
+    if unknown := [name for name in names if name not in _KNOWN]:
+        raise InvalidOption(f"WebBotAuth: components has {unknown[0]!r}; known are {', '.join(_KNOWN)}")
+    if len(set(names)) < len(names):
+        raise InvalidOption(f"WebBotAuth: components names one twice: {names!r}")
+    if not set(names).intersection(_NAMES_THE_SERVER):
+        raise InvalidOption(
+            f"WebBotAuth: components must have @authority or @target-uri, got {names!r}: the signature would be good for any server"
+        )
+    return names
+
+
+def _checked_url(url: object) -> str:
+    """Return the URL as it is sent. A bare origin has no path, not even `/` (RFC 6454, 6.2)."""
+    if not isinstance(url, str):
+        raise InvalidOption(f"WebBotAuth: signature_agent must be a URL, got {url!r}")
+    try:
+        target = Target.of(url)
+    except InvalidURL as error:
+        raise InvalidOption(f"WebBotAuth: signature_agent: {error}") from error
+    if target.origin.scheme != "https" or "@" in url or "#" in url:
+        raise InvalidOption(
+            "WebBotAuth: signature_agent must be an https URL without credentials and fragment, "
+            f"got {redact_url(url)!r}"
+        )
+    return target.origin.text if target.path == "/" else target.url
