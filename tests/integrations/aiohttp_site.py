@@ -26,6 +26,7 @@ class Site:
     Attributes:
         hits: the requests so far: the time, the method, the host and the path.
         agents: the User-Agent of each request.
+        headers: the fields of each request.
         connections: one connection for each request, the same object if it was used again.
         answers: what a path answers; anything else is a page.
     """
@@ -33,6 +34,7 @@ class Site:
     port: int = 0
     hits: list[tuple[float, str, str]] = field(default_factory=list)
     agents: list[str | None] = field(default_factory=list)
+    headers: list[Any] = field(default_factory=list)
     connections: list[Any] = field(default_factory=list)
     answers: dict[str, Answer] = field(default_factory=dict)
 
@@ -52,6 +54,7 @@ class Site:
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         self.hits.append((now(), request.host, request.path_qs))
         self.agents.append(request.headers.get("User-Agent"))
+        self.headers.append(request.headers)
         self.connections.append(request.protocol)
         if request.path == "/robots.txt" and request.path not in self.answers:
             return web.Response(text=RULES)

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ class Hit:
     url: str
     agent: str
     raw: str
+    headers: Any
+    wall: float
 
 
 @dataclass
@@ -35,6 +38,7 @@ class Site:
     """A running server on two addresses, which are two origins to a crawler."""
 
     now: Callable[[], float]
+    wall: Callable[[], float] = time.time
     urls: list[str] = field(default_factory=list)
     hits: list[Hit] = field(default_factory=list)
     refusals: int = 0  # how many 429s come before a 200
@@ -61,7 +65,14 @@ class Site:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         raw = request.raw_path
         self.hits.append(
-            Hit(self.now(), f"http://{request.host}", request.headers.get("User-Agent", ""), raw)
+            Hit(
+                self.now(),
+                f"http://{request.host}",
+                request.headers.get("User-Agent", ""),
+                raw,
+                request.headers,
+                self.wall(),
+            )
         )
         match request.path.split("/")[1:]:
             case ["robots.txt"]:

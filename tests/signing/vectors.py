@@ -88,9 +88,7 @@ _PARAMETERS: dict[str, int | str] = {
     "nonce": _NONCE,
     "tag": "web-bot-auth",
 }
-_WRITTEN = (
-    f';created=1735689600;keyid="{THUMBPRINT}";alg="ed25519";expires=4889289600;nonce="{_NONCE}";tag="web-bot-auth"'
-)
+_WRITTEN = f';created=1735689600;keyid="{THUMBPRINT}";alg="ed25519";expires=4889289600;nonce="{_NONCE}";tag="web-bot-auth"'
 
 DRAFT_IETF_01 = Vector(
     name="draft-ietf-webbotauth-httpsig-protocol-01",

@@ -1,0 +1,193 @@
+"""A gate with a signer: each request is signed when it is sent, for the server that it is sent to."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import polite
+from polite.ports import Ask, Failed
+from polite.robots.fetching.exchange import Reply
+from polite.testing import ScriptedTransport
+from tests.gate.support import PAGE, ROBOTS, RULES, opened
+from tests.support import now
+
+pytestmark = pytest.mark.virtual_time
+
+
+class Noting:
+    """A signer that says what it signed, and notes it."""
+
+    def __init__(self) -> None:
+        self.signed: list[tuple[str, str, float]] = []
+
+    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
+        self.signed.append((method, target.url, now))
+        return {"Signature": f"{method} {target.origin.text}"}
+
+
+class Sending(ScriptedTransport):
+    """Connects for a while, and notes the fields of each request, and when it is sent."""
+
+    def __init__(self, script: Any, connecting_s: float = 0.0) -> None:
+        super().__init__(script)
+        self.connecting_s = connecting_s
+        self.sent: list[tuple[str, dict[str, str]]] = []
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        await asyncio.sleep(self.connecting_s)
+        self.sent.append((ask.target.url, dict(ask.signed())))
+        return await super().get(ask)
+
+
+async def test_each_hop_of_robots_txt_is_signed_for_its_own_server() -> None:
+    signer = Noting()
+    transport = Sending(
+        {ROBOTS: Reply(301, location="https://www.site.test/r"), "https://www.site.test/r": Reply(200, RULES)}
+    )
+
+    async with opened(transport, signer=signer) as (gate, _):
+        await gate.check(PAGE)
+
+    assert transport.sent == [
+        (ROBOTS, {"Signature": "GET https://site.test"}),
+        ("https://www.site.test/r", {"Signature": "GET https://www.site.test"}),
+    ]
+
+
+async def test_a_probe_for_a_missing_page_is_signed_too() -> None:
+    transport = Sending({ROBOTS: Reply(500)})
+
+    async with opened(transport, signer=Noting(), robots=polite.RobotsPolicy(infer_missing=True)) as (
+        gate,
+        _,
+    ):
+        await gate.check(PAGE)
+
+    assert len(transport.sent) > 1
+    assert all(fields for _, fields in transport.sent)
+
+
+async def test_a_signature_is_made_when_the_connection_is_there() -> None:
+    signer = Noting()
+
+    async with opened(Sending({ROBOTS: Reply(200, RULES)}, 20.0), signer=signer) as (gate, _):
+        began = gate.services.clock.wall()
+        await gate.check(PAGE)
+
+    assert [round(at - began) for _, _, at in signer.signed] == [20]
+
+
+async def test_sitemaps_are_signed() -> None:
+    site = "https://site.test"
+    transport = Sending(
+        {
+            ROBOTS: Reply(200, RULES + b"User-agent: testbot\nAllow: /\nSitemap: https://site.test/s.xml\n"),
+            f"{site}/s.xml": Reply(302, location="/t.xml"),
+            f"{site}/t.xml": Reply(200, b"<urlset><url><loc>https://site.test/a</loc></url></urlset>"),
+        }
+    )
+
+    async with opened(transport, signer=Noting()) as (gate, _):
+        assert [entry.url async for entry in gate.sitemaps(site)] == [f"{site}/a"]
+
+    assert [url for url, fields in transport.sent if fields] == [ROBOTS, f"{site}/s.xml", f"{site}/t.xml"]
+
+
+async def test_a_permit_signs_its_url_and_a_redirect_of_it() -> None:
+    signer = Noting()
+
+    async with opened(signer=signer) as (gate, _), gate.permit(PAGE) as permit:
+        assert gate.signs
+        assert permit.sign("GET") == {"Signature": "GET https://site.test"}
+        assert permit.sign("HEAD", "https://WWW.site.test:443/x#y") == {
+            "Signature": "HEAD https://www.site.test"
+        }
+
+    assert [(method, url) for method, url, _ in signer.signed[-2:]] == [
+        ("GET", PAGE),
+        ("HEAD", "https://www.site.test/x"),
+    ]
+
+
+async def test_a_permit_that_waits_longer_than_a_lifetime_signs_when_its_turn_has_come(tmp_path) -> None:
+    key = polite.SigningKey.make(tmp_path / "key.pem")
+    signer = polite.WebBotAuth(key, "https://bot.test", lifetime=10)
+    pacing = polite.PacingPolicy(min_delay=60)
+
+    async with opened(signer=signer, pacing=pacing) as (gate, _):
+        made = []
+        for _ in range(2):
+            async with gate.permit(PAGE) as permit:
+                made.append(permit.sign("GET")["Signature-Input"])
+                sent = int(gate.services.clock.wall())
+                permit.report(status=200)
+            assert f";created={sent};expires={sent + 10};" in made[-1]
+
+    assert now() >= 120
+    assert made[0] != made[1]
+
+
+async def test_without_a_signer_sign_says_which_option_is_missing() -> None:
+    async with opened() as (gate, _), gate.permit(PAGE) as permit:
+        assert not gate.signs
+        with pytest.raises(
+            polite.InvalidOption, match=r"open_gate\(signer=...\): https://site.test/page"
+        ) as caught:
+            permit.sign("GET")
+
+    assert caught.value.url == PAGE
+
+
+async def test_a_permit_signs_inside_its_block_only() -> None:
+    async with opened(signer=Noting()) as (gate, _):
+        permit = gate.permit(PAGE)
+        with pytest.raises(polite.PermitMisused):
+            permit.sign("GET")
+        async with permit:
+            permit.sign("GET")
+        with pytest.raises(polite.PermitMisused):
+            permit.sign("GET")
+
+
+async def test_a_permit_whose_turn_was_lost_signs_nothing() -> None:
+    signer = Noting()
+
+    async with opened(signer=signer, pacing=polite.PacingPolicy(max_hold=30)) as (gate, _), gate.permit(PAGE) as permit:
+        before = len(signer.signed)
+        await asyncio.sleep(40)
+        with pytest.raises(polite.TurnLost):
+            permit.sign("GET")
+
+    assert len(signer.signed) == before
+
+
+@pytest.mark.parametrize("method", ["", "GET /", "GÄT", "A" * 65, "GET\r\nX: y"])
+async def test_what_is_no_method_is_refused(method: str) -> None:
+    async with opened(signer=Noting()) as (gate, _), gate.permit(PAGE) as permit:
+        with pytest.raises(polite.InvalidOption, match="sign: method must be one such as GET"):
+            permit.sign(method)
+
+
+async def test_a_signer_that_fails_makes_robots_txt_unreachable_not_allowed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Failing:
+        def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
+            raise RuntimeError("no key today")
+
+    async with opened(Sending({ROBOTS: Reply(200, RULES)}), signer=Failing()) as (gate, _):
+        with caplog.at_level(logging.WARNING):
+            decision = await gate.check(PAGE)
+
+    assert not decision
+    assert decision.reason is polite.Reason.UNREACHABLE
+    assert "no key today" in caplog.text
+
+
+async def test_what_is_no_signer_is_refused() -> None:
+    with pytest.raises(polite.InvalidOption, match="signer must be a Signer of polite.ports"):
+        async with opened(signer="key.pem"):
+            pass

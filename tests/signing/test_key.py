@@ -1,0 +1,143 @@
+"""SigningKey: what it reads, what it refuses, and that it shows nothing."""
+
+import json
+import os
+import pickle
+import stat
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
+
+import polite
+from polite.signing.key import SigningKey
+from tests.signing import vectors
+
+NO_PASSWORD = serialization.NoEncryption()
+ENCRYPTED = serialization.BestAvailableEncryption(b"secret")
+
+
+def pem(key: Any, encryption: Any = NO_PASSWORD) -> bytes:
+    written: bytes = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
+    )
+    return written
+
+
+def read(tmp_path: Path, content: bytes) -> SigningKey:
+    (tmp_path / "key").write_bytes(content)
+    return SigningKey.read(tmp_path / "key")
+
+
+def jwk(**members: Any) -> bytes:
+    return json.dumps({**vectors.JWK, **members}).encode()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [vectors.PEM, jwk(), b"\n  " + jwk(), jwk(d=vectors.SEED + "=")],
+    ids=["pem", "jwk", "space", "padding"],
+)
+def test_a_key_is_read_from_pem_or_jwk(tmp_path: Path, content: bytes) -> None:
+    assert read(tmp_path, content).thumbprint == vectors.THUMBPRINT
+
+
+def test_a_jwk_needs_no_public_part(tmp_path: Path) -> None:
+    content = json.dumps({name: vectors.JWK[name] for name in ("kty", "crv", "d")}).encode()
+
+    assert read(tmp_path, content).public_jwk["x"] == vectors.X
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "no key that can be read"),
+        (b"\xff" * 50, "no key that can be read"),
+        (vectors.PEM[:60], "no key that can be read"),
+        (vectors.PEM.replace(b"MC4C", b"MC4D"), "no key that can be read"),
+        (vectors.PUBLIC_PEM, "it is a public key"),
+        (pem(ed25519.Ed25519PrivateKey.generate(), ENCRYPTED), "encrypted with a password"),
+        (pem(rsa.generate_private_key(65537, 2048)), "it is an RSA key"),
+        (pem(ec.generate_private_key(ec.SECP256R1())), "it is an"),
+        (pem(x25519.X25519PrivateKey.generate()), "it is an X25519 key"),
+        (b"{", "it is no JSON"),
+        (b"{" * 50_000, "it is no JSON"),
+        (b'{"keys": []}', 'no JWK with "kty": "OKP"'),
+        (jwk(crv="X25519"), 'no JWK with "kty": "OKP" and "crv": "Ed25519"'),
+        (json.dumps({n: v for n, v in vectors.JWK.items() if n != "d"}).encode(), "it is a public key"),
+        (jwk(d=5), 'its "d" is not 32 octets'),
+        (jwk(d="!!"), 'its "d" is not 32 octets'),
+        (jwk(d="A"), 'its "d" is not 32 octets'),
+        (jwk(d="ä" * 43), 'its "d" is not 32 octets'),
+        (jwk(d=vectors.SEED[:-2]), 'its "d" is not 32 octets'),
+        (jwk(x=vectors.RFC8037_JWK["x"]), 'its "x" is not the public key'),
+        (b"x" * 70_000, "longer than 65536 octets"),
+    ],
+)
+def test_what_is_no_such_key_is_refused_by_name(tmp_path: Path, content: bytes, why: str) -> None:
+    with pytest.raises(polite.InvalidOption) as caught:
+        read(tmp_path, content)
+
+    assert why in str(caught.value)
+    assert str(tmp_path / "key") in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(polite.InvalidOption, match="no.pem.*No such file"):
+        SigningKey.read(tmp_path / "no.pem")
+
+
+@pytest.mark.parametrize("content", [jwk(d=vectors.SEED[:-3]), vectors.PEM.replace(b"DFtM", b"D")])
+def test_no_error_shows_a_part_of_the_key(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(polite.InvalidOption) as caught:
+        read(tmp_path, content)
+
+    shown = "".join(traceback.format_exception(caught.value))
+    assert vectors.SEED[:8] not in shown
+    assert "MC4CAQ" not in shown
+
+
+def test_a_key_shows_its_thumbprint_only(key: SigningKey, key_file: Path) -> None:
+    secret = key_file.read_text().splitlines()[1]
+    signer = polite.WebBotAuth(key, "https://bot.test")
+
+    for shown in (repr(key), str(key), repr(signer), f"{vars(signer)}"):
+        assert key.thumbprint in shown
+        assert secret[22:] not in shown
+    assert key.public_jwk.keys() == {"kty", "crv", "kid", "x", "use"}
+
+
+def test_a_key_is_not_pickled(key: SigningKey) -> None:
+    with pytest.raises(TypeError, match="not pickled"):
+        pickle.dumps(key)
+
+
+def test_a_new_key_is_for_its_owner_only_and_replaces_none(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        made = SigningKey.make(tmp_path / "new.pem")
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((tmp_path / "new.pem").stat().st_mode) == 0o600
+    assert SigningKey.read(tmp_path / "new.pem").thumbprint == made.thumbprint
+    with pytest.raises(polite.InvalidOption, match="new.pem.*File exists"):
+        SigningKey.make(tmp_path / "new.pem")
+    assert SigningKey.read(tmp_path / "new.pem").thumbprint == made.thumbprint
+
+
+def test_the_key_of_the_standards_is_known(tmp_path: Path, key: SigningKey) -> None:
+    assert read(tmp_path, vectors.PEM).is_an_example
+    assert not key.is_an_example
+
+
+def test_without_cryptography_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+
+    for use in (SigningKey.read, SigningKey.make):
+        with pytest.raises(polite.InvalidOption, match=r"pip install 'polite-crawl\[sign\]'"):
+            use(tmp_path / "key.pem")
