@@ -73,6 +73,7 @@ _PHRASES = {
     " blocked; only FetchPolicy.allowed_networks can permit": " blocked and never fetched: no option permits",
     "FetchPolicy.allow_private or allowed_networks": "--allow-private",
     "open_gate(transports=...)": _NO_OPTION,
+    "WebBotAuth: signature_agent": "--signature-agent",
     "crawl must be a name": "--crawl must be a name",
     "SqliteStore(max_bytes=...)": "the size limit of the store",
 }

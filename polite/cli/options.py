@@ -39,6 +39,11 @@ def add_network(
         help="the User-Agent header (default: %(default)s)",
     )
     add_dialect(parser)
+    add_connections(parser, timeout=timeout)
+
+
+def add_connections(parser: argparse.ArgumentParser, *, timeout: str) -> None:
+    """Add the options of connections."""
     parser.add_argument(
         "--timeout",
         type=typed(

@@ -7,7 +7,15 @@ from typing import NoReturn, TypeAlias
 
 from polite.cli.exit_codes import Exit
 from polite.cli.fetch.options import add_fetch_options
-from polite.cli.options import add_dialect, add_network, add_rules, typed, whole
+from polite.cli.options import (
+    DEFAULT_AGENT,
+    add_connections,
+    add_dialect,
+    add_network,
+    add_rules,
+    typed,
+    whole,
+)
 from polite.robots.agent import UserAgent
 from polite.version import __version__
 
@@ -44,6 +52,8 @@ def parser() -> argparse.ArgumentParser:
     _add_fetch(commands.add_parser)
     _add_sitemaps(commands.add_parser)
     _add_timeline(commands.add_parser)
+    _add_doctor(commands.add_parser)
+    _add_card(commands.add_parser)
     _add_demo(commands.add_parser)
     return command
 
@@ -206,6 +216,64 @@ def _add_timeline(add_command: _AddCommand) -> None:
     timeline.set_defaults(run=_run_timeline)
 
 
+def _add_doctor(add_command: _AddCommand) -> None:
+    text = "check a crawler's User-Agent header, and the page that it names"
+    epilog = "exit status: 0 all is well, 1 a warning or a problem, 2 wrong usage, 3 the page was not fetched"
+    doctor = add_command("doctor", help=text, description=text, epilog=epilog)
+    doctor.add_argument(
+        "agent", metavar="AGENT", help='the header, such as "ExampleBot/1.0 (+https://example.com/bot)"'
+    )
+    doctor.add_argument("--offline", action="store_true", help="do not fetch the page")
+    doctor.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_connections(doctor, timeout="limit for each connection and each read")
+    doctor.set_defaults(run=_run_doctor)
+
+
+def _add_card(add_command: _AddCommand) -> None:
+    text = "write the key directory and the card of a crawler that signs its requests, or make its key"
+    epilog = "exit status: 0 success, 2 wrong usage, or the key cannot be used (needs polite-crawl[sign])"
+    card = add_command("card", help=text, description=text, epilog=epilog)
+    card.add_argument("key", metavar="KEY", help="the file of an Ed25519 key: PEM, or a JWK")
+    card.add_argument("--new", action="store_true", help="make a new key in KEY, which must not exist")
+    card.add_argument(
+        "--signature-agent",
+        metavar="URL",
+        help="where the key directory is served: its URL, or its origin for the well-known one there",
+    )
+    card.add_argument("--output", metavar="DIR", help="write the files to DIR, as they are to be served")
+    card.add_argument(
+        "--agent",
+        type=typed(UserAgent),
+        default=DEFAULT_AGENT,
+        help="the User-Agent header (default: %(default)s)",
+    )
+    card.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="another key for the directory, while keys change; may be repeated",
+    )
+    card.add_argument("--about", metavar="URL", help="the page about the crawler")
+    card.add_argument(
+        "--contact",
+        action="append",
+        default=[],
+        metavar="URI",
+        help="such as mailto:bot@example.com; may be repeated",
+    )
+    card.add_argument("--purpose", metavar="TEXT", help="what the data is for, such as search")
+    card.add_argument("--ip-ranges", metavar="URL", help="where the crawler's address ranges are published")
+    card.add_argument(
+        "--days",
+        type=typed(lambda text: whole("--days", text, most=366)),
+        default="30",
+        metavar="NUMBER",
+        help="how long the signatures of the directory are valid (default: %(default)s)",
+    )
+    card.set_defaults(run=_run_card)
+
+
 def _add_demo(add_command: _AddCommand) -> None:
     text = "crawl sixteen virtual hosts on loopback, and judge the crawl by the servers' log"
     epilog = "exit status: 0 the crawl was polite, 1 it was not, 2 wrong usage"
@@ -276,6 +344,18 @@ def _run_timeline(options: argparse.Namespace) -> int:
     from polite.cli.timeline.run import timeline
 
     return timeline(options)
+
+
+def _run_doctor(options: argparse.Namespace) -> int:
+    from polite.cli.doctor.command import doctor
+
+    return doctor(options)
+
+
+def _run_card(options: argparse.Namespace) -> int:
+    from polite.cli.card import card
+
+    return card(options)
 
 
 def _run_demo(options: argparse.Namespace) -> int:

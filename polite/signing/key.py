@@ -19,15 +19,22 @@ _LONGEST_FILE = 65_536
 _SEED_OCTETS = 32
 _MADE_FOR_THE_OWNER = 0o600
 _NEEDED = "an Ed25519 private key, as PEM (PKCS #8, without a password) or as a JWK"
-# RFC 9421, B.1.4: the key of the examples. Anyone can sign with it (draft-ietf-webbotauth-httpsig-protocol-01, 29 October 2026,
-# "Test and Demonstration Keys": not to be used in production).
-_KNOWN_TO_ALL = frozenset({"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U"})
+# RFC 9421, B.1.4, and RFC 8037, A.1: the keys of the examples, with which anyone can sign. They are not to be used in production
+# (draft-ietf-webbotauth-httpsig-protocol-01, 29 October 2026, "Test and Demonstration Keys").
+_KNOWN_TO_ALL = frozenset(
+    {"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U", "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"}
+)
 
 
 class SigningKey:
     """An Ed25519 private key. It is in no `repr`, error or pickle.
 
     Made by `read` or `make`.
+
+    Example:
+        key = polite.SigningKey.make("key.pem")  # once
+        key = polite.SigningKey.read("key.pem")  # from then on
+        signer = polite.WebBotAuth(key, "https://bot.example")
 
     Attributes:
         thumbprint: The JWK thumbprint of the public key (RFC 7638; RFC 8037, appendix A.3): the `keyid` of signatures.
@@ -102,7 +109,7 @@ class SigningKey:
 
     @property
     def is_an_example(self) -> bool:
-        """Whether it is the key that RFC 9421 prints (B.1.4): it proves nothing."""
+        """Whether it is a key that RFC 9421 or RFC 8037 prints: it proves nothing."""
         return self.thumbprint in _KNOWN_TO_ALL
 
     def __repr__(self) -> str:

@@ -29,7 +29,8 @@ class WebBotAuth:
     request is sent, and ends `lifetime` seconds later.
 
     Example:
-        signer = polite.WebBotAuth("key.pem", "https://bot.example/.well-known/http-message-signatures-directory")
+        key = polite.SigningKey.make("key.pem")  # once, and SigningKey.read from then on
+        signer = polite.WebBotAuth(key, "https://bot.example/.well-known/http-message-signatures-directory")
         async with polite.open_session("ExampleBot/1.0 (+https://bot.example)", signer=signer) as session:
             ...
 

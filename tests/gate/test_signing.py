@@ -155,7 +155,10 @@ async def test_a_permit_signs_inside_its_block_only() -> None:
 async def test_a_permit_whose_turn_was_lost_signs_nothing() -> None:
     signer = Noting()
 
-    async with opened(signer=signer, pacing=polite.PacingPolicy(max_hold=30)) as (gate, _), gate.permit(PAGE) as permit:
+    async with (
+        opened(signer=signer, pacing=polite.PacingPolicy(max_hold=30)) as (gate, _),
+        gate.permit(PAGE) as permit,
+    ):
         before = len(signer.signed)
         await asyncio.sleep(40)
         with pytest.raises(polite.TurnLost):

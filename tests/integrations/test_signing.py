@@ -177,7 +177,10 @@ class TestOnALoop:
         async with aiohttp_site.serving() as site:
             options = aiohttp_site.gate_options(site, signer=signer)
             site.answers["/from"] = aiohttp_site.redirects("http://b.test/to")
-            async with polite.open_session(AGENT, **options) as session, session.get("http://a.test/from") as response:
+            async with (
+                polite.open_session(AGENT, **options) as session,
+                session.get("http://a.test/from") as response,
+            ):
                 assert await response.text() == "page"
 
         asked = [(host, path) for _, host, path in site.hits]

@@ -34,6 +34,7 @@ from polite.gate.gate import Gate
 from polite.pacing.policy import PacingPolicy
 from polite.recrawl.policy import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
+from polite.signing.web_bot_auth import WebBotAuth
 from polite.status.serving import serve
 from polite.stores.redis.address import Address
 from polite.stores.sqlite import SqliteStore
@@ -64,7 +65,8 @@ def fetch(options: argparse.Namespace) -> Exit:
         _check_file("--recrawl", options.recrawl)
     _check_store(options)
     check_distinct(_output_paths(options))
-    return asyncio.run(_fetch(options))
+    signer = _signer(options)
+    return asyncio.run(_fetch(options, signer))
 
 
 def _check_lists(options: argparse.Namespace) -> None:
@@ -102,6 +104,12 @@ def _store(options: argparse.Namespace) -> Address | None:
         raise InvalidOption(f"--{error}") from None
 
 
+def _signer(options: argparse.Namespace) -> WebBotAuth | None:
+    if (options.sign is None) != (options.signature_agent is None):
+        raise InvalidOption("--sign KEY and --signature-agent URL are needed together")
+    return None if options.sign is None else WebBotAuth(options.sign, options.signature_agent)
+
+
 def _check_file(option: str, name: str) -> None:
     """Refuse what is not the name of a file. SQLite would keep some of these in memory."""
     if not name or name == ":memory:" or "://" in name:
@@ -126,10 +134,10 @@ def _output_paths(options: argparse.Namespace) -> Iterator[OutputPath]:
         yield f"--output (DIR/{BODIES})", Path(options.output, BODIES)
 
 
-async def _fetch(options: argparse.Namespace) -> Exit:
+async def _fetch(options: argparse.Namespace, signer: WebBotAuth | None) -> Exit:
     async with interrupts() as interrupt:
         try:
-            status = await _run(options, interrupt)
+            status = await _run(options, signer, interrupt)
         except asyncio.CancelledError:
             if interrupt.status is None:
                 raise
@@ -138,7 +146,7 @@ async def _fetch(options: argparse.Namespace) -> Exit:
     return interrupt.status or status
 
 
-async def _run(options: argparse.Namespace, interrupt: Interrupt) -> Exit:
+async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt: Interrupt) -> Exit:
     async with AsyncExitStack() as stack:
         clock = SystemClock()
         resumed: list[tuple[str, int, float | None]] = []
@@ -152,7 +160,7 @@ async def _run(options: argparse.Namespace, interrupt: Interrupt) -> Exit:
         if archive is not None:
             stack.push_async_callback(archive.close)
         validators = await _validators(options, stack, clock)
-        gate = await stack.enter_async_context(_gate(options, run_log, clock, validators))
+        gate = await stack.enter_async_context(_gate(options, signer, run_log, clock, validators))
         frontier = await stack.enter_async_context(_frontier(options, gate))
         if options.status is not None:
             page = await stack.enter_async_context(serve(gate, frontier, port=options.status))
@@ -167,6 +175,7 @@ async def _run(options: argparse.Namespace, interrupt: Interrupt) -> Exit:
                 connections=options.concurrency,
                 names=options.resolve,
                 headers=options.header or (),
+                signs=gate.signs,
             )
         )
         crawl = Crawl(
@@ -246,7 +255,11 @@ async def _validators(
 
 
 def _gate(
-    options: argparse.Namespace, run_log: RunLog, clock: SystemClock, validators: SqliteStore | None
+    options: argparse.Namespace,
+    signer: WebBotAuth | None,
+    run_log: RunLog,
+    clock: SystemClock,
+    validators: SqliteStore | None,
 ) -> AbstractAsyncContextManager[Gate]:
     return open_gate(
         options.agent,
@@ -260,6 +273,7 @@ def _gate(
         clock=clock,
         recrawl=None if validators is None else RecrawlPolicy(),
         validators=validators,
+        signer=signer,
     )
 
 

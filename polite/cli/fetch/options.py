@@ -13,6 +13,7 @@ def add_fetch_options(fetch: argparse.ArgumentParser) -> None:
     _add_inputs(fetch)
     _add_outputs(fetch)
     _add_limits(fetch)
+    _add_signature(fetch)
     add_network(fetch, timeout="limit for one page, and for one robots.txt with its redirects")
 
 
@@ -120,4 +121,17 @@ def _add_limits(fetch: argparse.ArgumentParser) -> None:
         default="3",
         metavar="NUMBER",
         help="limit on attempts for one page, and for one robots.txt (default: %(default)s)",
+    )
+
+
+def _add_signature(fetch: argparse.ArgumentParser) -> None:
+    fetch.add_argument(
+        "--sign",
+        metavar="KEY",
+        help="sign requests over https with the Ed25519 key in KEY (Web Bot Auth; needs polite-crawl[sign])",
+    )
+    fetch.add_argument(
+        "--signature-agent",
+        metavar="URL",
+        help="where servers find the public key of --sign; polite card writes the files for it",
     )

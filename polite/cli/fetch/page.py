@@ -107,11 +107,19 @@ class _PermittedRequest(aiohttp.ClientRequest):
         return await super().send(conn)
 
 
+class _SignedRequest(_PermittedRequest):
+    """A request that is signed when its connection is there."""
+
+    async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        self.headers.update(_permit.get().sign(self.method))
+        return await super().send(conn)
+
+
 class Pages:
     """Fetches pages in an aiohttp session behind the address guard. Use as an async context manager.
 
     `fetching.max_bytes` limits each body, both as sent and decoded. `names` are addresses by host. `headers` are fields of
-    each request; those with credentials are not sent to an origin that a redirect led to.
+    each request; those with credentials are not sent to an origin that a redirect led to. `signs`: the gate has a signer.
     """
 
     def __init__(
@@ -122,6 +130,7 @@ class Pages:
         connections: int,
         names: Mapping[str, str] | None = None,
         headers: Iterable[tuple[str, str]] = (),
+        signs: bool = False,
     ) -> None:
         self._headers = merged(headers)
         self._foreign_headers = without_secrets(self._headers)
@@ -136,7 +145,7 @@ class Pages:
             trust_env=False,
             timeout=aiohttp.ClientTimeout(total=fetching.timeout),
             middlewares=(without_hidden_retry,),
-            request_class=_PermittedRequest,
+            request_class=_SignedRequest if signs else _PermittedRequest,
         )
 
     async def __aenter__(self) -> Self:

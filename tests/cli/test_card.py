@@ -1,0 +1,140 @@
+"""`polite card`: the files that a crawler publishes, and its key."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from polite.cli.main import main
+from polite.signing.key import SigningKey
+
+AGENT = "Mozilla/5.0 (compatible; AcmeBot/1.0; +https://acme.dev/bot)"
+
+
+@pytest.fixture
+def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SigningKey:
+    monkeypatch.chdir(tmp_path)
+    return SigningKey.make("key.pem")
+
+
+def test_a_new_key_is_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["card", "key.pem", "--new"]) == 0
+
+    made = capsys.readouterr().out
+    assert SigningKey.read("key.pem").thumbprint in made
+    assert "PRIVATE" not in made
+    assert stat.S_IMODE(Path("key.pem").stat().st_mode) == 0o600
+    assert main(["card", "key.pem", "--new"]) == 2
+    assert capsys.readouterr().err == "polite: the new signing key 'key.pem': File exists\n"
+
+
+def test_the_files_are_those_that_servers_look_for(
+    key: SigningKey, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ["--about", "https://acme.dev/bot", "--contact", "mailto:bot@acme.dev", "--purpose", "search"]
+    ranges = ["--ip-ranges", "https://acme.dev/ranges.json"]
+    where = ["--signature-agent", "https://bot.acme.dev", "--output", "site", "--agent", AGENT]
+
+    assert main(["card", "key.pem", *where, *more, *ranges]) == 0
+
+    keys = json.loads(Path("site/.well-known/http-message-signatures-directory").read_bytes())
+    assert keys == {"keys": [key.public_jwk]}
+    fields = Path("site/directory-fields.txt").read_text()
+    assert fields.startswith("Content-Type: application/http-message-signatures-directory+json\n")
+    assert 'Signature-Input: binding=("@authority";req "content-digest");created=' in fields
+    card = json.loads(Path("site/.well-known/signature-agent-card.json").read_text())
+    assert card == {
+        "client_id": "https://bot.acme.dev/.well-known/signature-agent-card.json",
+        "client_name": "AcmeBot",
+        "client_uri": "https://acme.dev/bot",
+        "contacts": ["mailto:bot@acme.dev"],
+        "jwks_uri": "https://bot.acme.dev/.well-known/http-message-signatures-directory",
+        "web_bot_auth": {
+            "expected-user-agent": AGENT,
+            "rfc9309-product-token": "AcmeBot",
+            "rfc9309-compliance": True,
+            "trigger": "crawler",
+            "purpose": "search",
+            "rate-control": "Crawl-delay and Request-rate in robots.txt; 429 and 503 with Retry-After",
+            "known-urls": ["/robots.txt"],
+            "ips_uri": "https://acme.dev/ranges.json",
+        },
+    }
+    out = capsys.readouterr().out
+    assert out.splitlines()[0].endswith("  1 key, with the fields of directory-fields.txt")
+    assert "within 30 days" in out
+
+
+def test_the_directory_may_have_a_url_of_its_own_and_an_old_key(
+    key: SigningKey, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = SigningKey.make("old.pem")
+    arguments = [
+        "--signature-agent",
+        "https://acme.dev:8443/bot/a%20b.json",
+        "--also",
+        "old.pem",
+        "--output",
+        "site",
+    ]
+
+    assert main(["card", "key.pem", *arguments]) == 0
+
+    keys = json.loads(Path("site/bot/a%20b.json").read_bytes())["keys"]
+    assert [each["kid"] for each in keys] == [key.thumbprint, old.thumbprint]
+    card = json.loads(Path("site/.well-known/signature-agent-card.json").read_text())
+    assert card["jwks_uri"] == "https://acme.dev:8443/bot/a%20b.json"
+    assert card.keys() == {"client_id", "client_name", "jwks_uri", "web_bot_auth"}
+    assert "2 keys" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["key.pem"], "--signature-agent URL and --output DIR are needed; or --new"),
+        (["key.pem", "--output", "site"], "--signature-agent URL and --output DIR are needed"),
+        (["new.pem", "--new", "--output", "site"], "leave --output out"),
+        (["new.pem", "--new", "--also", "key.pem"], "leave --also out"),
+        (["none.pem", "--output", "site", "--signature-agent", "https://a.dev"], "No such file"),
+        (
+            ["key.pem", "--output", "site", "--signature-agent", "http://a.dev"],
+            "--signature-agent must be an https URL",
+        ),
+        (["key.pem", "--output", "site", "--signature-agent", "https://a.dev/k?v=1"], "it has no query"),
+        (["key.pem", "--output", "site", "--signature-agent", "https://a.dev/k/"], "does not end with /"),
+        (
+            ["key.pem", "--output", "site", "--signature-agent", "https://a.dev", "--also", "key.pem"],
+            "each key once",
+        ),
+        (
+            ["key.pem", "--output", "site", "--signature-agent", "https://a.dev", "--contact", "me"],
+            "a contact must be a URI such as mailto:",
+        ),
+        (
+            [
+                "key.pem",
+                "--output",
+                "site",
+                "--signature-agent",
+                "https://a.dev",
+                "--ip-ranges",
+                "http://a.dev/r",
+            ],
+            "a card names https URLs only",
+        ),
+    ],
+)
+def test_what_cannot_be_is_one_line_and_nothing_is_written(
+    arguments: list[str], says: str, key: SigningKey, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["card", *arguments]) == 2
+
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
+    assert not Path("site").exists()
