@@ -42,6 +42,7 @@ class Site:
     urls: list[str] = field(default_factory=list)
     hits: list[Hit] = field(default_factory=list)
     refusals: int = 0  # how many 429s come before a 200
+    robots_status: int = 200
     cut: asyncio.Event = field(default_factory=asyncio.Event)
 
     def url(self, path: str, *, other: bool = False) -> str:
@@ -76,7 +77,7 @@ class Site:
         )
         match request.path.split("/")[1:]:
             case ["robots.txt"]:
-                return web.Response(text="User-agent: *\nDisallow: /private\n")
+                return web.Response(status=self.robots_status, text="User-agent: *\nDisallow: /private\n")
             case ["hop", *_]:
                 status = int(request.query.get("status", "302"))
                 return web.Response(status=status, headers={"Location": request.query["to"]}, text="x" * 5000)

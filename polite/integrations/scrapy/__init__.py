@@ -8,9 +8,9 @@ into a Frontier. A head whose turn has come goes to the engine when that asks fo
 downloader middleware (`middleware`): it enters the permit just before the request is sent, and waits at the gate itself for
 requests without one, such as those of media pipelines. `CrawlTurns` is what they share for one crawler (`crawl_turns`). `Ledger`
 is what it counts (`ledger`), `Options` what its settings say (`options`), and `shared_gate` the one gate of all crawlers of the
-event loop.
-`http11_handler` and `aiohttp_handler` turn the silent retry of a connection off, and `engine` has the private parts of Scrapy that
-this needs. `Addon` sets all of it (`addon`).
+event loop. `WaitingRequests` are those that wait in the middleware (`waiting_requests`). `GivenUpOrigins` has origins whose
+robots.txt is out of reach for long (`given_up_origins`). `engine` has the private parts of Scrapy that this needs. `Addon` sets all
+of it (`addon`).
 
 Whatever fails, nothing is sent without a permit: a request that is refused gets IgnoreRequest, as from Scrapy's own robots.txt
 middleware, and its errback is called.

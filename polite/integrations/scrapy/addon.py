@@ -10,13 +10,12 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
 
 from polite.integrations.scrapy.middleware import PoliteMiddleware
+from polite.integrations.scrapy.options import gate_options
 from polite.integrations.scrapy.priority_queue import PoliteQueue
 
 log = logging.getLogger(__name__)
 
 _INNERMOST = 990
-_HTTP11 = "polite.integrations.scrapy.http11_handler.PoliteHTTP11Handler"
-_AIOHTTP = "polite.integrations.scrapy.aiohttp_handler.PoliteAiohttpHandler"
 
 
 class Addon:
@@ -49,7 +48,6 @@ class Addon:
         _warn_of_slots(settings)
         _make_room(settings)
         _set_middleware(settings)
-        _set_handlers(settings)
         _set_queue(settings)
 
     def _take_over_robots(self, settings: BaseSettings) -> None:
@@ -68,7 +66,7 @@ class Addon:
         spider = self._crawler.spider or self._crawler.spidercls
         delay = float(getattr(spider, "download_delay", None) or settings.getfloat("DOWNLOAD_DELAY"))
         if settings.get("POLITE_DELAY") is None and delay > 0:
-            if "pacing" in settings.getdict("POLITE"):
+            if "pacing" in gate_options(settings):
                 log.warning("DOWNLOAD_DELAY=%g has no effect, since POLITE has a pacing policy", delay)
             settings.set("POLITE_DELAY", delay, "addon")
         _force(settings, "DOWNLOAD_DELAY", value=0)
@@ -101,15 +99,6 @@ def _set_middleware(settings: BaseSettings) -> None:
     others = [order for name, order in orders.items() if load_object(name) is not PoliteMiddleware]
     innermost = max([_INNERMOST, *(order + 1 for order in others)])
     settings.set_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", PoliteMiddleware, innermost)
-
-
-def _set_handlers(settings: BaseSettings) -> None:
-    """Set the download handlers that send nothing twice, unless the project has its own."""
-    handlers = settings.getdict("DOWNLOAD_HANDLERS")
-    ours = _HTTP11 if settings.getbool("TWISTED_REACTOR_ENABLED") else _AIOHTTP
-    # Without a reactor, Scrapy sets its own with the priority of a project.
-    priority = max(settings.getpriority("DOWNLOAD_HANDLERS") or 0, SETTINGS_PRIORITIES["project"])
-    settings.set("DOWNLOAD_HANDLERS", {"http": ours, "https": ours, **handlers}, priority)
 
 
 def _set_queue(settings: BaseSettings) -> None:

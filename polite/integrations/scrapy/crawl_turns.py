@@ -19,9 +19,12 @@ from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.entering import brings_page, require_agent
 from polite.integrations.scrapy.engine import EngineSlot
+from polite.integrations.scrapy.given_up_origins import GivenUpOrigins, RobotsGivenUp
+from polite.integrations.scrapy.head import Head
 from polite.integrations.scrapy.ledger import Ledger
 from polite.integrations.scrapy.options import Options
 from polite.integrations.scrapy.shared_gate import SharedGate, shared_gate
+from polite.integrations.scrapy.waiting_requests import WaitingRequests
 from polite.robots.errors import Disallowed
 from polite.task import Task
 
@@ -32,37 +35,8 @@ log = logging.getLogger(__name__)
 
 # So many requests may have their turn and wait for the engine: their origins wait with them.
 _AHEAD = 16
-# How often a request that waits for its turn in the middleware looks whether the spider is closing (seconds).
-_LOOK_S = 0.5
 # They are sent to no web server that could have a robots.txt.
 _UNPACED = ("data:", "file:", "s3:")
-
-
-class RobotsGivenUp(PoliteError):
-    """The robots.txt of a request's origin could not be fetched, too often in a row."""
-
-
-class Head:
-    """The request of a bucket that goes next.
-
-    Attributes:
-        queue: Where it is.
-        bucket: Its name there.
-        request: The request.
-        permit: The turn, once it came.
-        error: Why there is none.
-        taken: It was given to the engine or put back: nothing is to be done for it any more.
-    """
-
-    __slots__ = ("bucket", "error", "permit", "queue", "request", "taken")
-
-    def __init__(self, queue: "PoliteQueue", bucket: str, request: Request) -> None:
-        self.queue = queue
-        self.bucket = bucket
-        self.request = request
-        self.permit: TaskPermit | None = None
-        self.error: PoliteError | None = None
-        self.taken = False
 
 
 class CrawlTurns:
@@ -96,6 +70,8 @@ class CrawlTurns:
         self._closing: asyncio.Task[None] | None = None
         self._queues: list[PoliteQueue] = []
         self._early: list[Head] = []  # before the gate is open
+        self._waiting = WaitingRequests(self._engine)
+        self._given_up = GivenUpOrigins(self._put_in_frontier, self._refuse)
         self._ahead = 0
         self._room = asyncio.Event()
         self._refused: dict[Request, PoliteError] = {}
@@ -112,7 +88,8 @@ class CrawlTurns:
     async def _spider_opened(self, spider: Spider) -> None:
         try:
             await self._start()
-        except PoliteError as error:
+        except Exception as error:
+            # Scrapy would only log it, and the requests would wait for a gate that never opens.
             log.exception("polite cannot start, so nothing is fetched", extra={"spider": spider})
             raise CloseSpider("polite_failed") from error
 
@@ -120,6 +97,7 @@ class CrawlTurns:
         options = self._options
         if not self._queues:
             options.warn_of_waiting_places()
+        self._engine.send_nothing_twice()
         self._cache = self._crawler.get_downloader_middleware(HttpCacheMiddleware)
         shared = await shared_gate(options.agent, options.of_gate, options.min_delay)
         shared.audience.crawlers.append(self.ledger.event)
@@ -142,6 +120,7 @@ class CrawlTurns:
         if self._pumping is not None:
             self._pumping.cancel()
             await asyncio.wait({self._pumping})
+        await self._given_up.stop()
         for request in [*self._granted, *self._open]:
             self.end(request)
         if self._shared is not None:
@@ -161,7 +140,13 @@ class CrawlTurns:
             pass  # it was put back before the gate was open
         elif self._needs_no_turn(head.request):
             self._offer(head)
-        elif self._frontier is not None:
+        elif head.bucket in self._given_up:
+            self._given_up.check(self.gate, head)
+        else:
+            self._put_in_frontier(head)
+
+    def _put_in_frontier(self, head: Head) -> None:
+        if self._frontier is not None:
             try:
                 self._frontier.put_nowait(head.request.url, unique=False, payload=head)
             except PoliteError as error:
@@ -214,7 +199,8 @@ class CrawlTurns:
                 while self._ahead >= _AHEAD:
                     self._room.clear()
                     await self._room.wait()
-        except PoliteError:
+        except Exception:
+            # Whatever it is: without this task nothing would be sent any more, and nothing would say so.
             log.exception("polite failed, so the spider closes")
             # A task of its own: closing the spider waits for the end of this one.
             self._closing = asyncio.create_task(
@@ -238,7 +224,14 @@ class CrawlTurns:
         if outcome.decision is not None:
             self._refuse(head, Disallowed(outcome.decision, url=task.url))
         else:
-            self._refuse(head, RobotsGivenUp(f"{redact_url(task.url)}: {outcome.because}", url=task.url))
+            self._given_up.add(head.bucket)
+            self._refuse(
+                head,
+                RobotsGivenUp(
+                    f"{redact_url(task.url)}: given up, since its robots.txt is unreachable ({outcome.because})",
+                    url=task.url,
+                ),
+            )
 
     def _refuse(self, head: Head, error: PoliteError) -> None:
         head.error = error
@@ -284,17 +277,7 @@ class CrawlTurns:
         """Wait for the turn of a request that has no permit, unless the spider closes."""
         if self.gate is None:
             raise GateClosed(f"{redact_url(request.url)}: polite is not open")
-        waiting = asyncio.ensure_future(self.gate.acquire(request.url))
-        try:
-            while not (await asyncio.wait({waiting}, timeout=_LOOK_S))[0] and not self._engine.closing:
-                pass
-        except BaseException:
-            waiting.cancel()
-            raise
-        if waiting.done():
-            return waiting.result()
-        waiting.cancel()
-        raise GateClosed(f"{redact_url(request.url)}: the spider is closing")
+        return await self._waiting.acquire(self.gate, request.url)
 
     def _head_came(self, request: Request) -> None:
         permit = self._open.get(request)

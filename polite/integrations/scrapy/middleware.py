@@ -1,5 +1,6 @@
 """PoliteMiddleware: the innermost downloader middleware, which sends nothing without a permit."""
 
+import logging
 from typing import Any, Self
 
 from scrapy import Request
@@ -9,6 +10,8 @@ from scrapy.http import Response
 
 from polite.errors import PoliteError
 from polite.integrations.scrapy.crawl_turns import CrawlTurns
+
+log = logging.getLogger(__name__)
 
 
 class PoliteMiddleware:
@@ -40,6 +43,7 @@ class PoliteMiddleware:
             await self.turns.enter(request)
         except PoliteError as error:
             self.turns.ledger.denied(error)
+            log.debug("Refused: %s", error)
             raise IgnoreRequest(f"polite: {error}") from error
 
     def process_response(self, request: Request, response: Response) -> Response:

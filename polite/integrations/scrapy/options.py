@@ -1,13 +1,16 @@
 """Options: what a crawler's settings say about its gate."""
 
+import inspect
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Self
 
 from scrapy.crawler import Crawler
 from scrapy.utils.misc import load_object
 
+from polite.compose.gate import open_gate
 from polite.errors import InvalidOption
 from polite.robots.agent import UserAgent
 
@@ -15,6 +18,9 @@ log = logging.getLogger(__name__)
 
 # They may be the name of an object, since Scrapy copies the values of settings.
 _OBJECTS = ("listener", "throttle")
+_OPTIONS = tuple(inspect.signature(open_gate).parameters)[1:]
+_SETTINGS = ("POLITE", "POLITE_DELAY")
+_FROM_SCRAPY = 0  # the priority of Scrapy's own settings
 
 
 @dataclass(frozen=True)
@@ -39,14 +45,15 @@ class Options:
     def of(cls, crawler: Crawler) -> Self:
         """Read them. Raises InvalidUserAgent and InvalidOption."""
         settings = crawler.settings
-        given = settings.getdict("POLITE")
         of_gate = {
             name: load_object(value) if name in _OBJECTS and isinstance(value, str) else value
-            for name, value in given.items()
+            for name, value in gate_options(settings).items()
         }
         delay = settings.getfloat("POLITE_DELAY") or settings.getfloat("DOWNLOAD_DELAY")
         if delay < 0:
             raise InvalidOption(f"POLITE_DELAY must be >= 0, got {delay!r}")
+        for warning in _doubtful(crawler):
+            log.warning("%s", warning)
         tries = 1 + max(0, settings.getint("RETRY_TIMES"))
         return cls(_agent(crawler), of_gate, delay or None, tries, tuple(_odd(settings)))
 
@@ -60,8 +67,47 @@ class Options:
             log.warning("%s", warning)
 
 
+def gate_options(settings: Any) -> dict[str, Any]:  # noqa: ANN401 - Scrapy's settings
+    """Return the setting POLITE. Raises InvalidOption if it is no dict, or names an option that `open_gate` does not have."""
+    given = settings["POLITE"]
+    try:
+        options: dict[str, Any] = settings.getdict("POLITE")
+    except (TypeError, ValueError) as error:
+        raise InvalidOption(
+            f"POLITE must be a dict of options of polite.open_gate, such as {{'store': 'robots.sqlite'}}, got {given!r}"
+        ) from error
+    for name in options:
+        if name == "agent":
+            raise InvalidOption("POLITE has no 'agent': the User-Agent is the setting USER_AGENT")
+        if name not in _OPTIONS:
+            raise InvalidOption(f"POLITE: polite.open_gate has no option {name!r}{_perhaps(name, _OPTIONS)}")
+    return options
+
+
+def _perhaps(name: str, known: tuple[str, ...]) -> str:
+    near = get_close_matches(name, known, n=1)
+    return f"; {near[0]!r} is one" if near else f"; there are {', '.join(known)}"
+
+
+def _doubtful(crawler: Crawler) -> Iterator[str]:
+    """Say what of the settings may be a mistake."""
+    settings = crawler.settings
+    for name in settings:
+        if name.startswith("POLITE") and name not in _SETTINGS:
+            yield f"{name} is no setting of polite's, so it has no effect; there are {' and '.join(_SETTINGS)}"
+    if settings.getpriority("USER_AGENT") == _FROM_SCRAPY and not getattr(crawler.spider, "user_agent", None):
+        yield (
+            f"USER_AGENT is not set, so robots.txt is obeyed for {settings['USER_AGENT']!r}; say who you are, such as "
+            "'ExampleBot/1.0 (+https://example.com/bot)'"
+        )
+
+
 def _agent(crawler: Crawler) -> UserAgent:
     header = getattr(crawler.spider, "user_agent", None) or crawler.settings["USER_AGENT"]
+    if not header:
+        raise InvalidOption(
+            "USER_AGENT is empty; say who you are, such as 'ExampleBot/1.0 (+https://example.com/bot)'"
+        )
     name = crawler.settings["ROBOTSTXT_USER_AGENT"]
     return UserAgent(header, UserAgent(name).named if name else ())
 

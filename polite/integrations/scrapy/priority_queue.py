@@ -11,7 +11,7 @@ from scrapy.crawler import Crawler
 from scrapy.pqueues import DownloaderAwarePriorityQueue
 
 from polite.errors import InvalidOption
-from polite.integrations.scrapy.crawl_turns import Head
+from polite.integrations.scrapy.head import Head
 from polite.integrations.scrapy.middleware import middleware_of
 
 

@@ -64,9 +64,16 @@ def test_the_engine_is_woken_when_a_turn_comes(reactor: Reactor, site: Site) -> 
     judge(site)
 
 
+BY_NAME = {**ALONE, "DOWNLOADER_MIDDLEWARES": {"polite.integrations.scrapy.PoliteMiddleware": 990}}
+
+
 @pytest.mark.parametrize(
     ("process", "settings"),
-    [("CrawlerProcess", {}), ("AsyncCrawlerProcess", {"TWISTED_REACTOR_ENABLED": False})],
+    [
+        ("CrawlerProcess", {}),
+        ("CrawlerProcess", BY_NAME),
+        ("AsyncCrawlerProcess", {"TWISTED_REACTOR_ENABLED": False}),
+    ],
 )
 def test_a_connection_that_the_server_closes_is_retried_in_its_turn_only(
     site: Site, process: str, settings: dict[str, object]

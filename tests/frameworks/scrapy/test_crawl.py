@@ -4,8 +4,8 @@ import scrapy
 from scrapy.exceptions import IgnoreRequest
 
 import polite
-from tests.frameworks.scrapy.crawls import DELAY_S, Noting, Reactor, crawl, gaps, judge
-from tests.integrations.site import Site
+from tests.frameworks.scrapy.crawls import DELAY_S, Noting, Reactor, crawl, gaps, judge, serving
+from tests.integrations.site import LOOPBACK, Site
 
 
 def test_pages_keep_the_delay_and_disallowed_ones_get_an_errback(reactor: Reactor, site: Site) -> None:
@@ -154,6 +154,26 @@ def test_a_host_without_robots_txt_in_reach_is_given_up(reactor: Reactor) -> Non
 
     assert len(done.spider.errors) == 1
     assert done.counted["denied/RobotsGivenUp"] == 1
+    assert "given up, since its robots.txt is unreachable (CONNECTION_REFUSED)" in str(
+        done.spider.errors[0][1]
+    )
+
+
+def test_a_site_that_is_down_does_not_keep_the_crawl_open_for_each_of_its_requests(reactor: Reactor) -> None:
+    with serving() as site:
+        site.robots_status = 503
+        urls = [site.url(f"/{number}") for number in range(30)]
+        options = {
+            "fetching": LOOPBACK,
+            "pacing": polite.PacingPolicy(min_delay=DELAY_S, backoff=0.2, max_backoff=0.4),
+            "robots": polite.RobotsPolicy(retry_min=0.3, retry_max=0.5),
+        }
+        done = crawl(reactor, Noting, urls, settings={"RETRY_TIMES": 1, "POLITE": options})
+
+    assert site.paths == []
+    assert len(site.hits) <= 4
+    assert done.counted["denied/RobotsGivenUp"] == 30
+    assert len({str(error) for _, error in done.spider.errors}) == 30
 
 
 def test_a_url_that_polite_cannot_interpret_gets_an_errback(reactor: Reactor) -> None:

@@ -5,13 +5,16 @@ from pathlib import Path
 
 import pytest
 import scrapy
+from scrapy.core.downloader.handlers.datauri import DataURIDownloadHandler
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.extensions.httpcache import FilesystemCacheStorage
 from scrapy.settings import BaseSettings, Settings
 
 import polite
 from polite.integrations.scrapy import PoliteMiddleware, PoliteQueue
-from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge, serving
+from polite.integrations.scrapy.options import Options
+from tests.frameworks.scrapy.crawls import SETTINGS, Noting, Reactor, crawl, judge, serving
 from tests.integrations.site import LOOPBACK, Site
 
 
@@ -212,6 +215,70 @@ def test_a_gate_that_cannot_open_ends_the_crawl(reactor: Reactor, site: Site) ->
 
     assert site.hits == []
     assert done.stats["finish_reason"] == "polite_failed"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"POLITE": {"fetchin": LOOPBACK}}, "no option 'fetchin'; 'fetching' is one"),
+        ({"POLITE": {"zzz": 1}}, "no option 'zzz'; there are robots, pacing"),
+        ({"POLITE": {"agent": "Bot/1.0"}}, "the User-Agent is the setting USER_AGENT"),
+        ({"POLITE": LOOPBACK}, "POLITE must be a dict of options of polite.open_gate"),
+        ({"POLITE": "{"}, "POLITE must be a dict"),
+        ({"USER_AGENT": None}, "USER_AGENT is empty; say who you are"),
+    ],
+)
+def test_a_setting_that_is_a_mistake_is_an_error_before_the_crawl(
+    reactor: Reactor, settings: dict[str, object], said: str
+) -> None:
+    with pytest.raises(polite.InvalidOption, match=said):
+        crawl(reactor, Noting, settings=settings)
+
+
+def test_settings_that_may_be_mistakes_are_warned_of(
+    reactor: Reactor, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Anonymous(Noting):
+        custom_settings = {"POLITE_DELY": 3}  # noqa: RUF012 - as Scrapy has it
+
+    runner = {name: value for name, value in SETTINGS.items() if name != "USER_AGENT"}
+    done = Crawler(Anonymous, {**runner, "TWISTED_REACTOR_ENABLED": True})
+    done.addons.load_settings(done.settings)
+    Options.of(done)
+
+    assert "POLITE_DELY is no setting of polite's" in caplog.text
+    assert "USER_AGENT is not set, so robots.txt is obeyed for 'Scrapy/" in caplog.text
+
+
+def test_whatever_fails_at_the_start_ends_the_crawl(
+    reactor: Reactor, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("no gate")
+
+    monkeypatch.setattr("polite.integrations.scrapy.crawl_turns.shared_gate", broken)
+    done = crawl(reactor, Noting, [site.url("/a")])
+
+    assert done.stats["finish_reason"] == "polite_failed"
+
+
+class OwnHandler(HTTP11DownloadHandler):
+    """A handler of the project, on Scrapy's."""
+
+
+class Browser(DataURIDownloadHandler):
+    """A handler that sends requests in a way of its own."""
+
+
+@pytest.mark.parametrize(("handler", "warned"), [(OwnHandler, False), (Browser, True)])
+def test_a_handler_that_may_send_more_is_warned_of(
+    reactor: Reactor, site: Site, handler: type, *, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    done = crawl(reactor, Noting, ["data:,a"], settings={"DOWNLOAD_HANDLERS": {"https": handler}})
+
+    https = done.crawler.engine.downloader.handlers._get_handler("https")
+    assert warned or not https._pool.retryAutomatically
+    assert ("What it requests by itself takes no turn" in caplog.text) == warned
 
 
 def test_the_listener_of_the_options_hears_events(reactor: Reactor, site: Site) -> None:

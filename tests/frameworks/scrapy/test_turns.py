@@ -1,5 +1,6 @@
 """What must not happen, and what polite does then: nothing is sent without a permit, and nothing is left."""
 
+import asyncio
 import runpy
 import sys
 from pathlib import Path
@@ -12,6 +13,11 @@ from scrapy.extensions.httpcache import FilesystemCacheStorage
 import polite
 from polite.frontier.permit import TaskPermit
 from polite.integrations.scrapy import PoliteMiddleware, PoliteQueue
+from polite.integrations.scrapy.engine import EngineSlot
+from polite.integrations.scrapy.given_up_origins import GivenUpOrigins, RobotsGivenUp
+from polite.integrations.scrapy.waiting_requests import WaitingRequests
+from polite.robots.reason import Reason
+from polite.robots.rules import RuleSet
 from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge, serving
 from tests.integrations.site import LOOPBACK, Site
 
@@ -58,6 +64,119 @@ def test_few_requests_have_their_turn_while_the_engine_is_busy(reactor: Reactor)
 
     assert len(done.spider.pages) == 80
     assert most <= 20
+
+
+def test_a_pump_that_fails_in_any_way_ends_the_crawl(
+    reactor: Reactor, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("no engine")
+
+    monkeypatch.setattr(EngineSlot, "wake", broken)
+    done = crawl(reactor, Noting, [site.url("/a")])
+
+    assert done.stats["finish_reason"] == "polite_failed"
+
+
+def test_one_timer_looks_for_all_requests_that_wait_in_the_middleware() -> None:
+    async def main() -> tuple[int, list[BaseException]]:
+        loop, timers = asyncio.get_running_loop(), 0
+        call_later = loop.call_later
+
+        def counting(*args):
+            nonlocal timers
+            timers += 1
+            return call_later(*args)
+
+        loop.call_later = counting
+        engine = SimpleNamespace(closing=False)
+        gate = SimpleNamespace(acquire=lambda _: asyncio.Event().wait())
+        waiting = WaitingRequests(engine)
+        requests = [asyncio.ensure_future(waiting.acquire(gate, f"http://a.test/{n}")) for n in range(100)]
+        await asyncio.sleep(0)
+        engine.closing = True
+        return timers, await asyncio.gather(*requests, return_exceptions=True)
+
+    timers, errors = asyncio.run(main())
+
+    assert timers == 1
+    assert {type(error) for error in errors} == {polite.GateClosed}
+
+
+def test_a_site_whose_robots_txt_is_there_again_is_readmitted() -> None:
+    readmitted: list[str] = []
+    refused: list[polite.PoliteError] = []
+    unreachable = RuleSet.deny_all(Reason.UNREACHABLE)
+
+    async def main() -> None:
+        decisions = iter(
+            [
+                unreachable.decide("/"),
+                polite.GateClosed("closed"),
+                KeyError("odd"),
+                polite.parse("").decide("Bot", "http://a.test/"),
+            ]
+        )
+
+        async def check(_: str):
+            decision = next(decisions)
+            if isinstance(decision, Exception):
+                raise decision
+            return decision
+
+        origins = GivenUpOrigins(
+            lambda head: readmitted.append(head.request.url), lambda _, error: refused.append(error)
+        )
+        origins.add("http://a.test")
+        for number in range(4):
+            request = SimpleNamespace(url=f"http://a.test/{number}")
+            origins.check(
+                SimpleNamespace(check=check),
+                SimpleNamespace(request=request, bucket="http://a.test", taken=False),
+            )
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert "http://a.test" not in origins
+        await origins.stop()
+
+    asyncio.run(main())
+
+    assert readmitted == ["http://a.test/3"]
+    assert [type(error) for error in refused] == [RobotsGivenUp, polite.GateClosed, RobotsGivenUp]
+
+
+def test_a_check_that_a_closing_spider_does_not_wait_for_tells_nobody() -> None:
+    told: list[object] = []
+
+    async def main() -> None:
+        origins = GivenUpOrigins(told.append, lambda *args: told.append(args))
+        for taken, check in ((False, asyncio.Event().wait), (True, asyncio.Event().wait)):
+            head = SimpleNamespace(request=SimpleNamespace(url="http://a.test/"), bucket="a", taken=taken)
+            origins.check(SimpleNamespace(check=lambda _, check=check: check()), head)
+        await asyncio.sleep(0)
+        await origins.stop()
+
+        async def decide(_: str):
+            return polite.parse("").decide("Bot", "http://a.test/")
+
+        origins.check(
+            SimpleNamespace(check=decide), SimpleNamespace(request=head.request, bucket="a", taken=True)
+        )
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+
+    assert told == []
+
+
+def test_few_given_up_origins_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polite.integrations.scrapy.given_up_origins._MAX_ORIGINS", 2)
+    origins = GivenUpOrigins(print, print)
+    for name in "abc":
+        origins.add(name)
+
+    assert [name in origins for name in "abc"] == [False, True, True]
 
 
 def test_a_gate_that_closes_ends_the_crawl_and_the_next_has_another(reactor: Reactor, site: Site) -> None:
