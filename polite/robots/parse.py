@@ -64,7 +64,7 @@ class Robots:
         self._extensions: dict[str, tuple[tuple[int, str], ...]] | None = None
         self._signals: SiteSignals | None = None
         self._licenses: tuple[str, ...] | None = None
-        self._agent_signals: dict[UserAgent, tuple[SignalSet, tuple[str, ...]]] = {}
+        self._agent_signals: dict[UserAgent, SignalSet] = {}
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -145,7 +145,7 @@ class Robots:
         If its group has none, or the file has no group for it, the lines above the first group apply (RSL 1.0, 4.4.2 and
         4.4.3). Raises InvalidUserAgent.
         """
-        return self._signals_of(agent)[1]
+        return tuple(url for _, url in self.signals_for(agent).licenses)
 
     @property
     def clean_params(self) -> tuple[CleanParam, ...]:
@@ -153,8 +153,19 @@ class Robots:
         return self._site_signals.clean_params
 
     def signals_for(self, agent: str | UserAgent) -> SignalSet:
-        """Return the Content-Signal and Content-Usage lines for an agent. Raises InvalidUserAgent."""
-        return self._signals_of(agent)[0]
+        """Return the Content-Signal, Content-Usage and License lines for an agent, cached as the rules are.
+
+        Raises InvalidUserAgent.
+        """
+        agent = UserAgent.of(agent)
+        found = self._agent_signals.get(agent)
+        if found is None:
+            locator = GroupLocator(self._sections(), agent, self.dialect)
+            found = self._site_signals.of_groups(locator, self.dialect)
+            if len(self._agent_signals) >= _MAX_AGENTS:
+                self._agent_signals.clear()
+            self._agent_signals[agent] = found
+        return found
 
     def signals(self, agent: str | UserAgent, url: str) -> Signals:
         """Return the signals for a URL, or a path as `decide` takes it.
@@ -162,21 +173,6 @@ class Robots:
         Raises InvalidURL and InvalidUserAgent.
         """
         return self.signals_for(agent).at(_path(url))
-
-    def _signals_of(self, agent: str | UserAgent) -> tuple[SignalSet, tuple[str, ...]]:
-        """Return the signals and the licences for an agent. They are cached as the rules are."""
-        agent = UserAgent.of(agent)
-        found = self._agent_signals.get(agent)
-        if found is None:
-            locator = GroupLocator(self._sections(), agent, self.dialect)
-            found = (
-                self._site_signals.of_groups(locator, self.dialect),
-                self._site_signals.licenses_of(locator),
-            )
-            if len(self._agent_signals) >= _MAX_AGENTS:
-                self._agent_signals.clear()
-            self._agent_signals[agent] = found
-        return found
 
     def _bind(self, key: str | UserAgent) -> RuleSet:
         """Bind an agent. Cache the rules under `key`, too: a str is looked up faster."""

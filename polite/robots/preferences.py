@@ -1,15 +1,26 @@
-"""Preferences: what a Content-Usage or Content-Signal line says about each category of use."""
+"""Preferences: what a Content-Usage or Content-Signal line says about each category of use.
 
+Content-Usage: draft-ietf-aipref-attach-05 (19 August 2026) and draft-ietf-aipref-vocab-08 (13 September 2026), which have
+no consensus yet and may change. Content-Signal: the Content Signals policy (contentsignals.org, 24 September 2025), and its
+key `use` (1 July 2026).
+"""
+
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from polite.http.structured_fields import Item, Malformed, Token, parse_dictionary
+from polite.http.structured_fields import Item, Malformed, Member, Token, parse_dictionary
 from polite.robots.lines import readable
 
 _YES_NO = {"y": True, "n": False}
 _SIGNALS = {"yes": True, "no": False}
+_NO_WORDS = frozenset({"n", "no", "none", "false", "0"})
 # The levels of `use`. An unknown level might be stricter than all of them.
 _STRICTNESS = {"full": 1, "reference": 2, "immediate": 3}
 _UNKNOWN_LEVEL = 4
+# A label, and a value that can only mean no: what sites write for `n` or for `no`. Possessive repeats keep a match linear.
+_REFUSAL = re.compile(
+    r"(?<![a-z0-9_.*-])([a-z*][a-z0-9_.*-]*+)[ \t]*+[=:][ \t]*+[\"']?+(?:n|no|none|false|\?0|0)(?![a-z0-9_.*/+-])"
+)
 
 
 def usage(text: str) -> dict[str, bool]:
@@ -35,6 +46,33 @@ def signals(text: str) -> dict[str, bool]:
     Case is ignored; a malformed pair is skipped.
     """
     return strictest({name: _SIGNALS[value]} for name, value in _pairs(text) if value in _SIGNALS)
+
+
+def refusals(field: str, text: str) -> tuple[str, ...]:
+    """Return the labels that a line refuses in a form that its specification does not have, such as `train-ai=no`.
+
+    RFC 9651 voids all of a Content-Usage with a mistake in it, so that its preferences are unknown (vocab, 6.5). A careful
+    reader takes no permission from such a line, and still obeys each refusal that can be told.
+    """
+    try:
+        members = parse_dictionary(text) if field == "content-usage" else {}
+    except Malformed:
+        return _told(text)
+    if field != "content-usage":
+        said = signals(text)
+        return tuple(name for name in _told(text) if said.get(name, True))
+    return tuple(name for name, member in members.items() if _means_no(member))
+
+
+def _told(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_REFUSAL.findall(text.lower())))
+
+
+def _means_no(member: Member) -> bool:
+    if not isinstance(member, Item) or (isinstance(member.value, Token) and member.value in _YES_NO):
+        return False
+    # 0, 0.0 and ?0 are equal.
+    return member.value == 0 or (isinstance(member.value, str) and member.value.lower() in _NO_WORDS)
 
 
 def values(text: str) -> dict[str, str]:

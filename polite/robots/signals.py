@@ -12,7 +12,7 @@ from polite.robots.agent import UserAgent
 from polite.robots.dialect import Dialect
 from polite.robots.groups import select_groups
 from polite.robots.lines import WHITE, Field, Line, line_of, readable, rows
-from polite.robots.matching.pattern import grammar
+from polite.robots.matching.pattern import Pattern, grammar
 from polite.robots.sections import Sections
 
 _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
@@ -84,6 +84,9 @@ class Statement(NamedTuple):
         says: the categories with yes or no.
         line: the number of the line, 1-based.
         values: the keys of a Content-Signal line with another value, such as `use`.
+        text: the line's value as written.
+        refuses: the categories that the line refuses in no valid syntax, such as `train-ai=no`. `Signals` leaves them out;
+            `polite.usage` counts them. A line of nothing else has neither `says` nor `values`.
     """
 
     field: str
@@ -91,6 +94,22 @@ class Statement(NamedTuple):
     says: Mapping[str, bool]
     line: int
     values: Mapping[str, str] = _NO_VALUES
+    text: str = ""
+    refuses: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> bool:
+        """Whether the line says something in valid syntax."""
+        return bool(self.says or self.values)
+
+    def only_refusals(self) -> "Statement":
+        """Return the line with nothing but the categories that it refuses."""
+        refused = tuple(name for name, allowed in self.says.items() if not allowed)
+        return self._replace(says={}, values=_NO_VALUES, refuses=(*refused, *self.refuses))
+
+
+# A line that matches a path, with the length of its own path in octets.
+_Ranked = tuple[int, Statement]
 
 
 class CleanParam(NamedTuple):
@@ -117,7 +136,7 @@ class SignalSet:
     """The signals of the groups that bind one agent, for any path. Immutable.
 
     The longest matching path decides; of equally long ones, the strictest. Content-Signal and Content-Usage are
-    independent (draft-ietf-aipref-attach, 3.1).
+    independent (draft-ietf-aipref-attach-05, 3.1).
 
         >>> from polite import parse
         >>> signals = parse("User-agent: *\\nContent-Usage: /news/ train-ai=n").signals_for("ExampleBot")
@@ -126,23 +145,29 @@ class SignalSet:
 
     Attributes:
         statements: the lines, in the order of the file.
+        above: the lines above the first group, which bind no agent (G3).
+        licenses: the License lines that apply: pairs of line and URL.
     """
 
-    __slots__ = ("_grammar", "_ranked", "statements")
+    __slots__ = ("_above", "_grammar", "_ranked", "above", "licenses", "statements")
 
-    def __init__(self, statements: Sequence[tuple[Statement, str]], dialect: Dialect) -> None:
+    def __init__(
+        self,
+        statements: Sequence[tuple[Statement, str]],
+        above: Sequence[tuple[Statement, str]],
+        licenses: tuple[tuple[int, str], ...],
+        dialect: Dialect,
+    ) -> None:
         self.statements = tuple(statement for statement, _ in statements)
+        self.above = tuple(statement for statement, _ in above)
+        self.licenses = licenses
         self._grammar = grammar(dialect)
         self._ranked = [(self._grammar.pattern(raw), statement) for statement, raw in statements]
+        self._above = [(self._grammar.pattern(raw), statement) for statement, raw in above]
 
     def at(self, path: str) -> Signals:
         """Return the signals for a path with query, as `RuleSet.decide` takes it."""
-        normal = self._grammar.path(path)
-        matching = [
-            (pattern.octets if statement.path else 0, statement)
-            for pattern, statement in self._ranked
-            if pattern.matches(normal)
-        ]
+        matching = self._matching(path, self._ranked)
         signal, usage = (_longest(matching, field) for field in _READERS)
         return Signals(
             preferences.strictest(each.says for each in signal),
@@ -150,11 +175,41 @@ class SignalSet:
             preferences.strictest_values(each.values for each in signal),
         )
 
+    def read_with_care(self, path: str) -> list[Statement]:
+        """Return the lines that a careful reader obeys at a path: those of `at`, and lines that refuse something.
 
-def _longest(matching: Collection[tuple[int, Statement]], field: str) -> list[Statement]:
-    of_field = [(length, statement) for length, statement in matching if statement.field == field]
+        A line that is in no valid syntax counts unless a valid line has a longer path, and a line above the first group unless
+        a valid line applies. Nothing but the refusals of these lines is kept.
+        """
+        matching = self._matching(path, self._ranked)
+        above = self._matching(path, self._above)
+        return [each for field in _READERS for each in _careful(matching, above, field)]
+
+    def _matching(self, path: str, ranked: Sequence[tuple[Pattern, Statement]]) -> list[_Ranked]:
+        normal = self._grammar.path(path)
+        return [
+            (pattern.octets if statement.path else 0, statement)
+            for pattern, statement in ranked
+            if pattern.matches(normal)
+        ]
+
+
+def _longest(matching: Collection[_Ranked], field: str) -> list[Statement]:
+    of_field = [(length, each) for length, each in matching if each.field == field and each.counts]
     longest = max((length for length, _ in of_field), default=0)
     return [statement for length, statement in of_field if length == longest]
+
+
+def _careful(matching: Collection[_Ranked], above: Collection[_Ranked], field: str) -> Iterator[Statement]:
+    counting = _longest(matching, field)
+    yield from counting
+    longest = max((length for length, each in matching if each.field == field and each.counts), default=0)
+    for length, each in matching:
+        if each.field == field and not each.counts and length >= longest:
+            yield each
+    for _, each in () if counting else above:
+        if each.field == field:
+            yield each.only_refusals()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,16 +227,18 @@ class SiteSignals:
     clean_params: tuple[CleanParam, ...]
 
     def of_groups(self, locator: "GroupLocator", dialect: Dialect) -> SignalSet:
-        """Return the statements of the groups that bind an agent.
+        """Return the signals of the groups that bind an agent.
 
-        A statement above the first group binds no agent (G3).
+        A statement above the first group binds no agent (G3). License lines of these groups replace those above the first
+        group (RSL 1.0, 4.4.2 and 4.4.3).
         """
-        return SignalSet([(each, raw) for each, raw in self.statements if locator.bind(each.line)], dialect)
-
-    def licenses_of(self, locator: "GroupLocator") -> tuple[str, ...]:
-        """Return the licences of these groups, else those above the first group (RSL 1.0, 4.4)."""
-        own = tuple(url for line, url in self.licenses if locator.bind(line))
-        return own or tuple(url for line, url in self.licenses if locator.above(line))
+        own = tuple(license_ for license_ in self.licenses if locator.bind(license_[0]))
+        return SignalSet(
+            [(each, raw) for each, raw in self.statements if locator.bind(each.line)],
+            [(each, raw) for each, raw in self.statements if locator.above(each.line)],
+            own or tuple(license_ for license_ in self.licenses if locator.above(license_[0])),
+            dialect,
+        )
 
 
 class GroupLocator:
@@ -232,9 +289,11 @@ def _statement(line: Line) -> Iterator[tuple[Statement, str]]:
     path, text = path_and_text(line.value)
     says = _READERS[field](text)
     values = preferences.values(text) if field == "content-signal" else _NO_VALUES
-    if says or values:
+    refuses = preferences.refusals(field, text)
+    if says or values or refuses:
         shown = None if path is None else readable(path)
-        yield Statement(field, shown, says, line.number, values), path or "/"
+        written = readable(line.value)
+        yield Statement(field, shown, says, line.number, values, written, refuses), path or "/"
 
 
 def path_and_text(value: str) -> tuple[str | None, str]:
