@@ -4,7 +4,7 @@ from fuzz.deadline import expect, in_time
 from polite.robots.indexing import Indexing, indexing
 
 WORDS = (
-    b"noindex", b"nofollow", b"none", b"all", b"max-snippet:", b"max-image-preview:large",
+    b"noindex", b"noai", b"nofollow", b"none", b"all", b"max-snippet:", b"max-image-preview:large",
     b"unavailable_after: ", b"25 Jun 2010 15:00:00 PST", b"2010-06-25", b"-1", b"a-bot:", b"otherbot:",
     b",", b":", b"\n", b"\0", b'<meta name="robots" content="', b'">', b"<meta name=a-bot content=",
     b"<!--", b"-->", b"<![", b"<script>", b"</script>", b"&#", b"indexifembedded", b"\xff\xfe",
@@ -14,7 +14,10 @@ SEEDS = (
     b"a-bot: nofollow, otherbot: noindex\0<!-- <meta name=robots content=none> --><meta content=noarchive name=A-BOT>",
 )
 AGENTS = "*", "a-bot"
-_SWITCHES = ("index", "follow", "archive", "snippet", "translate", "image_index", "sitelinks_searchbox")
+_SWITCHES = (
+    *("index", "follow", "archive", "snippet", "translate", "image_index", "ai", "image_ai"),
+    "sitelinks_searchbox",
+)
 _LIMITS = ("unavailable_after", "max_snippet", "max_image_preview", "max_video_preview")
 
 

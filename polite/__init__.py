@@ -37,6 +37,7 @@ from polite.robots.decision import Decision, Rule
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect, dialect
 from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.robots.indexing import ImagePreview, Indexing, indexing
+from polite.robots.licenses import License, LicenseChallenge
 from polite.robots.lint.finding import Finding
 from polite.robots.lint.lint import lint
 from polite.robots.parse import Robots, parse
@@ -45,7 +46,10 @@ from polite.robots.reason import Reason
 from polite.robots.rules import RuleSet
 from polite.robots.serialization import CorruptRobots
 from polite.robots.signals import CleanParam, Signals, SignalSet
+from polite.robots.tdm_file import TdmFile, TdmRule, parse_tdm_file
 from polite.robots.trace import DecisionTrace, Match, Sensitivity
+from polite.robots.usage import Usage, usage
+from polite.robots.usage_statement import UsageSource, UsageStatement
 from polite.signing.key import SigningKey
 from polite.signing.web_bot_auth import WebBotAuth
 from polite.task import Admission, Task
@@ -80,6 +84,8 @@ __all__ = [
     "InvalidOption",
     "InvalidURL",
     "InvalidUserAgent",
+    "License",
+    "LicenseChallenge",
     "Match",
     "Origin",
     "Overloaded",
@@ -107,7 +113,12 @@ __all__ = [
     "Task",
     "TaskOutcome",
     "TaskPermit",
+    "TdmFile",
+    "TdmRule",
     "TurnLost",
+    "Usage",
+    "UsageSource",
+    "UsageStatement",
     "UserAgent",
     "WebBotAuth",
     "__version__",
@@ -121,9 +132,11 @@ __all__ = [
     "open_gate",
     "open_session",
     "parse",
+    "parse_tdm_file",
     "redact_url",
     "schedulers",
     "sitemaps",
     "status",
     "throttles",
+    "usage",
 ]

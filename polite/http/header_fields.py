@@ -101,4 +101,4 @@ def _single(fields: Fields) -> Fields:
 
 
 def _neither(headers: object) -> InvalidOption:
-    return InvalidOption(f"report: headers must be a mapping or pairs, got {redact_url(repr(headers))}")
+    return InvalidOption(f"headers must be a mapping or pairs, got {redact_url(repr(headers))}")

@@ -1,19 +1,17 @@
 """Indexing: what X-Robots-Tag headers and robots meta elements say about a page."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import IntEnum
-from html import unescape
 from itertools import chain, islice
 from typing import Any, TypeVar
 
 from polite.robots.agent import UserAgent
+from polite.robots.meta_elements import HTML_LIMIT, metas
 
-# Octets, or characters, of a page that are read: the head of any honest page is well within.
-HTML_LIMIT = 131_072
 _HEADER = "x-robots-tag"
 _MOST_DIRECTIVES = 1_000
 _LONGEST_DATE = 64
@@ -53,6 +51,8 @@ class Indexing:
         snippet: whether an excerpt may be shown.
         translate: whether a translation may be offered.
         image_index: whether its images may be indexed.
+        ai: whether it may be used for AI (`noai`, a convention without a standard).
+        image_ai: whether its images may be used for AI (`noimageai`).
         sitelinks_searchbox: whether a search box for the site may be shown.
         index_if_embedded: it may be indexed as a part of another page, despite `noindex`.
         unavailable_after: it must not be shown after this time, in UTC.
@@ -68,6 +68,8 @@ class Indexing:
     snippet: bool = True
     translate: bool = True
     image_index: bool = True
+    ai: bool = True
+    image_ai: bool = True
     sitelinks_searchbox: bool = True
     index_if_embedded: bool = False
     unavailable_after: datetime | None = None
@@ -102,6 +104,8 @@ _SWITCHES = {
     "nosnippet": "snippet",
     "notranslate": "translate",
     "noimageindex": "image_index",
+    "noai": "ai",
+    "noimageai": "image_ai",
     "nositelinkssearchbox": "sitelinks_searchbox",
 }
 _LIMITS = ("unavailable_after", "max_snippet", "max_image_preview", "max_video_preview")
@@ -131,20 +135,35 @@ def indexing(
     Raises:
         InvalidUserAgent: if the agent's header is invalid.
     """
-    names = {"*", "robots", *(() if agent == "*" else UserAgent.of(agent).tokens)}
+    names = names_of(agent)
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     directives = chain(
-        (each for name, value in pairs if name.lower() == _HEADER for each in _scoped(value)),
-        ((name, each) for name, content in _metas(html) if name in names for each in _directives(content)),
+        (each for name, value in pairs if name.lower() == _HEADER for each in in_header(value)),
+        (each for name, content in metas(html) if name in names for each in in_meta(name, content)),
     )
-    merged, unknown = Indexing(), dict[str, None]()
+    return merged(directives, names)
+
+
+def names_of(agent: str | UserAgent) -> frozenset[str]:
+    """Return the names under which directives address an agent. Raises InvalidUserAgent."""
+    return frozenset({"*", "robots", *(() if agent == "*" else UserAgent.of(agent).tokens)})
+
+
+def merged(directives: Iterable[tuple[str, str]], names: Collection[str]) -> Indexing:
+    """Combine directives, pairs of addressee and text, that address one of these names."""
+    all_of_them, unknown = Indexing(), dict[str, None]()
     for addressee, directive in islice(directives, _MOST_DIRECTIVES):
         if addressee in names:
             read = _read(directive)
             # Collected apart: joining a thousand tuples one by one is quadratic.
             unknown.update(dict.fromkeys(read.unknown))
-            merged |= replace(read, unknown=()) if read.unknown else read
-    return replace(merged, unknown=tuple(unknown))
+            all_of_them |= replace(read, unknown=()) if read.unknown else read
+    return replace(all_of_them, unknown=tuple(unknown))
+
+
+def in_meta(name: str, content: str) -> Iterator[tuple[str, str]]:
+    """Iterate over (addressee, directive) of a meta element."""
+    return ((name, each) for each in _directives(content))
 
 
 def _least(one: Limit | None, other: Limit | None) -> Limit | None:
@@ -154,8 +173,8 @@ def _least(one: Limit | None, other: Limit | None) -> Limit | None:
     return min(one, other)
 
 
-def _scoped(value: str) -> Iterator[tuple[str, str]]:
-    """Iterate over (addressee, directive) of a header: `googlebot: nofollow, otherbot: noindex`.
+def in_header(value: str) -> Iterator[tuple[str, str]]:
+    """Iterate over (addressee, directive) of an X-Robots-Tag: `googlebot: nofollow, otherbot: noindex`.
 
     A name applies until the next one, so a directive that a proxy appended applies to the last name only.
     """
@@ -235,64 +254,3 @@ def _date(text: str) -> datetime | None:
         except (ValueError, TypeError, IndexError, OverflowError):
             continue
     return None
-
-
-# HTML, 13.2.5: what the tokenizer takes as one piece, or the rest of a page that ends inside a piece. Each alternative consumes
-# what it starts with, so a page is read once. Quotes hide a > in a value only, after an equals sign.
-_VALUE = r"""(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^ \t\n\f\r>"'][^ \t\n\f\r>]*+)"""
-_NAME = r"=?+[^ \t\n\f\r/>=]++"
-_ATTRIBUTE = rf"{_NAME}(?:[ \t\n\f\r]*+=[ \t\n\f\r]*+{_VALUE}?+)?+"
-_NAME_AND_VALUE = re.compile(rf"({_NAME})(?:[ \t\n\f\r]*+=[ \t\n\f\r]*+({_VALUE})?+)?+")
-_TAG = rf"[a-zA-Z][^ \t\n\f\r/>]*+(?:[ \t\n\f\r/]++|{_ATTRIBUTE}|=)*+"
-_PIECE = re.compile(
-    rf"(?:[^<]|<(?![a-zA-Z/!?]))++|<!--(?:-?>|.*?(?:--!?>|\Z))|<[!?][^>]*+(?:>|\Z)|</{_TAG}(?:>|\Z)|</[^>]*+(?:>|\Z)"
-    rf"|<(?=(?P<name>[a-zA-Z]++))(?P<tag>{_TAG})(?P<end>>|\Z)",
-    re.DOTALL,
-)
-_RAW_TEXT_END = {
-    name: re.compile(rf"</{name}(?=[ \t\n\f\r/>])", re.IGNORECASE) for name in ("script", "style")
-}
-_NAME_END = frozenset(" \t\n\f\r/>")
-
-
-def _metas(html: bytes | str | None) -> Iterator[tuple[str, str]]:
-    """Iterate over (name in lower case, content) of the meta elements that have both."""
-    for attributes in islice(_meta_tags(_text(html[:HTML_LIMIT]) if html else ""), _MOST_DIRECTIVES):
-        found = {"name": "", "content": ""}
-        # Of an attribute given twice the first counts (HTML, 13.2.5.33).
-        for name, value in reversed(_NAME_AND_VALUE.findall(attributes)):
-            if len(name) in (4, 7) and (name := name.lower()) in found:
-                found[name] = value
-        name, content = (
-            unescape(value[1:-1] if value[:1] in {'"', "'"} else value) for value in found.values()
-        )
-        if name and content:
-            yield name.strip().lower(), content
-
-
-def _meta_tags(text: str) -> Iterator[str]:
-    """Iterate over the attributes of meta elements.
-
-    Skips scripts, styles, comments and cut tags.
-    """
-    position = 0
-    while position < len(text) and (piece := _PIECE.match(text, position)):
-        position = piece.end()
-        tag = piece["tag"]
-        if not tag or not piece["end"]:
-            continue
-        name = piece["name"].lower()
-        if text[piece.start() + 1 + len(name)] not in _NAME_END:
-            continue
-        if name == "meta":
-            yield tag[len(name) :]
-        elif name in _RAW_TEXT_END and not tag.endswith("/"):
-            end = _RAW_TEXT_END[name].search(text, position)
-            position = end.start() if end else len(text)
-
-
-def _text(html: bytes | str) -> str:
-    """Decode a page. Names and directives are ASCII, so any encoding that keeps ASCII will do."""
-    if isinstance(html, str):
-        return html
-    return html.decode("utf-16" if html[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8", "replace")

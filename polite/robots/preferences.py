@@ -48,20 +48,34 @@ def signals(text: str) -> dict[str, bool]:
     return strictest({name: _SIGNALS[value]} for name, value in _pairs(text) if value in _SIGNALS)
 
 
-def refusals(field: str, text: str) -> tuple[str, ...]:
+def refusals(field: str, text: str, said: Mapping[str, bool]) -> tuple[str, ...]:
     """Return the labels that a line refuses in a form that its specification does not have, such as `train-ai=no`.
 
     RFC 9651 voids all of a Content-Usage with a mistake in it, so that its preferences are unknown (vocab, 6.5). A careful
     reader takes no permission from such a line, and still obeys each refusal that can be told.
+
+    Args:
+        field: "content-usage" or "content-signal".
+        text: the value.
+        said: what `usage` or `signals` returned for it.
     """
+    told = tuple(name for name in _told(text) if said.get(name, True))
+    if field != "content-usage" or not told:
+        return told
     try:
-        members = parse_dictionary(text) if field == "content-usage" else {}
+        members = parse_dictionary(text)
     except Malformed:
-        return _told(text)
-    if field != "content-usage":
-        said = signals(text)
-        return tuple(name for name in _told(text) if said.get(name, True))
-    return tuple(name for name, member in members.items() if _means_no(member))
+        return told
+    return tuple(name for name in told if name in members and _means_no(members[name]))
+
+
+def is_void(text: str) -> bool:
+    """Return whether a Content-Usage is void as a whole (RFC 9651, 4.2)."""
+    try:
+        parse_dictionary(text)
+    except Malformed:
+        return True
+    return False
 
 
 def _told(text: str) -> tuple[str, ...]:

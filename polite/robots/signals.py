@@ -289,7 +289,7 @@ def _statement(line: Line) -> Iterator[tuple[Statement, str]]:
     path, text = path_and_text(line.value)
     says = _READERS[field](text)
     values = preferences.values(text) if field == "content-signal" else _NO_VALUES
-    refuses = preferences.refusals(field, text)
+    refuses = preferences.refusals(field, text, says)
     if says or values or refuses:
         shown = None if path is None else readable(path)
         written = readable(line.value)

@@ -99,7 +99,7 @@ def test_a_mapping_may_hold_several_values_in_a_list() -> None:
     "headers", [5, "Retry-After: 5", [1, 2], ["Retry-After"], [("a", "b", "c")], object()]
 )
 def test_what_are_no_headers_is_refused_by_name(headers: Any) -> None:
-    with pytest.raises(InvalidOption, match="report: headers must be"):
+    with pytest.raises(InvalidOption, match="headers must be"):
         reported(429, headers, lambda: 0.0)
 
 

@@ -9,7 +9,8 @@ from multidict import CIMultiDict
 
 from polite.errors import InvalidUserAgent
 from polite.robots.agent import UserAgent
-from polite.robots.indexing import HTML_LIMIT, ImagePreview, Indexing, indexing
+from polite.robots.indexing import ImagePreview, Indexing, indexing
+from polite.robots.meta_elements import HTML_LIMIT
 from tests.support import calls_of
 
 
@@ -31,6 +32,8 @@ def meta(content: str, name: str = "robots") -> str:
         ("nosnippet", "snippet", False),
         ("notranslate", "translate", False),
         ("noimageindex", "image_index", False),
+        ("noai", "ai", False),
+        ("NoImageAI", "image_ai", False),
         ("nositelinkssearchbox", "sitelinks_searchbox", False),
         ("indexifembedded", "index_if_embedded", True),
         ("max-snippet:20", "max_snippet", 20),
@@ -58,7 +61,7 @@ def test_a_page_that_asks_for_nothing_may_be_kept_and_shown_without_limits():
     asked = indexing()
 
     switches = (asked.index, asked.follow, asked.archive, asked.snippet, asked.translate)
-    assert all((*switches, asked.image_index, asked.sitelinks_searchbox))
+    assert all((*switches, asked.image_index, asked.sitelinks_searchbox, asked.ai, asked.image_ai))
     assert asked.index_if_embedded is False
     assert (
         asked.max_snippet
@@ -119,7 +122,7 @@ def test_dates_come_in_the_forms_that_are_written(date: str):
         "max-snippet: -2",
         "max-snippet: 9999999999",
         "max-image-preview: huge",
-        "noai",
+        "nofun",
         "a b: noindex",
     ],
 )
@@ -129,8 +132,8 @@ def test_what_is_not_understood_is_kept_as_written(directive: str):
 
 def test_the_more_restrictive_wins():
     asked = indexing(
-        header("index, max-snippet: 50, max-image-preview: large", "unavailable_after: 2020-01-02, noai"),
-        meta("noindex, max-snippet: 20, max-image-preview: standard, unavailable_after: 2020-01-01, noai"),
+        header("index, max-snippet: 50, max-image-preview: large", "unavailable_after: 2020-01-02, nofun"),
+        meta("noindex, max-snippet: 20, max-image-preview: standard, unavailable_after: 2020-01-01, nofun"),
     )
 
     assert asked == Indexing(
@@ -138,7 +141,7 @@ def test_the_more_restrictive_wins():
         max_snippet=20,
         max_image_preview=ImagePreview.STANDARD,
         unavailable_after=datetime(2020, 1, 1, tzinfo=UTC),
-        unknown=("noai",),
+        unknown=("nofun",),
     )
 
 

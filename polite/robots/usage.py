@@ -1,0 +1,287 @@
+"""usage: all that a site says of the use of one page, in robots.txt, headers, the page and its TDM file, as one value."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from types import MappingProxyType
+
+from polite.errors import InvalidURL
+from polite.http.header_fields import Fields, Headers, selected, text_of
+from polite.origin import Target
+from polite.robots import preferences
+from polite.robots.agent import UserAgent
+from polite.robots.indexing import in_header, in_meta, merged, names_of
+from polite.robots.licenses import License, LicenseChallenge, challenge_in, linked
+from polite.robots.meta_elements import metas
+from polite.robots.parse import Robots
+from polite.robots.signals import Statement
+from polite.robots.tdm_file import Reservation, TdmFile, reservation_in
+from polite.robots.usage_statement import (
+    AI_INPUT,
+    AI_TRAIN,
+    IMAGE_AI,
+    SEARCH,
+    TDM,
+    UsageSource,
+    UsageStatement,
+    by_use,
+    statements,
+    use_of,
+)
+
+# Characters that are read of one header, in all its lines: twice what HTTP clients accept.
+_LONGEST = 16_384
+_HEADERS = frozenset(
+    {
+        *("content-usage", "content-signal", "x-robots-tag", "content-type"),
+        *("link", "www-authenticate", "tdm-reservation", "tdm-policy"),
+    }
+)
+_NO_VALUES: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a site says of the use of one page. `str()` of it is a line for each statement.
+
+    A single refusal is enough (draft-ietf-aipref-vocab-08, 5.1). Nothing here permits a fetch.
+
+        >>> from polite import parse, usage
+        >>> robots = parse("User-agent: *\\nContent-Signal: search=yes, ai-train=yes")
+        >>> page = usage({"Content-Usage": "train-ai=n"}, robots, "ExampleBot", "https://example.com/a")
+        >>> page.search, page.ai_input, page.ai_train, page.refused
+        (True, None, False, ('ai-train',))
+        >>> print(page.statements[0])
+        ai-train: refused by Content-Usage: train-ai=n (response header)
+
+    Attributes:
+        by_use: the statements of each use, the strictest first; refused uses come first. A missing use means that nothing was
+            said.
+        values: the other keys of Content-Signal, in lower case, such as `{"use": "reference"}`; of `use` the strictest.
+        licenses: the licences that apply to the page (RSL 1.0).
+        challenge: the licence that the response demands, or None.
+        tdm_policy: the URL of the policy under which reserved rights may be had (TDMRep, 5.2), or None.
+    """
+
+    by_use: Mapping[str, tuple[UsageStatement, ...]]
+    values: Mapping[str, str] = field(default_factory=lambda: _NO_VALUES)
+    licenses: tuple[License, ...] = ()
+    challenge: LicenseChallenge | None = None
+    tdm_policy: str | None = None
+
+    def allows(self, use: str) -> bool | None:
+        """Return whether a use is allowed; None if nothing is said. "train-ai" and "ai-train" are the same use."""
+        said = self.by_use.get(use_of(use))
+        return None if said is None else said[0].allowed
+
+    def because(self, use: str) -> tuple[UsageStatement, ...]:
+        """Return the statements about a use, the strictest first."""
+        return self.by_use.get(use_of(use), ())
+
+    @property
+    def statements(self) -> tuple[UsageStatement, ...]:
+        """All statements, those about refused uses first."""
+        return tuple(chain.from_iterable(self.by_use.values()))
+
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """The uses that are refused."""
+        return tuple(use for use, said in self.by_use.items() if not said[0].allowed)
+
+    @property
+    def search(self) -> bool | None:
+        """Whether the page may be in a search index with a link to it; None if nothing is said."""
+        return self.allows(SEARCH)
+
+    @property
+    def ai_input(self) -> bool | None:
+        """Whether the page may be input of a model that generates an answer (`ai-use` of the IETF's drafts)."""
+        return self.allows(AI_INPUT)
+
+    @property
+    def ai_train(self) -> bool | None:
+        """Whether models may be trained with the page (`train-ai` of the IETF's drafts)."""
+        return self.allows(AI_TRAIN)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.statements)) or "nothing is said about the use of the page"
+
+
+def usage(
+    response_headers: Headers,
+    robots: Robots | None,
+    agent: str | UserAgent,
+    url: str,
+    *,
+    html: bytes | str | None = None,
+    tdm_file: TdmFile | None = None,
+) -> Usage:
+    """Return what a site says of the use of a page, combined: a refusal of any source wins. Never raises on content.
+
+    Sources, each a draft or a convention that may change:
+        Content-Usage of robots.txt and of the response: draft-ietf-aipref-attach-05 (19 August 2026).
+        Content-Signal of both: Content Signals policy (24 September 2025; `use` since 1 July 2026).
+        X-Robots-Tag and robots meta elements with `noai` or `noimageai`: not standardised.
+        tdm-reservation and tdm-policy: TDMRep (10 May 2024). The page replaces the headers, and these the file (6.4).
+        License lines, Link and WWW-Authenticate: RSL 1.0 (November 2025). A licence neither allows nor refuses a use here.
+
+    A Content-Usage that RFC 9651 voids permits nothing, but the refusals that can be told count, marked `careful`. So does
+    `train-ai=no`, and a refusal above the first group of robots.txt if the agent's group says nothing.
+
+    Args:
+        response_headers: of the page: a mapping or pairs, or () before it was fetched. 16,384 characters of a header count.
+        robots: the site's robots.txt, or None if it has none.
+        agent: the crawler.
+        url: the page's URL, or its path.
+        html: the page; its first HTML_LIMIT octets count.
+        tdm_file: what `Gate.tdm_file` returned for the site.
+
+    Raises:
+        InvalidURL: if the URL names no host.
+        InvalidUserAgent: if the agent's header is invalid.
+        InvalidOption: if the headers are neither a mapping nor pairs.
+    """
+    page = None if url[:1] == "/" else Target.of(url)
+    path = url if page is None else page.path
+    agent = UserAgent.of(agent)
+    headers = _Headers(selected(response_headers, _HEADERS))
+    elements = list(metas(html))
+    signals = None if robots is None else robots.signals_for(agent)
+    lines = [] if signals is None else signals.read_with_care(path)
+    tdm, policy = _tdm(headers, elements, path, tdm_file)
+    found = chain(
+        *map(_of_line, lines),
+        _of_preferences(headers),
+        _of_robots_tags(headers, elements, names_of(agent)),
+        tdm,
+    )
+    licenses = () if signals is None else signals.licenses
+    return Usage(
+        by_use=MappingProxyType(by_use(found)),
+        values=MappingProxyType(
+            preferences.strictest_values(
+                chain(
+                    (line.values for line in lines), map(preferences.values, headers.lines("content-signal"))
+                )
+            )
+        ),
+        licenses=(
+            *(License(link, line) for line, link in licenses),
+            *(License(_absolute(link, page)) for link in linked(headers.lines("link"))),
+        ),
+        challenge=challenge_in(headers.lines("www-authenticate")),
+        tdm_policy=None if policy is None else _absolute(policy, page),
+    )
+
+
+class _Headers:
+    """The headers of a response, each cut at a number of characters."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._lines: dict[str, list[str]] = {}
+        self._left = dict.fromkeys(_HEADERS, _LONGEST)
+        self.cut: set[str] = set()
+        for name, value in fields:
+            text, left = text_of(value), self._left[name]
+            if len(text) > left:
+                self.cut.add(name)
+            if left > 0:
+                self._lines.setdefault(name, []).append(text[:left])
+                # An empty line costs something, too.
+                self._left[name] -= max(1, len(text))
+
+    def lines(self, name: str) -> list[str]:
+        return self._lines.get(name, [])
+
+
+def _of_line(line: Statement) -> Iterator[UsageStatement]:
+    """Return what a line of robots.txt states."""
+    labels = chain(
+        ((label, allowed, False) for label, allowed in line.says.items()),
+        ((label, False, True) for label in line.refuses),
+    )
+    return statements(labels, UsageSource.ROBOTS, f"{_WRITTEN[line.field]}: {line.text}", line.line)
+
+
+_WRITTEN = {"content-usage": "Content-Usage", "content-signal": "Content-Signal"}
+
+
+def _of_preferences(headers: _Headers) -> Iterator[UsageStatement]:
+    """Return what Content-Usage and Content-Signal headers state. Each line of a header is a statement of its own."""
+    for name, written in _WRITTEN.items():
+        lines = headers.lines(name)
+        # One malformed line voids all lines of the field (RFC 9651, 4.2).
+        void = name in headers.cut or (name == "content-usage" and any(map(preferences.is_void, lines)))
+        read = preferences.usage if name == "content-usage" else preferences.signals
+        for text in lines:
+            said = read(text)
+            labels = chain(
+                ((label, yes, void) for label, yes in said.items() if not (yes and void)),
+                ((label, False, True) for label in preferences.refusals(name, text, said)),
+            )
+            yield from statements(labels, UsageSource.HEADER, f"{written}: {text}")
+
+
+def _of_robots_tags(
+    headers: _Headers, elements: Iterable[tuple[str, str]], names: frozenset[str]
+) -> Iterator[UsageStatement]:
+    """Return what noai and noimageai refuse. The latter refuses an image itself, too."""
+    is_image = any(kind.strip().lower().startswith("image/") for kind in headers.lines("content-type"))
+    found = chain(
+        (
+            (UsageSource.HEADER, f"X-Robots-Tag: {text}", in_header(text))
+            for text in headers.lines("x-robots-tag")
+        ),
+        (
+            (UsageSource.META, f"{name}: {content}", in_meta(name, content))
+            for name, content in elements
+            if name in names
+        ),
+    )
+    for source, text, directives in found:
+        said = merged(directives, names)
+        refused = [] if said.ai and (said.image_ai or not is_image) else [AI_INPUT, AI_TRAIN]
+        refused += [] if said.image_ai and said.ai else [IMAGE_AI]
+        yield from statements(((label, False, False) for label in refused), source, text)
+
+
+def _tdm(
+    headers: _Headers, elements: Iterable[tuple[str, str]], path: str, file: TdmFile | None
+) -> tuple[Iterator[UsageStatement], str | None]:
+    """Return what TDMRep states, and the policy: by the page, else by the headers, else by the file (6.4)."""
+    meta = {
+        wanted: [content for name, content in elements if name == wanted]
+        for wanted in ("tdm-reservation", "tdm-policy")
+    }
+    rule = None if file is None else file.at(path)
+    policies = (*meta["tdm-policy"], *headers.lines("tdm-policy"))
+    policy = next((text.strip() for text in policies if text.strip()), rule.policy if rule else None)
+    for source, values in (
+        (UsageSource.META, meta["tdm-reservation"]),
+        (UsageSource.HEADER, headers.lines("tdm-reservation")),
+    ):
+        if reservation := reservation_in(values):
+            return _reserved(reservation, source, f"tdm-reservation: {', '.join(values)}"), (
+                policy if reservation.reserved else None
+            )
+    if file is None or rule is None:
+        return iter(()), None
+    text = str(rule) if rule.number else f"a file with a problem: {file.problem}"
+    found = _reserved(
+        Reservation(rule.reserved, rule.careful), UsageSource.TDM_FILE, text, rule.number or None
+    )
+    return found, policy if rule.reserved else None
+
+
+def _reserved(
+    reservation: Reservation, source: UsageSource, text: str, line: int | None = None
+) -> Iterator[UsageStatement]:
+    return statements(((TDM, not reservation.reserved, reservation.careful),), source, text, line)
+
+
+def _absolute(reference: str, page: Target | None) -> str:
+    """Return the URL of a reference that was found in a page, or the reference as written."""
+    try:
+        return (Target.of(reference) if page is None else page.join(reference)).url
+    except InvalidURL:
+        return reference
