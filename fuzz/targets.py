@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from types import ModuleType
 
-from fuzz import freshness, ftp, indexing, inflate, location, preferences, retry_after, robots
+from fuzz import freshness, ftp, indexing, inflate, location, preferences, retry_after, robots, usage
 
 TARGETS: Mapping[str, ModuleType] = {
     module.__name__.rpartition(".")[2].replace("_", "-"): module
-    for module in (robots, retry_after, freshness, location, inflate, ftp, indexing, preferences)
+    for module in (robots, retry_after, freshness, location, inflate, ftp, indexing, preferences, usage)
 }

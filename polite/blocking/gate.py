@@ -16,6 +16,8 @@ from polite.pacing.policy import PacingPolicy
 from polite.ports import Listener, Meter
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
+from polite.robots.parse import Robots
+from polite.robots.tdm_file import TdmFile
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -59,6 +61,14 @@ class Gate:
     def conditional(self, url: str) -> dict[str, str]:
         """Return the headers that ask for the page only if it has changed: as `polite.Gate.conditional`."""
         return self._thread.call(Target.of(url).url, lambda: self._thread.gate.conditional(url))
+
+    def robots(self, url: str) -> Robots | None:
+        """Return the robots.txt that decides about the URL's site: as `polite.Gate.robots`."""
+        return self._thread.call(Target.of(url).url, lambda: self._thread.gate.robots(url))
+
+    def tdm_file(self, url: str) -> TdmFile:
+        """Fetch the TDM file of the URL's site: as `polite.Gate.tdm_file`."""
+        return self._thread.call(Target.of(url).url, lambda: self._thread.gate.tdm_file(url))
 
     def charge(self, url: str) -> None:
         """Start the delay of a URL to which a request was sent without a permit. Counts no rules."""

@@ -18,9 +18,11 @@ from polite.robots.fetching.result import Found
 from polite.robots.lines import readable, rows
 from polite.robots.parse import Robots, parse
 from polite.robots.trace import DecisionTrace
+from polite.robots.usage import Usage, usage
 
 # The limit on lines of robots.txt that are printed.
 _MAX_LINES = 60
+_MAX_LICENSES = 10
 
 
 def explain(options: argparse.Namespace) -> Exit:
@@ -58,6 +60,18 @@ def _show(robots: Robots, body: bytes, options: argparse.Namespace) -> None:
         print(f"  dialect: --dialect {name} would reverse this decision")
     for text in _excerpt(explained, rows(body, options.dialect)):
         print(f"  {text}")
+    for text in _uses(usage((), robots, options.agent, options.url)):
+        print(f"  {text}")
+
+
+def _uses(said: Usage) -> Iterator[str]:
+    """Yield what robots.txt says of the use of the page, refusals first."""
+    yield from (f"use: {statement}" for statement in islice(said.statements, _MAX_LINES))
+    if len(said.statements) > _MAX_LINES:
+        yield f"and {len(said.statements) - _MAX_LINES} more uses"
+    yield from (f"licence: {redact_url(url)} (line {line})" for url, line in said.licenses[:_MAX_LICENSES])
+    if len(said.licenses) > _MAX_LICENSES:
+        yield f"and {len(said.licenses) - _MAX_LICENSES} more licences"
 
 
 def _opposed(explained: DecisionTrace, body: bytes, options: argparse.Namespace) -> Iterator[str]:

@@ -43,8 +43,13 @@ class Downloads:
         *,
         begun: Callable[[Reply], None],
         take: Callable[[bytes], Awaitable[None]],
+        option: str,
     ) -> Reply | Failed:
-        """Send one request, and pass its body on (see ports.StreamingTransport). Raises what `take` raises, and OSError of it."""
+        """Send one request, and pass its body on (see ports.StreamingTransport). Raises what `take` raises, and OSError of it.
+
+        Args:
+            option: The name of the option that sets `timeout_s`, for messages.
+        """
         transport = self._transports[target.origin.scheme]
         ask = Ask(target, max_bytes)
         if self._signatures is not None:
@@ -59,4 +64,4 @@ class Downloads:
                     await take(response.body)
                 return response
         except TimeoutError:
-            return Failed(Reason.TIMEOUT, f"no whole response within SitemapPolicy.timeout={timeout_s:g} s")
+            return Failed(Reason.TIMEOUT, f"no whole response within {option}={timeout_s:g} s")

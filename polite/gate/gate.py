@@ -10,11 +10,14 @@ from polite.gate.explanation import Explanation, explained
 from polite.gate.permit import Permit
 from polite.gate.services import Services
 from polite.gate.sitemaps import Sitemaps
+from polite.gate.tdm_fetch import fetch_tdm_file
 from polite.origin import Origin, Target
 from polite.pacing.policy import PacingPolicy
 from polite.ports import Listener, Meter
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
+from polite.robots.parse import Robots, parse
+from polite.robots.tdm_file import TdmFile
 from polite.sitemaps.policy import SitemapPolicy
 
 
@@ -131,6 +134,31 @@ class Gate:
         known = await services.learn(target)
         await services.turns.meet(target)
         return await explained(services, target, known)
+
+    async def robots(self, url: str) -> Robots | None:
+        """Return the robots.txt that decides about the URL's site, as `polite.usage` takes it. Fetches it if necessary.
+
+        None if there is none, or if none can be had: then `check` disallows all.
+
+        Raises what `check` raises.
+        """
+        target = Target.of(url)
+        self.services.require_open(target)
+        known = await self.services.learn(target)
+        return None if known.file is None else parse(known.file.body, known.rules.dialect)
+
+    async def tdm_file(self, url: str) -> TdmFile:
+        """Fetch the `/.well-known/tdmrep.json` of the URL's site, as `polite.usage` takes it. Keep it: each call fetches it again.
+
+        It is fetched if robots.txt allows it, in its turn, and so is each redirect. 524,288 octets count, and the redirects and
+        the seconds of FetchPolicy. A file that may be there and could not be fetched or read (a network failure, a 429, a 5xx,
+        broken JSON) reserves everything; `problem` says why.
+
+        Raises what `permit` raises, except for Disallowed.
+        """
+        target = Target.of(url)
+        self.services.require_open(target)
+        return await fetch_tdm_file(self.services, target.origin)
 
     def sitemaps(
         self,

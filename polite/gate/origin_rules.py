@@ -89,6 +89,14 @@ class OriginRules:
         return cls(rules, snapshot, _asked(rules), since, until, refresh_at, skew, _meaning(rules, snapshot))
 
     @property
+    def file(self) -> Found | None:
+        """The file that decides: the last one, or an earlier copy. None if no file does."""
+        if self.rules.access is not None:
+            return None
+        results = (self.snapshot.access, self.snapshot.good)
+        return next((each for each in results if isinstance(each, Found)), None)
+
+    @property
     def latest(self) -> Snapshot:
         """The result of the last fetch, ahead of time or not."""
         return self.attempt or self.snapshot

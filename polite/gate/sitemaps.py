@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from polite.errors import InvalidURL
+from polite.gate.file_fetch import Fetched, FileFetch, FileLimits
 from polite.gate.origin_rules import OriginRules
 from polite.gate.services import Services
-from polite.gate.sitemap_fetch import Fetched, SitemapFetch
 from polite.gate.spool import Spool
 from polite.origin import Origin, Target
 from polite.robots.fetching.result import Found, Unreachable
@@ -134,9 +134,8 @@ class _File:
     async def read(self) -> AsyncGenerator[SitemapEntry | SitemapLink, None]:
         """Fetch the file, and then yield what it names."""
         with closing(Spool()) as spool:
-            self._fetched = fetched = await SitemapFetch(self._services, self._policy, spool.write).run(
-                self._queued.target
-            )
+            fetch = FileFetch(self._services, _limits(self._policy), spool.write)
+            self._fetched = fetched = await fetch.run(self._queued.target)
             if fetched.problem is not None:
                 return
             self._hosts.add(_site(fetched.target.origin))
@@ -196,6 +195,10 @@ class _File:
             return True
         self._skipped += 1
         return False
+
+
+def _limits(policy: SitemapPolicy) -> FileLimits:
+    return FileLimits("SitemapPolicy", policy.max_bytes, policy.max_redirects, policy.timeout)
 
 
 def _site(origin: Origin) -> str:

@@ -17,6 +17,11 @@ _TOKEN68 = re.compile(r"[A-Za-z0-9._~+/-]{1,8192}={0,10}")
 class License(NamedTuple):
     """One reference to a licence. Its terms decide about each use that nothing else decides about.
 
+        >>> from polite import parse, usage
+        >>> robots = parse("License: https://example.com/license.xml")
+        >>> usage((), robots, "ExampleBot", "/a").licenses
+        (License(url='https://example.com/license.xml', line=1),)
+
     Attributes:
         url: where it is: absolute, or as written if it cannot be resolved.
         line: the line of robots.txt, 1-based, or None for a Link header.

@@ -33,6 +33,11 @@ class Reservation(NamedTuple):
 class TdmRule(NamedTuple):
     """One rule of a TDM file.
 
+        >>> from polite import parse_tdm_file
+        >>> rule, = parse_tdm_file(b'[{"location": "/a/", "tdm-reservation": 1}]').rules
+        >>> rule.location, rule.reserved, rule.number
+        ('/a/', True, 1)
+
     Attributes:
         location: the pattern of paths as written, with `*` and `$` as in robots.txt.
         reserved: whether the rights to mine these pages are reserved.
@@ -94,21 +99,24 @@ def parse_tdm_file(body: bytes) -> TdmFile:
     What is no JSON, such as a page that a server sends for any path, has no rules: the site does not use the protocol (6.2).
     JSON that is cut short, broken or too large reserves everything that no rule before it decides about.
 
+        >>> parse_tdm_file(b"<html>No such page").problem
+        'no list of rules'
+
     Args:
         body: the file. Only the first TDM_LIMIT octets count.
     """
-    text = body.decode("utf-8-sig", "replace").lstrip(" \t\r\n")
+    text = body[: TDM_LIMIT + 1].decode("utf-8-sig", "replace").lstrip(" \t\r\n")
+    if text[:1] not in {"[", "{"}:
+        return TdmFile(problem="no list of rules")
     if len(body) > TDM_LIMIT:
         return reserved_whole(f"more than {TDM_LIMIT} octets")
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return reserved_whole("broken JSON") if text[:1] in {"[", "{"} else TdmFile(problem="no JSON")
+        return reserved_whole("broken JSON")
     if isinstance(found, dict):
         # One rule without the brackets that make it a list (6.2.2): what it permits does not count.
         return TdmFile((rule for rule in _rules([found]) if rule.reserved), "no list of rules")
-    if not isinstance(found, list):
-        return TdmFile(problem="no list of rules")
     rules = list(_rules(found[:_MOST_RULES]))
     if len(found) > _MOST_RULES:
         rules.append(TdmRule("/", True, None, 0, careful=True))  # noqa: FBT003

@@ -1,5 +1,6 @@
 """usage: all that a site says of the use of one page, in robots.txt, headers, the page and its TDM file, as one value."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -29,14 +30,16 @@ from polite.robots.usage_statement import (
     use_of,
 )
 
-# Characters that are read of one header, in all its lines: twice what HTTP clients accept.
+# Characters that are read of one header, in all its lines: twice what HTTP clients accept. A line counts as 16 at least.
 _LONGEST = 16_384
+_LINE_COUNTS_AS = 16
 _HEADERS = frozenset(
     {
         *("content-usage", "content-signal", "x-robots-tag", "content-type"),
         *("link", "www-authenticate", "tdm-reservation", "tdm-policy"),
     }
 )
+_MENTIONS_AI = re.compile("no(?:image)?ai", re.IGNORECASE).search
 _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -118,6 +121,10 @@ def usage(
 ) -> Usage:
     """Return what a site says of the use of a page, combined: a refusal of any source wins. Never raises on content.
 
+        >>> from polite import usage
+        >>> usage({"TDM-Reservation": "1"}, None, "ExampleBot", "https://example.com/a").refused
+        ('tdm', 'ai-input', 'ai-train')
+
     Sources, each a draft or a convention that may change:
         Content-Usage of robots.txt and of the response: draft-ietf-aipref-attach-05 (19 August 2026).
         Content-Signal of both: Content Signals policy (24 September 2025; `use` since 1 July 2026).
@@ -129,7 +136,8 @@ def usage(
     `train-ai=no`, and a refusal above the first group of robots.txt if the agent's group says nothing.
 
     Args:
-        response_headers: of the page: a mapping or pairs, or () before it was fetched. 16,384 characters of a header count.
+        response_headers: of the page: a mapping or pairs, or () before it was fetched. Of a header 16,384 characters count, in
+            at most 1,024 lines.
         robots: the site's robots.txt, or None if it has none.
         agent: the crawler.
         url: the page's URL, or its path.
@@ -183,12 +191,11 @@ class _Headers:
         self.cut: set[str] = set()
         for name, value in fields:
             text, left = text_of(value), self._left[name]
-            if len(text) > left:
+            if len(text) > left or left <= 0:
                 self.cut.add(name)
             if left > 0:
                 self._lines.setdefault(name, []).append(text[:left])
-                # An empty line costs something, too.
-                self._left[name] -= max(1, len(text))
+                self._left[name] -= max(_LINE_COUNTS_AS, len(text))
 
     def lines(self, name: str) -> list[str]:
         return self._lines.get(name, [])
@@ -239,6 +246,8 @@ def _of_robots_tags(
         ),
     )
     for source, text, directives in found:
+        if not _MENTIONS_AI(text):  # for nearly every directive
+            continue
         said = merged(directives, names)
         refused = [] if said.ai and (said.image_ai or not is_image) else [AI_INPUT, AI_TRAIN]
         refused += [] if said.image_ai and said.ai else [IMAGE_AI]

@@ -10,7 +10,11 @@ _SHOWN = 200
 
 
 class UsageSource(Enum):
-    """Where a statement was found."""
+    """Where a statement was found.
+
+    >>> UsageSource.ROBOTS.value
+    'robots.txt'
+    """
 
     ROBOTS = "robots.txt"
     HEADER = "response header"
@@ -22,6 +26,11 @@ class UsageSource(Enum):
 
 class UsageStatement(NamedTuple):
     """One statement about one use.
+
+        >>> from polite import usage
+        >>> statement, = usage({"Content-Usage": "train-ai=n"}, None, "ExampleBot", "/a").statements
+        >>> statement.use, statement.allowed, statement.source.value
+        ('ai-train', False, 'response header')
 
     Attributes:
         use: the use, such as "ai-train"; the label of another vocabulary for it is in `text`.

@@ -119,3 +119,39 @@ def test_a_site_is_explained_without_python_names(site, capsys):
     assert main(["explain", "--allow-private", f"{site.origin}/a.htm"]) == 1
 
     assert not PYTHON_NAMES.search(capsys.readouterr().out)
+
+
+def test_the_uses_of_the_page_that_robots_txt_names_are_shown_refusals_first(tmp_path, capsys):
+    path = tmp_path / "robots.txt"
+    path.write_bytes(
+        b"License: https://me:secret@example.com/l.xml\nUser-agent: *\nContent-Signal: search=yes, ai-train=no\n"
+        b"Content-Usage: /a ai-use=no\nContent-Usage: /b search=n\n"
+    )
+
+    assert main(["explain", "--robots", str(path), "/a"]) == 0
+    assert capsys.readouterr().out.splitlines()[-4:] == [
+        "  use: ai-train: refused by Content-Signal: search=yes, ai-train=no (robots.txt, line 3)",
+        "  use: ai-input: refused by Content-Usage: /a ai-use=no (robots.txt, line 4), which is no valid statement",
+        "  use: search: allowed by Content-Signal: search=yes, ai-train=no (robots.txt, line 3)",
+        "  licence: https://example.com/l.xml (line 1)",
+    ]
+
+
+def test_of_very_many_uses_and_licences_the_first_are_shown(tmp_path, capsys):
+    path = tmp_path / "robots.txt"
+    labels = ", ".join(f"k{number}=n" for number in range(100))
+    path.write_text(f"User-agent: *\nContent-Usage: / {labels}\n" + "License: https://example.com/\n" * 30)
+
+    assert main(["explain", "--robots", str(path), "/"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "  and 40 more uses" in lines
+    assert lines[-1] == "  and 20 more licences"
+    assert len(lines) < 90
+
+
+def test_a_site_that_says_nothing_of_uses_has_no_such_lines(rules, capsys):
+    assert main(["explain", "--robots", rules, "http://x/no/but"]) == 0
+
+    out = capsys.readouterr().out
+    assert "use:" not in out
+    assert "licence" not in out

@@ -452,7 +452,9 @@ def test_the_reference_has_every_option_of_open_gate_and_every_method_of_the_gat
     assert methods == {name for name in vars(polite.Gate) if not name.startswith("_")}
 
 
-@pytest.mark.parametrize("kind", [polite.Robots, polite.RuleSet, polite.Decision])
+@pytest.mark.parametrize(
+    "kind", [polite.Robots, polite.RuleSet, polite.Decision, polite.Usage, polite.TdmFile]
+)
 def test_the_reference_has_every_member_of_the_rules(kind: Any) -> None:
     documented = {name.partition("(")[0] for name in rows("rules.md", f"`{kind.__name__}`")}
     members = {name for name in vars(kind) if not name.startswith("_")}

@@ -20,7 +20,17 @@ from polite.transports.inflate import Inflater
 
 
 def test_each_target_has_its_name():
-    names = {"robots", "retry-after", "freshness", "location", "inflate", "ftp", "indexing", "preferences"}
+    names = {
+        "robots",
+        "retry-after",
+        "freshness",
+        "location",
+        "inflate",
+        "ftp",
+        "indexing",
+        "preferences",
+        "usage",
+    }
 
     assert set(TARGETS) == names
 

@@ -429,7 +429,29 @@ def everything_else_about_rules(robots: polite.Robots, html: bytes) -> None:
     again: polite.Robots = polite.Robots.from_bytes(robots.to_bytes())
     print(again.to_text(), again.rules_for("ExampleBot/1.0").prepare())
     found: polite.Indexing = polite.indexing({"X-Robots-Tag": "noindex"}, html, agent="ExampleBot")
-    print(found)
+    print(found, found.ai, found.image_ai)
+    file: polite.TdmFile = polite.parse_tdm_file(b"[]")
+    rule: polite.TdmRule | None = file.at("/a")
+    said: polite.Usage = polite.usage(
+        {"Content-Usage": "train-ai=n"},
+        robots,
+        "ExampleBot/1.0",
+        "https://example.com/a",
+        html=html,
+        tdm_file=file,
+    )
+    allowed: bool | None = said.allows("robot-poetry")
+    statements: tuple[polite.UsageStatement, ...] = said.because("ai-train")
+    sources: list[polite.UsageSource] = [each.source for each in said.statements]
+    licenses: tuple[polite.License, ...] = said.licenses
+    challenge: polite.LicenseChallenge | None = said.challenge
+    print(rule, allowed, statements, sources, licenses, challenge and challenge.authorization("token"))
+
+
+async def what_a_gate_knows_of_uses(gate: polite.Gate, response: aiohttp.ClientResponse) -> None:
+    robots: polite.Robots | None = await gate.robots("https://example.com/a")
+    file: polite.TdmFile = await gate.tdm_file("https://example.com/a")
+    print(polite.usage(response.headers, robots, gate.agent, str(response.url), tdm_file=file).ai_train)
 
 
 async def a_frontier_that_lasts(gate: polite.Gate) -> None:

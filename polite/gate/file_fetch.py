@@ -1,4 +1,4 @@
-"""The fetch of one sitemap: each redirect takes a turn, and no turn is held once the body is there."""
+"""The fetch of one file of a site, such as a sitemap: each redirect takes a turn, and no turn is held once the body is there."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -12,7 +12,6 @@ from polite.ports import Failed, Reply
 from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.robots.fetching.exchange import BodyEnd, as_sent
 from polite.robots.reason import Reason
-from polite.sitemaps.policy import SitemapPolicy
 
 log = logging.getLogger("polite")
 
@@ -43,8 +42,25 @@ class Fetched:
     disallowed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """Limits on one file.
+
+    Attributes:
+        option: The policy that sets them, for messages: "SitemapPolicy".
+        max_bytes: Octets as they are sent.
+        max_redirects: Redirects that are followed, each in its turn.
+        timeout: Seconds on the network, redirects included.
+    """
+
+    option: str
+    max_bytes: int
+    max_redirects: int
+    timeout: float
+
+
 @dataclass(slots=True)
-class SitemapFetch:
+class FileFetch:
     """One file being fetched.
 
     Attributes:
@@ -52,7 +68,7 @@ class SitemapFetch:
     """
 
     services: Services
-    policy: SitemapPolicy
+    limits: FileLimits
     take: Callable[[bytes], Awaitable[None]]
     _spent_s: float = field(default=0.0, init=False)
 
@@ -98,13 +114,18 @@ class SitemapFetch:
             # It may have waited for a connection.
             permit.require()
             started = clock.monotonic()
-            left_s = max(0.0, self.policy.timeout - self._spent_s)
+            left_s = max(0.0, self.limits.timeout - self._spent_s)
             try:
                 response = await downloads.get(
-                    target, self.policy.max_bytes, left_s, begun=begun, take=self.take
+                    target,
+                    self.limits.max_bytes,
+                    left_s,
+                    begun=begun,
+                    take=self.take,
+                    option=f"{self.limits.option}.timeout",
                 )
             except Exception as error:  # noqa: BLE001 - a transport of the user, or a full disk
-                log.warning("the sitemap %s was not fetched: %r", target.url, error)
+                log.warning("%s was not fetched: %r", target.url, error)
                 response = Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])
             self._spent_s += clock.monotonic() - started
             if not reported:
@@ -129,8 +150,8 @@ class SitemapFetch:
             return Reason.REDIRECT_DOWNGRADE.value
         if following.url in visited:
             return Reason.REDIRECT_LOOP.value
-        if len(visited) > self.policy.max_redirects:
-            return f"more than SitemapPolicy.max_redirects={self.policy.max_redirects} redirects"
+        if len(visited) > self.limits.max_redirects:
+            return f"more than {self.limits.option}.max_redirects={self.limits.max_redirects} redirects"
         return following
 
 

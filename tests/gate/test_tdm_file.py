@@ -1,0 +1,191 @@
+"""gate.tdm_file and gate.robots: what they fetch, in which turns, and what a failure means."""
+
+import asyncio
+import gzip
+from typing import Any
+
+import pytest
+
+import polite
+from polite.errors import GateClosed, InvalidURL
+from polite.ports import Ask
+from polite.robots.fetching.exchange import BodyEnd, Failed, Reply
+from polite.robots.reason import Reason
+from polite.robots.tdm_file import TDM_LIMIT
+from polite.testing import ScriptedTransport
+from tests.support import TimedTransport, scripted_gate
+
+pytestmark = pytest.mark.virtual_time
+
+SITE = "https://example.com"
+ROBOTS, FILE = f"{SITE}/robots.txt", f"{SITE}/.well-known/tdmrep.json"
+RULES = b'[{"location": "/a/", "tdm-reservation": 1}]'
+
+
+async def fetched(script: dict[str, Any], **options: Any) -> polite.TdmFile:
+    async with scripted_gate(script, **options) as gate:
+        return await gate.tdm_file(f"{SITE}/any/page?x")
+
+
+async def test_the_file_of_the_site_is_fetched_in_its_turn_and_each_call_fetches_it_again():
+    transport = TimedTransport({FILE: Reply(200, RULES), ROBOTS: Reply(404)})
+    async with scripted_gate(transport, pacing=polite.PacingPolicy(min_delay=5)) as gate:
+        file = await gate.tdm_file(f"{SITE}/any/page?x")
+        await gate.tdm_file(SITE)
+        said = polite.usage((), await gate.robots(SITE), gate.agent, f"{SITE}/a/", tdm_file=file)
+
+    assert [rule.location for rule in file.rules] == ["/a/"]
+    assert said.ai_train is False
+    assert transport.asked == [ROBOTS, FILE, FILE]
+    assert [
+        round(later - before, 6) for before, later in zip(transport.times, transport.times[1:], strict=False)
+    ] == [5, 5]
+
+
+async def test_a_redirect_takes_a_turn_and_leads_to_the_file():
+    script = {FILE: Reply(301, location="/tdm.json"), f"{SITE}/tdm.json": Reply(200, RULES)}
+    transport = TimedTransport(script)
+    async with scripted_gate(transport, pacing=polite.PacingPolicy(min_delay=5)) as gate:
+        file = await gate.tdm_file(SITE)
+
+    assert len(file.rules) == 1
+    assert transport.asked == [ROBOTS, FILE, f"{SITE}/tdm.json"]
+    assert transport.times[2] - transport.times[1] == 5
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ({FILE: Reply(404)}, "the server returned status 404"),
+        ({FILE: Reply(403)}, "the server returned status 403"),
+        ({FILE: Reply(200, b"<html>")}, "no list of rules"),
+        ({FILE: Reply(302)}, "a redirect without a Location"),
+        ({FILE: Reply(302, location=FILE)}, "the redirects form a loop"),
+        (
+            {ROBOTS: Reply(200, b"User-agent: *\nDisallow: /.well-known/\n"), FILE: Reply(200, RULES)},
+            "disallowed by Disallow: /.well-known/ (line 2)",
+        ),
+    ],
+)
+async def test_a_site_that_gives_no_file_has_no_rules(script: dict[str, Any], problem: str):
+    file = await fetched(script)
+
+    assert file.rules == ()
+    assert file.problem == problem
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ({FILE: Reply(503)}, "the server returned status 503"),
+        ({FILE: Reply(429)}, "the server returned status 429"),
+        ({FILE: Failed(Reason.CONNECTION_REFUSED, "refused")}, "refused"),
+        ({FILE: Reply(200, RULES, end=BodyEnd.CORRUPT)}, "the body's coding is corrupt"),
+        ({FILE: Reply(200, RULES[:20], end=BodyEnd.CUT_SHORT)}, "broken JSON"),
+        ({FILE: Reply(200, gzip.compress(RULES)[:-12])}, "broken JSON"),
+        ({FILE: Reply(200, b"\x1f\x8bno gzip")}, "broken JSON"),
+        ({FILE: Reply(200, b"[" + b" " * TDM_LIMIT)}, f"more than {TDM_LIMIT} octets"),
+        ({FILE: Reply(200, gzip.compress(b"[" + b" " * 50_000_000))}, f"more than {TDM_LIMIT} octets"),
+    ],
+)
+async def test_a_file_that_may_be_there_and_cannot_be_read_reserves_everything(
+    script: dict[str, Any], problem: str
+):
+    file = await fetched(script)
+
+    assert file.problem == problem
+    assert [(rule.location, rule.reserved, rule.careful) for rule in file.rules] == [("/", True, True)]
+
+
+async def test_without_a_reliable_robots_txt_nothing_is_fetched_and_everything_is_reserved():
+    transport = ScriptedTransport({ROBOTS: Reply(503), FILE: Reply(200, b"[]")})
+    async with scripted_gate(transport) as gate:
+        file = await gate.tdm_file(SITE)
+
+        assert file.at("/any") is not None
+        assert transport.asked == [ROBOTS]
+        assert await gate.robots(SITE) is None
+
+
+async def test_a_file_in_gzip_is_read():
+    file = await fetched({FILE: Reply(200, gzip.compress(RULES))})
+
+    assert len(file.rules) == 1
+
+
+async def test_a_transport_that_ignores_the_limit_fills_no_memory():
+    class Endless(ScriptedTransport):
+        async def stream(self, ask: Ask, begun: Any, take: Any) -> Any:
+            begun(Reply(200))
+            for _ in range(200):
+                await take(b"[" + b" " * 100_000)
+            return Reply(200)
+
+    file = await fetched_by(Endless({}))
+
+    assert file.problem == f"more than {TDM_LIMIT} octets"
+
+
+async def fetched_by(transport: ScriptedTransport) -> polite.TdmFile:
+    async with scripted_gate(transport) as gate:
+        return await gate.tdm_file(SITE)
+
+
+async def test_limits_name_the_options_of_the_gate():
+    script = {FILE: Reply(302, location="/a"), f"{SITE}/a": Reply(302, location="/b")}
+
+    file = await fetched(script, fetching=polite.FetchPolicy(max_redirects=1))
+
+    assert file.problem == "more than FetchPolicy.max_redirects=1 redirects"
+    assert file.rules == ()
+
+
+async def test_a_file_that_does_not_come_in_time_reserves_everything():
+    transport = TimedTransport({FILE: Reply(200, RULES), ROBOTS: Reply(404)}, delay_s=10)
+    async with scripted_gate(transport, fetching=polite.FetchPolicy(timeout=11)) as gate:
+        await gate.check(SITE)
+        transport._delay_s = 12
+        file = await gate.tdm_file(SITE)
+
+    assert file.problem == "no whole response within FetchPolicy.timeout=11 s"
+    assert file.at("/") is not None
+
+
+async def test_ftp_has_no_such_file():
+    async with scripted_gate({}) as gate:
+        assert (await gate.tdm_file("ftp://example.com/a")).problem == "ftp: has no well-known files"
+
+
+async def test_the_robots_txt_that_decides_is_returned_and_fetched_once():
+    transport = ScriptedTransport({ROBOTS: Reply(200, b"User-agent: *\nContent-Signal: ai-train=no\n")})
+    async with scripted_gate(transport) as gate:
+        robots = await gate.robots(f"{SITE}/a")
+        assert robots is not None
+        assert robots.signals("x", "/").ai_train is False
+        assert await gate.robots(f"{SITE}/b") is not None
+        assert await gate.robots("https://none.example") is None
+
+    assert transport.asked.count(ROBOTS) == 1
+
+
+async def test_the_last_good_copy_is_returned_while_a_refresh_fails():
+    replies = [Reply(200, b"User-agent: *\nContent-Signal: ai-train=no\n"), Reply(503)]
+    robots_policy = polite.RobotsPolicy(min_ttl=0, default_ttl=1, max_ttl=1)
+    async with scripted_gate({ROBOTS: replies}, robots=robots_policy) as gate:
+        await gate.robots(SITE)
+        await asyncio.sleep(60)
+        robots = await gate.robots(SITE)
+        assert (await gate.explain(SITE)).snapshot.failures == 1
+
+    assert robots is not None
+    assert robots.signals("x", "/").ai_train is False
+
+
+async def test_a_closed_gate_and_a_url_that_is_none_are_errors():
+    async with scripted_gate({}) as gate:
+        with pytest.raises(InvalidURL):
+            await gate.tdm_file("no url")
+    with pytest.raises(GateClosed):
+        await gate.tdm_file(SITE)
+    with pytest.raises(GateClosed):
+        await gate.robots(SITE)

@@ -1,0 +1,144 @@
+"""The TDM file of a site: which rule applies to a path, and what a file means that cannot be read."""
+
+import json
+from typing import Any
+
+import pytest
+
+from polite.robots.tdm_file import TDM_LIMIT, TdmFile, parse_tdm_file
+from tests.support import calls_of
+
+# The example of TDMRep, 6.2.2, in our words.
+FILE = b"""[
+  {"location": "/directory-a/", "tdm-reservation": 1},
+  {"location": "/directory-b/html/", "tdm-reservation": 1, "tdm-policy": "https://example.com/policy.json"},
+  {"location": "/directory-b/images/*.jpg", "tdm-reservation": 0}
+]"""
+
+
+def of(*rules: Any) -> TdmFile:
+    return parse_tdm_file(json.dumps(rules).encode())
+
+
+def reserved(file: TdmFile, path: str) -> bool | None:
+    rule = file.at(path)
+    return None if rule is None else rule.reserved
+
+
+def test_a_rule_is_a_pattern_with_a_reservation_and_perhaps_a_policy():
+    file = parse_tdm_file(FILE)
+
+    assert [rule.number for rule in file.rules] == [1, 2, 3]
+    assert reserved(file, "/directory-a/x?y") is True
+    assert reserved(file, "/directory-b/images/x.jpg") is False
+    assert reserved(file, "/directory-b/images/x.png") is None
+    rule = file.at("/directory-b/html/")
+    assert rule is not None
+    assert rule.policy == "https://example.com/policy.json"
+    assert file.problem is None
+
+
+def test_the_first_match_counts():
+    file = of({"location": "/a", "tdm-reservation": 0}, {"location": "/a/b", "tdm-reservation": 1})
+
+    assert reserved(file, "/a/b") is False
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("/exact$", "/exact"),
+        ("/%7Ea", "/~a"),
+        ("/ü", "/%C3%BC"),
+        ("*", "/any"),
+        ("a/", "/a/b"),
+        ("https://example.com/a/", "/a/b"),
+        ("https://example.com", "/any"),
+        ("/a # all of it", "/a "),
+        ("\ud800", "/%ED%A0%80"),
+    ],
+)
+def test_locations_are_matched_as_paths_of_robots_txt(location: str, path: str):
+    assert reserved(of({"location": location, "tdm-reservation": 1}), path) is True
+
+
+def test_an_end_mark_ends_the_path():
+    assert reserved(of({"location": "/exact$", "tdm-reservation": 1}), "/exact/") is None
+
+
+@pytest.mark.parametrize("value", ["1", 1.0, True])
+def test_a_value_that_can_only_mean_1_reserves(value: Any):
+    (rule,) = of({"location": "/", "tdm-reservation": value}).rules
+
+    assert rule.reserved
+    assert rule.careful
+
+
+@pytest.mark.parametrize("value", [2, "0", 0.0, False, None, [1], {}, "yes"])
+def test_any_other_value_is_as_none(value: Any):
+    assert of({"location": "/", "tdm-reservation": value}, 5, "x", {}, [[]]).rules == ()
+
+
+def test_a_reservation_without_a_usable_location_is_for_all_paths():
+    assert reserved(of({"tdm-reservation": 1}), "/any") is True
+    assert reserved(of({"location": ["/a"], "tdm-reservation": 1}), "/any") is True
+    assert reserved(of({"location": "/" + "a" * 5_000, "tdm-reservation": 1}), "/any") is True
+    assert of({"tdm-reservation": 0}).rules == ()
+
+
+def test_a_rule_without_brackets_reserves_and_permits_nothing():
+    assert reserved(parse_tdm_file(b'{"location": "/a", "tdm-reservation": 1}'), "/a") is True
+    assert parse_tdm_file(b'{"location": "/a", "tdm-reservation": 0}').rules == ()
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html><p>No such page", b"5", b'"[]"', b"null", b"\xff\xfe[\0", b"<" * 9]
+)
+def test_a_page_for_any_path_is_no_file(body: bytes):
+    file = parse_tdm_file(body + b" " * TDM_LIMIT)
+
+    assert file.rules == ()
+    assert file.problem == "no list of rules"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        FILE[:-20],
+        b"[" * 300_000,
+        b'[{"a":' * 80_000,
+        b"[" + b"9" * 10_000 + b"]",
+        b"\xef\xbb\xbf [,]",
+        FILE + b"]",
+    ],
+)
+def test_broken_json_reserves_everything(body: bytes):
+    file = parse_tdm_file(body)
+
+    assert reserved(file, "/any") is True
+    assert file.problem == "broken JSON"
+
+
+def test_a_file_beyond_the_limits_reserves_what_is_not_read():
+    rule = {"location": "/a", "tdm-reservation": 0}
+
+    many = of(*[rule] * 10_001)
+    assert many.problem == "more than 10000 rules"
+    assert (reserved(many, "/a"), reserved(many, "/b")) == (False, True)
+    long = parse_tdm_file(FILE + b" " * TDM_LIMIT)
+    assert long.problem == f"more than {TDM_LIMIT} octets"
+    assert reserved(long, "/directory-b/images/x.jpg") is True
+
+
+def test_thousands_of_rules_cost_in_proportion():
+    def calls(rules: int) -> int:
+        body = json.dumps([{"location": "/a*b*c$", "tdm-reservation": 1}] * rules).encode()
+        return calls_of(lambda: parse_tdm_file(body).at("/a" + "b" * 1_000))
+
+    assert calls(8_000) <= 4.2 * calls(2_000)
+
+
+def test_a_file_is_shown_with_its_problem():
+    assert repr(parse_tdm_file(FILE)) == "<TdmFile: 3 rules>"
+    assert repr(parse_tdm_file(b"[")) == "<TdmFile: 1 rules, broken JSON>"
+    assert str(parse_tdm_file(FILE).rules[0]) == '{"location": "/directory-a/", "tdm-reservation": 1}'

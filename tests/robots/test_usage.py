@@ -1,0 +1,449 @@
+"""usage: what a site says of the use of a page, by which line of what, and what hostile input costs."""
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from multidict import CIMultiDict
+
+from polite.errors import InvalidOption, InvalidURL, InvalidUserAgent
+from polite.robots.dialect import GOOGLE_2010
+from polite.robots.licenses import License
+from polite.robots.parse import parse
+from polite.robots.tdm_file import TdmFile, parse_tdm_file
+from polite.robots.usage import Usage, usage
+from polite.robots.usage_statement import UsageSource
+from tests.support import calls_of
+
+PAGE = "https://example.com/a/page?x"
+RESERVED, FREE = (
+    parse_tdm_file(b'[{"location": "/a/", "tdm-reservation": %d, "tdm-policy": "/file"}]' % reserved)
+    for reserved in (1, 0)
+)
+
+
+def by(headers: Any = (), robots: str | None = None, **pieces: Any) -> Usage:
+    return usage(headers, None if robots is None else parse(robots), "ExampleBot/1.0", PAGE, **pieces)
+
+
+def group(*lines: str) -> str:
+    return "\n".join(("User-agent: *", *lines))
+
+
+def meta(name: str, content: str) -> str:
+    return f"<meta name='{name}' content='{content}'>"
+
+
+def test_nothing_said_is_neither_allowed_nor_refused():
+    said = by({"Server": "x"}, group("Disallow: /b"), html="<p>", tdm_file=TdmFile())
+
+    assert (said.search, said.ai_input, said.ai_train, said.allows("x")) == (None,) * 4
+    assert (said.refused, said.statements, said.because("search")) == ((),) * 3
+    assert str(said) == "nothing is said about the use of the page"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "line"),
+    [
+        (
+            {"robots": group("Content-Usage: /a train-ai=n")},
+            "refused by Content-Usage: /a train-ai=n (robots.txt, line 2)",
+        ),
+        (
+            {"robots": group("Content-Signal: ai-train=no")},
+            "refused by Content-Signal: ai-train=no (robots.txt, line 2)",
+        ),
+        (
+            {"headers": {"content-usage": "train-ai=n"}},
+            "refused by Content-Usage: train-ai=n (response header)",
+        ),
+        (
+            {"headers": {"Content-Signal": "ai-train=NO"}},
+            "refused by Content-Signal: ai-train=NO (response header)",
+        ),
+        ({"headers": {"X-Robots-Tag": "a, noai"}}, "refused by X-Robots-Tag: a, noai (response header)"),
+        ({"headers": {b"TDM-Reservation": b"1"}}, "refused by tdm-reservation: 1 (response header)"),
+        ({"html": meta("robots", "noindex, NoAI")}, "refused by robots: noindex, NoAI (meta element)"),
+        ({"html": meta("TDM-reservation", " 1 ")}, "refused by tdm-reservation:  1  (meta element)"),
+        (
+            {"tdm_file": RESERVED},
+            'refused by {"location": "/a/", "tdm-reservation": 1} (/.well-known/tdmrep.json, rule 1)',
+        ),
+    ],
+)
+def test_each_source_alone_refuses_and_says_by_what(pieces: dict[str, Any], line: str):
+    said = by(**pieces)
+
+    assert said.ai_train is False
+    assert said.search is None
+    assert str(said.because("ai-train")[0]) == f"ai-train: {line}"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        {"headers": {"Content-Usage": "train-ai=n"}},
+        {"html": meta("examplebot", "noai")},
+        {"tdm_file": RESERVED},
+        {"robots": group("Content-Usage: /a/ train-ai=n", "Content-Signal: ai-train=yes")},
+    ],
+)
+def test_a_single_refusal_is_enough_and_comes_first(refusal: dict[str, Any]):
+    allowing = {
+        "headers": {"Content-Usage": "train-ai=y", "Content-Signal": "ai-train=yes"},
+        "robots": group("Content-Usage: / train-ai=y"),
+    }
+
+    said = by(**(allowing | refusal))
+
+    assert by(**allowing).ai_train is True
+    assert said.ai_train is False
+    assert said.refused[0] == "ai-train" or "ai-train" in said.refused
+    assert [each.allowed for each in said.because("ai-train")] == sorted(
+        each.allowed for each in said.because("ai-train")
+    )
+
+
+def test_one_use_has_one_name_and_an_unknown_label_is_its_own_use():
+    said = by({"Content-Usage": "train-ai=y, ai-use=n, robot-poetry=n"}, group("Content-Signal: ai-train=no"))
+
+    assert said.allows("train-ai") is said.allows("ai-train") is said.ai_train is False
+    assert said.allows("ai-use") is said.ai_input is False
+    assert said.allows("robot-poetry") is False
+    assert list(said.by_use) == ["ai-train", "ai-input", "robot-poetry"]
+    assert {each.source for each in said.because("train-ai")} == {UsageSource.ROBOTS, UsageSource.HEADER}
+
+
+@pytest.mark.parametrize(
+    ("label", "refused"),
+    [
+        ("bots", ("bots", "search", "ai-input", "ai-train")),
+        ("all", ("all", "search", "ai-input", "ai-train")),
+        ("ai", ("ai", "ai-input", "ai-train")),
+        ("train-genai", ("train-genai", "ai-train")),
+        ("tdm", ("tdm", "ai-input", "ai-train")),
+        ("search", ("search",)),
+    ],
+)
+def test_the_refusal_of_a_wider_use_covers_narrower_ones_and_a_permission_does_not(
+    label: str, refused: tuple[str, ...]
+):
+    assert by({"Content-Usage": f"{label}=n"}).refused == refused
+    assert list(by({"Content-Usage": f"{label}=y"}).by_use) == [label]
+
+
+# Content-Usage and Content-Signal
+
+
+@pytest.mark.parametrize(
+    "value", ["train-ai=n, x=", 'x="\\", train-ai=n', "TRAIN-AI=n", "train-ai=n search=y", "train-ai=n,"]
+)
+def test_a_void_field_permits_nothing_and_its_refusals_count(value: str):
+    for said in (by({"Content-Usage": value}), by(robots=group(f"Content-Usage: {value}"))):
+        assert said.ai_train is False
+        assert said.search is None
+        assert said.because("ai-train")[0].careful
+        assert str(said).endswith(", which is no valid statement")
+
+
+def test_a_well_formed_string_voids_nothing():
+    said = by({"Content-Usage": r'a=%"f%c3%bc%22\ ", b="\"", train-ai=n, search=y'})
+
+    assert (said.ai_train, said.search) == (False, True)
+    assert not said.because("ai-train")[0].careful
+
+
+@pytest.mark.parametrize("no", ["no", "NO", '"n"', "?0", "false", "0", "n/a"])
+def test_a_value_that_can_only_mean_no_refuses(no: str):
+    expected = None if no == "n/a" else False
+
+    assert by({"Content-Usage": f"train-ai={no}"}).ai_train is expected
+    assert by(robots=group(f"Content-Usage: /a/ train-ai={no}")).ai_train is expected
+    assert by({"Content-Signal": f"ai-train={no}"}).ai_train is expected
+
+
+def test_the_last_value_of_a_label_counts_in_one_line_and_each_line_is_a_statement():
+    assert by({"Content-Usage": "train-ai=n, train-ai=y"}).ai_train is True
+    assert by([("Content-Usage", "train-ai=n"), ("Content-Usage", "train-ai=y")]).ai_train is False
+    assert by(CIMultiDict([("content-usage", "train-ai=y"), ("Content-Usage", "search=n")])).refused == (
+        "search",
+    )
+
+
+def test_one_malformed_line_voids_the_permissions_of_all_lines_of_the_header():
+    said = by([("Content-Usage", "train-ai=y, search=n"), ("Content-Usage", "oh no")])
+
+    assert (said.ai_train, said.search) == (None, False)
+
+
+def test_the_longest_path_of_robots_txt_counts():
+    robots = group("Content-Usage: / train-ai=n, search=n", "Content-Usage: /a/ train-ai=y")
+
+    assert by(robots=robots).by_use.keys() == {"ai-train"}
+    assert by(robots=robots).ai_train is True
+
+
+def test_a_void_line_counts_unless_a_valid_one_has_a_longer_path():
+    void, valid = "Content-Usage: {} train-ai=n,", "Content-Usage: {} train-ai=y, search=n"
+
+    assert by(robots=group(void.format("/"), valid.format("/a/"))).ai_train is True
+    assert set(by(robots=group(void.format("/a/"), valid.format("/"))).refused) == {"search", "ai-train"}
+    assert by(robots=group(void.format("/a/"), valid.format("/a/"))).ai_train is False
+    assert by(robots=group(void.format("/b/"), valid.format("/"))).ai_train is True
+
+
+def test_a_refusal_above_the_first_group_counts_if_the_group_says_nothing():
+    above = "Content-Signal: ai-train=no, search=yes\n"
+
+    assert by(robots=above + group("Disallow: /x")).refused == ("ai-train",)
+    assert by(robots=above + group("Disallow: /x")).search is None
+    assert by(robots=above + group("Content-Signal: /b/ search=no")).refused == ("ai-train",)
+    assert by(robots=above + group("Content-Signal: search=yes")).refused == ()
+
+
+def test_only_the_group_of_the_agent_counts():
+    robots = parse(
+        "User-agent: examplebot\nContent-Signal: search=no\nDisallow:\n"
+        + group("Content-Signal: ai-train=no")
+    )
+
+    assert usage((), robots, "ExampleBot/1.0", PAGE).refused == ("search",)
+    assert usage((), robots, "OtherBot/1.0", "/a/page").refused == ("ai-train",)
+
+
+def test_the_level_of_use_is_the_strictest_of_file_and_header():
+    said = by(
+        {"Content-Signal": "use=reference, level=b"},
+        group("Content-Signal: search=yes, use=full, level=a"),
+    )
+
+    assert said.values == {"use": "reference", "level": "a"}
+    assert by({"Content-Signal": "use=immediate, use=odd"}).values == {"use": "odd"}
+
+
+# noai, noimageai
+
+
+def test_noimageai_is_about_images_and_about_an_image_itself():
+    headers = {"X-Robots-Tag": "noimageai"}
+
+    assert by(headers).refused == ("image-ai",)
+    assert by(headers | {"Content-Type": "Image/PNG; a=b"}).refused == ("ai-input", "ai-train", "image-ai")
+    assert by({"X-Robots-Tag": "noai"}).refused == ("ai-input", "ai-train", "image-ai")
+
+
+def test_directives_for_other_agents_say_nothing():
+    assert by({"X-Robots-Tag": "otherbot: noai"}, html=meta("otherbot", "noai")).refused == ()
+    assert by({"X-Robots-Tag": "examplebot: noai"}).ai_train is False
+
+
+# TDMRep
+
+
+@pytest.mark.parametrize(
+    ("meta_value", "header", "file", "reserved", "policy"),
+    [
+        ("0", "1", RESERVED, False, None),
+        ("1", "0", FREE, True, "https://example.com/meta"),
+        (None, "0", RESERVED, False, None),
+        (None, "1", FREE, True, "https://example.com/a/header"),
+        (None, None, RESERVED, True, "https://example.com/file"),
+        (None, None, FREE, False, None),
+        ("2", "yes", RESERVED, True, "https://example.com/meta"),
+        ("2", "", None, None, None),
+    ],
+)
+def test_the_page_replaces_the_headers_and_these_the_file(
+    meta_value: str | None,
+    header: str | None,
+    file: TdmFile | None,
+    reserved: bool | None,
+    policy: str | None,
+):
+    said = by(
+        {} if header is None else {"tdm-reservation": header, "tdm-policy": "header"},
+        html="" if meta_value is None else meta("tdm-reservation", meta_value) + meta("tdm-policy", "/meta"),
+        tdm_file=file,
+    )
+
+    assert said.allows("tdm") is (None if reserved is None else not reserved)
+    assert said.refused == (("tdm", "ai-input", "ai-train") if reserved else ())
+    assert said.tdm_policy == policy
+
+
+@pytest.mark.parametrize("value", ["1, 0", "0,1", '"1"', "1, x"])
+def test_of_several_reservations_a_single_1_is_enough(value: str):
+    assert by({"tdm-reservation": value}).allows("tdm") is False
+    assert by([("tdm-reservation", each) for each in value.split(",")]).allows("tdm") is False
+
+
+@pytest.mark.parametrize("value", ["2", "01", "true", "", "0, x"])
+def test_a_reservation_that_is_none_says_nothing(value: str):
+    assert by({"tdm-reservation": value}).allows("tdm") is None
+
+
+def test_a_file_that_could_not_be_read_says_so():
+    said = by(tdm_file=parse_tdm_file(b"[{"))
+
+    assert said.ai_train is False
+    assert str(said.because("tdm")[0]) == (
+        "tdm: refused by a file with a problem: broken JSON (/.well-known/tdmrep.json), which is no valid statement"
+    )
+
+
+# RSL
+
+
+def test_the_licences_of_the_agents_group_and_of_the_response_apply():
+    robots = "License: https://example.com/all.xml\nUser-agent: examplebot\nLicense: https://example.com/own.xml\nDisallow:\n"
+    link = (
+        '</l.xml>; rel="next License"; type="application/rsl+xml; charset=utf-8", <cc>; rel=license,'
+        " <https://[>; rel=license; type=application/rsl+xml"
+    )
+
+    said = by({"Link": link}, robots)
+
+    assert said.licenses == (
+        License("https://example.com/own.xml", 3),
+        License("https://example.com/l.xml"),
+        License("https://[", None),
+    )
+    assert said.statements == ()
+    assert usage((), parse(robots), "OtherBot", "/").licenses == (License("https://example.com/all.xml", 1),)
+    assert usage({"link": link}, None, "OtherBot", "/").licenses == (License("/l.xml"), License("https://["))
+
+
+def test_a_challenge_is_a_value_and_a_token_makes_a_header():
+    said = by(
+        [
+            ("WWW-Authenticate", "Basic realm=x"),
+            (
+                "WWW-Authenticate",
+                'License error="invalid_request", error_description="a, b", authorization_uri="https://l.example/t"',
+            ),
+        ]
+    )
+
+    challenge = said.challenge
+    assert challenge is not None
+    assert (challenge.error, challenge.description) == ("invalid_request", "a, b")
+    assert challenge.authorization_uri == "https://l.example/t"
+    assert challenge.authorization("a.b-c_~+/1==") == {"Authorization": "License a.b-c_~+/1=="}
+    assert by({"WWW-Authenticate": "Basic realm=License"}).challenge is None
+    assert by().challenge is None
+
+
+@pytest.mark.parametrize("token", ["", "a b", "a\r\nX: y", "=a", "ü", "a" * 10_000])
+def test_a_token_that_is_none_is_refused_and_not_shown(token: str):
+    challenge = by({"WWW-Authenticate": "License"}).challenge
+    assert challenge is not None
+
+    with pytest.raises(InvalidOption, match="the licence token must be") as caught:
+        challenge.authorization(token)
+
+    assert not token or token not in str(caught.value)
+
+
+# Arguments and hostile input
+
+
+def test_arguments_that_are_none_are_refused():
+    with pytest.raises(InvalidURL):
+        usage((), None, "ExampleBot", "no url")
+    with pytest.raises(InvalidUserAgent):
+        usage((), None, "", PAGE)
+    with pytest.raises(InvalidOption, match="headers must be a mapping or pairs"):
+        usage(5, None, "ExampleBot", PAGE)  # type: ignore[arg-type]
+
+
+def test_a_dialect_that_takes_the_first_group_has_its_signals():
+    robots = parse(
+        group("Content-Signal: search=no", "Disallow:") + "\n" + group("Content-Signal: ai-train=no"),
+        GOOGLE_2010,
+    )
+
+    assert usage((), robots, "ExampleBot", PAGE).refused == ("search",)
+
+
+def test_control_characters_of_a_header_are_not_printed():
+    assert "\x1b" not in str(by({"Content-Usage": "train-ai=n, \x1b[31m\n"}))
+
+
+def test_of_a_long_header_the_first_part_counts_and_permits_nothing():
+    said = by({"Content-Usage": "train-ai=n, search=y" + ", x=y" * 100_000})
+    signal = by({"Content-Signal": "ai-train=no, search=yes" + ", x=yes" * 100_000})
+
+    assert (said.ai_train, said.search) == (False, None)
+    assert (signal.ai_train, signal.search) == (False, None)
+    assert by([("X-Robots-Tag", "a")] * 20_000 + [("X-Robots-Tag", "noai")]).refused == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["content-usage", "content-signal", "link", "www-authenticate", "x-robots-tag"]
+)
+@pytest.mark.parametrize(
+    "piece",
+    ["a=n,", "a=n, train-ai=no,", '"', "a;", "<a>;rel=license,", "(", "a=(1 ", "=", "noai,", "\\", "a b=c,"],
+)
+def test_a_header_of_a_megabyte_costs_no_more_than_its_first_part(name: str, piece: str):
+    whole = piece * (1_000_000 // len(piece))
+
+    assert calls_of(lambda: by({name: whole})) <= calls_of(lambda: by({name: whole[:20_000]})) + 50
+    many = [(name, piece)] * 20_000
+    assert calls_of(lambda: by(many)) <= calls_of(lambda: by(many[:1_100])) + 8 * len(many)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Content-Usage: /a*b*c/ train-ai=n",
+        "Content-Usage: / train-ai=no",
+        'Content-Usage: / train-ai=n, x="',
+        "Content-Signal: ai-train=no, use=full",
+        "License: https://example.com/l.xml",
+    ],
+)
+def test_a_file_of_thousands_of_lines_costs_in_proportion(line: str):
+    def calls(lines: int) -> int:
+        robots = parse(group(*[line] * lines))
+        return calls_of(lambda: usage((), robots, "x", PAGE))
+
+    assert calls(8_000) <= 4.2 * calls(2_000)
+
+
+def test_thousands_of_labels_are_few_uses_and_lose_no_refusal_of_a_known_one():
+    labels = ", ".join(f"k{number}=n" for number in range(20_000))
+    robots = parse(group(f"Content-Usage: /a {labels}, train-ai=n, search=n"))
+
+    started = time.process_time()
+    said = usage((), robots, "x", PAGE)
+
+    assert len(said.by_use) == 1_002
+    assert (said.ai_train, said.search) == (False, False)
+    # 0.2 s where this was written.
+    assert time.process_time() - started < 5.0
+
+
+NAMES = ["content-usage", "content-signal", "x-robots-tag", "tdm-reservation", "link", "www-authenticate"]
+VALUES = st.text("trainoe-yx=,;\"%\\ ()?01:/<>'", max_size=30) | st.sampled_from(
+    ["train-ai=n", "ai-train=no, search=yes", "noai", "1", "0", "search=y", "search=no,"]
+)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(NAMES), VALUES), max_size=6),
+    st.lists(VALUES.map(lambda value: f"Content-Usage: / {value}"), max_size=4),
+    VALUES,
+)
+def test_more_headers_never_permit_what_was_refused(
+    headers: list[tuple[str, str]], lines: list[str], more: str
+):
+    robots = parse(group(*lines))
+    before = usage(headers, robots, "ExampleBot", PAGE)
+    for name in NAMES:
+        # The one field whose values replace others.
+        if name != "tdm-reservation":
+            after = usage([*headers, (name, more)], robots, "ExampleBot", PAGE)
+            assert set(before.refused) <= set(after.refused)
