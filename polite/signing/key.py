@@ -2,7 +2,9 @@
 
 import binascii
 import json
+import logging
 import os
+import stat
 from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from hashlib import sha256
@@ -14,10 +16,12 @@ from polite.errors import InvalidOption
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+log = logging.getLogger("polite")
+
 # Octets of a key file. One key has some hundreds.
 _LONGEST_FILE = 65_536
 _SEED_OCTETS = 32
-_MADE_FOR_THE_OWNER = 0o600
+_MADE_FOR_THE_OWNER, _OF_OTHERS = 0o600, 0o077
 _NEEDED = "an Ed25519 private key, as PEM (PKCS #8, without a password) or as a JWK"
 # RFC 9421, B.1.4, and RFC 8037, A.1: the keys of the examples, with which anyone can sign. They are not to be used in production
 # (draft-ietf-webbotauth-httpsig-protocol-01, 29 October 2026, "Test and Demonstration Keys").
@@ -29,7 +33,7 @@ _KNOWN_TO_ALL = frozenset(
 class SigningKey:
     """An Ed25519 private key. It is in no `repr`, error or pickle.
 
-    Made by `read` or `make`.
+    Made by `read`, `parse` or `make`.
 
     Example:
         key = polite.SigningKey.make("key.pem")  # once
@@ -66,15 +70,33 @@ class SigningKey:
         try:
             with Path(name).open("rb") as opened:
                 content = opened.read(_LONGEST_FILE + 1)
+                mode = stat.S_IMODE(os.fstat(opened.fileno()).st_mode)
         except OSError as error:
             raise InvalidOption(f"the signing key {name!r}: {error.strerror or error}") from error
-        if len(content) > _LONGEST_FILE:
-            raise InvalidOption(f"the signing key {name!r} is longer than {_LONGEST_FILE} octets")
+        if mode & _OF_OTHERS and os.name == "posix":
+            log.warning("the signing key %r can be read by other users (mode %04o): chmod 600 it", name, mode)
+        return cls.parse(content, name=repr(name))
+
+    @classmethod
+    def parse(cls, content: str | bytes, *, name: str = "that was given") -> Self:
+        """Read the content of a key file, such as one that comes from a vault.
+
+        Args:
+            content: PEM or a JWK.
+            name: What errors call it.
+
+        Raises:
+            InvalidOption: As `read`.
+        """
+        _require_cryptography()
+        octets = content.encode("utf-8", "replace") if isinstance(content, str) else content
+        if len(octets) > _LONGEST_FILE:
+            raise InvalidOption(f"the signing key {name} is longer than {_LONGEST_FILE} octets")
         try:
-            return cls(_from_jwk(content) if content.lstrip()[:1] == b"{" else _from_pem(content))
+            return cls(_from_jwk(octets) if octets.lstrip()[:1] == b"{" else _from_pem(octets))
         except _NoKey as error:
             # Without its cause: what a parser says of a key may quote it.
-            raise InvalidOption(f"the signing key {name!r}: {error}; it must be {_NEEDED}") from None
+            raise InvalidOption(f"the signing key {name}: {error}; it must be {_NEEDED}") from None
 
     @classmethod
     def make(cls, file: str | os.PathLike[str]) -> Self:

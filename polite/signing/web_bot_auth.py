@@ -47,7 +47,7 @@ class WebBotAuth:
             the draft tells servers to refuse it.
 
     Attributes:
-        key: The key.
+        key: The key. Assign another to replace it while the gate is open.
         signature_agent: The URL, as sent.
 
     Raises:

@@ -111,6 +111,28 @@ def test_a_key_shows_its_thumbprint_only(key: SigningKey, key_file: Path) -> Non
     assert key.public_jwk.keys() == {"kty", "crv", "kid", "x", "use"}
 
 
+def test_a_key_may_come_from_elsewhere(key: SigningKey, key_file: Path) -> None:
+    text = key_file.read_text()
+
+    assert SigningKey.parse(text).thumbprint == SigningKey.parse(text.encode()).thumbprint == key.thumbprint
+    with pytest.raises(
+        polite.InvalidOption, match="^the signing key that was given: it is no key that can be read"
+    ):
+        SigningKey.parse("a\ud800")
+
+
+@pytest.mark.parametrize(("mode", "warned"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True)])
+def test_a_key_that_others_can_read_is_warned_of(
+    mode: int, warned: bool, key_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    key_file.chmod(mode)
+
+    SigningKey.read(key_file)
+
+    assert ("key.pem' can be read by other users" in caplog.text) is warned
+    assert (f"(mode {mode:04o}): chmod 600 it" in caplog.text) is warned
+
+
 def test_a_key_is_not_pickled(key: SigningKey) -> None:
     with pytest.raises(TypeError, match="not pickled"):
         pickle.dumps(key)

@@ -1,5 +1,6 @@
 """WebBotAuth: what it signs, for whom, and for how long."""
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ from cryptography.exceptions import InvalidSignature
 
 import polite
 from polite.signing.key import SigningKey
-from polite.signing.web_bot_auth import WebBotAuth
+from polite.signing.web_bot_auth import _KNOWN, _LEAST_LIFETIME_S, _MOST_LIFETIME_S, WebBotAuth
 from tests.signing.verifier import AGENT, Verified, verified
 
 NOW = 1_750_000_000.7
@@ -147,3 +148,25 @@ def test_an_option_that_cannot_be_is_refused_by_name(key: SigningKey, options: d
 
 def test_a_key_may_be_the_name_of_its_file(key: SigningKey, key_file: Path) -> None:
     assert WebBotAuth(str(key_file), AGENT).key.thumbprint == key.thumbprint
+
+
+def test_a_key_may_be_replaced_while_a_crawl_runs(key: SigningKey, tmp_path: Path) -> None:
+    signer = WebBotAuth(key, AGENT)
+    signer.key = SigningKey.make(tmp_path / "new.pem")
+
+    assert signed(signer, "https://example.com/").keyid == signer.key.thumbprint != key.thumbprint
+
+
+def test_the_reference_has_each_option_with_its_default_and_limits() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "gate.md").read_text()
+    section = page.partition("\n## `WebBotAuth(")[2].partition("\n## ")[0]
+    rows = [
+        [cell.strip().strip("`") for cell in line.split("|")[1:-1]] for line in section.splitlines()[5:12]
+    ]
+    parameters = inspect.signature(WebBotAuth).parameters.values()
+
+    assert [(name, default) for name, default, *_ in rows if name] == [
+        (each.name, "" if each.default is each.empty else repr(each.default)) for each in parameters
+    ]
+    assert {row[0]: row[2] for row in rows}["lifetime"] == f"{_LEAST_LIFETIME_S:g} to {_MOST_LIFETIME_S:g}"
+    assert all(f"`{name}`" in section for name in _KNOWN)

@@ -57,7 +57,7 @@ def test_a_good_header_is_well(header: str, capsys: pytest.CaptureFixture[str]) 
         ("AcmeBot/1.0 (+https://user:secret@acme.dev/)", "ok", "it names a page: https://acme.dev/"),
         ("", "problem", "the User-Agent header is empty"),
         ("1/2", "problem", "names no product"),
-        ("Acme\tBot", "problem", "printable latin-1"),
+        ("Acme\tBot (+https://acme.dev/)", "problem", "printable latin-1"),
     ],
 )
 def test_what_a_header_is_told(
