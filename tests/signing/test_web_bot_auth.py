@@ -160,12 +160,11 @@ def test_a_key_may_be_replaced_while_a_crawl_runs(key: SigningKey, tmp_path: Pat
 def test_the_reference_has_each_option_with_its_default_and_limits() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "gate.md").read_text()
     section = page.partition("\n## `WebBotAuth(")[2].partition("\n## ")[0]
-    rows = [
-        [cell.strip().strip("`") for cell in line.split("|")[1:-1]] for line in section.splitlines()[5:12]
-    ]
+    lines = [line for line in section.splitlines() if line.startswith("| `")]
+    rows = [[cell.strip().strip("`") for cell in line.split("|")[1:-1]] for line in lines]
     parameters = inspect.signature(WebBotAuth).parameters.values()
 
-    assert [(name, default) for name, default, *_ in rows if name] == [
+    assert [(name, default) for name, default, *_ in rows] == [
         (each.name, "" if each.default is each.empty else repr(each.default)) for each in parameters
     ]
     assert {row[0]: row[2] for row in rows}["lifetime"] == f"{_LEAST_LIFETIME_S:g} to {_MOST_LIFETIME_S:g}"
