@@ -9,6 +9,13 @@ permits; `PoliteHttpClient` sends a request with the permit of its page, and fol
 A request stays "in progress" in crawlee's queue until it is handled, so that a run resumes from crawlee's storage.
 """
 
+try:
+    import crawlee as _  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "polite.integrations.crawlee needs crawlee: pip install 'polite-crawl[crawlee]'"
+    ) from error
+
 from polite.integrations.crawlee.crawler import polite_crawler
 from polite.integrations.crawlee.http_client import PoliteHttpClient
 from polite.integrations.crawlee.request_manager import PoliteRequestManager

@@ -1,12 +1,22 @@
-"""What a polite crawler with a browser needs besides: the gate's User-Agent, and hooks that report each page."""
+"""What a polite crawler with a browser needs besides: the gate's User-Agent, and guarded pages."""
 
+import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from polite.errors import InvalidOption, InvalidURL
+from crawlee import Request
+from crawlee.errors import ContextPipelineInterruptedError
+
+from polite.errors import InvalidOption, PermitMisused
+from polite.frontier.permit import TaskPermit
 from polite.gate.gate import Gate
+from polite.http.header_fields import Headers
 from polite.integrations.crawlee.request_manager import PoliteRequestManager
 from polite.integrations.entering import require_agent
+from polite.origin import Target
+from polite.robots.errors import Disallowed, RobotsUnreachable
 
 
 def browser_options(kind: type, gate: Gate, options: dict[str, Any]) -> dict[str, Any]:
@@ -23,46 +33,110 @@ def browser_options(kind: type, gate: Gate, options: dict[str, Any]) -> dict[str
         )
     if options.get("fingerprint_generator") is not None:
         raise InvalidOption("a fingerprint_generator invents a User-Agent: leave it out")
+    if options.get("browser_type") not in (None, "chromium", "chrome"):
+        raise InvalidOption(
+            f"polite can pause the requests of Chromium only, got browser_type={options['browser_type']!r}"
+        )
     context = dict(options.get("browser_new_context_options") or {})
     require_agent(context.get("user_agent"), gate.agent.header, default="")
     context["user_agent"] = gate.agent.header
     return {"browser_new_context_options": context, "fingerprint_generator": None}
 
 
-def follow_pages(crawler: Any, manager: PoliteRequestManager) -> None:  # noqa: ANN401 - a crawler of any kind
-    """Have a crawler with a browser report its pages: the browser sends them, not the HTTP client."""
-    if not _is(type(crawler), "PlaywrightCrawler"):
-        return
+def guard_pages(crawler: Any, manager: PoliteRequestManager) -> None:  # noqa: ANN401 - a crawler of any kind
+    """Have the pages of a crawler with a browser guarded: the browser sends them, not the HTTP client."""
+    if _is(type(crawler), "PlaywrightCrawler"):
+        crawler.pre_navigation_hook(GuardedPages(manager).before)
 
-    async def hold(context: Any) -> None:  # noqa: ANN401
-        await manager.browse(context.request)
 
-    async def report(context: Any) -> None:  # noqa: ANN401
-        permit = manager.take_permit(context.request)
-        if permit is not None:
-            permit.report(status=context.response.status, headers=context.response.headers)
-            permit.leave()
-        for url in _hops(context.response):
-            _charge(manager.gate, url)
+class GuardedPages:
+    """Guards each context of the browser, and gives a page the turn of its request.
 
-    crawler.pre_navigation_hook(hold)
-    crawler.post_navigation_hook(report)
+    Documents take a turn for each redirect hop, as `polite.integrations.playwright.guard` has it.
+    """
+
+    def __init__(self, manager: PoliteRequestManager) -> None:
+        self._manager = manager
+        self._guards: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+        self._guarding = asyncio.Lock()
+
+    async def before(self, context: Any) -> None:  # noqa: ANN401 - crawlee's PlaywrightPreNavCrawlingContext
+        """A hook before a page is loaded. crawlee calls the page's `goto` next, with the URL of the request."""
+        page = context.page
+        guarded = await self._guard_of(page.context)
+        # This attribute of the page goes before the method of its class.
+        vars(page)["goto"] = partial(self._goto, guarded, page, page.goto, [context.request])
+
+    async def _guard_of(self, context: Any) -> Any:  # noqa: ANN401 - of Playwright
+        # It cannot be imported where Playwright is not installed.
+        from polite.integrations.playwright import guard  # noqa: PLC0415
+
+        async with self._guarding:
+            if context not in self._guards:
+                self._guards[context] = await guard(context, self._manager.gate)
+            return self._guards[context]
+
+    async def _goto(
+        self,
+        guarded: Any,  # noqa: ANN401
+        page: Any,  # noqa: ANN401
+        goto: Any,  # noqa: ANN401
+        requests: list[Request],
+        url: str,
+        **options: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        if not requests:
+            # The handler loads another page.
+            return await guarded.goto(page, url, **options)
+        request = requests.pop()
+        try:
+            async with guarded.turn(page, url, _turn_of(self._manager.take_permit(request))):
+                return await goto(url, **options)
+        except RobotsUnreachable:
+            # It may pass: crawlee tries again.
+            raise
+        except Disallowed as refusal:
+            self._manager.skip(refusal.url or url, str(refusal.decision))
+            raise ContextPipelineInterruptedError(f"Skipping {url}: {refusal}") from refusal
+
+
+class _PageTurn:
+    """The permit of a request. What becomes of it sends no task back to the frontier: crawlee retries by itself."""
+
+    def __init__(self, permit: TaskPermit) -> None:
+        self._permit = permit
+
+    @property
+    def valid(self) -> bool:
+        return self._permit.valid
+
+    @property
+    def target(self) -> Target:
+        return self._permit.target
+
+    def report(self, *, status: int, headers: Headers | None = None) -> None:
+        self._permit.report(status=status, headers=headers)
+
+    def leave(self, error: BaseException | None = None) -> None:
+        if isinstance(error, Exception):
+            with suppress(PermitMisused):  # it was reported, or is left already
+                self._permit.report(status=0)
+        self._permit.leave()
+
+    def unsent(self) -> None:
+        self._permit.unsent(requeue=False)
+
+
+def _turn_of(permit: TaskPermit | None) -> _PageTurn | None:
+    """Return the turn that a page has. None: it was lost, or a hook of the crawler has used it."""
+    if permit is None:
+        return None
+    if not permit.valid:
+        permit.leave()
+        return None
+    return _PageTurn(permit)
 
 
 def _is(kind: type, name: str) -> bool:
     # Their modules cannot be imported where Playwright is not installed.
     return any(base.__name__ == name for base in kind.__mro__)
-
-
-def _hops(response: Any) -> list[str]:  # noqa: ANN401
-    """Return the URLs that the browser was redirected to, which it requested without asking."""
-    urls, request = [], response.request
-    while request.redirected_from is not None:
-        urls.append(request.url)
-        request = request.redirected_from
-    return urls
-
-
-def _charge(gate: Gate, url: str) -> None:
-    with suppress(InvalidURL):  # such as about:blank
-        gate.charge(url)

@@ -6,7 +6,7 @@ from crawlee.crawlers import BasicCrawler
 
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
-from polite.integrations.crawlee.browser import browser_options, follow_pages
+from polite.integrations.crawlee.browser import browser_options, guard_pages
 from polite.integrations.crawlee.http_client import PoliteHttpClient
 from polite.integrations.crawlee.request_manager import PoliteRequestManager, Skipped
 
@@ -45,7 +45,7 @@ def polite_crawler(kind: type[C], gate: Gate, **options: Any) -> C:  # noqa: ANN
     options.pop("respect_robots_txt_file", None)
     options |= browser_options(kind, gate, options)
     crawler = _connected(kind, manager)(request_manager=manager, http_client=client, **options)
-    follow_pages(crawler, manager)
+    guard_pages(crawler, manager)
     return crawler
 
 

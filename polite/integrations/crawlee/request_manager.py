@@ -97,9 +97,7 @@ class PoliteRequestManager(RequestManager):
         self._frontier: Frontier | None = None
         # Requests that were taken from the queue and are not handled yet, by unique key, and the permits of those given out.
         self._taken: dict[str, Request] = {}
-        self._permits: dict[str, Permit] = {}
-        # Those that a browser uses.
-        self._browsing: dict[str, Permit] = {}
+        self._permits: dict[str, TaskPermit] = {}
         self._refused: deque[_Refused] = deque()
         self._skipping = 0
         # Requests that go before all others: the latest first, as in crawlee's queue.
@@ -123,10 +121,9 @@ class PoliteRequestManager(RequestManager):
         self._on_skipped = callback
         return callback
 
-    def take_permit(self, request: Request) -> Permit | None:
+    def take_permit(self, request: Request) -> TaskPermit | None:
         """Return the permit that the request was given out with, if there is one. The caller reports and leaves it."""
-        key = request.unique_key
-        return self._permits.pop(key, None) or self._browsing.pop(key, None)
+        return self._permits.pop(request.unique_key, None)
 
     def claim_permit(self, url: str) -> Permit | None:
         """Return the permit of a page that is not sent yet, if it is for this URL. Others of its origin are left.
@@ -140,18 +137,6 @@ class PoliteRequestManager(RequestManager):
                 return permit
             permit.leave()
         return None
-
-    async def browse(self, request: Request) -> None:
-        """Keep the request's permit for the browser. If it was lost, or is used already, wait for another.
-
-        Raises what `gate.acquire` raises.
-        """
-        permit = self.take_permit(request)
-        if permit is None or not permit.valid:
-            if permit is not None:
-                permit.leave()
-            permit = await self.gate.acquire(request.url)
-        self._browsing[request.unique_key] = permit
 
     def skip(self, url: str, because: str) -> None:
         """Tell `on_skipped_request` of a URL that a request led to. crawlee marks the request as handled."""
@@ -170,10 +155,9 @@ class PoliteRequestManager(RequestManager):
             filling.cancel()
             with suppress(asyncio.CancelledError):
                 await filling
-        for permit in (*self._permits.values(), *self._browsing.values()):
+        for permit in self._permits.values():
             permit.leave()
         self._permits.clear()
-        self._browsing.clear()
         if frontier is not None:
             frontier.stop()
         self._refused.clear()
@@ -395,7 +379,13 @@ class PoliteRequestManager(RequestManager):
         """The frontier's `on_end`."""
         request = task.payload
         if outcome.end is not End.DONE and isinstance(request, Request):
-            self._refused.append(_Refused(request.url, outcome.because, request))
+            # The only reason to drop one: crawlee retries by itself, so the frontier never does.
+            because = (
+                f"its robots.txt is unreachable ({outcome.because})"
+                if outcome.end is End.DROPPED
+                else outcome.because
+            )
+            self._refused.append(_Refused(request.url, because, request))
             self._fetches.wake(1)
 
     async def _tell(self, refused: _Refused) -> None:

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol, cast
 from weakref import WeakKeyDictionary
 
 from playwright.async_api import BrowserContext, Error, Page, Request, Response, WebSocket
 
 from polite.errors import InvalidURL, PoliteError
 from polite.gate.gate import Gate
-from polite.gate.permit import Permit
+from polite.http.header_fields import Headers
 from polite.integrations.entering import require_agent
 from polite.integrations.playwright.paused_request import PausedRequest, is_fetched
 from polite.integrations.playwright.paused_requests import PausedRequests
@@ -25,6 +25,22 @@ _SWEEP_S = 1.0
 _MAX_REFUSALS = 1_000
 
 
+class HeldTurn(Protocol):
+    """A turn that a request may use: a permit of `gate.acquire`, or what stands for one."""
+
+    @property
+    def valid(self) -> bool: ...
+
+    @property
+    def target(self) -> Target: ...
+
+    def report(self, *, status: int, headers: Headers | None = None) -> object: ...
+
+    def leave(self, error: BaseException | None = None) -> None: ...
+
+    def unsent(self) -> None: ...
+
+
 @dataclass
 class _Open:
     """A request that waits for its turn, or has it.
@@ -36,7 +52,7 @@ class _Open:
 
     request: PausedRequest
     task: asyncio.Task[None]
-    permit: Permit | None = None
+    permit: HeldTurn | None = None
 
 
 class Guard:
@@ -60,7 +76,7 @@ class Guard:
         self._requests = requests
         self._open: dict[str, _Open] = {}
         # Permits that were taken before the request, by frame.
-        self._ahead: dict[str, Permit] = {}
+        self._ahead: dict[str, HeldTurn] = {}
         # Why the last document of a frame was blocked.
         self._refusals: dict[str, PoliteError] = {}
         self._targets: WeakKeyDictionary[Page, str] = WeakKeyDictionary()
@@ -90,7 +106,7 @@ class Guard:
         async with self.turn(page, url):
             return await page.goto(url, **options)
 
-    def turn(self, page: Page, url: str, permit: Permit | None = None) -> "PageTurn":
+    def turn(self, page: Page, url: str, permit: HeldTurn | None = None) -> "PageTurn":
         """Return a block in which the page's next request of the URL has its turn: `async with guarded.turn(page, url):`.
 
         A permit of `gate.acquire` for the URL is taken over, such as one that was awaited before the page was opened.
@@ -110,7 +126,7 @@ class Guard:
             await self._meet(page, is_new=True)
         return self._targets[page]
 
-    async def take_ahead(self, frame: str, url: str, permit: Permit | None = None) -> Permit:
+    async def take_ahead(self, frame: str, url: str, permit: HeldTurn | None = None) -> HeldTurn:
         """Wait for a permit for the frame's next document, if there is none yet."""
         self._refusals.pop(frame, None)
         permit = permit or await self._gate.acquire(url)
@@ -119,7 +135,7 @@ class Guard:
             before.unsent()
         return permit
 
-    def give_back(self, frame: str, permit: Permit) -> PoliteError | None:
+    def give_back(self, frame: str, permit: HeldTurn) -> PoliteError | None:
         """End a permit that was taken ahead, if no request used it. Return why the frame's last document was blocked."""
         if self._ahead.get(frame) is permit:
             del self._ahead[frame]
@@ -185,7 +201,7 @@ class Guard:
             self._unsent(request.key)
         return sent
 
-    def _taken_ahead(self, request: PausedRequest) -> Permit | None:
+    def _taken_ahead(self, request: PausedRequest) -> HeldTurn | None:
         """Return the valid permit that was taken before for this request."""
         permit = self._ahead.get(request.frame)
         if permit is None or not permit.valid or Target.of(request.url) != permit.target:
@@ -293,7 +309,7 @@ class Guard:
 class PageTurn:
     """A block in which a page's request has its turn. Made by `Guard.turn`."""
 
-    def __init__(self, guard: Guard, page: Page, url: str, permit: Permit | None) -> None:
+    def __init__(self, guard: Guard, page: Page, url: str, permit: HeldTurn | None) -> None:
         self._guard = guard
         self._page = page
         self._url = url

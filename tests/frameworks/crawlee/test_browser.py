@@ -1,19 +1,27 @@
 """A crawler with a browser: its options and its hooks, and a crawl where a Chromium is installed."""
 
+import asyncio
+import runpy
 import shutil
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from crawlee import ConcurrencySettings, Request
+from crawlee import ConcurrencySettings
 from crawlee.crawlers import PlaywrightCrawler
+from crawlee.errors import ContextPipelineInterruptedError
+from crawlee.storage_clients import MemoryStorageClient
 
 import polite
 from polite.integrations.crawlee import PoliteRequestManager, polite_crawler
-from polite.integrations.crawlee.browser import browser_options, follow_pages
+from polite.integrations.crawlee.browser import GuardedPages, _turn_of, browser_options
 from tests.frameworks.crawlee.crawls import PACING, crawling, judge
 from tests.integrations.site import AGENT, LOOPBACK, Site
 
+ROOT = Path(__file__).parents[3]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
@@ -36,41 +44,109 @@ async def test_the_browser_sends_the_gates_user_agent_and_no_invented_one() -> N
                 polite_crawler(PlaywrightCrawler, gate, **wrong)
 
 
-class Hooks(PlaywrightCrawler):
-    """Notes its hooks; it has no browser."""
+class Page:
+    """A page of no browser; it loads nothing."""
 
-    def __init__(self) -> None:
-        self.before: Any = None
-        self.after: Any = None
+    context = type("Context", (), {})()
 
-    def pre_navigation_hook(self, hook: Any, **_: Any) -> None:
-        self.before = hook
-
-    def post_navigation_hook(self, hook: Any) -> None:
-        self.after = hook
+    async def goto(self, url: str, **_: Any) -> str:
+        return url
 
 
-async def test_a_page_is_reported_when_it_came_and_hops_of_the_browser_are_charged(site: Site) -> None:
+class Guarded:
+    """A guard that notes the turns that it is given, and ends them as a browser would."""
+
+    def __init__(self, end: Any) -> None:
+        self.turns: list[Any] = []
+        self._end = end
+
+    @asynccontextmanager
+    async def turn(self, _: Page, url: str, turn: Any):
+        self.turns.append(turn)
+        yield
+        self._end(turn)
+
+    async def goto(self, _: Page, url: str, **__: Any) -> str:
+        return f"guarded {url}"
+
+
+async def loaded(site: Site, end: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Guarded, Any]:
+    """Load a page whose turn ends as told, and return its guard and what came of it."""
     async with polite.open_gate(AGENT, pacing=PACING, fetching=LOOPBACK) as gate:
-        manager, hooks = PoliteRequestManager(gate), Hooks()
-        follow_pages(hooks, manager)
-        request = Request.from_url(site.url("/a"))
-        first = SimpleNamespace(url=site.url("/a"), redirected_from=None)
-        second = SimpleNamespace(url=f"{site.urls[1]}/b", redirected_from=first)
-        third = SimpleNamespace(url="about:blank", redirected_from=second)
-        response = SimpleNamespace(status=200, headers={}, request=third)
-        context = SimpleNamespace(request=request, response=response)
+        manager = PoliteRequestManager(gate, storage_client=MemoryStorageClient())
+        await manager.add_request(site.url("/a"))
+        guarded, page = Guarded(end), Page()
 
-        await hooks.before(context)
-        assert gate.inside == 1
-        await hooks.before(context)
-        assert gate.inside == 1
-        await hooks.after(context)
-        assert gate.inside == 0
-        charged = await gate.explain(f"{site.urls[1]}/b")
-        await hooks.after(context)
+        async def guard(*_: Any) -> Guarded:
+            return guarded
 
-    assert charged.wait_s > 0.0
+        monkeypatch.setattr("polite.integrations.playwright.guard", guard)
+        request = await manager.fetch_next_request()
+        assert request is not None
+        await GuardedPages(manager).before(SimpleNamespace(page=page, request=request))
+        outcome = await asyncio.gather(page.goto(request.url), return_exceptions=True)
+        assert (gate.inside, await page.goto("http://b.test/")) == (0, "guarded http://b.test/")
+        assert await manager.mark_request_as_handled(request) is not None
+        assert await manager.is_finished()
+        return guarded, outcome[0]
+
+
+def _head_came(turn: Any) -> None:
+    assert turn.valid
+    assert turn.target.path == "/a"
+    turn.report(status=200, headers={})
+    turn.leave(None)
+
+
+@pytest.mark.parametrize(
+    "end", [_head_came, lambda turn: turn.leave(ConnectionError("lost")), lambda turn: turn.unsent()]
+)
+async def test_a_page_has_the_turn_of_its_request_and_sends_nothing_back(
+    site: Site, monkeypatch: pytest.MonkeyPatch, end: Any
+) -> None:
+    guarded, outcome = await loaded(site, end, monkeypatch)
+
+    assert (outcome, len(guarded.turns)) == (site.url("/a"), 1)
+
+
+@pytest.mark.parametrize("unreachable", [False, True])
+async def test_a_refused_hop_is_skipped_or_tried_again(
+    site: Site, monkeypatch: pytest.MonkeyPatch, *, unreachable: bool
+) -> None:
+    decision = polite.parse("User-agent: *\nDisallow: /").decide("Bot", "http://a.test/x")
+
+    def refuse(turn: Any) -> None:
+        turn.leave()
+        if unreachable:
+            raise polite.RobotsUnreachable(decision, url="http://a.test/x", retry_after_s=1.0)
+        raise polite.Disallowed(decision, url="http://a.test/x")
+
+    skipped: list[str] = []
+    monkeypatch.setattr(PoliteRequestManager, "skip", lambda _, url, __: skipped.append(url))
+    _, outcome = await loaded(site, refuse, monkeypatch)
+
+    assert skipped == ([] if unreachable else ["http://a.test/x"])
+    assert type(outcome) is (polite.RobotsUnreachable if unreachable else ContextPipelineInterruptedError)
+
+
+async def test_a_turn_that_was_lost_is_taken_again() -> None:
+    left: list[bool] = []
+    lost: Any = SimpleNamespace(valid=False, leave=lambda: left.append(True))
+
+    assert (_turn_of(None), _turn_of(lost), left) == (None, None, [True])
+
+
+async def test_other_browsers_than_chromium_are_refused() -> None:
+    async with polite.open_gate(AGENT) as gate:
+        with pytest.raises(polite.InvalidOption, match="Chromium only, got browser_type='firefox'"):
+            polite_crawler(PlaywrightCrawler, gate, browser_type="firefox")
+
+
+def test_without_crawlee_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "crawlee", None)
+
+    with pytest.raises(ImportError, match=r"polite-crawl\[crawlee\]"):
+        runpy.run_path(str(ROOT / "polite/integrations/crawlee/__init__.py"))
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium")
@@ -92,3 +168,36 @@ async def test_pages_of_a_browser_keep_the_delay(site: Site) -> None:
     judge(site)
     assert sorted(crawl.pages) == sorted(urls[:2])
     assert crawl.skipped == [(urls[2], "robots_txt")]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium")
+@pytest.mark.parametrize("incognito", [False, True])
+async def test_redirects_of_a_browser_are_checked_and_wait(site: Site, *, incognito: bool) -> None:
+    launch = {"executable_path": CHROMIUM, "args": ["--no-sandbox"]}
+    private, other = f"{site.urls[1]}/private/x", f"{site.urls[1]}/b"
+    urls = [site.url(f"/hop?to={to}") for to in (private, other, site.url("/c"))]
+    async with crawling(
+        PlaywrightCrawler,
+        headless=True,
+        browser_launch_options=launch,
+        use_incognito_pages=incognito,
+        concurrency_settings=ConcurrencySettings(desired_concurrency=2),
+    ) as crawl:
+        own: list[str] = []
+
+        async def note(context: Any) -> None:
+            crawl.pages.append(context.request.loaded_url)
+            try:
+                await context.page.goto(private)
+            except polite.Disallowed as error:
+                own.append(error.url)
+
+        crawl.crawler.router._default_handler = note
+        await crawl.run(urls)
+
+    site.hits = [hit for hit in site.hits if hit.raw != "/favicon.ico"]
+    judge(site)
+    assert sorted(crawl.pages) == sorted([other, site.url("/c")])
+    assert crawl.skipped == [(private, "robots_txt")]
+    assert own == [private] * 2
+    assert crawl.failed == []

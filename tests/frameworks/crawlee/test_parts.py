@@ -473,3 +473,12 @@ async def test_a_crawler_of_the_users_own_keeps_its_name_and_what_it_sets_up(gat
     assert isinstance(crawler, Mine)
     assert type(crawler).__name__ == "Mine"
     assert manager._on_skipped == crawler.skipped
+
+
+async def test_the_log_says_that_robots_txt_is_unreachable(caplog: pytest.LogCaptureFixture) -> None:
+    async with polite.open_gate(AGENT, fetching=LOOPBACK) as gate:
+        manager = PoliteRequestManager(gate, storage_client=MemoryStorageClient(), max_robots_tries=1)
+        await manager.add_request("http://127.0.0.1:9/a")
+        assert await manager.fetch_next_request() is None
+
+    assert "http://127.0.0.1:9/a: its robots.txt is unreachable (CONNECTION_REFUSED)" in caplog.text
