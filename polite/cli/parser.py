@@ -288,6 +288,11 @@ def _add_demo(add_command: _AddCommand) -> None:
         metavar="NUMBER",
         help="crawl by so many processes that share a Valkey server, which it starts (default: %(default)s)",
     )
+    demo.add_argument(
+        "--status-picture",
+        metavar="FILE",
+        help="take a picture of the status page of a crawl, as PNG in FILE, if a Chromium is installed",
+    )
     demo.set_defaults(run=_run_demo)
 
 

@@ -11,7 +11,9 @@ from polite.events import (
     Dropped,
     Event,
     Left,
+    LicenseRequired,
     OriginPostponed,
+    PaymentRequired,
     Reclaimed,
     Refused,
     RobotsFetched,
@@ -78,6 +80,8 @@ class Recorder:
             Refused: self._refused,
             Dropped: self._dropped,
             BackedOff: self._backed_off,
+            PaymentRequired: self._payment_required,
+            LicenseRequired: self._license_required,
             CircuitOpened: self._circuit_opened,
             CircuitClosed: self._circuit_closed,
             OriginPostponed: self._postponed,
@@ -162,6 +166,12 @@ class Recorder:
 
     def _backed_off(self, event: BackedOff) -> None:
         self._note("warn", event, event.origin, f"backs off for {event.pause_s:.1f} s: {event.because}")
+
+    def _payment_required(self, event: PaymentRequired) -> None:
+        self._note("warn", event, event.url, f"a payment is asked for: {event.price}")
+
+    def _license_required(self, event: LicenseRequired) -> None:
+        self._note("warn", event, event.url, f"a licence is asked for: {event.challenge}")
 
     def _circuit_opened(self, event: CircuitOpened) -> None:
         self._note("bad", event, event.origin, event.because)

@@ -268,11 +268,16 @@ class Survey:
             return self._wait_of_turn(seeker.turn, now)
         if state is QueueState.POSTPONED:
             if queue.failures:
-                return _UNREACHABLE, None, queue.wakes_at
+                return _UNREACHABLE, self._unreachable_since(queue.origin, now), queue.wakes_at
             return self._by_outlook(queue, now, queue.wakes_at)
         if state is _WAITING_TURN or state is _CHOSEN:
             return self._by_outlook(queue, now, None)
         return _BY_STATE.get(state, _TURN), None, None
+
+    def _unreachable_since(self, origin: Origin, now: float) -> float | None:
+        known = self._services.origins.last_known(origin)
+        since = None if known is None else known.latest.unreachable_since
+        return None if since is None else now - max(0.0, self._clock.wall() - since)
 
     def _wait_of_turn(self, turn: Turn, now: float) -> tuple[WaitReason, float, float | None]:
         scope = turn.path[turn.stage]

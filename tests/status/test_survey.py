@@ -115,6 +115,7 @@ async def test_urls_wait_for_a_robots_txt_that_is_out_of_reach() -> None:
     row = row_of(state, A)
     assert reasons(state) == {"unreachable": (1, 1, 0)}
     assert row["failures"] == 1
+    assert row["since_s"] == pytest.approx(33.5, abs=0.1)
     assert 800 < row["until_s"] < 1_200
     assert "out of reach" in state["notices"][0]["text"]
 

@@ -19,6 +19,7 @@ from polite.cli.demo.progress import CrawlStatus, Progress
 from polite.cli.demo.request_log import Request
 from polite.cli.demo.server import Sites, serving
 from polite.cli.demo.sites import AGENT, HOSTS, policies
+from polite.cli.demo.status_picture import write_status_picture
 from polite.cli.demo.table import print_table, rows
 from polite.compose.gate import open_gate
 from polite.events import Event
@@ -43,6 +44,8 @@ def demo(options: argparse.Namespace) -> int:
     if options.timeline is not None:
         write_timeline(Path(options.timeline), requests, recorder.entries)
         print(f"requests over time: {options.timeline}")
+    if options.status_picture is not None:
+        write_status_picture(Path(options.status_picture))
     return _print_verdict(verdicts, failures)
 
 

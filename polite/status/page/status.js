@@ -265,7 +265,7 @@ function origins(rows) {
 
 function details(row) {
   const parts = [];
-  if (row.scope && row.scope !== row.origin) parts.push(`scope: ${row.scope}`);
+  if (row.scope && !row.scope.endsWith(row.origin)) parts.push(`scope: ${row.scope}`);
   if (row.ahead) parts.push(`${number(row.ahead)} ahead`);
   if (row.in_flight) parts.push(`${number(row.in_flight)} in flight`);
   if (row.failures) parts.push(`failed ${row.failures === 1 ? "once" : `${row.failures} times`}`);
