@@ -157,16 +157,30 @@ async def test_urls_wait_for_a_site_to_open() -> None:
     assert row["until_s"] > 3_600
 
 
-async def test_urls_wait_for_a_scope_that_origins_share() -> None:
+@pytest.mark.parametrize("rounds", [1, 3])
+async def test_urls_wait_for_a_scope_that_origins_share(rounds: int) -> None:
     pacing = polite.PacingPolicy(scopes=polite.Scopes(crawl=polite.ScopeLimit(delay=100.0)))
     async with watched(pacing=pacing) as crawl:
-        working = await visit_some(crawl, [f"{A}/1", f"{B}/1", f"{B}/2"], status=200)
-        await asyncio.sleep(250)
+        working = await visit_some(crawl, [f"{B}/{n}" for n in range(9)], status=200)
+        await asyncio.sleep(50 + 100 * rounds)
         state = await crawl.look()
         working.cancel()
 
     assert [row["reason"] for row in state["waiting"]] == ["shared_scope"]
     assert row_of(state, B)["scope"] == "crawl"
+
+
+async def test_permits_wait_for_a_scope_that_origins_share() -> None:
+    pacing = polite.PacingPolicy(scopes=polite.Scopes(crawl=polite.ScopeLimit(delay=100.0)))
+    async with watched(pacing=pacing) as crawl:
+        waiting = [asyncio.ensure_future(crawl.gate.acquire(f"{each}/1")) for each in (A, B)]
+        await asyncio.sleep(150)
+        state = await crawl.look()
+        for each in waiting:
+            each.cancel()
+
+    assert reasons(state) == {"shared_scope": (0, 0, 2)}
+    assert state["origins"][0]["scope"] == "crawl"
 
 
 async def test_urls_that_a_file_keeps_are_counted(tmp_path: Any) -> None:
@@ -203,15 +217,19 @@ async def test_permits_wait_for_rules_and_for_turns() -> None:
 async def test_a_frontiers_turns_are_not_counted_as_permits() -> None:
     async with watched() as crawl:
         working = await visit_some(crawl, [f"{A}/{n}" for n in range(9)], status=429)
-        waiting = asyncio.ensure_future(crawl.gate.acquire(f"{B}/1"))
         held = asyncio.ensure_future(crawl.gate.acquire(f"{B}/1"))
         await asyncio.sleep(5)
+        # Younger than the frontier's own request.
+        waiting = asyncio.ensure_future(crawl.gate.acquire(f"{B}/1"))
         state = await crawl.look()
         working.cancel()
         waiting.cancel()
         held.cancel()
 
-    assert sum(permits for _, _, permits in reasons(state).values()) == state["gate"]["waiting"] == 1
+    assert {reason: permits for reason, (_, _, permits) in reasons(state).items()} == {
+        "back_off": 0,
+        "in_flight": 1,
+    }
 
 
 async def test_the_longest_waits_come_first_and_each_reason_keeps_some() -> None:

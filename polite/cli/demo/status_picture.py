@@ -1,4 +1,4 @@
-"""Takes the picture of a status page: of a crawl whose ten minutes pass in some seconds, of sites that misbehave as real ones do."""
+"""Takes a picture of the status page: of a crawl whose ten minutes pass in some seconds, of sites as they are."""
 
 import asyncio
 import random
@@ -51,7 +51,9 @@ class _Sites:
     async def wait(self, seconds: float) -> None:
         """Wait on the crawl's clock."""
         passed = asyncio.get_running_loop().create_future()
-        self._clock.call_at(self._clock.monotonic() + seconds, lambda: passed.done() or passed.set_result(None))
+        self._clock.call_at(
+            self._clock.monotonic() + seconds, lambda: passed.done() or passed.set_result(None)
+        )
         await passed
 
     async def get(self, host: str) -> tuple[int, dict[str, str]]:

@@ -1,0 +1,129 @@
+"""The status page of a crawl on a shared server: sessions, homes, and what waits for a home."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import polite
+from polite.status.monitor import Monitor
+from polite.stores.redis.inspector import SharedInspector
+from tests.many.servers import ValkeyServer
+from tests.support import A, B, scripted_gate
+
+CRAWL = "news"
+
+
+@asynccontextmanager
+async def member(valkey: ValkeyServer) -> AsyncIterator[tuple[polite.Gate, polite.Frontier, Monitor]]:
+    async with (
+        scripted_gate(store=valkey.url, crawl=CRAWL) as gate,
+        polite.open_frontier(gate, crawl=CRAWL) as frontier,
+    ):
+        monitor = Monitor(gate, frontier)
+        try:
+            yield gate, frontier, monitor
+        finally:
+            await monitor.stop()
+
+
+async def told(monitor: Monitor) -> dict[str, Any]:
+    """Return what the server says, asked now."""
+    shared: Any = monitor._shared
+    shared._asked_at = float("-inf")
+    monitor.want()
+    while shared._asking is not None:
+        await asyncio.wait([shared._asking])
+        await asyncio.sleep(0)
+    assert monitor.shared is not None
+    return monitor.shared
+
+
+async def test_sessions_and_homes_of_all_processes_are_shown(valkey: ValkeyServer) -> None:
+    async with member(valkey) as (_, one, monitor), member(valkey) as (_, other, _):
+        await one.put_many([f"{A}/1", f"{A}/2", f"{B}/1"])
+        async with await anext(one) as permit:
+            shown = await told(monitor)
+            permit.report(status=200)
+        state = monitor.state()
+
+    assert (shown["crawl"], shown["store"], shown["lease_s"]) == (CRAWL, valkey.url, 15.0)
+    assert len(shown["sessions"]) == 2
+    assert sum(session["homes"] for session in shown["sessions"]) >= 1
+    assert all(0 < session["ends_s"] <= 15 for session in shown["sessions"])
+    assert {row["home"] for row in (*shown["held"], *shown["line"])} <= {"a.test", "b.test"}
+    assert shown["counts"]["held"] >= 1
+    assert shown["quiet_s"] == 0.0
+    assert state["shared"] is shown
+    assert other.waiting >= 0
+
+
+async def test_the_server_is_asked_every_five_seconds_at_most(valkey: ValkeyServer, monkeypatch: Any) -> None:
+    asked = []
+    partitions = SharedInspector.partitions
+
+    async def count(inspector: SharedInspector, crawl: str, limit: int) -> Any:
+        asked.append(limit)
+        return await partitions(inspector, crawl, limit)
+
+    monkeypatch.setattr(SharedInspector, "partitions", count)
+    async with member(valkey) as (_, _, monitor):
+        await told(monitor)
+        for _ in range(5):
+            monitor.want()
+            await asyncio.sleep(0.01)
+
+    assert asked == [20]
+
+
+async def test_a_server_that_refuses_or_fails_is_told(valkey: ValkeyServer, monkeypatch: Any) -> None:
+    async with member(valkey) as (_, _, monitor):
+
+        async def refuse(*_: object) -> Any:
+            raise polite.StoreFailed("no permission")
+
+        monkeypatch.setattr(SharedInspector, "partitions", refuse)
+        refused = await told(monitor)
+
+        async def fail(*_: object) -> Any:
+            raise ZeroDivisionError("a defect")
+
+        monkeypatch.setattr(SharedInspector, "partitions", fail)
+        failed = await told(monitor)
+
+        async def hang(*_: object) -> Any:
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(SharedInspector, "partitions", hang)
+        shared: Any = monitor._shared
+        shared._asked_at = float("-inf")
+        monitor.want()
+        await asyncio.sleep(0.01)
+
+    assert (refused["error"], refused["crawl"]) == ("no permission", CRAWL)
+    assert failed == {"error": "ZeroDivisionError: a defect"}
+    assert shared._asking is None
+
+
+async def test_permits_that_wait_for_a_home_of_another_process_are_counted(valkey: ValkeyServer) -> None:
+    async with (
+        scripted_gate(store=valkey.url, crawl=CRAWL) as one,
+        scripted_gate(store=valkey.url, crawl=CRAWL) as other,
+    ):
+        await one.check(f"{A}/1")
+        await other.check(f"{B}/1")
+        held = await one.acquire(f"{A}/1")
+        monitor = Monitor(other, None)
+        waiting = asyncio.ensure_future(other.acquire(f"{A}/2"))
+        reasons: dict[str, int] = {}
+        for _ in range(200):
+            monitor.want()
+            await asyncio.sleep(0.02)
+            reasons = {row["reason"]: row["permits"] for row in monitor.state()["waiting"]}
+            if reasons.get("home"):
+                break
+        waiting.cancel()
+        held.leave()
+        await monitor.stop()
+
+    assert reasons["home"] == 1
