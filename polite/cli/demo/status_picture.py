@@ -25,7 +25,7 @@ _PAGES, _WORKERS = 700, 12
 _WALL = 1_780_000_000.0
 
 _RULES = b"User-agent: *\nDisallow: /private/\nAllow: /\n"
-_ROBOTS = {
+_ROBOTS: dict[str, Reply | Failed] = {
     "news": Reply(200, _RULES),
     "shop": Reply(200, _RULES),
     "wiki": Reply(200, _RULES),
@@ -50,11 +50,9 @@ class _Sites:
 
     async def wait(self, seconds: float) -> None:
         """Wait on the crawl's clock."""
-        passed = asyncio.get_running_loop().create_future()
-        self._clock.call_at(
-            self._clock.monotonic() + seconds, lambda: passed.done() or passed.set_result(None)
-        )
-        await passed
+        passed = asyncio.Event()
+        self._clock.call_at(self._clock.monotonic() + seconds, passed.set)
+        await passed.wait()
 
     async def get(self, host: str) -> tuple[int, dict[str, str]]:
         """Return status and header fields of a page."""
