@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from polite.cli import file, stdin, urls
 from polite.cli.exit_codes import Exit
+from polite.cli.unnamed_agent import unnamed_agent
 from polite.cli.url_report import as_object
 from polite.errors import InvalidURL, redact_url
 from polite.origin import Target
@@ -121,7 +122,7 @@ def _agents(options: argparse.Namespace, old: Bindings, new: Bindings) -> Iterat
     """Yield the agents of --agent, or else all agents that the files name, and `*` for any other."""
     written = (found[0] for each in (old, new) for value in each.names() if (found := _NAME.match(value)))
     names = dict.fromkeys(map(str.lower, written))
-    unnamed = "*", UserAgent("unnamed", tokens=(_unnamed(names),))
+    unnamed = "*", unnamed_agent(names)
     if options.agent:
         yield from (unnamed if agent is None else (str(agent), agent) for agent in options.agent)
         return
@@ -133,11 +134,6 @@ def _agents(options: argparse.Namespace, old: Bindings, new: Bindings) -> Iterat
         )
     yield from ((name, UserAgent(name)) for name in listed[:_MAX_AGENTS])
     yield unnamed
-
-
-def _unnamed(names: dict[str, None]) -> str:
-    """Return a name that no group has."""
-    return "x" * (1 + max(map(len, names), default=0))
 
 
 def _lines(name: str) -> Iterator[bytes]:

@@ -9,13 +9,11 @@ from typing import NamedTuple
 
 from polite.cli import file, stdin
 from polite.cli.exit_codes import Exit
-from polite.cli.gate import open_gate_for
-from polite.cli.option_names import command_line_text, option_of
 from polite.cli.sarif import sarif
+from polite.cli.site_file import site_file, why_none
 from polite.errors import redact_url
-from polite.robots.fetching.result import Found, Unavailable, Unreachable
+from polite.robots.fetching.result import Found
 from polite.robots.lint.lint import lint as findings_of
-from polite.robots.reason import Reason
 
 
 class _File(NamedTuple):
@@ -54,20 +52,9 @@ def _file(options: argparse.Namespace) -> _File | None:
 
 async def _fetch(options: argparse.Namespace) -> _File | None:
     """Return the robots.txt of the URL's origin. If there is none, print why and return None."""
-    async with open_gate_for(options, max_bytes=file.READ_LIMIT) as gate:
-        explanation = await gate.explain(options.source)
-    access = explanation.snapshot.access
+    target, access = await site_file(options, options.source, max_bytes=file.READ_LIMIT)
     if isinstance(access, Found):
         return _File(access.url, access.body)
-    where = explanation.target.origin.robots_url
-    print(f"polite: {where}: no robots.txt to check: {_why(access)}", file=sys.stderr)
+    where = target.origin.robots_url
+    print(f"polite: {where}: no robots.txt to check: {why_none(access)}", file=sys.stderr)
     return None
-
-
-def _why(access: Unavailable | Unreachable) -> str:
-    """Say why there is no file, and which command-line option changes that, if any does."""
-    if access.reason is Reason.ADDRESS_REFUSED and isinstance(access, Unreachable) and access.detail:
-        # It depends on the address whether an option permits it.
-        return command_line_text(access.detail)
-    option = option_of(access.reason.option)
-    return f"{access.reason.value}; {option} changes it" if option else access.reason.value

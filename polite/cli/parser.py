@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     _add_explain(commands.add_parser)
     _add_lint(commands.add_parser)
     _add_diff(commands.add_parser)
+    _add_matrix(commands.add_parser)
     _add_store(commands.add_parser)
     _add_fetch(commands.add_parser)
     _add_sitemaps(commands.add_parser)
@@ -119,6 +120,55 @@ def _add_diff(add_command: _AddCommand) -> None:
     add_dialect(diff)
     diff.add_argument("--json", action="store_true", help="print one JSON object per line")
     diff.set_defaults(run=_run_diff)
+
+
+def _add_matrix(add_command: _AddCommand) -> None:
+    text = "print which of many URLs which of many agents may fetch, as a table"
+    epilog = (
+        "exit status: 0 all is allowed, 1 a URL is disallowed for an agent, 2 wrong usage or an invalid line, "
+        "3 robots.txt unreachable; the highest counts"
+    )
+    matrix = add_command("matrix", help=text, description=text, epilog=epilog)
+    matrix.add_argument(
+        "--robots",
+        required=True,
+        metavar="FILE|URL",
+        help="a robots.txt, - for standard input, or any URL of the site",
+    )
+    matrix.add_argument(
+        "--agents",
+        required=True,
+        metavar="FILE",
+        help="a list of User-Agent headers, one per line, or * for an agent that no group names; - reads standard input",
+    )
+    matrix.add_argument(
+        "--urls",
+        required=True,
+        metavar="FILE",
+        help="a list of URLs or paths, one per line; - reads standard input",
+    )
+    matrix.add_argument(
+        "--rules",
+        action="store_true",
+        help="add the rule of each verdict, and its line (json always has them)",
+    )
+    matrix.add_argument(
+        "--format",
+        choices=("text", "json", "csv"),
+        default="text",
+        help="text (default), json (one object per URL and agent), or csv (one record per URL)",
+    )
+    matrix.add_argument(
+        "--json", action="store_const", const="json", dest="format", help="the same as --format json"
+    )
+    matrix.add_argument(
+        "--width",
+        type=typed(lambda text: whole("--width", text, least=40, most=1_000)),
+        metavar="NUMBER",
+        help="limit on characters of a line of text (default: the terminal's width, or 80)",
+    )
+    add_network(matrix)
+    matrix.set_defaults(run=_run_matrix)
 
 
 def _add_store(add_command: _AddCommand) -> None:
@@ -319,6 +369,12 @@ def _run_diff(options: argparse.Namespace) -> int:
     from polite.cli.diff import diff
 
     return diff(options)
+
+
+def _run_matrix(options: argparse.Namespace) -> int:
+    from polite.cli.matrix.command import matrix
+
+    return matrix(options)
 
 
 def _run_store(options: argparse.Namespace) -> int:

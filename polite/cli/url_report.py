@@ -1,15 +1,35 @@
 """Formats the result for one URL: as text, as a JSON object, and as an exit status."""
 
 import os
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from polite.cli.exit_codes import Exit
 from polite.errors import InvalidURL, redact_url
 from polite.origin import Target
-from polite.robots.decision import Decision
+from polite.robots.decision import Decision, Rule
 from polite.robots.reason import Reason
 
 UrlResult = Decision | InvalidURL
+
+
+class Decided(Protocol):
+    """What a decision says; `Decision` has it."""
+
+    @property
+    def allowed(self) -> bool: ...
+
+    @property
+    def reason(self) -> Reason: ...
+
+    @property
+    def cause(self) -> Reason | None: ...
+
+    @property
+    def rule(self) -> Rule | None: ...
+
+    @property
+    def undefined(self) -> bool: ...
+
 
 _WORDS = {
     Exit.ALLOWED: "allowed",
@@ -44,9 +64,13 @@ def as_object(url: str, result: UrlResult) -> dict[str, object]:
     """Return the fields of a JSON object. `url` is canonical; an invalid one is shown as far as possible."""
     if isinstance(result, InvalidURL):
         return {"url": result.url, "allowed": None, "error": str(result)}
+    return {"url": url if url.startswith("/") else Target.of(url).url, **decision_fields(result)}
+
+
+def decision_fields(result: Decided) -> dict[str, object]:
+    """Return the fields of a JSON object that say what was decided, and why."""
     rule = result.rule
     return {
-        "url": url if url.startswith("/") else Target.of(url).url,
         "allowed": result.allowed,
         "reason": result.reason.name,
         "cause": None if result.cause is None else result.cause.name,

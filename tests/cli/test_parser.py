@@ -13,6 +13,7 @@ from polite.cli.main import main
         (["explain"], "age of robots.txt, delay"),
         (["lint"], "any URL of the site"),
         (["diff"], "decide differently"),
+        (["matrix"], "which of many agents may fetch"),
         (["fetch"], "limit on requests in flight"),
         (["timeline"], "a log that polite fetch --log wrote"),
         (["demo"], "sixteen virtual hosts"),
@@ -28,7 +29,13 @@ def test_each_command_has_help(command, says, capsys):
 
 @pytest.mark.parametrize(
     "command",
-    [[], *([name] for name in ("check", "explain", "lint", "diff", "store", "fetch", "timeline", "demo"))],
+    [
+        [],
+        *(
+            [name]
+            for name in ("check", "explain", "lint", "diff", "matrix", "store", "fetch", "timeline", "demo")
+        ),
+    ],
 )
 def test_help_names_the_exit_statuses(command, capsys):
     with pytest.raises(SystemExit):
