@@ -7,9 +7,9 @@ the longest matching rule wins (`matching/`), and the decision names that rule a
 decision in full.
 
 Beside the rules, a file states a pace (`pace_fields`), preferences about use and licences (`signals`); `indexing`
-reads what a response says about indexing. `fetching/` is the fetch of a file as a state machine, and what its
-result means now. `lint/` finds the mistakes of a file. Content never raises an exception: lines that cannot be read
-have no effect.
+reads what a response says about indexing. `usage` combines all that a site says of the use of a page. `fetching/` is
+the fetch of a file as a state machine, and what its result means now. `lint/` finds the mistakes of a file. Content
+never raises an exception: lines that cannot be read have no effect.
 
 Codes such as H4 or P1 refer to the table in `docs/spec.md`.
 """

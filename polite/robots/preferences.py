@@ -24,7 +24,7 @@ _REFUSAL = re.compile(
 
 
 def usage(text: str) -> dict[str, bool]:
-    """Return the yes and no of `train-ai=n, search=y` (draft-ietf-aipref-vocab, 6).
+    """Return the yes and no of `train-ai=n, search=y` (draft-ietf-aipref-vocab-08, 6).
 
     The text must be a dictionary of structured fields (RFC 9651); any other text is ignored as a whole. Values other
     than y and n are ignored, and so are parameters. If a category is named twice, the last value counts.
@@ -51,7 +51,7 @@ def signals(text: str) -> dict[str, bool]:
 def refusals(field: str, text: str, said: Mapping[str, bool]) -> tuple[str, ...]:
     """Return the labels that a line refuses in a form that its specification does not have, such as `train-ai=no`.
 
-    RFC 9651 voids all of a Content-Usage with a mistake in it, so that its preferences are unknown (vocab, 6.5). A careful
+    RFC 9651 voids all of a Content-Usage with a mistake in it, so that its preferences are unknown (vocab-08, 6.5). A careful
     reader takes no permission from such a line, and still obeys each refusal that can be told.
 
     Args:
@@ -102,7 +102,7 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def strictest(statements: Iterable[Mapping[str, bool]]) -> dict[str, bool]:
-    """Merge statements: a single no is enough (draft-ietf-aipref-vocab, 5.1)."""
+    """Merge statements: a single no is enough (draft-ietf-aipref-vocab-08, 5.1)."""
     merged: dict[str, bool] = {}
     for statement in statements:
         for name, allowed in statement.items():

@@ -40,9 +40,10 @@ class Signals:
         (True, False, None)
 
     Attributes:
-        content_signal: the yes and no of Content-Signal (Content Signals policy): `search`, `ai-input`, `ai-train`.
+        content_signal: the yes and no of Content-Signal (Content Signals policy, September 2025): `search`, `ai-input`, `ai-train`.
             A missing key means that nothing was stated.
-        content_usage: the yes and no of Content-Usage (IETF AI Preferences, a draft): `train-ai`, `search`.
+        content_usage: the yes and no of Content-Usage (draft-ietf-aipref-vocab-08, September 2026): `train-ai`, `ai-use`,
+            `search`, or whatever label a line has.
         content_signal_values: the other values of Content-Signal, in lower case, such as `{"use": "reference"}`.
     """
 
@@ -297,7 +298,7 @@ def _statement(line: Line) -> Iterator[tuple[Statement, str]]:
 
 
 def path_and_text(value: str) -> tuple[str | None, str]:
-    """Split a value that starts with a path at white space (draft-ietf-aipref-attach, 3.1)."""
+    """Split a value that starts with a path at white space (draft-ietf-aipref-attach-05, 3.1)."""
     if not value.startswith("/"):
         return None, value
     ends = [end for white in " \t" if (end := value.find(white)) >= 0]

@@ -2,6 +2,8 @@
 
 import asyncio
 import gzip
+import tracemalloc
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -121,14 +123,27 @@ async def test_a_transport_that_ignores_the_limit_fills_no_memory():
                 await take(b"[" + b" " * 100_000)
             return Reply(200)
 
-    file = await fetched_by(Endless({}))
+    async with scripted_gate(Endless({})) as gate:
+        await gate.check(SITE)
+        assert await peak_of(gate.tdm_file(SITE)) < 8 * TDM_LIMIT
 
-    assert file.problem == f"more than {TDM_LIMIT} octets"
+
+async def test_a_small_body_that_inflates_to_much_fills_no_memory():
+    bomb = gzip.compress(b"[" + b" " * 100_000_000)
+    async with scripted_gate({FILE: Reply(200, bomb)}) as gate:
+        await gate.check(SITE)
+        assert await peak_of(gate.tdm_file(SITE)) < 8 * TDM_LIMIT
 
 
-async def fetched_by(transport: ScriptedTransport) -> polite.TdmFile:
-    async with scripted_gate(transport) as gate:
-        return await gate.tdm_file(SITE)
+async def peak_of(fetching: Awaitable[polite.TdmFile]) -> int:
+    """The octets that it takes at most."""
+    tracemalloc.start()
+    try:
+        file = await fetching
+        assert file.problem == f"more than {TDM_LIMIT} octets"
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 async def test_limits_name_the_options_of_the_gate():
@@ -168,17 +183,18 @@ async def test_the_robots_txt_that_decides_is_returned_and_fetched_once():
     assert transport.asked.count(ROBOTS) == 1
 
 
-async def test_the_last_good_copy_is_returned_while_a_refresh_fails():
+@pytest.mark.parametrize("keep_stale", [True, False])
+async def test_the_last_good_copy_is_returned_while_a_refresh_fails_if_it_decides(keep_stale: bool):
     replies = [Reply(200, b"User-agent: *\nContent-Signal: ai-train=no\n"), Reply(503)]
-    robots_policy = polite.RobotsPolicy(min_ttl=0, default_ttl=1, max_ttl=1)
+    robots_policy = polite.RobotsPolicy(min_ttl=0, default_ttl=1, max_ttl=1, keep_stale=keep_stale)
     async with scripted_gate({ROBOTS: replies}, robots=robots_policy) as gate:
         await gate.robots(SITE)
         await asyncio.sleep(60)
         robots = await gate.robots(SITE)
         assert (await gate.explain(SITE)).snapshot.failures == 1
 
-    assert robots is not None
-    assert robots.signals("x", "/").ai_train is False
+    assert (robots is not None) is keep_stale
+    assert robots is None or robots.signals("x", "/").ai_train is False
 
 
 async def test_a_closed_gate_and_a_url_that_is_none_are_errors():

@@ -25,6 +25,11 @@ _COPIED_FIELDS = (
     "etag",
     "cache-control",
     "x-robots-tag",
+    # What the site says of the use of the page (`polite.usage`).
+    "content-usage",
+    "content-signal",
+    "tdm-reservation",
+    "tdm-policy",
 )
 _LONGEST_FIELD = 1_000
 # When a run is resumed, only this many octets at the end of the records are read: some ten thousand records.

@@ -123,6 +123,20 @@ def test_of_the_fields_those_of_interest_are_kept_and_cut():
     assert headers == {"content-type": "x" * 1_000, "etag": '"1"'}
 
 
+def test_what_a_site_says_of_the_use_of_a_page_is_kept():
+    said = {
+        "content-usage": "train-ai=n",
+        "content-signal": "search=yes, use=reference",
+        "tdm-reservation": "1",
+        "tdm-policy": "/policy.json",
+        "x-robots-tag": "noai",
+    }
+
+    record = of_page(_page(b"", *said.items()), fetched_at=0.0, file=None)
+
+    assert record["headers"] == said
+
+
 async def test_a_body_that_came_twice_is_there_once(tmp_path):
     folder = Folder(tmp_path)
 
