@@ -5,7 +5,6 @@ import copy
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from crawl4ai import BrowserConfig, CrawlerRunConfig
 from crawl4ai.antibot_detector import is_blocked
@@ -18,7 +17,8 @@ from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.crawl4ai.ending import CrawlEnded, ending_by, require_polite_crawler
 from polite.integrations.entering import require_agent, require_gate
-from polite.integrations.playwright import Guard, Subresources, guard
+from polite.integrations.playwright import Guard, Subresources
+from polite.integrations.playwright.guarded_contexts import GuardedContexts
 
 # Pages that are open at one time. URLs that wait for their turn have none.
 PAGES = 20
@@ -55,10 +55,8 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
     ) -> None:
         require_gate(gate, user="PoliteBrowserStrategy")
         self.gate = gate
-        self._subresources: Subresources = subresources
         self._free = asyncio.Semaphore(max_pages)
-        self._guarding = asyncio.Lock()
-        self._guards: WeakKeyDictionary[BrowserContext, Guard] = WeakKeyDictionary()
+        self._contexts = GuardedContexts(gate, subresources)
         super().__init__(_with_agent(browser_config, gate.agent.header), **options)
 
     async def crawl(
@@ -115,10 +113,7 @@ class PoliteBrowserStrategy(AsyncPlaywrightCrawlerStrategy):
                 unused.unsent()
 
     async def _guard(self, page: Page, context: BrowserContext) -> None:
-        async with self._guarding:
-            guarded = self._guards.get(context)
-            if guarded is None:
-                guarded = self._guards[context] = await guard(context, self.gate, self._subresources)
+        guarded = await self._contexts.guard_of(context)
         if "goto" not in vars(page):
             # crawl4ai calls this attribute of the page, which goes before the method of its class.
             vars(page)["goto"] = partial(_goto, guarded, page, page.goto)

@@ -1,10 +1,8 @@
 """What a polite crawler with a browser needs besides: the gate's User-Agent, and guarded pages."""
 
-import asyncio
 from contextlib import suppress
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from crawlee import Request
 from crawlee.errors import ContextPipelineInterruptedError
@@ -57,24 +55,19 @@ class GuardedPages:
 
     def __init__(self, manager: PoliteRequestManager) -> None:
         self._manager = manager
-        self._guards: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-        self._guarding = asyncio.Lock()
+        self._contexts: Any = None
 
     async def before(self, context: Any) -> None:  # noqa: ANN401 - crawlee's PlaywrightPreNavCrawlingContext
         """A hook before a page is loaded. crawlee calls the page's `goto` next, with the URL of the request."""
         page = context.page
-        guarded = await self._guard_of(page.context)
+        if self._contexts is None:
+            # It cannot be imported where Playwright is not installed.
+            from polite.integrations.playwright.guarded_contexts import GuardedContexts  # noqa: PLC0415
+
+            self._contexts = GuardedContexts(self._manager.gate)
+        guarded = await self._contexts.guard_of(page.context)
         # This attribute of the page goes before the method of its class.
         vars(page)["goto"] = partial(self._goto, guarded, page, page.goto, [context.request])
-
-    async def _guard_of(self, context: Any) -> Any:  # noqa: ANN401 - of Playwright
-        # It cannot be imported where Playwright is not installed.
-        from polite.integrations.playwright import guard  # noqa: PLC0415
-
-        async with self._guarding:
-            if context not in self._guards:
-                self._guards[context] = await guard(context, self._manager.gate)
-            return self._guards[context]
 
     async def _goto(
         self,

@@ -47,7 +47,7 @@ async def test_the_browser_sends_the_gates_user_agent_and_no_invented_one() -> N
 class Page:
     """A page of no browser; it loads nothing."""
 
-    context = type("Context", (), {})()
+    context = type("Context", (), {"on": lambda *_: None})()
 
     async def goto(self, url: str, **_: Any) -> str:
         return url
@@ -80,7 +80,7 @@ async def loaded(site: Site, end: Any, monkeypatch: pytest.MonkeyPatch) -> tuple
         async def guard(*_: Any) -> Guarded:
             return guarded
 
-        monkeypatch.setattr("polite.integrations.playwright.guard", guard)
+        monkeypatch.setattr("polite.integrations.playwright.guarded_contexts.guard", guard)
         request = await manager.fetch_next_request()
         assert request is not None
         await GuardedPages(manager).before(SimpleNamespace(page=page, request=request))

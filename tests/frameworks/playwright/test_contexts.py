@@ -8,6 +8,7 @@ from playwright.async_api import Browser, BrowserContext, Error, async_playwrigh
 
 import polite
 from polite.integrations.playwright import guard
+from polite.integrations.playwright.guarded_contexts import GuardedContexts
 from tests.frameworks.playwright.browsing import AGENT, FLAGS, Site, opened
 from tests.frameworks.playwright.conftest import CHROMIUM
 
@@ -46,6 +47,22 @@ async def test_two_contexts_with_gates_of_their_own(browser: Browser, site: Site
 
         frames = [(hit.path, hit.agent) for hit in site.hits if hit.path in {"/one", "/two"}]
         assert frames == [("/two", agents[0]), ("/one", agents[1])]
+
+
+async def test_a_context_of_a_framework_is_guarded_once_and_forgotten_when_it_is_closed(
+    browser: Browser, site: Site
+) -> None:
+    async with opened() as gate:
+        contexts = GuardedContexts(gate)
+        context = await browser.new_context()
+        guarded = await contexts.guard_of(context)
+        page = await context.new_page()
+        await guarded.goto(page, f"{site.url}/page")
+
+        assert await contexts.guard_of(context) is guarded
+        assert len(contexts) == 1
+        await context.close()
+        assert len(contexts) == 0
 
 
 async def test_one_gate_paces_several_contexts(browser: Browser, site: Site) -> None:
