@@ -72,8 +72,11 @@ class Sites:
         while True:
             with socket.socket() as blocker:
                 blocker.setblocking(False)
-                await loop.sock_connect(blocker, address)
-                await asyncio.sleep(_CLOSED_S)
+                # A client that came at this moment fills the queue itself, and the blocker would wait for ever.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_CLOSED_S):
+                        await loop.sock_connect(blocker, address)
+                        await asyncio.sleep(2 * _CLOSED_S)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_OPEN_S):
                     while True:
