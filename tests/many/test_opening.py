@@ -40,7 +40,7 @@ async def refusal(store: object, kind: type[PoliteError] = StoreFailed) -> str:
 async def test_a_server_is_opened_and_says_what_it_is(valkey: ValkeyServer) -> None:
     async with opened(valkey.url) as shared:
         assert (shared.server.masters, shared.server.is_cluster) == (1, False)
-        assert shared.server.version.startswith("Valkey 9.")
+        assert shared.server.version.split()[0] in ("Valkey", "Redis")
         assert repr(shared.link) == f"<RedisLink to {valkey.url}>"
 
 
@@ -135,7 +135,7 @@ async def test_a_server_that_is_slow_or_loads_its_data_is_asked_again(
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     async with server, opened(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}") as shared:
-        assert shared.server.version.startswith("Valkey 9.")
+        assert shared.server.version.split()[0] in ("Valkey", "Redis")
 
     assert taken > 2
 

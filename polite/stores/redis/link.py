@@ -76,6 +76,8 @@ _COMMAND = re.compile(r"'([A-Za-z0-9|_-]+)' command|run the '([A-Za-z0-9|_-]+)'"
 
 # The error of one Sentinel, after the representation of its client.
 _OF_A_SENTINEL = re.compile(r"> - (?:\w+:)?(\w+)")
+# Before Redis 7.2, it is not told which command of a script is forbidden.
+_BY_A_SCRIPT = "The user executing the script can't"
 # The server names the user, which is one of the credentials.
 _USER = re.compile(r"\b[Uu]ser \S+ has")
 
@@ -229,7 +231,7 @@ def translated(error: Exception, name: str, key: str = "polite:") -> Unreached |
             return Unreached(_because(error, text), slow=_slow(error))
         case ResponseError() if text.startswith("OOM"):
             return translated(OutOfMemoryError(text), name)
-        case ResponseError() if text.startswith("NOPERM") or "ACL failure" in text:
+        case ResponseError() if text.startswith("NOPERM") or "ACL failure" in text or _BY_A_SCRIPT in text:
             wrong = _no_permission(text)
         case ResponseError() if text.startswith("WRONGTYPE"):
             wrong = (
@@ -272,6 +274,11 @@ def _because(error: Exception, text: str) -> str:
 
 def _no_permission(text: str) -> str:
     found = _COMMAND.search(text)
+    if _BY_A_SCRIPT in text and "command" in text:
+        return (
+            f"the server's ACL forbids a command of a script ({text}): permit the user all commands of the rules in "
+            "docs/how-to/many-machines.md"
+        )
     rule = "~polite:*" if found is None else f"+{(found[1] or found[2]).lower()}"
     text = _USER.sub("The user has", text)
     return f"the server's ACL forbids it ({text}): ACL SETUSER <user> {rule} permits it"
