@@ -137,6 +137,13 @@ class SigningKey:
     def __repr__(self) -> str:
         return f"<SigningKey {self.thumbprint}>"
 
+    # It never changes. A framework may copy its settings, where a crawler puts it.
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
+
     def __reduce__(self) -> str:
         raise TypeError("a SigningKey is not pickled: it would be written out")
 

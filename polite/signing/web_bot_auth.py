@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from typing import Self
 
 from polite.errors import InvalidOption, InvalidURL, redact_url
 from polite.http.message_signature import Component, signature_base, signature_fields, signature_params
@@ -100,6 +101,10 @@ class WebBotAuth:
         params = signature_params(components, parameters)
         signature = self.key.sign(signature_base(components, params))
         return {"Signature-Agent": f"{_LABEL}={agent}", **signature_fields(_LABEL, params, signature)}
+
+    # Scrapy copies its settings, where the options of a gate are, for each crawler; a new key is for all of them.
+    def __deepcopy__(self, _: object) -> Self:
+        return self
 
     def __repr__(self) -> str:
         return f"WebBotAuth({self.key!r}, {self.signature_agent!r}, lifetime={self._lifetime_s})"

@@ -1,5 +1,6 @@
 """SigningKey: what it reads, what it refuses, and that it shows nothing."""
 
+import copy
 import json
 import os
 import pickle
@@ -131,6 +132,13 @@ def test_a_key_that_others_can_read_is_warned_of(
 
     assert ("key.pem' can be read by other users" in caplog.text) is warned
     assert (f"(mode {mode:04o}): chmod 600 it" in caplog.text) is warned
+
+
+def test_copies_of_settings_have_the_same_key_and_signer(key: SigningKey) -> None:
+    signer = polite.WebBotAuth(key, "https://bot.test")
+
+    assert copy.copy(key) is copy.deepcopy(key) is key
+    assert copy.deepcopy({"signer": signer})["signer"] is signer
 
 
 def test_a_key_is_not_pickled(key: SigningKey) -> None:

@@ -58,7 +58,7 @@ async def fetch(agent: UserAgent, url: str, fetching: FetchPolicy, names: dict[s
             session.get(url, max_redirects=_MOST_REDIRECTS) as response,
         ):
             body = await response.content.read(_MOST)
-            while len(body) < _MOST and (more := await response.content.read(_MOST - len(body))):
+            while more := await response.content.read(_MOST - len(body)):
                 body += more
             links = ", ".join(response.headers.getall("Link", []))
             return Page(str(response.url), response.status, body.decode("utf-8", "replace"), links)

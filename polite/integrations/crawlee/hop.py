@@ -1,6 +1,6 @@
 """One request of a chain of redirects, and the next one that its response asks for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -8,8 +8,10 @@ from crawlee import HttpHeaders
 from crawlee.http_clients import HttpResponse
 
 from polite.errors import InvalidURL
+from polite.integrations.entering import SIGNATURE_FIELDS
 from polite.origin import Target
 
+_SIGNATURE = frozenset(name.lower() for name in SIGNATURE_FIELDS)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # RFC 9110, 15.4: what belongs to one origin, and what belongs to a body that is not sent again.
 _OF_THE_ORIGIN = frozenset({"authorization", "cookie", "proxy-authorization"})
@@ -33,6 +35,11 @@ class Hop:
         if agent is not None:
             headers = headers | agent if headers else agent
         return Hop(_with_login(url, self.url), self.method, headers, self.payload)
+
+    def signed(self, fields: dict[str, str]) -> "Hop":
+        """Return the hop with this signature, in place of the one that it may have."""
+        kept = {name: value for name, value in self.headers.items() if name not in _SIGNATURE}
+        return replace(self, headers=HttpHeaders({**kept, **fields}))
 
     def redirected(self, target: Target, response: HttpResponse) -> "Hop | None":
         """Return the hop that the response redirects to. None: it is no redirect, or to something that is no web page."""

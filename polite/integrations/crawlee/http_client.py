@@ -228,7 +228,9 @@ class PoliteHttpClient(HttpClient):
             raise InvalidOption(self._followed)
         agent = self._agent["user-agent"]
         unset = require_agent(hop.headers.get("user-agent"), agent, default="")
-        return hop.sent_as(permit.url, self._agent if unset else None)
+        sent = hop.sent_as(permit.url, self._agent if unset else None)
+        # The wrapped client connects after that: a signature must be valid for longer than this takes.
+        return sent.signed(permit.sign(str(hop.method))) if self._gate.signs else sent
 
     def _refuse_followed(self, hop: Hop, loaded: str | None) -> None:
         """The wrapped client followed a redirect: its hops were neither checked nor paced, so nothing more is sent."""

@@ -17,7 +17,7 @@ from polite.frontier.permit import TaskPermit
 from polite.frontier.task_outcome import End, TaskOutcome
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.entering import brings_page, require_agent
+from polite.integrations.entering import brings_page, require_agent, sign
 from polite.integrations.scrapy.engine import EngineSlot
 from polite.integrations.scrapy.given_up_origins import GivenUpOrigins, RobotsGivenUp
 from polite.integrations.scrapy.head import Head
@@ -256,9 +256,12 @@ class CrawlTurns:
             raise refused
         self._set_agent(request)
         granted = self._granted.pop(request, None)
-        self._open[request] = await (
+        permit = self._open[request] = await (
             self._acquired(request) if granted is None else self._entered(granted, request)
         )
+        if self.gate is not None and self.gate.signs:
+            # Scrapy connects after that: a signature must be valid for longer than this takes.
+            sign(request.headers, permit, request.method)
         self.ledger.granted()
 
     async def _entered(self, granted: TaskPermit, request: Request) -> Permit:

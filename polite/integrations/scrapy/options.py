@@ -17,7 +17,7 @@ from polite.robots.agent import UserAgent
 log = logging.getLogger(__name__)
 
 # They may be the name of an object, since Scrapy copies the values of settings.
-_OBJECTS = ("listener", "throttle")
+_OBJECTS = ("listener", "signer", "throttle")
 _OPTIONS = tuple(inspect.signature(open_gate).parameters)[1:]
 _SETTINGS = ("POLITE", "POLITE_DELAY")
 _FROM_SCRAPY = 0  # the priority of Scrapy's own settings

@@ -54,7 +54,7 @@ class Crawl:
 
 @asynccontextmanager
 async def crawling(
-    kind: Any = HttpCrawler, *, pacing: polite.PacingPolicy = PACING, **options: Any
+    kind: Any = HttpCrawler, *, pacing: polite.PacingPolicy = PACING, signer: Any = None, **options: Any
 ) -> AsyncIterator[Crawl]:
     """Give a crawler whose handler, and callbacks for what is skipped and fails, note everything."""
     # With fewer places, crawlee has one while the machine is busy.
@@ -65,7 +65,7 @@ async def crawling(
         "concurrency_settings": concurrency,
         **options,
     }
-    async with polite.open_gate(AGENT, pacing=pacing, fetching=LOOPBACK) as gate:
+    async with polite.open_gate(AGENT, pacing=pacing, fetching=LOOPBACK, signer=signer) as gate:
         crawler = polite_crawler(kind, gate, **options)
         crawl = Crawl(crawler, gate, crawler._http_client)
         crawler.router.default_handler(crawl.handle)
