@@ -19,6 +19,7 @@ import pycares
 import pytest
 from hypothesis import HealthCheck, settings
 
+from polite.log import LINES
 from polite.testing import VirtualTimeLoop
 from tests.frameworks.installed import LEFT_OUT
 from tests.project import loops
@@ -104,6 +105,12 @@ if LOOP == "eager":
     loops.make_every_loop_eager()
 if LOOP == "uvloop":
     loops.make_uvloop_the_default(_require_loopback)
+
+
+@pytest.fixture(autouse=True)
+def _lines_are_counted_anew() -> None:
+    """Else a test would miss lines of which other tests have caused ten within the last minute."""
+    LINES.forget()
 
 
 @pytest.fixture(autouse=True)

@@ -15,6 +15,7 @@ from polite.frontier.in_flight import OnEnd
 from polite.frontier.parts import Parts
 from polite.frontier.task_store import Limits
 from polite.gate.gate import Gate
+from polite.log import fields
 from polite.ports import Scheduler
 from polite.schedulers import ORDERS, FileOrder
 
@@ -71,6 +72,7 @@ async def open_frontier(
                 "the gate shares its delays with other processes, but this frontier keeps its tasks to itself: "
                 "crawl=%r shares them",
                 found.crawl,
+                extra=fields("frontier_not_shared"),
             )
         frontier = Frontier(gate, scheduler=scheduler, on_end=on_end, **options)
         try:

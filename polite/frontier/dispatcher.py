@@ -28,6 +28,7 @@ from polite.frontier.turn_seeker import RulesMissed, TurnSeeker, out_of_reach
 from polite.frontier.workers import Workers
 from polite.gate.background import start_later
 from polite.gate.services import Services
+from polite.log import fields
 from polite.origin import Origin, Target
 from polite.pace import exponential
 from polite.pacing.turn import Turn
@@ -292,7 +293,8 @@ class Dispatcher:
                 self._postpone_origin(queue, _OVERLOADED_S, str(error))
             case Exception():
                 # A store that fails, a scope that cannot be worked out: disallowed for now, as whatever cannot be interpreted.
-                log.error("no turn could be requested at %s", queue.origin, exc_info=error)
+                extra = fields("turn_failed", origin=queue.origin, error=error)
+                log.error("no turn could be requested at %s", queue.origin, exc_info=error, extra=extra)
                 # A durable store keeps `failures` while the queue is forgotten.
                 seconds = exponential(_FIRST_S, max(queue.failures, queue.turn_failures), _LONGEST_S)
                 queue.count_turn_failure()
@@ -397,7 +399,7 @@ class Dispatcher:
         except SchedulerFailed as error:
             self.fail(error)
         except Exception as error:
-            log.exception("the frontier failed")
+            log.exception("the frontier failed", extra=fields("frontier_failed", error=error))
             self.fail(error)
         except BaseException as error:
             self.fail(_ended_by(error))

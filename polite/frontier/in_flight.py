@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
-from polite.errors import redact_url
 from polite.events import Dropped, Retried
 from polite.frontier.permit import TaskPermit
 from polite.frontier.progress import Progress
@@ -14,6 +13,7 @@ from polite.frontier.task_store import TaskStore
 from polite.frontier.workers import Workers
 from polite.gate.origin_rules import Grounds
 from polite.gate.services import Services, refused
+from polite.log import fields, without_query
 from polite.pacing.turn import Turn
 from polite.robots.decision import Decision
 from polite.task import Task
@@ -170,8 +170,9 @@ class InFlight:
     def _call_on_end(self, on_end: OnEnd, task: Task, outcome: TaskOutcome) -> None:
         try:
             on_end(task, outcome)
-        except Exception:
-            log.exception("on_end failed for %s", redact_url(task.url))
+        except Exception as error:
+            extra = fields("on_end_failed", origin=task.target.origin, url=task.url, error=error)
+            log.exception("on_end failed for %s", without_query(task.url), extra=extra)
         finally:
             self._telling -= 1
             if not self._telling:

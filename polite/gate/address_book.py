@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 
+from polite.log import fields
 from polite.ports import AddressSource, Clock
 from polite.url.ip import is_address
 
@@ -83,10 +84,10 @@ class AddressBook:
             if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
             # The lookup was not cancelled: something inside the source was, which is a failure like any other.
-            log.exception("the addresses of %s could not be resolved", host, exc_info=error)
+            _tell_failure(host, error)
             addresses, good_s = (), _FAILED_S
-        except Exception:
-            log.exception("the addresses of %s could not be resolved", host)
+        except Exception as error:  # noqa: BLE001 - a source of the user
+            _tell_failure(host, error)
             addresses, good_s = (), _FAILED_S
         # A name that fails for a while keeps its last addresses.
         self._put(host, addresses or self.known(host) or UNKNOWN, good_s)
@@ -104,3 +105,8 @@ def _canonical(address: str) -> str:
     if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
         return str(parsed.ipv4_mapped)
     return str(parsed)
+
+
+def _tell_failure(host: str, error: BaseException) -> None:
+    extra = fields("addresses_failed", host=host, error=error)
+    log.error("the addresses of %s could not be resolved", host, exc_info=error, extra=extra)

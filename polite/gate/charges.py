@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from polite.errors import GateClosed, PoliteError
 from polite.gate.background import start_later
 from polite.gate.turns import Turns
+from polite.log import fields
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 
@@ -54,6 +55,12 @@ class Charges:
         except GateClosed:
             return
         except PoliteError as error:
-            log.warning("a request that was sent to %s delays only this process: %s", target.origin, error)
+            extra = fields("charge_not_shared", origin=target.origin, error=error)
+            log.warning(
+                "a request that was sent to %s delays only this process: %s",
+                target.origin,
+                error,
+                extra=extra,
+            )
             return
         self._delay(target)

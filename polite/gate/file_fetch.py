@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from polite.errors import InvalidURL, TurnLost
 from polite.gate.permit import Permit
 from polite.gate.services import Services
+from polite.log import fields
 from polite.origin import Target
 from polite.ports import Failed, Reply
 from polite.robots.errors import Disallowed, RobotsUnreachable
@@ -125,7 +126,8 @@ class FileFetch:
                     option=f"{self.limits.option}.timeout",
                 )
             except Exception as error:  # noqa: BLE001 - a transport of the user, or a full disk
-                log.warning("%s was not fetched: %r", target.url, error)
+                extra = fields("file_failed", origin=target.origin, url=target.url, error=error)
+                log.warning("%s was not fetched: %r", target.url, error, extra=extra)
                 response = Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])
             self._spent_s += clock.monotonic() - started
             if not reported:

@@ -11,7 +11,9 @@ from polite.events import (
     BackedOff,
     Dropped,
     Event,
+    LicenseRequired,
     OriginPostponed,
+    PaymentRequired,
     Refused,
     Retried,
     RobotsFetched,
@@ -71,6 +73,7 @@ class Measures:
         events: The events that it counts.
         refused: URLs that robots.txt disallows, by reason.
         backed_off: Back-offs, by status; a status that is not registered counts by its class, such as "4xx".
+        demands: Responses that asked for a "payment" or a "licence".
         robots_fetches: Ended fetches of robots.txt, by outcome and reason.
         retried, dropped: Tasks of frontiers.
         postponed: Origins whose tasks were postponed, since their robots.txt was unreachable.
@@ -81,11 +84,24 @@ class Measures:
         robots_fetch: How long fetches of robots.txt took on the network.
     """
 
-    events = frozenset({Refused, BackedOff, RobotsFetched, Retried, Dropped, OriginPostponed, StoreAway})
+    events = frozenset(
+        {
+            Refused,
+            BackedOff,
+            RobotsFetched,
+            Retried,
+            Dropped,
+            OriginPostponed,
+            StoreAway,
+            PaymentRequired,
+            LicenseRequired,
+        }
+    )
 
     def __init__(self) -> None:
         self.refused: Counter[str] = Counter()
         self.backed_off: Counter[str] = Counter()
+        self.demands: Counter[str] = Counter()
         self.robots_fetches: Counter[tuple[str, str]] = Counter()
         self.retried = self.dropped = self.postponed = self.outages = 0
         self.permit_wait, self.task_wait = Histogram(), Histogram()
@@ -131,6 +147,10 @@ class Measures:
                 self.postponed += 1
             case StoreAway():
                 self.outages += 1
+            case PaymentRequired():
+                self.demands["payment"] += 1
+            case LicenseRequired():
+                self.demands["licence"] += 1
             case _:
                 pass
 

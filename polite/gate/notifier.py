@@ -7,6 +7,8 @@ from typing import get_args
 
 from polite.errors import InvalidOption
 from polite.events import Event
+from polite.gate.event_log import LOGGED, log_event
+from polite.log import fields
 from polite.ports import Listener
 
 log = logging.getLogger("polite")
@@ -45,12 +47,17 @@ class Notifier:
 
     def __call__(self, event: Event, /) -> None:
         """Pass an event on, if it is wanted."""
+        level = LOGGED.get(type(event))
+        if level is not None and log.isEnabledFor(level):
+            log_event(event)
         for listener in self._wanting.get(type(event), ()):
             try:
                 listener(event)
-            except (Exception, asyncio.CancelledError):
+            except (Exception, asyncio.CancelledError) as error:
                 # A plain function cannot be cancelled: a CancelledError is its own, and would end the request.
-                log.exception("the listener failed on %s", event)
+                log.exception(
+                    "the listener failed on %s", event, extra=fields("listener_failed", error=error)
+                )
 
     def _sort(self) -> None:
         # Made anew each time: an event that is just passed on goes to those that listened when it came.

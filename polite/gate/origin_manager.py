@@ -15,6 +15,7 @@ from polite.gate.robots_fetcher import FetchSpared, RobotsFetcher
 from polite.gate.rules_cache import RulesCache
 from polite.gate.single_flight import FlightLost, SingleFlight
 from polite.gate.turns import Turns
+from polite.log import fields
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.ports import BackOffStore, Clock, Listener, RobotsStore
@@ -225,7 +226,10 @@ class OriginManager:
             raise
         except BaseException as error:
             if self._known.get(origin) is before:
-                log.warning("robots.txt of %s was not refreshed ahead of time: %r", origin, error)
+                extra = fields("robots_not_refreshed", origin=origin, error=error)
+                log.warning(
+                    "robots.txt of %s was not refreshed ahead of time: %r", origin, error, extra=extra
+                )
                 self._put(origin, replace(before, refresh_at=before.fresh_until))
             raise
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from polite.events import Granted, Left
 from polite.gate.notifier import Notifier
+from polite.log import fields
 from polite.origin import Target
 from polite.ports import Meter
 from polite.task import Task
@@ -49,9 +50,9 @@ class PermitWatch:
         def granted(_: Target, waited_s: float, task: Task | None) -> None:
             try:
                 meter.granted(waited_s, task)
-            except (Exception, asyncio.CancelledError):
+            except (Exception, asyncio.CancelledError) as error:
                 # A plain function cannot be cancelled: a CancelledError is its own, and would end the request.
-                log.exception("the meter %r failed", meter)
+                log.exception("the meter %r failed", meter, extra=fields("meter_failed", error=error))
 
         return granted
 
@@ -66,8 +67,8 @@ class PermitWatch:
         def left(_: Target, status: int | None, elapsed_s: float | None, held_s: float) -> None:
             try:
                 meter.left(status, held_s)
-            except (Exception, asyncio.CancelledError):
-                log.exception("the meter %r failed", meter)
+            except (Exception, asyncio.CancelledError) as error:
+                log.exception("the meter %r failed", meter, extra=fields("meter_failed", error=error))
 
         return left
 
@@ -75,8 +76,8 @@ class PermitWatch:
         for meter in self._meters:
             try:
                 meter.granted(waited_s, task)
-            except (Exception, asyncio.CancelledError):
-                log.exception("the meter %r failed", meter)
+            except (Exception, asyncio.CancelledError) as error:
+                log.exception("the meter %r failed", meter, extra=fields("meter_failed", error=error))
         if self._listener.wants(Granted):
             self._listener(Granted(target.url, waited_s, target.origin.text, task))
 
@@ -84,7 +85,7 @@ class PermitWatch:
         for meter in self._meters:
             try:
                 meter.left(status, held_s)
-            except (Exception, asyncio.CancelledError):
-                log.exception("the meter %r failed", meter)
+            except (Exception, asyncio.CancelledError) as error:
+                log.exception("the meter %r failed", meter, extra=fields("meter_failed", error=error))
         if self._listener.wants(Left):
             self._listener(Left(target.url, status, elapsed_s, held_s))

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from polite.http.header_fields import Fields
+from polite.log import fields
 from polite.origin import Target
 from polite.pacing.outcome import Outcome
 from polite.ports import Clock, ValidatorStore
@@ -88,9 +89,10 @@ class Recrawl:
             return
         try:
             self._store.remember(target, report.validators)
-        except Exception:
+        except Exception as error:
             # A defect of a store that a user wrote. The page will be fetched whole.
-            log.exception("the store of validators failed on %s", target)
+            extra = fields("validators_failed", origin=target.origin, url=target.url, error=error)
+            log.exception("the store of validators failed on %s", target.url, extra=extra)
 
 
 def _to_remember(status: int | None, found: ResponseFields, *, conditional: bool) -> Validators | None:

@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 from polite.gate.awaited_turns import AwaitedTurns
 from polite.gate.signatures import Signatures
 from polite.gate.turns import Turns
+from polite.log import fields
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 from polite.pacing.circuit import is_failure
@@ -117,6 +118,7 @@ class RobotsFetcher:
                 access.url,
                 access.reason.value,
                 detail,
+                extra=fields("robots_hostile", origin=origin, url=access.url, reason=access.reason.name),
             )
         return timed(access, spent)
 
@@ -302,5 +304,6 @@ def _rate_limits(reply: Reply) -> RateLimits | None:
 
 
 def _internal_error(ask: Ask, error: BaseException) -> Failed:
-    log.warning("the transport failed for %s: %r", ask.target.url, error)
+    extra = fields("transport_failed", origin=ask.target.origin, url=ask.target.url, error=error)
+    log.warning("the transport failed for %s: %r", ask.target.url, error, extra=extra)
     return Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])

@@ -1,5 +1,6 @@
 """What a permit and a frontier need of a gate: one frozen value, made once for each gate."""
 
+import logging
 from collections.abc import Callable, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from polite.gate.shutdown import Shutdown
 from polite.gate.signatures import Signatures
 from polite.gate.turns import Turns
 from polite.gate.waiting_permits import WaitingPermits
+from polite.log import fields, without_query
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
 from polite.ports import Clock, Listener, Meter
@@ -30,6 +32,8 @@ from polite.robots.decision import Decision
 from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.robots.reason import Reason
 from polite.task import Task
+
+log = logging.getLogger("polite")
 
 # A permit entered so soon after its grant (seconds) needs no second look at the age of its rules.
 _PROMPT_S = 30.0
@@ -230,9 +234,16 @@ class Services:
             self.turns.give_back(turn)
         else:
             holder.lose(turn)
-        if self.listener.wants(Reclaimed):
-            now = self.clock.monotonic()
-            self.listener(Reclaimed(holder.url, now - (now if turn.granted_at is None else turn.granted_at)))
+        now = self.clock.monotonic()
+        held_s = now - (now if turn.granted_at is None else turn.granted_at)
+        extra = fields("permit_reclaimed", url=holder.url)
+        log.warning(
+            "the permit for %s was held for %.0f s, longer than PacingPolicy.max_hold: its turn was taken back",
+            without_query(holder.url),
+            held_s,
+            extra=extra,
+        )
+        self.listener(Reclaimed(holder.url, held_s))
 
 
 class _TurnHeld(Exception):

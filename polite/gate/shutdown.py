@@ -6,6 +6,8 @@ from inspect import ismethod
 from itertools import count
 from weakref import WeakMethod
 
+from polite.log import fields
+
 log = logging.getLogger("polite")
 
 Callback = Callable[[], object]
@@ -44,5 +46,7 @@ class Shutdown:
             try:
                 if callback is not None:
                     callback()
-            except Exception:
-                log.exception("a callback of Gate.on_close failed")
+            except Exception as error:
+                log.exception(
+                    "a callback of Gate.on_close failed", extra=fields("on_close_failed", error=error)
+                )

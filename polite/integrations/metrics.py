@@ -124,6 +124,13 @@ COUNTS = (
         read=lambda _, m: _labelled(m.backed_off),
     ),
     Count(
+        "demands",
+        "{response}",
+        "Responses that asked for a payment or a licence",
+        ("demand",),
+        read=lambda _, m: _labelled(m.demands),
+    ),
+    Count(
         "robots.fetches",
         "{fetch}",
         "Fetches of robots.txt, by outcome and reason",

@@ -37,6 +37,7 @@ SCHEMA = "https://opentelemetry.io/schemas/1.44.0"
 _ATTRIBUTES = {
     "reason": "polite.reason",
     "outcome": "polite.outcome",
+    "demand": "polite.demand",
     "status_class": "polite.status_class",
 }
 

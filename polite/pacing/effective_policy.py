@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from polite.errors import InvalidOption
+from polite.log import fields
 from polite.origin import Origin
 from polite.pacing.circuit import CircuitLimits, Circuits
 from polite.pacing.known_quotas import KnownQuotas
@@ -244,9 +245,14 @@ def _guarded(rest: Rest, safe: Rest) -> Rest:
             raise
         except BaseException as error:
             # CancelledError too: a plain function cannot be cancelled, and the turn must not be lost.
-            log.exception("the throttle failed on %s", outcome)
+            log.exception("the throttle failed on %s", outcome, extra=fields("throttle_failed", error=error))
             return _instead(safe(outcome, context), f"the throttle failed: {error!r}")
-        log.error("the throttle must return a Pause with finite seconds >= 0 on %s, got %s", outcome, shown)
+        log.error(
+            "the throttle must return a Pause with finite seconds >= 0 on %s, got %s",
+            outcome,
+            shown,
+            extra=fields("throttle_failed"),
+        )
         return _instead(safe(outcome, context), f"the throttle returned {shown[:_SHOWN]}", _seconds_of(pause))
 
     return guarded

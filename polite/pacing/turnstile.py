@@ -15,6 +15,7 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from polite.errors import Overloaded
+from polite.log import fields
 from polite.options import integer, number
 from polite.pacing.scope_table import Concurrency, Delay, Provisional, ScopeTable
 from polite.pacing.turn import Outlook, ScopeState, Turn, TurnState
@@ -346,8 +347,12 @@ class Turnstile:
             return
         try:
             self._relimit(scope)
-        except Exception:
-            log.exception("the limits of %s could not be worked out: one request goes at a time", scope.key)
+        except Exception as error:
+            log.exception(
+                "the limits of %s could not be worked out: one request goes at a time",
+                scope.key,
+                extra=fields("limits_failed", error=error),
+            )
             scope.limit, scope.version = 1, self._scopes.version
 
     def _relimit(self, scope: ScopeState) -> None:

@@ -11,6 +11,7 @@ from polite.errors import GateClosed
 from polite.frontier.frontier import Frontier
 from polite.frontier.parts import Parts
 from polite.gate.gate import Gate
+from polite.log import fields
 from polite.ports import Timer
 from polite.status.notices import Facts, notices
 from polite.status.recorder import Recorder
@@ -23,6 +24,8 @@ from polite.status.wait_reason import WaitReason
 from polite.version import __version__
 
 log = logging.getLogger("polite")
+
+_FAILED = fields("status_page_failed")
 
 State = dict[str, Any]
 
@@ -91,7 +94,12 @@ class Monitor:
             self.told(self._look(now))
         except (Exception, asyncio.CancelledError):
             # Once: an error each second would fill the log of the crawl.
-            log.log(logging.DEBUG if self._failed else logging.ERROR, "the status page failed", exc_info=True)
+            log.log(
+                logging.DEBUG if self._failed else logging.ERROR,
+                "the status page failed",
+                exc_info=True,
+                extra=_FAILED,
+            )
             self._failed = True
 
     def _look(self, now: float) -> list[Second]:

@@ -12,11 +12,14 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from polite.errors import InvalidURL
+from polite.log import fields
 from polite.status.access import HEADERS, Access
 from polite.status.monitor import Monitor
 from polite.status.streams import Streams
 
 log = logging.getLogger("polite")
+
+_FAILED = fields("status_page_failed")
 
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -91,7 +94,7 @@ class StatusServer:
             # Once: a script that asks each second would fill the log of the crawl. The query may have a URL's secrets.
             log.log(
                 logging.DEBUG if self._failed else logging.ERROR, "the status page failed at %s", request.path,
-                exc_info=True,
+                exc_info=True, extra=_FAILED,
             )  # fmt: skip
             self._failed = True
             return _text(500, "The status page failed; the log of the crawler says why.")

@@ -18,6 +18,7 @@ from polite.frontier.origin_queues import QueueRing
 from polite.frontier.parts import Parts
 from polite.frontier.queue_states import QueueState
 from polite.gate.services import Services
+from polite.log import fields
 from polite.origin import Origin
 from polite.pacers.local import Call, LocalPacer
 from polite.pacers.shared import SharedPacer
@@ -28,6 +29,8 @@ from polite.status.longest import Longest
 from polite.status.wait_reason import WaitReason
 
 log = logging.getLogger("polite")
+
+_FAILED = fields("status_page_failed")
 
 # Of each reason, so many origins are remembered. Also the limit on circuits.
 _OF_A_REASON = 25
@@ -188,7 +191,12 @@ class Survey:
             self._step()
         except (Exception, asyncio.CancelledError):
             # Once: a walk that fails is begun anew each second.
-            log.log(logging.DEBUG if self._failed else logging.ERROR, "the status page failed", exc_info=True)
+            log.log(
+                logging.DEBUG if self._failed else logging.ERROR,
+                "the status page failed",
+                exc_info=True,
+                extra=_FAILED,
+            )
             self._failed, self._steps = True, None
             if not self._stopped:
                 self._timer = self._clock.call_at(self._clock.monotonic() + _EVERY_S, self._guarded_step)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from polite.errors import Overloaded, StoreFailed
+from polite.log import fields
 
 log = logging.getLogger("polite")
 
@@ -143,7 +144,7 @@ class BatchWorker(Generic[Job]):
     def _finished(self, loop: AbstractEventLoop, ending: "Future[list[_Delivery]]") -> None:
         error = None if ending.cancelled() else ending.exception()
         if error is not None:
-            log.error("%s failed", self._name, exc_info=error)
+            log.error("%s failed", self._name, exc_info=error, extra=fields("worker_failed", error=error))
         for submitter, paired in [] if error is not None or ending.cancelled() else ending.result():
             if submitter is loop:
                 _settle(paired)
@@ -169,7 +170,7 @@ class BatchWorker(Generic[Job]):
             return self._serve(jobs)
         except Exception as error:
             # A defect of ours. The submitters must get it, and the thread must go on.
-            log.exception("%s failed", self._name)
+            log.exception("%s failed", self._name, extra=fields("worker_failed", error=error))
             return [error] * len(jobs)
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from polite.errors import StoreFailed
+from polite.log import fields
 
 log = logging.getLogger("polite")
 
@@ -165,7 +166,12 @@ class Database:
         if empty or (beside == noted_log and file != noted_file):
             aside = Path(f"{self.path}.foreign-{self._stamp()}")
             self._rename_logs(aside)
-            log.warning("%s belongs to another file, and was renamed to %s-wal", self._log, aside)
+            log.warning(
+                "%s belongs to another file, and was renamed to %s-wal",
+                self._log,
+                aside,
+                extra=fields("log_of_another_file", store=self.path),
+            )
 
     @property
     def _log(self) -> Path:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from polite.errors import StoreFailed
+from polite.log import fields
 from polite.ports import SavedBackOff
 from polite.robots.fetching.snapshot import Snapshot, merged
 
@@ -36,14 +37,19 @@ class CircuitBreaker:
     def record_failure(self, error: StoreFailed) -> None:
         """Open the circuit for a while. Only the first failure is logged."""
         if self._try_at is None:
-            log.warning("%s; until %s works again, memory takes its place", error, self._what)
+            log.warning(
+                "%s; until %s works again, memory takes its place",
+                error,
+                self._what,
+                extra=fields("store_failed", store=self._what, error=error),
+            )
         self._try_at = self._monotonic() + _TRY_EVERY_S
 
     def record_success(self) -> None:
         """Close the circuit."""
         if self._try_at is not None:
             self._try_at = None
-            log.warning("%s works again", self._what)
+            log.warning("%s works again", self._what, extra=fields("store_works", store=self._what))
 
 
 class PendingWrites:

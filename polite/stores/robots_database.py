@@ -12,6 +12,7 @@ from operator import is_not
 from pathlib import Path
 from typing import Any, TypeVar
 
+from polite.log import fields
 from polite.ports import SavedBackOff
 from polite.recrawl.validators import Validators
 from polite.robots.fetching.snapshot import Snapshot, merged
@@ -202,7 +203,7 @@ class RobotsDatabase:
             if hasattr(error, "sqlite_errorcode"):
                 raise
             reason = error  # raised by the module sqlite3: a text that is not UTF-8
-        log.warning("%s: %s", self.path, reason)
+        log.warning("%s: %s", self.path, reason, extra=fields("row_damaged", origin=origin, store=self.path))
         return None
 
     def _merged(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from polite.errors import InvalidOption, Overloaded, StoreFailed
+from polite.log import fields
 from polite.options import integer, number
 from polite.origin import Origin, Target
 from polite.ports import SavedBackOff
@@ -163,12 +164,18 @@ class SqliteStore:
                 "a back-off of %s came after %s was closed: it is saved if the store is used again",
                 origin,
                 self.path,
+                extra=fields("back_off_late", origin=origin, store=self.path),
             )
             return
         try:
             self._writing().post((str(origin), back_off))
         except Overloaded as error:
-            log.warning("a back-off of %s was not saved: %s", origin, error)
+            log.warning(
+                "a back-off of %s was not saved: %s",
+                origin,
+                error,
+                extra=fields("back_offs_unsaved", origin=origin, store=self.path, error=error, count=1),
+            )
 
     async def held(self, origin: Origin) -> SavedBackOff | None:
         """Return the origin's back-off, over or not, or None.
@@ -224,7 +231,8 @@ class SqliteStore:
             try:
                 self._writing().post(("", Pages.UNWRITTEN))
             except Overloaded as error:
-                log.warning("validators of pages were not saved yet: %s", error)
+                extra = fields("validators_unsaved", store=self.path, error=error, count=len(self._unwritten))
+                log.warning("validators of pages were not saved yet: %s", error, extra=extra)
 
     def _now(self) -> float:
         return self._called_at
@@ -277,7 +285,9 @@ class SqliteStore:
         except StoreFailed as error:
             if back_offs:
                 count = len(back_offs)
-                log.warning("%d back-off%s not saved: %s", count, " was" if count == 1 else "s were", error)
+                plural = " was" if count == 1 else "s were"
+                extra = fields("back_offs_unsaved", store=self.path, error=error, count=count)
+                log.warning("%d back-off%s not saved: %s", count, plural, error, extra=extra)
             return error
         return None
 
@@ -308,7 +318,11 @@ class SqliteStore:
                 self._write_breaker.record_failure(error)
             else:
                 count = len(self._unwritten)
-                log.warning("the validators of %d page%s were not saved: %s", count, "s"[count == 1 :], error)
+                plural = "s"[count == 1 :]
+                extra = fields("validators_unsaved", store=self.path, error=error, count=count)
+                log.warning(
+                    "the validators of %d page%s were not saved: %s", count, plural, error, extra=extra
+                )
         else:
             self._unwritten.written()
 
@@ -321,7 +335,11 @@ class SqliteStore:
             self._pending.clear()
         elif pending:
             log.warning(
-                "%s: %d result%s in memory", self.path, pending, " stays" if pending == 1 else "s stay"
+                "%s: %d result%s in memory",
+                self.path,
+                pending,
+                " stays" if pending == 1 else "s stay",
+                extra=fields("results_unsaved", store=self.path, count=pending),
             )
         self._write_file.close()
 

@@ -5,7 +5,9 @@ import pytest
 from polite.events import (
     BackedOff,
     Dropped,
+    LicenseRequired,
     OriginPostponed,
+    PaymentRequired,
     Refused,
     Retried,
     RobotsFetched,
@@ -90,10 +92,14 @@ def test_events_count_by_reason() -> None:
         Dropped(ORIGIN, "max_tries=3", 3),
         OriginPostponed(ORIGIN, 5, 60.0, ""),
         StoreAway("redis://store.test", ""),
+        PaymentRequired(ORIGIN, ORIGIN, "USD 1"),
+        LicenseRequired(ORIGIN, ORIGIN, 401, "License"),
+        LicenseRequired(ORIGIN, ORIGIN, 402, "License"),
         Skipped(ORIGIN, "not counted"),
     )
 
     assert measures.refused == {"RULE": 2, "UNREACHABLE": 1}
+    assert measures.demands == {"payment": 1, "licence": 2}
     assert measures.robots_fetches == {("unreachable", "DNS_NXDOMAIN"): 2}
     assert (measures.robots_fetch.total_s, sum(measures.robots_fetch.counts)) == (0.8, 2)
     assert (measures.retried, measures.dropped, measures.postponed, measures.outages) == (1, 1, 1, 1)

@@ -1,7 +1,6 @@
 """Receives what the run and the gate's events report, and passes it to records, event log and statistics."""
 
 import asyncio
-import logging
 
 from polite.cli.fetch.event_log import EventLog
 from polite.cli.fetch.origin_stats import OriginStats
@@ -12,13 +11,11 @@ from polite.cli.fetch.repeated_lines import RepeatedLines
 from polite.cli.fetch.url_list import ListedURL
 from polite.cli.option_names import fetch_text
 from polite.errors import InvalidURL
-from polite.events import Dropped, Event, Granted, Refused, StoreAway, StoreBack
+from polite.events import Dropped, Event, Granted, Refused
 from polite.gate.explanation import Explanation
 from polite.origin import Target
 from polite.ports import Clock
 from polite.task import Task
-
-log = logging.getLogger("polite")
 
 
 class RunLog:
@@ -52,7 +49,6 @@ class RunLog:
 
     def __call__(self, event: Event, /) -> None:
         self.origin_stats.observe(event, self.clock.monotonic())
-        _warn_of_store(event)
         try:
             if self.event_log is not None:
                 self.event_log(event)
@@ -118,15 +114,6 @@ def _origin_of(task: Task | None) -> Record:
     source = Provenance.of(task)
     redirected = {} if source.redirected_from is None else {"from": source.redirected_from}
     return {"given": source.given, **redirected}
-
-
-def _warn_of_store(event: Event) -> None:
-    """Say why a run stands still, and when it goes on."""
-    match event:
-        case StoreAway(store=store, because=because):
-            log.warning("%s does not respond: %s; the run goes on when it does", store, because)
-        case StoreBack(store=store, away_s=away_s):
-            log.warning("%s responds again, after %.0f s", store, away_s)
 
 
 class Attempt:

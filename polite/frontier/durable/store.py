@@ -30,6 +30,7 @@ from polite.frontier.parts import Parts
 from polite.frontier.progress import Counts
 from polite.frontier.task_outcome import End
 from polite.frontier.task_store import TaskDraft
+from polite.log import fields
 from polite.origin import Origin, Target
 from polite.ports import Timer
 from polite.schedulers import ORDERS, FileOrder
@@ -231,7 +232,7 @@ class DurableTaskStore:
         try:
             self._active.hear(news)
         except Exception as defect:
-            log.exception("the frontier failed")
+            log.exception("the frontier failed", extra=fields("frontier_failed", error=defect))
             self.fail(defect)
             raise
         if news.totals is not None:
@@ -289,6 +290,7 @@ class DurableTaskStore:
             "%s: row %d of tasks does not match its checksum; it was set aside in the file, and the crawl goes on",
             self.backend.name,
             number,
+            extra=fields("row_damaged", store=self.backend.name),
         )
 
     def _acknowledge(self, batch: Batch, pending: PendingReplies, result: BatchResult) -> None:

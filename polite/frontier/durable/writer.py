@@ -15,6 +15,7 @@ from polite.frontier.durable.backend import Backend
 from polite.frontier.durable.batch import Batch, BatchResult
 from polite.frontier.durable.store_clock import StoreClock
 from polite.frontier.task_store import TaskDraft
+from polite.log import fields
 from polite.origin import Target
 from polite.task import Admission, Task
 
@@ -164,7 +165,7 @@ class BatchWriter:
         try:
             written = self._backend.apply(batch)
         except Exception as defect:
-            log.exception("the frontier failed")
+            log.exception("the frontier failed", extra=fields("frontier_failed", error=defect))
             self._failed = True
             self._owner.fail(defect)
             pending.fail(defect)
@@ -192,7 +193,7 @@ class BatchWriter:
         try:
             self._owner.deliver(batch, pending, written.result())
         except Exception as defect:
-            log.exception("the frontier failed")
+            log.exception("the frontier failed", extra=fields("frontier_failed", error=defect))
             self._owner.fail(defect)
             pending.fail(defect)
         except BaseException as error:

@@ -22,6 +22,7 @@ from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.crawlee.waiting_fetches import WaitingFetches
 from polite.integrations.entering import require_gate
+from polite.log import LINES, fields, without_query
 from polite.options import integer
 from polite.origin import Target
 from polite.robots.errors import Disallowed
@@ -38,6 +39,8 @@ _LOOK_EVERY_S = 0.5
 _AT_A_TIME = 100
 
 _log = logging.getLogger("polite.crawlee")
+# A filter of a logger is not asked about lines of those below it.
+_log.addFilter(LINES)
 
 
 class _Refused(NamedTuple):
@@ -392,7 +395,8 @@ class PoliteRequestManager(RequestManager):
         """Mark the request as handled, and call `on_skipped_request`. What that raises ends the crawl."""
         self._skipping += 1
         try:
-            _log.warning("Skipping request %s: %s", refused.url, refused.because)
+            extra = fields("request_skipped", url=refused.url)
+            _log.warning("Skipping request %s: %s", without_query(refused.url), refused.because, extra=extra)
             if refused.request is not None:
                 refused.request.state = RequestState.SKIPPED
                 await self.mark_request_as_handled(refused.request)

@@ -1,10 +1,14 @@
 """Outage: since when a shared store does not respond, and who is told."""
 
+import logging
 from datetime import UTC, datetime
 
 from polite.errors import StoreFailed
 from polite.events import StoreAway, StoreBack
+from polite.log import fields
 from polite.ports import Clock, Listener
+
+log = logging.getLogger("polite")
 
 
 class Outage:
@@ -27,6 +31,10 @@ class Outage:
         """Tell it, once."""
         if not self._told:
             self._told = True
+            extra = fields("store_away", store=self._store)
+            log.warning(
+                "%s does not respond: %s; the run goes on when it does", self._store, because, extra=extra
+            )
             self._tell(StoreAway(self._store, because))
 
     def ended(self) -> None:
@@ -37,6 +45,8 @@ class Outage:
         self._since = None
         if self._told:
             self._told = False
+            extra = fields("store_back", store=self._store)
+            log.warning("%s responds again, after %.0f s", self._store, away_s, extra=extra)
             self._tell(StoreBack(self._store, away_s))
 
     def error(self, seconds: float, because: str) -> StoreFailed:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from polite.errors import StoreFailed
+from polite.log import fields
 from polite.origin import Origin
 from polite.ports import Clock, SavedBackOff
 from polite.robots.fetching.snapshot import Snapshot, merged
@@ -109,6 +110,7 @@ class RedisStore:
                 "a back-off of %s came after %r was closed: it is saved if the store is used again",
                 origin,
                 self,
+                extra=fields("back_off_late", origin=origin, store=self._link.name),
             )
         elif self._writing is None or self._writing.done():
             self._writing = asyncio.get_running_loop().create_task(self._write_in_background())
@@ -132,16 +134,25 @@ class RedisStore:
             async with asyncio.timeout(_CLOSE_S):
                 await self._write_back_offs()
         except StoreFailed as error:
-            log.warning("%s not saved: %s", self._waiting, error)
+            log.warning("%s not saved: %s", self._waiting, error, extra=self._unsaved(error))
         except TimeoutError:
-            log.warning("%s not saved within %g s at %s", self._waiting, _CLOSE_S, self._link.name)
+            log.warning(
+                "%s not saved within %g s at %s",
+                self._waiting,
+                _CLOSE_S,
+                self._link.name,
+                extra=self._unsaved(None),
+            )
 
     async def _write_in_background(self) -> None:
         try:
             await self._write_back_offs()
         except StoreFailed as error:
             # They stay, and go with the next save.
-            log.warning("%s not saved yet: %s", self._waiting, error)
+            log.warning("%s not saved yet: %s", self._waiting, error, extra=self._unsaved(error))
+
+    def _unsaved(self, error: BaseException | None) -> dict[str, object]:
+        return fields("back_offs_unsaved", store=self._link.name, error=error, count=len(self._pending))
 
     @property
     def _waiting(self) -> str:
@@ -199,7 +210,7 @@ class RedisStore:
         try:
             return None if row is None else rows.snapshot(row).shifted(-self._ahead_s)
         except rows.Unreadable as error:
-            log.warning("%r: %s; it is fetched again", self, error)
+            log.warning("%r: %s; it is fetched again", self, error, extra=self._damaged(origin, error))
             return None
 
     def _back_off(self, origin: Origin, value: bytes | None) -> SavedBackOff | None:
@@ -207,9 +218,12 @@ class RedisStore:
         try:
             found = None if row is None else rows.back_off(row)
         except rows.Unreadable as error:
-            log.warning("%r: %s", self, error)
+            log.warning("%r: %s", self, error, extra=self._damaged(origin, error))
             return None
         return found and SavedBackOff(found.since - self._ahead_s, found.until - self._ahead_s, found.because)
+
+    def _damaged(self, origin: Origin, error: BaseException) -> dict[str, object]:
+        return fields("row_damaged", origin=origin, store=self._link.name, error=error)
 
     def _crowded(self, origin: Origin) -> StoreFailed:
         return StoreFailed(f"{self._link.name}: {origin} is written by too many processes at one time")

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from polite.errors import StoreFailed
+from polite.log import fields
 from polite.stores.redis.link import RedisLink
 from polite.stores.redis.step import Unreached
 
@@ -90,6 +91,7 @@ async def _check_node(link: RedisLink, node: Any) -> str:  # noqa: ANN401 - of r
             "%s: appendonly is no, so a restart of the server loses the crawl, or all since the last snapshot; "
             "CONFIG SET appendonly yes keeps it",
             link.name,
+            extra=fields("store_not_durable", store=link.name),
         )
     return version
 
@@ -117,6 +119,7 @@ async def _check_eviction(link: RedisLink, node: Any, info: dict[str, Any]) -> N
         log.warning(
             "%s: the server does not tell its maxmemory-policy; it must be noeviction, or it may evict parts of the crawl",
             link.name,
+            extra=fields("store_may_evict", store=link.name),
         )
     elif policy != "noeviction":
         raise StoreFailed(
