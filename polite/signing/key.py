@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from polite.errors import InvalidOption
+from polite.log import fields
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -74,7 +75,12 @@ class SigningKey:
         except OSError as error:
             raise InvalidOption(f"the signing key {name!r}: {error.strerror or error}") from error
         if mode & _OF_OTHERS and os.name == "posix":
-            log.warning("the signing key %r can be read by other users (mode %04o): chmod 600 it", name, mode)
+            log.warning(
+                "the signing key %r can be read by other users (mode %04o): chmod 600 it",
+                name,
+                mode,
+                extra=fields("key_readable"),
+            )
         return cls.parse(content, name=repr(name))
 
     @classmethod
