@@ -1,5 +1,6 @@
 """The gate that a crawler awaits before each fetch: may I, and now?"""
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -16,7 +17,7 @@ from polite.pacing.policy import PacingPolicy
 from polite.ports import Listener, Meter
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Decision
-from polite.robots.parse import Robots, parse
+from polite.robots.parse import PARSE_SIZE_FOR_THREAD, Robots, parse
 from polite.robots.tdm_file import TdmFile
 from polite.sitemaps.policy import SitemapPolicy
 
@@ -138,14 +139,21 @@ class Gate:
     async def robots(self, url: str) -> Robots | None:
         """Return the robots.txt that decides about the URL's site, as `polite.usage` takes it. Fetches it if necessary.
 
-        None if there is none, or if none can be had: then `check` disallows all.
+        None if there is none, or if none can be had: then `check` disallows all. Each call parses the file again: keep the result
+        for the pages of the site.
 
         Raises what `check` raises.
         """
         target = Target.of(url)
         self.services.require_open(target)
         known = await self.services.learn(target)
-        return None if known.file is None else parse(known.file.body, known.rules.dialect)
+        if known.file is None:
+            return None
+        robots = parse(known.file.body, known.rules.dialect)
+        if len(known.file.body) > PARSE_SIZE_FOR_THREAD:
+            # Reads its signals there, for `usage`.
+            await asyncio.to_thread(robots.signals_for, self.agent)
+        return robots
 
     async def tdm_file(self, url: str) -> TdmFile:
         """Fetch the `/.well-known/tdmrep.json` of the URL's site, as `polite.usage` takes it. Keep it: each call fetches it again.

@@ -18,8 +18,8 @@ _CHALLENGE = re.compile(
     rf"({WORD}){_END}(?:[ \t]++(?:({_TOKEN68})|((?:[ \t,]*+{_AUTH_PARAM})++)))?+", re.DOTALL
 )
 _SEPARATORS = re.compile(r"[ \t,]*+")
-# What cannot be read, up to the next comma that is in no quotes.
-_JUNK = re.compile(rf'(?:[^,"\\]|\\.|{QUOTED}|"|\\)*+', re.DOTALL)
+# What cannot be read, up to the next comma that is in no quotes. Quotes that are not closed hide the rest.
+_JUNK = re.compile(rf'(?:[^,"\\]|\\.|{QUOTED}|".*+|\\)*+', re.DOTALL)
 
 
 class Challenge(NamedTuple):

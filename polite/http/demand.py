@@ -1,20 +1,16 @@
 """What a server asks for before it gives a page: a price (402), or a licence (401 or 402)."""
 
-import re
 from typing import NamedTuple
 
+from polite.http.challenge import challenges
 from polite.http.header_fields import Fields, text_of
 
 DEMANDING = (401, 402)
 _PRICE, _CHALLENGE = "crawler-price", "www-authenticate"
 DEMAND_FIELDS = frozenset({_PRICE, _CHALLENGE})
 _PAYMENT_REQUIRED = 402
-# Characters of a field that are read, and that are told.
-_LONGEST = 4_096
+# Characters of a field that are told.
 _TOLD = 500
-# Possessive repeats keep each match linear. A quoted string may end with the field.
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-_LICENSE = re.compile(r"(?:\A|,)[ \t]*+License(?=[ \t,]|\Z)", re.IGNORECASE)
 
 
 class Demand(NamedTuple):
@@ -41,17 +37,15 @@ def demand(status: int | None, fields: Fields) -> Demand | None:
     if status not in DEMANDING:
         return None
     prices = [text_of(value) for name, value in fields if name == _PRICE and status == _PAYMENT_REQUIRED]
-    challenges = [
-        text for name, value in fields if name == _CHALLENGE and _of_license(text := text_of(value))
-    ]
-    if not prices and not challenges:
+    licenses = [text for name, value in fields if name == _CHALLENGE and _of_license(text := text_of(value))]
+    if not prices and not licenses:
         return None
-    return Demand(_shown(prices), _shown(challenges))
+    return Demand(_shown(prices), _shown(licenses))
 
 
 def _of_license(text: str) -> bool:
-    """Whether one of the challenges of a field (RFC 9110, 11.6.1) has the scheme License."""
-    return _LICENSE.search(_QUOTED.sub('""', text[:_LONGEST])) is not None
+    """Whether one of the challenges of a field has the scheme License."""
+    return any(each.scheme == "license" for each in challenges(text))
 
 
 def _shown(texts: list[str]) -> str | None:

@@ -45,6 +45,7 @@ LICENSE = 'License error="invalid_request", error_description="Access, by \\"law
         ("License = x, Basic", [("license", {}, None), ("basic", {}, None)]),
         ('Basic realm="License error=x"', [("basic", {"realm": "License error=x"}, None)]),
         ('"License a=b", Basic', [("basic", {}, None)]),
+        ('Basic realm="x, License', [("basic", {}, None)]),
         ("", []),
         ('"', []),
         ("\\", []),
