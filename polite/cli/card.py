@@ -5,6 +5,7 @@ import json
 import time
 from pathlib import Path, PurePosixPath
 
+from polite.cli.doctor.names import page_of
 from polite.cli.exit_codes import Exit
 from polite.errors import InvalidOption
 from polite.origin import Target
@@ -36,7 +37,7 @@ def card(options: argparse.Namespace) -> Exit:
         options.agent,
         card_url,
         keys_url.url,
-        about=options.about,
+        about=options.about or page_of(options.agent.header),
         contacts=options.contact,
         purpose=options.purpose,
         ranges=options.ip_ranges,

@@ -304,7 +304,7 @@ def _add_card(add_command: _AddCommand) -> None:
         metavar="KEY",
         help="another key for the directory, while keys change; may be repeated",
     )
-    card.add_argument("--about", metavar="URL", help="the page about the crawler")
+    card.add_argument("--about", metavar="URL", help="the page about the crawler (default: the URL in AGENT)")
     card.add_argument(
         "--contact",
         action="append",

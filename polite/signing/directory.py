@@ -44,7 +44,7 @@ def directory_fields(
 ) -> dict[str, str]:
     """Return the header fields of the response with a key directory (the same draft, "Possession Proof on the Directory Response").
 
-    Each key signs for the authority, so that nobody else can serve the keys as theirs.
+    Each key signs for the authority, so another site cannot serve the keys as its own.
 
     Args:
         keys: Those of the directory.

@@ -40,7 +40,7 @@ class WebBotAuth:
         signature_agent: The https URL that says where servers find the public key. The newest draft wants the URL of the key
             directory itself. Servers that follow the drafts before 29 October 2026 want its origin, such as https://bot.example.
         lifetime: How long a signature is valid, 10 to 86,400 seconds. It must cover the way to the server, and the difference of
-            both clocks. Until then, whoever reads the signature can use it again.
+            both clocks. Until then, anyone who reads the signature can use it again.
         components: What is covered besides Signature-Agent: `@authority` or `@target-uri`, and perhaps `@method`, `@path`, `@query`
             and `@scheme`, which narrow the signature to one resource.
         nonce: Whether each signature has a random nonce, for servers that refuse a signature the second time.

@@ -36,7 +36,7 @@ def test_a_new_key_is_made_once(
 def test_the_files_are_those_that_servers_look_for(
     key: SigningKey, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more = ["--about", "https://acme.dev/bot", "--contact", "mailto:bot@acme.dev", "--purpose", "search"]
+    more = ["--contact", "mailto:bot@acme.dev", "--purpose", "search"]
     ranges = ["--ip-ranges", "https://acme.dev/ranges.json"]
     where = ["--signature-agent", "https://bot.acme.dev", "--output", "site", "--agent", AGENT]
 
@@ -83,13 +83,16 @@ def test_the_directory_may_have_a_url_of_its_own_and_an_old_key(
         "site",
     ]
 
+    arguments += ["--agent", AGENT, "--about", "https://acme.dev/about"]
+
     assert main(["card", "key.pem", *arguments]) == 0
 
     keys = json.loads(Path("site/bot/a%20b.json").read_bytes())["keys"]
     assert [each["kid"] for each in keys] == [key.thumbprint, old.thumbprint]
     card = json.loads(Path("site/.well-known/signature-agent-card.json").read_text())
     assert card["jwks_uri"] == "https://acme.dev:8443/bot/a%20b.json"
-    assert card.keys() == {"client_id", "client_name", "jwks_uri", "web_bot_auth"}
+    assert card["client_uri"] == "https://acme.dev/about"
+    assert card.keys() == {"client_id", "client_name", "client_uri", "jwks_uri", "web_bot_auth"}
     assert "2 keys" in capsys.readouterr().out
 
 
