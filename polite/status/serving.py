@@ -96,7 +96,8 @@ async def serve(
     server = StatusServer(monitor, access, streams, max_clients)
     page: StatusPage | None = None
     try:
-        listening = await server.listen(host, port)
+        # Both addresses of localhost would get different ports.
+        listening = await server.listen("127.0.0.1" if host == "localhost" else host, port)
         shown = f"[{host}]" if ":" in host else host
         page = StatusPage(f"http://{shown}:{listening}/", listening, server, monitor)
         yield page

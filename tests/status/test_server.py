@@ -206,6 +206,13 @@ async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing() -> None:
     await expect_no_other_tasks()
 
 
+async def test_localhost_is_one_address() -> None:
+    async with served(host="localhost") as crawl:
+        assert crawl.page.url == f"http://localhost:{crawl.page.port}/"
+        listening: Any = crawl.page._server
+        assert [each.getsockname()[0] for each in listening._listening.sockets] == ["127.0.0.1"]
+
+
 async def test_ipv6_is_shown_in_brackets() -> None:
     if not socket.has_ipv6:
         pytest.skip("this machine has no IPv6")

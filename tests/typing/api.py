@@ -228,6 +228,22 @@ async def the_gate(url: str, headers: Mapping[str, str]) -> None:
         await gate.close()
 
 
+async def a_status_page(gate: polite.Gate, frontier: polite.Frontier) -> None:
+    async with polite.status.serve(gate) as page:
+        assert_type(page, polite.status.StatusPage)
+    async with polite.status.serve(
+        gate,
+        frontier,
+        port=8080,
+        host="0.0.0.0",
+        token="a-token-of-your-own",
+        names=["status.example.com"],
+        max_clients=3,
+    ) as page:
+        assert_type((page.url, page.port), tuple[str, int])
+        await page.close()
+
+
 async def refusals(gate: polite.Gate, url: str) -> None:
     try:
         async with gate.permit(url):
