@@ -88,7 +88,9 @@ class Monitor:
     def _tick(self) -> None:
         now = self._clock.monotonic()
         self._late.append(max(0.0, now - self._next_at))
-        self._next_at = max(self._next_at + _TICK_S, now)
+        self._next_at += _TICK_S
+        if self._next_at <= now:
+            self._next_at = now + _TICK_S
         self._set_timer()
         try:
             self.told(self._look(now))

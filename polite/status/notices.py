@@ -78,7 +78,6 @@ def _troubles(facts: Facts) -> list[Notice]:
     if facts.waiting and facts.silent_s >= _SILENT_S and not (facts.closed or facts.paused):
         waits = f"{_many(facts.waiting, 'URL')} {_verb(facts.waiting, 'wait')}"
         found.append(Notice("bad", f"No permit was granted for {facts.silent_s:.0f} s, and {waits}."))
-    found += _of_responses(facts.minute)
     if facts.open_circuits:
         verb = "is" if facts.open_circuits == 1 else "are"
         found.append(Notice("warn", f"{_many(facts.open_circuits, 'circuit')} {verb} open."))
@@ -90,6 +89,7 @@ def _troubles(facts: Facts) -> list[Notice]:
                 f"{'its' if facts.unreachable == 1 else 'their'} URLs wait.",
             )
         )
+    found += _of_responses(facts.minute)
     if facts.wait_for_worker:
         found.append(
             Notice(

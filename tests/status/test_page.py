@@ -109,6 +109,39 @@ async def test_what_a_site_says_is_shown_as_text(tab: Page, monkeypatch: pytest.
     assert "owned" not in title
 
 
+async def test_a_shared_crawl_has_its_sessions_and_homes(tab: Page) -> None:
+    async with served() as crawl:
+        await opened(tab, crawl)
+        assert await tab.evaluate("document.querySelector('#shared-card').hidden")
+        monitor: Any = crawl.page._monitor
+        monitor._shared.last = {
+            "crawl": "news",
+            "store": "redis://example.com/0",
+            "lease_s": 15.0,
+            "sessions": [{"name": HOSTILE, "ends_s": 12.0, "homes": 2, "closed": True}],
+            "held": [{"home": "a.test", "session": HOSTILE, "delayed_s": 90.0}],
+            "line": [{"home": "b.test", "in_s": -5.0}, {"home": "c.test", "in_s": 5.0}],
+            "counts": {"held": 1, "line": 2, "later": 0},
+            "quiet_s": 3.0,
+        }
+        await until(tab, crawl, "!document.querySelector('#shared-card').hidden")
+        shown = await tab.evaluate(text_of("#shared-card"))
+        made = await tab.evaluate("document.querySelectorAll('main img, main script').length")
+        monitor._shared.last = {"error": "no permission"}
+        await until(tab, crawl, f"{text_of('#shared-card')}.includes('no permission')")
+
+    for text in (
+        "news redis://example.com/0",
+        f"{HOSTILE}2 homes, lease 12 s, puts no more",
+        "a.testheld, delayed 90 s",
+        "b.testin line for 5.0 s",
+        "c.testin line, in 5.0 s",
+        "No home is given for 3.0 s",
+    ):
+        assert text in shown
+    assert made == 0
+
+
 async def test_a_hostile_path_of_a_real_crawl_is_shown_as_text(tab: Page) -> None:
     async with served({f"{A}/robots.txt": RULES}) as crawl:
         url = f"{A}/%3Cb%3E\"'<script>alert(1)</script>?q=<img src=x onerror=alert(1)>"
