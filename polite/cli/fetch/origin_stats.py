@@ -54,6 +54,10 @@ class OriginStats:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def entry(self, origin: str) -> Entry | None:
+        """Return the statistics of one origin, or None if it has no URLs."""
+        return self._entries.get(origin)
+
     def add(self, target: Target) -> None:
         """Count a URL that is about to be put into the frontier."""
         entry = self._entry(target.origin) if self._counts_waiting else None

@@ -4,13 +4,16 @@ import argparse
 import asyncio
 import sys
 from contextlib import aclosing
+from dataclasses import replace
 
 from polite.cli.exit_codes import Exit
 from polite.cli.fetch.crawl import Crawl
 from polite.cli.fetch.interrupt import Interrupt
 from polite.cli.fetch.options import has_urls
-from polite.cli.fetch.progress import ROWS, Progress, RunStatus, line
+from polite.cli.fetch.origin_rows import OriginRows
+from polite.cli.fetch.progress import Progress, Rate
 from polite.cli.fetch.run_log import RunLog
+from polite.cli.fetch.run_status import RunStatus, line
 from polite.cli.fetch.url_list import read
 from polite.frontier.frontier import Frontier
 
@@ -39,6 +42,8 @@ class Run:
         self._interrupt = interrupt
         self._began = run_log.clock.monotonic()
         self._list_read = False
+        self._rate = Rate()
+        self._rows = OriginRows()
 
     async def finish(self) -> Exit:
         """Run until all URLs are done, or until a signal. Return the exit status."""
@@ -85,29 +90,36 @@ class Run:
         with Progress(sys.stderr, live=not records_shown) as progress:
             try:
                 while True:
-                    progress.show(self._status())
+                    progress.show(self._status(progress.rows))
                     await asyncio.sleep(_TICK_S if len(self._run_log.origin_stats) < _MANY else _SLOW_TICK_S)
             finally:
-                progress.show(self._status())
+                progress.show(self._status(progress.rows))
 
-    def _status(self) -> RunStatus:
+    def _status(self, rows: int = 0) -> RunStatus:
+        """Return the state of the run, with so many rows of origins."""
         now, origin_stats = self._run_log.clock.monotonic(), self._run_log.origin_stats
+        elapsed_s, records = now - self._began, self._run_log.records
         return RunStatus(
             now=now,
-            elapsed_s=now - self._began,
-            counts=self._run_log.records.counts,
+            elapsed_s=elapsed_s,
+            counts=records.counts,
+            error_pages=records.error_pages,
+            rate=self._rate.update(elapsed_s, records.counts["fetched"]),
             waiting=self._frontier.waiting,
             in_flight=self._frontier.in_flight,
+            list_read=self._list_read,
             origins=len(origin_stats),
             conditions=origin_stats.conditions(now),
-            entries=origin_stats.longest(ROWS, now),
+            slowest=next(iter(origin_stats.longest(1, now)), None),
+            rows=self._rows.update(origin_stats, rows, now),
         )
 
     def _print_summary(self) -> Exit:
         status = self._status()
         if not self._options.quiet:
-            rate = status.counts["fetched"] / max(status.elapsed_s, _TICK_S)
-            print(f"polite: {line(status, rate).strip()}", file=sys.stderr)
+            # Of the whole run, not of its last seconds.
+            overall = status.counts["fetched"] / max(status.elapsed_s, _TICK_S)
+            print(f"polite: {line(replace(status, rate=overall)).strip()}", file=sys.stderr)
         self._print_surprises()
         if self._interrupt.status is None:
             return self._run_log.records.gravest
