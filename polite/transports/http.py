@@ -16,6 +16,7 @@ from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.transports.address_guard import blocked_message, collect_refused
+from polite.transports.capture import Recording
 from polite.transports.connection_pool import ConnectionPool, new_connections
 from polite.transports.guarded_connector import GuardedConnector
 from polite.transports.inflate import Inflater
@@ -133,20 +134,25 @@ class HttpTransport:
             await self._connector.close()
 
     async def _exchange(self, ask: Ask) -> Reply | Failed:
-        response = await self._request(ask)
+        recording = Recording.begin()
+        response = await self._request(ask, recording=recording)
         kept = False
         try:
-            reply = _refused(response, self._policy) or await self._reply(response, ask)
+            reply = _refused(response, self._policy) or await self._reply(response, ask, recording)
             kept = self._pool is not None and _unread(response)
-            return reply
         finally:
             if kept:
                 self._drain(response)
             else:
                 # Drop the connection instead of reading the rest. One whose response ended is kept already, or was closed.
                 response.close()
+        if recording is not None:
+            await recording.hand_over(response, _end(reply))
+        return reply
 
-    async def _request(self, ask: Ask, *, accept: str | None = None) -> ClientResponse:
+    async def _request(
+        self, ask: Ask, *, accept: str | None = None, recording: Recording | None = None
+    ) -> ClientResponse:
         """Send one request, and return the response when its head is there.
 
         A ClientSession does this, too, but its repetitions, cookies, redirects and time-outs must not be: the fetcher has one
@@ -167,6 +173,8 @@ class HttpTransport:
         protocol, response = connection.protocol, None
         if protocol is None:
             raise aiohttp.ServerDisconnectedError
+        if recording is not None:
+            recording.connected(connection)
         try:
             protocol.set_response_params(auto_decompress=False, read_until_eof=True)
             if isinstance(protocol, SharedResponse):
@@ -200,14 +208,14 @@ class HttpTransport:
             # As in `_exchange`.
             response.close()
 
-    async def _reply(self, response: ClientResponse, ask: Ask) -> Reply | Failed:
+    async def _reply(self, response: ClientResponse, ask: Ask, recording: Recording | None) -> Reply | Failed:
         if not 200 <= response.status < 300:
             return _reply(response)
         # Repeated fields are one list (RFC 9110, 5.3).
         coding = ",".join(response.headers.getall("Content-Encoding", []))
         junk_allowed = self._policy.junk_after_gzip
         inflater = Inflater(coding, ask.max_bytes, junk_allowed=junk_allowed, finds_gzip=True)
-        broken = await _read(response, inflater)
+        broken = await _read(response, inflater, recording)
         if broken not in {None, Reason.BODY_CUT_SHORT}:
             return Failed(broken, "the response broke off after a part of the body", response.status)
         return _reply(response, inflater.body, inflater.end(cut_short=broken is not None))
@@ -282,11 +290,20 @@ async def _read_rest(response: ClientResponse) -> None:
         response.close()
 
 
-async def _read(response: ClientResponse, inflater: Inflater) -> Reason | None:
+def _end(reply: Reply | Failed) -> BodyEnd | None:
+    """Return how a body ended that was read, or None."""
+    if isinstance(reply, Failed):
+        return BodyEnd.CUT_SHORT
+    return reply.end if 200 <= reply.status < 300 else None
+
+
+async def _read(response: ClientResponse, inflater: Inflater, recording: Recording | None) -> Reason | None:
     """Read the body up to the limit (H9). Return why it broke off, or None."""
     try:
         while not inflater.full and (chunk := await response.content.readany()):
             inflater.feed(chunk)
+            if recording is not None:
+                recording.add(chunk)
     except aiohttp.ClientPayloadError as error:
         # Only the message tells a body that ended early from a malformed one.
         early = str(error).startswith("Response payload is not completed")

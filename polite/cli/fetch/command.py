@@ -18,7 +18,7 @@ from polite.cli.fetch.interrupt import Interrupt, interrupts
 from polite.cli.fetch.options import has_urls
 from polite.cli.fetch.origin_stats import MAX_ORIGINS, OriginStats
 from polite.cli.fetch.output_paths import OutputPath, check_distinct, lock
-from polite.cli.fetch.page import Pages
+from polite.cli.fetch.page import Page, Pages
 from polite.cli.fetch.record import Records, add_repeats, is_begun, reopen
 from polite.cli.fetch.repeated_lines import RepeatedLines
 from polite.cli.fetch.run import Run
@@ -38,6 +38,7 @@ from polite.signing.web_bot_auth import WebBotAuth
 from polite.status.serving import serve
 from polite.stores.redis.address import Address
 from polite.stores.sqlite import SqliteStore
+from polite.transports.capture import CapturedResponse, Take, capture_responses
 
 RECORDS = "records.jsonl"
 # The suffix of the robots store beside the queue: the two cannot share a file.
@@ -160,6 +161,8 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
         if archive is not None:
             stack.push_async_callback(archive.close)
         validators = await _validators(options, stack, clock)
+        if options.warc is not None and archive is not None:
+            stack.enter_context(capture_responses(_keeper(archive, run_log)))
         gate = await stack.enter_async_context(_gate(options, signer, run_log, clock, validators))
         frontier = await stack.enter_async_context(_frontier(options, gate))
         if options.status is not None:
@@ -236,10 +239,22 @@ def _repeated_lines(options: argparse.Namespace, stack: AsyncExitStack) -> Repea
 
 def _archive(options: argparse.Namespace, stack: AsyncExitStack) -> Archive | None:
     if options.warc is not None:
-        warc = Warc(Path(options.warc))
+        warc = Warc(Path(options.warc), agent=options.agent.header, robots=options.dialect.name)
         stack.callback(lock("--warc", Path(options.warc)).release)
         return warc
     return None if options.output is None else Folder(Path(options.output))
+
+
+def _keeper(archive: Archive, run_log: RunLog) -> Take:
+    """Return what keeps a robots.txt as it was sent. It must not raise, or the file would count as unreachable."""
+
+    async def keep(captured: CapturedResponse) -> None:
+        try:
+            await archive.keep(Page.of_robots(captured))
+        except (OSError, InvalidOption) as error:
+            run_log.fail(error)
+
+    return keep
 
 
 async def _validators(

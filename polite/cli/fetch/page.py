@@ -15,6 +15,7 @@ from polite.robots.agent import UserAgent
 from polite.robots.fetching.exchange import BodyEnd, as_sent
 from polite.robots.policy import FetchPolicy
 from polite.transports.address_guard import blocked_message, collect_refused
+from polite.transports.capture import CapturedResponse, address_of
 from polite.transports.connector import guarded_connector
 from polite.transports.inflate import Inflater
 
@@ -35,7 +36,8 @@ class Page:
         fields: the response's header fields.
         raw: the body as sent.
         body: the body decoded.
-        end: whether the body is complete, and if not, why.
+        end: whether the body is complete, and if not, why; None if it was not read.
+        address: the server's IP address, if known.
     """
 
     url: str
@@ -45,7 +47,23 @@ class Page:
     fields: Fields
     raw: bytes
     body: bytes
-    end: BodyEnd
+    end: BodyEnd | None
+    address: str | None = None
+
+    @classmethod
+    def of_robots(cls, captured: CapturedResponse) -> "Page":
+        """Return a response to a request for robots.txt, for an archive."""
+        return cls(
+            url=captured.url,
+            request_fields=captured.request_fields,
+            status=captured.status,
+            reason=captured.reason,
+            fields=captured.fields,
+            raw=captured.raw,
+            body=captured.raw,
+            end=captured.end,
+            address=captured.address,
+        )
 
     def field(self, name: str) -> str | None:
         """Return the value of the first field with this name, or None."""
@@ -95,8 +113,9 @@ async def without_hidden_retry(request: ClientRequest, handler: ClientHandlerTyp
         raise ConnectionLost(str(error) or type(error).__name__) from error
 
 
-# That of the request which the task sends.
+# Those of the request which the task sends: a response that has ended has no connection.
 _permit: ContextVar[Permit] = ContextVar("permit")
+_address: ContextVar[str | None] = ContextVar("address", default=None)
 
 
 class _PermittedRequest(aiohttp.ClientRequest):
@@ -104,6 +123,7 @@ class _PermittedRequest(aiohttp.ClientRequest):
 
     async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         _permit.get().require()
+        _address.set(address_of(conn))
         return await super().send(conn)
 
 
@@ -194,6 +214,7 @@ class Pages:
             raw=raw,
             body=body,
             end=end,
+            address=_address.get(),
         )
 
     async def _read(self, response: aiohttp.ClientResponse) -> tuple[bytes, bytes, BodyEnd]:

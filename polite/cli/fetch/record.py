@@ -87,7 +87,7 @@ def of_page(page: Page, *, fetched_at: float, file: str | None) -> Record:
         },
         "length": len(page.body),
         "sha256": digest(page.body),
-        "body": None if page.end is BodyEnd.COMPLETE else page.end.name.lower().replace("_", " "),
+        "body": None if page.end in (None, BodyEnd.COMPLETE) else page.end.name.lower().replace("_", " "),
         "fetched_at": datetime.fromtimestamp(fetched_at, UTC).isoformat(timespec="milliseconds"),
         "file": file,
     }

@@ -10,7 +10,7 @@ from polite.cli.fetch.record import Record, Records, name_of_line, of_page
 from polite.cli.fetch.repeated_lines import RepeatedLines
 from polite.cli.fetch.url_list import ListedURL
 from polite.cli.option_names import fetch_text
-from polite.errors import InvalidURL
+from polite.errors import InvalidURL, PoliteError
 from polite.events import Dropped, Event, Granted, Refused
 from polite.gate.explanation import Explanation
 from polite.origin import Target
@@ -54,8 +54,12 @@ class RunLog:
                 self.event_log(event)
             self._record(event)
         except OSError as error:
-            if not self.failure.done():
-                self.failure.set_exception(error)
+            self.fail(error)
+
+    def fail(self, error: OSError | PoliteError) -> None:
+        """End the run with an error, unless it ends with an earlier one."""
+        if not self.failure.done():
+            self.failure.set_exception(error)
 
     def record_invalid(self, listed: ListedURL, error: InvalidURL) -> None:
         """Record a line of the list that is not a URL to fetch. Raises OSError."""

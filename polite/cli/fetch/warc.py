@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from polite.cli.fetch.header import SECRET
 from polite.cli.fetch.page import Page
 from polite.errors import InvalidOption
 from polite.origin import Target
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 20
 _MAGIC = b"WARC/"
 _GZIP_WINDOW = 16 + zlib.MAX_WBITS
-# WARC-Truncated values for incomplete bodies (WARC 1.1, 5.13).
-_TRUNCATED = {BodyEnd.CAPPED: "length", BodyEnd.CUT_SHORT: "disconnect"}
+# WARC-Truncated values for incomplete bodies (WARC 1.1, 5.13). Of a robots.txt with a status of an error none is read.
+_TRUNCATED = {BodyEnd.CAPPED: "length", BodyEnd.CUT_SHORT: "disconnect", None: "unspecified"}
+_REMOVED = "(removed)"
 # WARC 1.1, 6.7.3: the page is as an earlier record has it.
 _UNCHANGED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 # aiohttp has decoded this coding; with the field, a reader would expect chunks.
@@ -30,14 +32,20 @@ _DECODED = "transfer-encoding"
 class Warc:
     """Appends pages to the WARC file `path`, one complete record after another.
 
+    Args:
+        path: the file.
+        agent: the User-Agent header, for the warcinfo record.
+        robots: the policy that was obeyed, for the same: a dialect's name, of which WARC 1.1 knows "classic".
+
     Raises InvalidOption if warcio is missing or the name does not end in .warc.gz.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, agent: str = "", robots: str = "") -> None:
         if not path.name.endswith(".warc.gz"):
             raise InvalidOption(f"--warc {path}: the name must end in .warc.gz")
         _warcio()
         self._path = path
+        self._info = {"http-header-user-agent": agent, "robots": robots}
         self._busy = asyncio.Lock()
         self._begun = False
 
@@ -58,7 +66,7 @@ class Warc:
         if not self._begun:
             repair(self._path)
             software = f"polite/{__version__} (warcio)"
-            info = {"software": software, "format": "WARC File Format 1.1"}
+            info = {"software": software, "format": "WARC File Format 1.1", **self._info}
             # A file name may contain octets that are not UTF-8.
             name = self._path.name.encode("utf-8", "backslashreplace").decode("utf-8")
             writer.write_record(writer.create_warcinfo_record(name, info))
@@ -73,7 +81,8 @@ def _write(writer: "WARCWriter", page: Page) -> None:
     fields = [(_renamed(name), value) for name, value in page.fields]
     status = _head()(f"{page.status} {_octets(page.reason)}", fields, protocol="HTTP/1.1")
     truncated = _TRUNCATED.get(page.end)
-    more = {} if truncated is None else {"WARC-Truncated": truncated}
+    address = {} if page.address is None else {"WARC-IP-Address": page.address}
+    more = address if truncated is None else {**address, "WARC-Truncated": truncated}
     response = writer.create_warc_record(
         page.url,
         "revisit" if page.unchanged else "response",
@@ -82,9 +91,13 @@ def _write(writer: "WARCWriter", page: Page) -> None:
         http_headers=status,
         warc_headers_dict={**more, "WARC-Profile": _UNCHANGED} if page.unchanged else more,
     )
-    fields = [(name, _octets(value)) for name, value in page.request_fields]
+    fields = [
+        (name, _REMOVED if name.lower() in SECRET else _octets(value)) for name, value in page.request_fields
+    ]
     request_head = _head()(f"GET {target.path} HTTP/1.1", fields, is_http_request=True)
-    request = writer.create_warc_record(page.url, "request", http_headers=request_head)
+    request = writer.create_warc_record(
+        page.url, "request", http_headers=request_head, warc_headers_dict=dict(address)
+    )
     writer.write_request_response_pair(request, response)
 
 

@@ -3,6 +3,7 @@
 import gzip
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from warcio.archiveiterator import ArchiveIterator
@@ -11,6 +12,8 @@ from polite.cli.fetch.page import Page
 from polite.cli.fetch.warc import Warc, repair
 from polite.errors import InvalidOption
 from polite.robots.fetching.exchange import BodyEnd
+from polite.transports.capture import address_of
+from tests.cli.fetch.conftest import raw
 
 LAST = b"\x1f\x8b"
 
@@ -208,7 +211,7 @@ def test_what_is_beyond_the_limit_is_not_written(site, path):
 
     site.run("--max-bytes", "10", "--warc", str(path), "/a")
 
-    _, headers, _, body = _read(path)[1]
+    _, headers, _, body = _read(path)[3]
     assert (body, headers["WARC-Truncated"]) == (b"x" * 10, "length")
 
 
@@ -216,5 +219,83 @@ def test_a_run_writes_one(site, path):
     assert site.run("--warc", str(path), "/a", "/no") == 1
 
     assert site.records["/a"]["file"] == "crawl.warc.gz"
-    assert [body for kind, _, _, body in _read(path) if kind == "response"] == [b"page /a"]
+    assert [body for kind, _, _, body in _read(path) if kind == "response"] == [
+        b"User-agent: *\nDisallow: /no\n",
+        b"page /a",
+    ]
     assert not (site.folder / "bodies").exists()
+
+
+def test_robots_txt_is_archived_with_its_request_redirects_and_errors(site, path):
+    site.pages["/robots.txt"] = [{"status": 301, "headers": {"Location": "/rules"}, "text": "moved"}]
+    site.pages["/rules"] = [{"status": 404, "text": "no such page", "headers": {"X-One": "1"}}]
+
+    site.run("--warc", str(path), "/a", output=False)
+
+    records = _read(path)
+    found = [(kind, fields["WARC-Target-URI"].removeprefix(site.origin)) for kind, fields, *_ in records[1:]]
+    assert found == [
+        (kind, target) for target in ("/robots.txt", "/rules", "/a") for kind in ("response", "request")
+    ]
+    _, fields, head, body = records[3]
+    assert (head.statusline, head.get_header("X-One"), body) == ("404 Not Found", "1", b"")
+    assert fields["WARC-Truncated"] == "unspecified"
+    assert records[4][2].get_header("User-Agent").startswith("polite-cli/")
+
+
+def test_each_record_has_the_servers_address_and_the_file_the_policy(site, path):
+    site.run("--warc", str(path), "--dialect", "google", "--agent", "ExampleBot/2.0", "/a", output=False)
+
+    (_, _, _, info), *others = _read(path)
+    assert b"robots: google\r\n" in info
+    assert b"http-header-user-agent: ExampleBot/2.0\r\n" in info
+    assert {fields["WARC-IP-Address"] for _, fields, *_ in others} == {"127.0.0.1"}
+    assert len(others) == 4
+
+
+def test_a_robots_txt_that_is_too_long_or_breaks_off_says_so(site, path, monkeypatch):
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 99\r\nConnection: close\r\n\r\n"
+    site.pages["/robots.txt"] = [raw(head + b"User-agent: *\n")]
+
+    site.run("--warc", str(path), "--tries", "1", "/a", output=False)
+
+    _, fields, _, body = _read(path)[1]
+    assert (fields["WARC-Truncated"], body) == ("disconnect", b"User-agent: *\n")
+
+
+def test_credentials_are_not_archived(site, path):
+    site.run("--warc", str(path), "--header", "Cookie: id=secret", "/a", output=False)
+
+    assert b"secret" not in gzip.decompress(path.read_bytes())
+    assert _read(path)[4][2].get_header("Cookie") == "(removed)"
+
+
+def test_a_file_of_another_program_ends_a_run_before_the_first_page(site, path):
+    path.write_bytes(b"precious")
+
+    assert site.run("--warc", str(path), "/a") == 2
+
+    assert "octet 0 does not start a gzipped WARC record; the file was not changed" in site.err
+    assert site.paths == []
+    assert path.read_bytes() == b"precious"
+
+
+def test_a_disk_that_is_full_ends_a_run(site, path, monkeypatch):
+    def full(self, page):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(Warc, "_append", full)
+
+    assert site.run("--quiet", "--warc", str(path), "/a") == 2
+    assert site.err == f"polite: {path}: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("peer", "address"),
+    [(("10.0.0.1", 80), "10.0.0.1"), (("fe80::1%eth0", 80, 0, 0), "fe80::1"), (None, None), ("", None)],
+)
+def test_the_address_is_that_of_the_connection(peer, address):
+    transport = SimpleNamespace(get_extra_info=lambda _: peer)
+
+    assert address_of(SimpleNamespace(transport=transport)) == address
+    assert address_of(SimpleNamespace(transport=None)) is None
