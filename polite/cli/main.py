@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from polite.cli.configuration import parse
 from polite.cli.exit_codes import Exit
 from polite.cli.option_names import command_line_text
-from polite.cli.parser import parser
 from polite.errors import PoliteError
 
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.lastResort.setFormatter(_CommandLineFormatter())
     try:
         try:
-            options = parser().parse_args(arguments)
+            options = parse(sys.argv[1:] if arguments is None else arguments)
             return int(options.run(options))
         finally:
             _flush()

@@ -36,7 +36,7 @@ def add_network(
         "--agent",
         type=typed(UserAgent),
         default=DEFAULT_AGENT,
-        help="the User-Agent header (default: %(default)s)",
+        help="the User-Agent header (default: POLITE_AGENT, else %(default)s)",
     )
     add_dialect(parser)
     add_connections(parser, timeout=timeout)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import NoReturn, TypeAlias
 
-from polite.cli.exit_codes import Exit
 from polite.cli.fetch.options import add_fetch_options
 from polite.cli.options import (
     DEFAULT_AGENT,
@@ -32,11 +31,25 @@ _ALL_EXITS = (
 _AddCommand: TypeAlias = Callable[..., argparse.ArgumentParser]
 
 
+class WrongUsage(Exception):
+    """A command line is wrong.
+
+    Attributes:
+        message: what is wrong.
+        program: the command whose `--help` tells more, such as `polite fetch`.
+    """
+
+    def __init__(self, message: str, program: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.program = program
+
+
 class _Parser(argparse.ArgumentParser):
-    """Prints a usage error as one line."""
+    """Raises a usage error: what it is printed with depends on where the arguments are from."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(Exit.USAGE, f"polite: {message} (see {self.prog} --help)\n")
+        raise WrongUsage(message, self.prog)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -24,6 +24,12 @@ def has_urls(options: argparse.Namespace) -> bool:
 
 def _add_inputs(fetch: argparse.ArgumentParser) -> None:
     fetch.add_argument(
+        "--config",
+        metavar="FILE",
+        help="a TOML file with options in a table [fetch]; the command line and POLITE_AGENT and POLITE_DELAY overrule it "
+        "(default: POLITE_CONFIG)",
+    )
+    fetch.add_argument(
         "--list",
         action="append",
         metavar="FILE",

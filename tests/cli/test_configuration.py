@@ -1,0 +1,177 @@
+"""Options from a file and from the environment: what overrules what, and what each error names."""
+
+import argparse
+
+import pytest
+
+from polite.cli.configuration import ENVIRONMENT, parse
+from polite.cli.main import main
+from polite.cli.parser import parser
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def written(folder):
+    """Return a function that writes polite.toml."""
+
+    def write(text):
+        octets = text if isinstance(text, bytes) else text.encode()
+        (folder / "polite.toml").write_bytes(octets)
+
+    return write
+
+
+def test_a_file_sets_options_of_every_kind(written):
+    written(
+        """
+        # comments are allowed
+        [fetch]
+        agent = "FileBot/1.0"
+        delay = 2.5
+        concurrency = 7
+        quiet = true
+        allow-private = false
+        header = ["X-One: 1", "X-Two: 2"]
+        output = "pages"
+        dialect = "google"
+        """
+    )
+
+    options = parse(["fetch", "--config", "polite.toml", "http://a.test/"])
+
+    assert (options.agent.header, options.delay, options.concurrency) == ("FileBot/1.0", 2.5, 7)
+    assert (options.quiet, options.allow_private, options.output) == (True, False, "pages")
+    assert options.header == [("X-One", "1"), ("X-Two", "2")]
+    assert (options.dialect.name, options.urls) == ("google", ["http://a.test/"])
+
+
+def test_the_command_line_overrules_the_environment_and_that_the_file(written, monkeypatch):
+    written('[fetch]\nagent = "FileBot/1.0"\ndelay = 2\ntries = 9\nheader = ["X-One: file"]')
+    monkeypatch.setenv("POLITE_CONFIG", "polite.toml")
+
+    def found(*arguments):
+        options = parse(["fetch", *arguments])
+        return options.agent.header, options.delay, options.tries
+
+    assert found() == ("FileBot/1.0", 2, 9)
+    monkeypatch.setenv("POLITE_AGENT", "EnvBot/1.0")
+    monkeypatch.setenv("POLITE_DELAY", "3")
+    assert found() == ("EnvBot/1.0", 3, 9)
+    assert found("--agent", "LineBot/1.0", "--delay=4") == ("LineBot/1.0", 4, 9)
+    assert parse(["fetch", "--header", "X-One: line"]).header[-1] == ("X-One", "line")
+
+
+def test_a_variable_that_is_empty_is_not_set(monkeypatch):
+    for name in ENVIRONMENT:
+        monkeypatch.setenv(name, "")
+
+    assert parse(["fetch"]).agent.header.startswith("polite-cli/")
+
+
+def test_another_file_on_the_command_line_overrules_that_of_the_environment(written, folder, monkeypatch):
+    written("[fetch]\ntries = 9")
+    (folder / "other.toml").write_text("[fetch]\ntries = 8")
+    monkeypatch.setenv("POLITE_CONFIG", "polite.toml")
+
+    assert parse(["fetch", "--config", "other.toml"]).tries == 8
+
+
+def test_the_agent_of_the_environment_is_that_of_each_command_with_one(monkeypatch):
+    (subcommands,) = [each for each in parser()._actions if isinstance(each, argparse._SubParsersAction)]
+    single = {
+        name
+        for name, command in subcommands.choices.items()
+        for action in command._actions
+        if "--agent" in action.option_strings and not isinstance(action, argparse._AppendAction)
+    }
+
+    assert ENVIRONMENT["POLITE_AGENT"][1] == single
+    monkeypatch.setenv("POLITE_AGENT", "EnvBot/1.0")
+    for name in single:
+        assert parse([name, "http://a.test/"]).agent.header == "EnvBot/1.0"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[fetch]\nagent =\n", "polite.toml:2: Invalid value"),
+        ("[fetch]\nagent = 'x", "polite.toml:2: Expected"),
+        ("\n\n\ufeff[fetch]", "polite.toml:3: "),
+        (b"[fetch]\n# \xff", "polite.toml:2: it is not UTF-8"),
+        ("agent = 'x'", "polite.toml: 'agent' is not known; options of polite fetch are in a table [fetch]"),
+        ("fetch = 7", "polite.toml: 'fetch' is not known"),
+        ("[fetch]\nagnet = 'x'", "polite.toml: polite fetch has no option --agnet; did you mean agent?"),
+        ("[fetch]\nhelp = true", "polite.toml: polite fetch has no option --help"),
+        ("[fetch]\nconfig = 'x'", "polite.toml: polite fetch has no option --config"),
+        ("[fetch]\nmax-b = 7", "polite.toml: polite fetch has no option --max-b; did you mean max-bytes?"),
+        (
+            "[fetch]\ndelay = 1979-05-27",
+            "delay must be a string, a number, true, false or an array of strings, got a date",
+        ),
+        (
+            "[fetch]\nheader = [1]",
+            "header must be a string, a number, true, false or an array of strings, got an array",
+        ),
+        ("[fetch.delay]\nx = 1", "got a table"),
+        ("x" * 2_000_000, "a configuration has at most 1048576 octets"),
+        ("[fetch]\nx = " + "[" * 100_000, "polite.toml:"),
+    ],
+)
+def test_what_is_no_configuration_is_one_line(text, said, written, capsys):
+    written(text)
+
+    assert main(["fetch", "--config", "polite.toml", "http://a.test/"]) == 2
+
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.startswith("polite: ")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[fetch]\ndelay = 'soon'", "--delay must be a number of seconds, got 'soon'"),
+        ("[fetch]\nquiet = 'yes'", "argument --quiet: ignored explicit argument 'yes'"),
+        ("[fetch]\ndelay = true", "argument --delay: expected one argument"),
+        ("[fetch]\nagent = '1.0'", "no product"),
+    ],
+)
+def test_a_value_that_is_wrong_names_the_file(text, said, written, capsys):
+    written(text)
+
+    with pytest.raises(SystemExit) as ended:
+        main(["fetch", "--config", "polite.toml", "http://a.test/"])
+
+    err = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert err.startswith("polite: polite.toml: ")
+    assert said in err
+
+
+@pytest.mark.parametrize("command", ["check", "explain", "fetch", "lint", "sitemaps"])
+def test_a_variable_that_is_wrong_is_named(command, monkeypatch, capsys):
+    monkeypatch.setenv("POLITE_AGENT", "1.0")
+
+    with pytest.raises(SystemExit) as ended:
+        main([command, "http://a.test/"])
+
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("polite: POLITE_AGENT: argument --agent: ")
+
+
+def test_a_file_that_cannot_be_read_is_one_line(folder, capsys):
+    assert main(["fetch", "--config", "missing.toml"]) == 2
+    assert main(["fetch", "--config", str(folder)]) == 2
+
+    assert capsys.readouterr().err == (
+        "polite: missing.toml: No such file or directory\n"
+        f"polite: --config {folder} is a folder; name a file in it\n"
+    )
