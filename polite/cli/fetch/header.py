@@ -12,6 +12,7 @@ _FIELD = re.compile(
 # Fields that polite or its HTTP client sets, with the option that changes each.
 _OURS = {
     "user-agent": "use --agent, whose name also selects the rules of robots.txt",
+    **dict.fromkeys(("signature", "signature-agent", "signature-input"), "use --sign"),
     "if-none-match": "use --recrawl",
     "if-modified-since": "use --recrawl",
     "accept-encoding": "bodies are requested in gzip, and decoded",

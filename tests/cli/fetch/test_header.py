@@ -68,6 +68,7 @@ def test_credentials_follow_a_redirect_within_the_origin_only(site, seen):
         ("Host: x", "--header cannot set Host: it is the URL's; --resolve names its address"),
         ("Content-Length: 7", "it describes the message itself"),
         ("If-None-Match: x", "use --recrawl"),
+        ("Signature: x", "use --sign"),
         ("Accept-Encoding: br", "requested in gzip"),
     ],
 )
