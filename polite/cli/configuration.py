@@ -16,7 +16,7 @@ from polite.errors import InvalidOption
 
 # Variables, the option that each stands for, and the commands that have it.
 ENVIRONMENT = {
-    "POLITE_AGENT": ("--agent", frozenset({"check", "explain", "fetch", "lint", "sitemaps"})),
+    "POLITE_AGENT": ("--agent", frozenset({"card", "check", "explain", "fetch", "lint", "sitemaps"})),
     "POLITE_DELAY": ("--delay", frozenset({"fetch"})),
     "POLITE_CONFIG": ("--config", frozenset({"fetch"})),
 }

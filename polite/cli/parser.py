@@ -308,7 +308,7 @@ def _add_card(add_command: _AddCommand) -> None:
         "--agent",
         type=typed(UserAgent),
         default=DEFAULT_AGENT,
-        help="the User-Agent header (default: %(default)s)",
+        help="the User-Agent header (default: POLITE_AGENT, else %(default)s)",
     )
     card.add_argument(
         "--also",

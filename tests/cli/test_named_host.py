@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from polite.cli.configuration import parse
 from polite.cli.main import main
 from polite.cli.named_host import named_host
 from polite.cli.parser import parser
@@ -53,9 +54,9 @@ def test_anything_else_is_refused_with_the_form(text: str) -> None:
 def test_it_may_be_repeated_and_not_contradict_itself(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["check", "--resolve", "a.test:127.0.0.1", "--resolve", "b.test:127.0.0.2", "http://a.test/"]
 
-    assert parser().parse_args(command).resolve == {"a.test": "127.0.0.1", "b.test": "127.0.0.2"}
+    assert parse(command).resolve == {"a.test": "127.0.0.1", "b.test": "127.0.0.2"}
     with pytest.raises(SystemExit):
-        parser().parse_args([*command, "--resolve", "A.test:127.0.0.3"])
+        parse([*command, "--resolve", "A.test:127.0.0.3"])
     assert "--resolve names a.test twice" in capsys.readouterr().err
 
 

@@ -11,14 +11,14 @@ class Screen:
     """Shows what was written.
 
     Attributes:
-        wrapped: how many characters were beyond the last column.
+        wrapped: the lines that were longer than the screen is wide.
     """
 
     def __init__(self, columns=80, rows=24):
         self._columns, self._rows = columns, rows
         self._lines = [""]
         self._row = self._column = 0
-        self.wrapped = 0
+        self.wrapped = []
 
     @property
     def lines(self):
@@ -45,4 +45,5 @@ class Screen:
         before = self._lines[self._row].ljust(self._column)
         self._column += len(text)
         self._lines[self._row] = before[: self._column - len(text)] + text + before[self._column :]
-        self.wrapped += max(0, self._column - self._columns)
+        if self._column > self._columns:
+            self.wrapped.append(self._lines[self._row])
