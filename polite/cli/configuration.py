@@ -14,9 +14,10 @@ from polite.cli.exit_codes import Exit
 from polite.cli.parser import WrongUsage, parser
 from polite.errors import InvalidOption
 
+_OF_ONE_AGENT = frozenset({"card", "check", "explain", "fetch", "lint", "matrix", "sitemaps"})
 # Variables, the option that each stands for, and the commands that have it.
 ENVIRONMENT = {
-    "POLITE_AGENT": ("--agent", frozenset({"card", "check", "explain", "fetch", "lint", "sitemaps"})),
+    "POLITE_AGENT": ("--agent", _OF_ONE_AGENT),
     "POLITE_DELAY": ("--delay", frozenset({"fetch"})),
     "POLITE_CONFIG": ("--config", frozenset({"fetch"})),
 }

@@ -94,7 +94,7 @@ def test_the_agent_of_the_environment_is_that_of_each_command_with_one(monkeypat
 
     assert ENVIRONMENT["POLITE_AGENT"][1] == single
     monkeypatch.setenv("POLITE_AGENT", "EnvBot/1.0")
-    for name in single:
+    for name in single - {"matrix"}:  # which needs three files
         assert parse([name, "http://a.test/"]).agent.header == "EnvBot/1.0"
 
 
