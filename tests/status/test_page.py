@@ -81,6 +81,24 @@ async def test_it_renders_and_updates_without_a_message_of_its_security_policy(t
     assert tab.messages == []
 
 
+async def test_a_gate_without_a_frontier_has_a_page(tab: Page) -> None:
+    async with served({f"{A}/robots.txt": RULES}) as crawl, polite.status.serve(crawl.gate) as page:
+        crawl.page = page
+        holding = asyncio.ensure_future(crawl.gate.acquire(f"{A}/1"))
+        waiting = [asyncio.ensure_future(crawl.gate.acquire(f"{A}/{n}")) for n in range(2)]
+        await crawl.pass_time(5)
+        await opened(tab, crawl)
+        await until(tab, crawl, "document.querySelectorAll('#rows tr').length == 1")
+        tiles, row = await tab.evaluate(text_of("#tiles")), await tab.evaluate(text_of("#rows tr"))
+        for each in waiting:
+            each.cancel()
+        (await holding).leave()
+
+    assert "Waiting2permits" in tiles
+    assert "in flight" in row
+    assert tab.messages == []
+
+
 async def test_what_a_site_says_is_shown_as_text(tab: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     def hostile(*_: Any, **__: Any) -> list[dict[str, Any]]:
         shown = dict.fromkeys(("origin", "text", "scope", "because", "url"), HOSTILE)
