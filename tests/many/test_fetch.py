@@ -41,8 +41,12 @@ class Run:
         return self.process.returncode, "\n".join(lines)
 
     @property
+    def records(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in self._records.read_text().splitlines()]
+
+    @property
     def outcomes(self) -> dict[str, str]:
-        records = [json.loads(line) for line in self._records.read_text().splitlines()]
+        records = self.records
         outcomes = {record["url"]: record["outcome"] for record in records}
         assert len(outcomes) == len(records)
         return outcomes
@@ -127,6 +131,33 @@ def test_an_interrupted_run_leaves_its_pages_to_others_and_goes_on_with_the_same
     assert again.end() == (0, "")
     assert site.times_asked == dict.fromkeys([*site.urls(12), *site.robots], 1)
     assert again.outcomes == dict.fromkeys(site.urls(12), "fetched")
+
+
+def test_the_lines_of_a_list_are_kept_and_each_repeated_one_is_recorded_once(
+    valkey: ValkeyServer, site: Site, fetch: Callable[..., Run]
+) -> None:
+    shared = ("--store", valkey.url, "--crawl", "news")
+    url = site.urls(1)[0]
+    lines = [f"{url}#top", f"{url}#2", f"{url}#3"]
+
+    # The first process only puts the URL: what it has put, the second one fetches.
+    def interrupt(_: str) -> None:
+        os.kill(first.process.pid, signal.SIGINT)
+
+    site.before = interrupt
+    first = fetch("one", *shared, *lines)
+    first.end()
+    site.before = lambda _: None
+    runs = [first, fetch("two", *shared)]
+    runs[1].end()
+    fetch("one", *shared, *lines).end()
+
+    recorded = [(record["input"], record["outcome"]) for run in runs for record in run.records]
+    assert sorted(recorded) == [  # type: ignore[type-var]
+        (f"{url}#2", "duplicate"),
+        (f"{url}#3", "duplicate"),
+        (f"{url}#top", "fetched"),
+    ]
 
 
 def test_pages_that_the_folder_has_from_another_crawl_are_told_when_they_are_not_requested(

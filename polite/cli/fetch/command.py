@@ -224,11 +224,13 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
 
 
 def _repeated_lines(options: argparse.Namespace, stack: AsyncExitStack) -> RepeatedLines | None:
-    """Return what earlier runs recorded of lists, or None if there was none: then each line is new."""
+    """Return what earlier runs recorded of lists, or None if there was none: then each line is new.
+
+    In a shared crawl another process may have been given the same list.
+    """
     records = None if options.output is None else Path(options.output, RECORDS)
     resumed = options.resume is not None and Path(options.resume).exists()
-    joined = options.store is not None and records is not None and is_begun(records)
-    if not (resumed or joined):
+    if not (resumed or options.store is not None):
         return None
     lines = RepeatedLines()
     stack.callback(lines.close)

@@ -74,7 +74,7 @@ class RunLog:
     def meet(self, target: Target) -> bool:
         """Count a line of the list. Return whether it has a record if its URL is a duplicate.
 
-        The first line of a run that continues another one was put by that one, and so were those that it recorded.
+        If an earlier run or another process put the URL of the run's first such line, that one records it.
         """
         if self.repeated is None:
             return True
