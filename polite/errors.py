@@ -175,6 +175,32 @@ class Overloaded(PoliteError):
     """
 
 
+class OriginDeclined(PoliteError):
+    """The pacing policy permits no more requests to the URL's origin: a budget is spent, or robots.txt requests too long a delay.
+
+    Example:
+        try:
+            async with gate.permit(url) as permit:
+                ...
+        except polite.OriginDeclined as error:
+            print(error.option, error.limit)  # max_pages 1000
+
+    Attributes:
+        option: The option of PacingPolicy that decides: `max_pages`, `max_bytes`, `max_failures` or `max_crawl_delay`.
+        limit: Its value for the origin.
+        because: The reason.
+    """
+
+    def __init__(self, url: str, option: str, limit: float, because: str) -> None:
+        super().__init__(f"{redact_url(url)}: no more requests to this origin. {because}", url=url)
+        self.option = option
+        self.limit = limit
+        self.because = because
+
+    def __reduce__(self) -> tuple[type["OriginDeclined"], tuple[str, str, float, str]]:
+        return type(self), (self.url or "", self.option, self.limit, self.because)
+
+
 class StoreFailed(PoliteError):
     """A store could not be read or written. The message names its file or server, what is wrong, and what to change.
 

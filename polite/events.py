@@ -106,6 +106,23 @@ class BackedOff:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetSpent:
+    """An origin's budget is spent (`PacingPolicy.max_pages`, `max_bytes`, `max_failures`): it gets no more requests.
+
+    Attributes:
+        origin: The origin.
+        option: The option.
+        limit: Its value for the origin.
+        because: The reason.
+    """
+
+    origin: str
+    option: str
+    limit: float
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
 class PaymentRequired:
     """A server asks for a payment (402 with `crawler-price`). polite never pays, and does not request the page again.
 
@@ -309,6 +326,7 @@ Event = (
     | Skipped
     | Reclaimed
     | BackedOff
+    | BudgetSpent
     | PaymentRequired
     | LicenseRequired
     | CircuitOpened

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from polite.errors import GateClosed, Overloaded, StoreFailed
+from polite.errors import GateClosed, OriginDeclined, Overloaded, StoreFailed
 from polite.frontier.checked_scheduler import CheckedScheduler, SchedulerFailed
 from polite.frontier.fetch_slots import FetchSlots
 from polite.frontier.given_up_queues import GivenUpQueues
@@ -162,7 +162,7 @@ class Dispatcher:
         if decided is None:
             queue.put_unchecked(task)
         else:
-            if queue.drop_reason is not None:
+            if queue.drop_reason is not None and self._turns.declined(origin, decided.pace) is None:
                 self._given_up.keep(queue)
             self._rules.schedule(queue, task, decided)
         if fresh:
@@ -198,9 +198,11 @@ class Dispatcher:
         return self._queues.shared(target)
 
     def rules_known(self, origin: Origin) -> bool:
-        """Whether the origin's rules are known by now: then its tasks need not be dropped."""
+        """Whether the origin's rules are known by now, and the policy permits requests: then its tasks need not be dropped."""
         known = self._rules.known(origin)
-        return known is not None and not out_of_reach(known)
+        if known is None or out_of_reach(known):
+            return False
+        return self._turns.declined(origin, known.pace) is None
 
     def keep(self, origin: Origin) -> None:
         """Drop no more tasks of the origin: its rules are known by now."""
@@ -236,6 +238,8 @@ class Dispatcher:
         if self._progress.stopped:
             return
         queue.move(_SEEK)
+        if self._turns.declines and self._decline(queue):
+            return
         seeker = self._seeker.call_back(queue, self._arrived)
         if seeker is not None:
             queue.seek_by(seeker)
@@ -257,6 +261,16 @@ class Dispatcher:
         task = start_later(lambda: self._bring(queue))
         queue.seek_by(task)
         task.add_done_callback(partial(self._brought, queue))
+
+    def _decline(self, queue: OriginQueue) -> bool:
+        """Drop the queue's tasks if the policy permits no more requests to its origin. Whether it does not."""
+        pace = None if queue.grounds is None else queue.grounds.pace
+        declined = self._turns.declined(queue.origin, pace)
+        if declined is None:
+            return False
+        queue.seek_by(None)
+        self._given_up.drop(queue, declined.because)
+        return True
 
     async def _bring(self, queue: OriginQueue) -> None:
         found = await self._seeker.seek(queue)
@@ -288,6 +302,8 @@ class Dispatcher:
                     self._postpone_origin(queue, _FIRST_S, "cancelled from outside")
             case GateClosed() | SchedulerFailed() | NoTransition():
                 self.fail(error)
+            case OriginDeclined():
+                self._given_up.drop(queue, error.because)
             case Overloaded() | StoreFailed(may_pass=True):
                 # It waited for long already, and no task is dropped for that.
                 self._postpone_origin(queue, _OVERLOADED_S, str(error))

@@ -62,6 +62,8 @@ class InFlight:
         self._services.counters.granted += 1
         self._services.waiting.given += 1
         self._services.counters.waited += turn.waited
+        if self._services.turns.declines:
+            self._services.turns.begin(turn, task.target)
         self.store.start(task, None if grounds.pace is None else grounds.pace.slowest_s)
         worker.set_result(TaskPermit(self._services, task, turn, grounds, self, worker.get_loop()))
         if self._services.on_granted is not None:

@@ -5,8 +5,8 @@ Theory of operation:
 1. A queue has a state for as long as it exists, and only `OriginQueue.move` writes it. Other code says what happened (an event).
 2. A state and an event have one next state, or none. An event without a row is a defect: it raises `NoTransition`, which stops the
    frontier with that error, since a queue that goes on by a wrong idea of itself may wait for ever, or use a turn twice.
-3. Whatever a queue needs next, it comes through SEEKING, which lasts no longer than a call of `Dispatcher._seek`. The five rows of
-   SEEKING are its five answers.
+3. Whatever a queue needs next, it comes through SEEKING, which lasts no longer than a call of `Dispatcher._seek`. The rows of
+   SEEKING are its answers.
 
 tests/frontier/test_states.py shows that each row occurs.
 """
@@ -54,7 +54,9 @@ class QueueEvent(Enum):
     TASK_RETURNED = "the turn of the chosen task did not come in this step: the scheduler has the task again"
     POSTPONE = "no request is possible for long, or no rules can be had: set a timer"
     TURN_CAME = "its turn came, and is held for this step; or came unused, and would be free"
-    GIVE_UP = "no rules can be had, after the last try: drop the tasks"
+    GIVE_UP = (
+        "no rules can be had, after the last try, or the policy permits no more requests: drop the tasks"
+    )
     KEEP = "the rules are known by now: drop no more"
     WITHDRAW = "a shared store took the origin away, and the scheduler cannot give its tasks back at once"
     REMOVE = "no task is left, its tasks went back to the store, or a shared store took them away"
@@ -77,6 +79,8 @@ TRANSITIONS: Mapping[QueueState, Mapping[QueueEvent, QueueState]] = {
         _E.RULES_KNOWN: _S.DECIDING,
         _E.TASK_CHOSEN: _S.CHOSEN,
         _E.TURN_REQUESTED: _S.WAITING_TURN,
+        # The policy permits no more requests: a budget is spent, say.
+        _E.GIVE_UP: _S.DROPPING,
         # robots.txt cannot be requested for long: the queue takes no fetch slot until then.
         _E.POSTPONE: _S.POSTPONED,
     },

@@ -188,6 +188,9 @@ class TurnMatcher:
         turn = queue.turn
         if queue.grounds is None or turn is None:
             return False
+        if self._turns.declines and self._turns.declined(queue.origin, queue.grounds.pace) is not None:
+            # A permit of the gate has spent the budget in this very step.
+            return False
         # A listener that is told of the permit may stop the frontier, which gives back the turns of queues.
         queue.release()
         queue.unchoose()

@@ -191,6 +191,9 @@ class TurnSeeker:
         valid = False
         try:
             valid = self._origins.still_valid(grounds, renewed=queue.renewed)
+            if valid and self._turns.declines:
+                # Otherwise the queue seeks again, and is given up.
+                valid = self._turns.declined(queue.origin, grounds.pace) is None
         finally:
             if not valid:
                 queue.go_first()

@@ -11,7 +11,8 @@ class Counters:
         granted: Permits, those of frontiers included.
         waited: Permits that had to wait.
         refused: URLs that robots.txt disallowed.
-        slowed: Responses with status 429 or 503.
+        slowed: Responses that were refusals (`PacingPolicy.backoff_statuses`).
+        declined: URLs that the pacing policy refused (OriginDeclined). Tasks that a frontier drops for it are not among them.
         opened: Circuits that opened.
         closed: Circuits that closed.
         skipped: Turns that were granted and not used.
@@ -31,3 +32,4 @@ class Counters:
     skipped: int = 0
     robots: int = 0
     reclaimed: int = 0
+    declined: int = 0

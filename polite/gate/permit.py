@@ -14,8 +14,10 @@ from polite.gate.origin_rules import Grounds, OriginRules
 from polite.gate.permit_watch import OnGranted, OnLeft
 from polite.gate.recrawl import PageReport
 from polite.gate.services import Services, waits_for_itself
+from polite.http.body_length import LENGTH_FIELDS, body_length
 from polite.http.demand import DEMAND_FIELDS, DEMANDING, Demand, demand
 from polite.http.header_fields import Fields, Headers, selected
+from polite.options import integer
 from polite.origin import Origin, Target
 from polite.pacing.outcome import Outcome
 from polite.pacing.policy import Anchor
@@ -25,7 +27,7 @@ from polite.ports import Listener
 from polite.recrawl.freshness import RELEVANT_FIELDS
 
 _FAILED = Outcome(failed=True)
-_READ_FIELDS = RELEVANT_FIELDS | PACING_FIELDS.names | DEMAND_FIELDS
+_READ_FIELDS = RELEVANT_FIELDS | PACING_FIELDS.names | DEMAND_FIELDS | LENGTH_FIELDS
 
 
 class _Begun(Outcome):
@@ -188,7 +190,8 @@ class Permit:
             raise PermitMisused(f"reported twice: {self.url}; one permit is one request", url=self.url)
         services = self._services
         recrawl = services.recrawl
-        if recrawl is None and status not in DEMANDING:
+        turns = services.turns
+        if recrawl is None and status not in DEMANDING and turns.budgets is None:
             outcome = reported(status, headers, services.clock.wall)
         else:
             # Read once: they may be pairs of an iterator.
@@ -196,7 +199,8 @@ class Permit:
             outcome = _demanding(reported(status, fields, services.clock.wall), fields)
             if recrawl is not None:
                 self._page = recrawl.reported(self._target, outcome, fields)
-        turns = services.turns
+            if turns.budgets is not None:
+                turns.budgets.announce(self._turn, body_length(outcome.status, fields))
         if begun is not None:
             outcome = replace(outcome, elapsed_s=begun.elapsed_s)
         elif turns.timed or services.elapsed_wanted:
@@ -208,6 +212,22 @@ class Permit:
             settle(self._turn, self._target, outcome, None if grounds is None else grounds.pace)
         if type(outcome) is _Demanding and services.listener is not None:
             self._tell_demand(services.listener, outcome)
+
+    def received(self, octets: int) -> None:
+        """Count octets of the response's body in the origin's budget (`PacingPolicy.max_bytes`). May be called for each piece.
+
+        Without it, Content-Length counts. Without a budget it does nothing.
+
+        Raises:
+            PermitMisused: Outside the block.
+            InvalidOption: `octets` is not an integer >= 0.
+        """
+        if self._turn is None:
+            raise PermitMisused(f"received outside the permit's block: {self.url}", url=self.url)
+        integer("received: octets", octets, least=0)
+        budgets = self._services.turns.budgets
+        if budgets is not None:
+            budgets.receive(self._turn, octets)
 
     def began(self) -> None:
         """Start the delay: the response began, but its status is not known (yet). A later `report` can only lengthen the delay.
@@ -360,8 +380,8 @@ class Permit:
         services.waiting.begun += 1
         try:
             while True:
-                if services.shutdown.begun:
-                    services.require_open(target)
+                if services.shutdown.begun or turns.declines:
+                    services.require_requests(target)
                 if task is not None and task in services.open_permits:
                     await turns.meet(target)
                     self._refuse_once_met(task)
@@ -468,6 +488,8 @@ class Permit:
         self._turn = turn
         self._grounds = grounds
         services, task = self._services, self._holder
+        if services.turns.declines:
+            services.turns.begin(turn, self._target)
         held = services.held_turns
         held[turn] = self
         if held.needs_timer:

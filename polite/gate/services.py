@@ -145,6 +145,14 @@ class Services:
         if self.shutdown.begun:
             raise self.closed_error(target)
 
+    def require_requests(self, target: Target) -> None:
+        """Raise GateClosed if the gate is closed, and OriginDeclined if the policy permits no more requests to the URL's origin.
+
+        To be called before robots.txt is fetched: that is a request, too.
+        """
+        self.require_open(target)
+        self.turns.require(target, self.origins.pace(target.origin))
+
     def closed_error(self, target: Target) -> GateClosed:
         """Return the error for a URL that was passed to a closed gate."""
         return GateClosed(f"the gate is closed: no decision for {target.url}", url=target.url)

@@ -4,11 +4,13 @@ import math
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import replace
 
-from polite.events import BackedOff, CircuitClosed, CircuitOpened, Skipped
+from polite.errors import OriginDeclined
+from polite.events import BackedOff, BudgetSpent, CircuitClosed, CircuitOpened, Skipped
 from polite.gate.counters import Counters
 from polite.gate.renewed_delay import RenewedDelay
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
+from polite.pacing.budgets import Budgets, Declined
 from polite.pacing.circuit import is_failure, is_response
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
@@ -38,6 +40,8 @@ class Turns:
         policies: The pacing policy in force.
         shared: Whether other processes grant turns at the same scopes, one at a time (see `share`).
         holds: Returns whether a granted turn still holds (see ports.Pacer.holds).
+        declines: Whether any origin may get no more requests at all, by the policy (`require`).
+        budgets: What was spent of the budgets of origins; None if none has one.
 
     Args:
         keep_back_off: Called with each long back-off (origin, seconds, because) as it begins, so that it may outlive the process.
@@ -123,6 +127,11 @@ class Turns:
         self._least_refusal = self.policies.least_refusal
         self._ordinary = self.policies.general.ordinary if self.policies.uniform else None
         self.grants_delay = self.policies.concurrent
+        self.declines = self.policies.declines
+        self.budgets: Budgets | None = self.policies.budgets if self.policies.budgeted else None
+        if self.budgets is not None:
+            # Each outcome is counted.
+            self._ordinary = None
         self._simple = self._find is None and not self.policies.concurrent
         # Whether a scope's own delay follows any ordinary response: then a grant needs to name none.
         self._plain = self.policies.plain
@@ -143,9 +152,12 @@ class Turns:
             urgent: robots.txt, for which pages wait. It goes while the site is closed, too (Visit-time): it says when it opens.
             first: A page that gave back its turn to have the rules renewed. It goes before other pages.
             overtake: Whether an urgent request goes before those that wait.
+
+        Raises:
+            OriginDeclined: The policy permits no more requests to the page's origin, perhaps since it waits.
         """
         # Hot path: a plain function that returns the pacer's coroutine saves one frame for each permit.
-        if self._simple and self._plain and pace is None and not urgent:
+        if self._simple and self._plain and pace is None and not urgent and not self.declines:
             return self.pacer.acquire(self.scopes_of(target), urgent=first)
         return self._take(target, pace, urgent=urgent, first=first or (urgent and overtake))
 
@@ -154,8 +166,11 @@ class Turns:
         return self._find is not None and await self._find(target.origin.host)
 
     def take_now(self, target: Target, *, pace: RequestedPace | None = None) -> Turn | None:
-        """Return the turn of a URL if it is free now; None if it is not, or if only a wait can tell."""
-        if self._acquire_now is None:
+        """Return the turn of a URL if it is free now; None if it is not, or if only a wait can tell.
+
+        None, too, if the policy permits no more requests to a page's origin.
+        """
+        if self._acquire_now is None or (self.declines and self.declined(target.origin, pace) is not None):
             return None
         # Hot path: inlines _at_once and _provisional_s for the usual case, here and in take_later.
         if pace is None and self._simple and self._plain:
@@ -192,6 +207,38 @@ class Turns:
     def _at_once(self, pace: RequestedPace | None) -> bool:
         """Whether the pacer alone decides when a turn comes: there are no opening hours, and no scope has to be resolved."""
         return self._simple and (pace is None or pace.visit_time is None)
+
+    # Budgets, and delays that are refused.
+
+    def declined(self, origin: Origin, pace: RequestedPace | None) -> Declined | None:
+        """Return why the policy permits no more requests to an origin; None if it does."""
+        return self.policies.declined(origin, pace) if self.declines else None
+
+    def require(self, target: Target, pace: RequestedPace | None) -> None:
+        """Raise OriginDeclined if the policy permits no more requests to the URL's origin."""
+        declined = self.declined(target.origin, pace)
+        if declined is not None:
+            self.counters.declined += 1
+            raise OriginDeclined(target.url, *declined)
+
+    def begin(self, turn: Turn, target: Target) -> None:
+        """Count a page whose turn has come, where there are budgets. `release` ends it, and what gives the turn back undoes it."""
+        if self.budgets is not None:
+            before = self.declined(target.origin, None)
+            self.budgets.begin(turn, target.origin)
+            self._tell_spent(target.origin, before)
+
+    def _count(self, turn: Turn, target: Target, outcome: Outcome) -> None:
+        """Count an outcome in the origin's budget."""
+        if self.budgets is not None and not turn.settled:
+            before = self.declined(target.origin, None)
+            self.budgets.count(target.origin, outcome)
+            self._tell_spent(target.origin, before)
+
+    def _tell_spent(self, origin: Origin, before: Declined | None) -> None:
+        """Tell the listener if a limit was reached by what was just counted."""
+        if before is None and (declined := self.declined(origin, None)) is not None:
+            self._listener(BudgetSpent(origin.text, *declined))
 
     def settle(
         self,
@@ -235,6 +282,7 @@ class Turns:
         if pause.seconds > most_s and outcome.retry_after_s is None:
             seconds = max(most_s, self.pause(target.origin, pace).seconds)
             pause = replace(pause, seconds=seconds, because=f"{pause.because}, held to {seconds:g} s")
+        self._count(turn, target, outcome)
         if not well or self._failing:
             pause = self._circuit(turn, target, outcome, pause, most_s)
         delays: float | dict[Hashable, float] = pause.seconds
@@ -259,6 +307,10 @@ class Turns:
 
     def release(self, turn: Turn) -> None:
         """End a request: another one may take its place in its scopes."""
+        if self.budgets is not None and (origin := self.budgets.origin(turn)) is not None:
+            before = self.declined(origin, None)
+            self.budgets.end(turn)
+            self._tell_spent(origin, before)
         self.pacer.release(turn)
 
     def keep(self, turn: Turn) -> Callable[[], None]:
@@ -267,6 +319,8 @@ class Turns:
 
     def give_back(self, turn: Turn) -> None:
         """Return a turn for which no request was sent: no delay follows."""
+        if self.budgets is not None:
+            self.budgets.give_back(turn)
         self.pacer.give_back(turn)
 
     def spare(self, turn: Turn) -> None:
@@ -276,7 +330,7 @@ class Turns:
 
     def skip(self, turn: Turn, target: Target, because: str) -> None:
         """Return a turn that was granted to a URL and not used, with an event."""
-        self.pacer.give_back(turn)
+        self.give_back(turn)
         self.counters.skipped += 1
         self._listener(Skipped(target.url, because))
 
@@ -348,6 +402,8 @@ class Turns:
         waited = await self.meet(target)
         moves = 0
         while True:
+            if self.declines and not urgent:
+                self.require(target, pace)
             if not urgent and self._closed_s(target, pace):
                 await self._opening(target, pace)
                 waited = True
@@ -363,6 +419,10 @@ class Turns:
             if urgent:
                 self.counters.robots += 1
                 return turn
+            if self.declines and self.declined(target.origin, pace) is not None:
+                # Others have spent the budget while it waited.
+                self.pacer.give_back(turn)
+                continue
             if not self._closed_s(target, pace):
                 return turn
             self.skip(turn, target, "the site closed while it waited")

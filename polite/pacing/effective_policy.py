@@ -10,6 +10,8 @@ from typing import NamedTuple
 from polite.errors import InvalidOption
 from polite.log import fields
 from polite.origin import Origin
+from polite.pace import RequestedPace
+from polite.pacing.budgets import BudgetLimits, Budgets, Declined
 from polite.pacing.circuit import CircuitLimits, Circuits
 from polite.pacing.known_quotas import KnownQuotas
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
@@ -23,6 +25,7 @@ log = logging.getLogger("polite")
 
 # Effective policies that are remembered for origins with overrides: making one takes about 20 us.
 _MOST_MADE = 10_000
+_BUDGETS = ("max_pages", "max_bytes", "max_failures")
 _LEAST_ERROR, _TOO_MANY_REQUESTS = 400, 429
 # A Crawl-delay of any length may be obeyed: so much of it outlives a process that ended without a word (seconds).
 _LONGEST_OBEYED_S = 30 * 86_400.0
@@ -46,16 +49,18 @@ class EffectivePolicy:
 
     Attributes:
         policy: The policy with the origin's overrides.
+        budget: How much of the origin may be requested.
         circuit: When the origin's circuit opens, and for how long.
         rest: The throttle's method, guarded if the throttle is a user's.
         ordinary: The delay after any response that is not a refusal, if robots.txt requests no pace; None if that varies.
         timed: Whether the throttle uses `Outcome.elapsed_s`.
     """
 
-    __slots__ = ("circuit", "ordinary", "policy", "rest", "timed")
+    __slots__ = ("budget", "circuit", "ordinary", "policy", "rest", "timed")
 
     def __init__(self, policy: PacingPolicy, throttle: Throttle | None) -> None:
         self.policy = policy
+        self.budget = BudgetLimits(policy.max_pages, policy.max_bytes, policy.max_failures)
         self.circuit = CircuitLimits(policy.circuit_failures, policy.circuit_rest, policy.max_backoff)
         own = throttle_of(policy)
         throttle = throttle or own
@@ -63,6 +68,14 @@ class EffectivePolicy:
         self.rest = _guarded(throttle.rest, own.rest) if known is None else known.rest
         self.ordinary = None if known is None else known.ordinary
         self.timed = known is None or known.timed
+
+    def refused_pace(self, pace: RequestedPace) -> Declined | None:
+        """Return why the pace that a file requests is refused, if it is. Its slowest rate counts at any hour."""
+        limit, delay_s = self.policy.max_crawl_delay, pace.slowest_s or 0.0
+        if self.policy.on_long_delay != "refuse" or delay_s <= limit:
+            return None
+        because = f"robots.txt requests {delay_s:g} s between requests, and on_long_delay is 'refuse'"
+        return Declined("max_crawl_delay", limit, f"PacingPolicy.max_crawl_delay={limit:g}: {because}")
 
 
 class EffectivePolicies:
@@ -79,6 +92,9 @@ class EffectivePolicies:
         limits: The concurrency and the delay of all scopes: values if they are the same everywhere, else functions of a scope.
         circuits: The circuits of the scopes that failed lately.
         quotas: What servers said of their quotas lately.
+        budgets: What was spent of the budgets of origins.
+        budgeted: Whether any origin has a budget.
+        declines: Whether any origin may get no more requests at all: it has a budget, or a long delay is refused.
         least_refusal: No status below it is a refusal, or a failure, of any origin.
         timed: Whether any origin's throttle uses `Outcome.elapsed_s`.
         plain: Whether the delay after an ordinary response is the scope's own delay, everywhere.
@@ -97,12 +113,19 @@ class EffectivePolicies:
         self._limit = getattr(self.scopes, "limit", None)
         self.circuits = Circuits()
         self.quotas = KnownQuotas()
+        self.budgets = Budgets()
         self._set_general(policy.with_checked(overrides=Overrides()))
         self._set(policy)
 
     def of(self, origin: Origin) -> EffectivePolicy:
         """Return the policy that applies to an origin."""
         return (self._made.get(origin.text) or self._make(origin)) if self._own else self.general
+
+    def declined(self, origin: Origin, pace: RequestedPace | None) -> Declined | None:
+        """Return why no more requests may go to an origin; None if they may."""
+        effective = self.of(origin)
+        refused = None if pace is None else effective.refused_pace(pace)
+        return refused or effective.budget.declined(self.budgets.of(origin))
 
     def concurrency(self, scope: Hashable) -> int:
         """Return how many turns of a scope may be open now: one if its circuit is open."""
@@ -187,6 +210,9 @@ class EffectivePolicies:
         # Whichever statuses an override has: they are few.
         refusals = (_TOO_MANY_REQUESTS, *base.backoff_statuses)
         self.least_refusal = _LEAST_ERROR if own.most("backoff_statuses") else min(refusals)
+        self.budgeted = self.general.budget != BudgetLimits() or any(map(own.most, _BUDGETS))
+        refuses = base.on_long_delay == "refuse" or bool(own.most("on_long_delay"))
+        self.declines = self.budgeted or refuses
         self.concurrent = self._limit is not None or max(base.concurrency, own.most("concurrency")) > 1
 
     @property

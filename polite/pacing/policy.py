@@ -49,6 +49,9 @@ class OriginPacing(TypedDict, total=False):
     obey_visit_time: bool
     circuit_failures: int
     circuit_rest: float
+    max_pages: int | None
+    max_bytes: int | None
+    max_failures: int | None
 
 
 _SECONDS = (
@@ -65,6 +68,7 @@ _SECONDS = (
 _LEAST_HOLD_S = 0.001
 _FACTORS = ("jitter", "latency_factor")
 _COUNTS = {"concurrency": 1, "max_waiting": 1, "circuit_failures": 0}
+_BUDGETS = ("max_pages", "max_bytes", "max_failures")
 _CHOICES = ("obey_visit_time", "backoff_statuses", "on_long_delay")
 # A licence or a payment is asked for: waiting changes nothing (RFC 9110, 15.5.2 and 15.5.3).
 _NEVER_BACK_OFF = frozenset({401, 402})
@@ -80,7 +84,8 @@ class PacingPolicy:
     Attributes:
         min_delay: The least delay of an origin after each request. Crawl-delay or Request-rate of its robots.txt lengthen it (T3).
         max_crawl_delay: The limit for Crawl-delay and Request-rate.
-        on_long_delay: What becomes of a longer one: "cap" it to the limit, or "obey" it.
+        on_long_delay: What becomes of a longer one: "cap" it to the limit, "obey" it, or "refuse" the
+            origin's URLs (OriginDeclined; a frontier drops them).
         jitter: Up to this fraction of the delay is added at random.
         concurrency: Requests of one scope that may be under way at one time.
         scopes: The scopes at which a URL takes turns: Scopes, or a function of a Target that returns them, narrowest first.
@@ -97,6 +102,12 @@ class PacingPolicy:
         obey_visit_time: Whether URLs wait outside the hours of the origin's Visit-time.
         circuit_failures: Failures in a row that open an origin's circuit; 0 for never.
         circuit_rest: How long a circuit stays open, doubling each time. Then one request goes alone.
+        max_pages: Pages of one origin that are requested at most; None for no limit, as for the other two. Once a budget is spent,
+            the origin gets no more requests (OriginDeclined), and a frontier drops its tasks.
+        max_bytes: Octets of one origin's pages, as the crawler reports them (`Permit.received`), or by Content-Length. The page
+            that reaches it is the last.
+        max_failures: Failures of one origin in a row, those of its robots.txt included. With a concurrency above 1, requests in
+            flight may fail beyond it.
         max_hold: A permit that is held for longer, entered or not, loses its turn (events.Reclaimed).
         max_waiting: Requests that may wait at one time.
         overrides: Options of single origins; see `override`.
@@ -123,12 +134,15 @@ class PacingPolicy:
     obey_visit_time: bool = True
     circuit_failures: int = 10
     circuit_rest: float = 60.0
+    max_pages: int | None = None
+    max_bytes: int | None = None
+    max_failures: int | None = None
     max_hold: float = 3_600.0
     max_waiting: int = 1_000_000
     overrides: tuple[Override, ...] = Overrides()
 
     def __post_init__(self) -> None:
-        for name in (*_SECONDS, *_FACTORS, *_COUNTS, *_CHOICES):
+        for name in (*_SECONDS, *_FACTORS, *_COUNTS, *_CHOICES, *_BUDGETS):
             _check(name, getattr(self, name))
         object.__setattr__(self, "backoff_statuses", frozenset(self.backoff_statuses))
         number("PacingPolicy: max_hold", self.max_hold, least=_LEAST_HOLD_S)
@@ -201,11 +215,14 @@ def _check(name: str, value: object) -> None:
     option = f"PacingPolicy: {name}"
     if name == "obey_visit_time":
         boolean(option, value)
+    elif name in _BUDGETS:
+        if value is not None:
+            integer(f"{option} (None for no limit)", value, least=1)
     elif name == "backoff_statuses":
         _require_statuses(option, value)
     elif name == "on_long_delay":
         if value not in get_args(LongDelay):
-            raise InvalidOption(f'{option} must be "cap" or "obey", got {value!r}')
+            raise InvalidOption(f'{option} must be "cap", "obey" or "refuse", got {value!r}')
     elif name in _COUNTS:
         integer(option, value, least=_COUNTS[name])
     else:

@@ -20,7 +20,7 @@ from polite.pacing.throttle_parts import (
 )
 
 # What becomes of a Crawl-delay or Request-rate that is longer than the limit.
-LongDelay = Literal["cap", "obey"]
+LongDelay = Literal["cap", "obey", "refuse"]
 
 
 class Throttle(Protocol):

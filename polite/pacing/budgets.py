@@ -1,0 +1,159 @@
+"""What was spent of each origin's budget: pages, octets and failures in a row."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from polite.origin import Origin
+from polite.pacing.circuit import is_failure, is_response
+from polite.pacing.outcome import Outcome
+from polite.pacing.turn import Turn
+
+
+class Declined(NamedTuple):
+    """Why the policy permits no more requests to an origin.
+
+    Attributes:
+        option: The option of PacingPolicy that decides.
+        limit: Its value.
+        because: The reason.
+    """
+
+    option: str
+    limit: float
+    because: str
+
+
+class Spent(NamedTuple):
+    """What was spent of one origin's budget.
+
+    Attributes:
+        pages: Requests for pages, those in flight included.
+        octets: Octets of their responses.
+        failures: Failures in a row, those of robots.txt included.
+    """
+
+    pages: int = 0
+    octets: int = 0
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLimits:
+    """The limits of one origin; None for no limit."""
+
+    max_pages: int | None = None
+    max_bytes: int | None = None
+    max_failures: int | None = None
+
+    def declined(self, spent: Spent) -> Declined | None:
+        """Return which limit is reached, if any.
+
+        >>> BudgetLimits(max_pages=2).declined(Spent(pages=2)).because
+        'PacingPolicy.max_pages=2: so many pages were requested'
+        """
+        if self.max_pages is not None and spent.pages >= self.max_pages:
+            return _declined("max_pages", self.max_pages, "so many pages were requested")
+        if self.max_bytes is not None and spent.octets >= self.max_bytes:
+            return _declined("max_bytes", self.max_bytes, f"{spent.octets} octets came")
+        if self.max_failures is not None and spent.failures >= self.max_failures:
+            return _declined("max_failures", self.max_failures, "so many requests failed in a row")
+        return None
+
+
+def _declined(option: str, limit: int, because: str) -> Declined:
+    return Declined(option, limit, f"PacingPolicy.{option}={limit}: {because}")
+
+
+_NOTHING = Spent()
+
+
+@dataclass(slots=True)
+class _OpenPage:
+    """A request for a page that is in flight: its origin, and its octets as far as they are known."""
+
+    origin: Origin
+    announced: int = 0
+    received: int | None = None
+
+
+class Budgets:
+    """The counts of each origin. Nothing is forgotten while the gate is open: a budget that began anew would be none.
+
+    So it holds one entry for each origin of which a page was requested, or a request failed, while a limit was set: about 300
+    octets. A response after failures alone removes the entry.
+    """
+
+    def __init__(self) -> None:
+        self._spent: dict[str, Spent] = {}
+        self._open: dict[Turn, _OpenPage] = {}
+
+    def __len__(self) -> int:
+        return len(self._spent)
+
+    def of(self, origin: Origin) -> Spent:
+        """Return what was spent."""
+        return self._spent.get(origin.text, _NOTHING)
+
+    def restore(self, origin: Origin, spent: Spent) -> None:
+        """Take in what another run, or another process, has spent. The larger counts are right."""
+        self._set(origin.text, Spent(*map(max, self.of(origin), spent)))
+
+    # Pages and octets. A turn counts as soon as it is given to a page, so that concurrent requests keep the limit.
+
+    def begin(self, turn: Turn, origin: Origin) -> None:
+        """Count a page whose turn has come."""
+        if turn not in self._open:
+            self._open[turn] = _OpenPage(origin)
+            self._add(origin.text, pages=1)
+
+    def origin(self, turn: Turn) -> Origin | None:
+        """Return the origin of a page that is counted and in flight."""
+        page = self._open.get(turn)
+        return None if page is None else page.origin
+
+    def give_back(self, turn: Turn) -> None:
+        """Do not count a page whose turn is given back: no request was sent."""
+        page = self._open.pop(turn, None)
+        if page is not None:
+            self._add(page.origin.text, pages=-1)
+
+    def announce(self, turn: Turn, octets: int) -> None:
+        """Note how long a response says to be. It counts unless the crawler says what came."""
+        page = self._open.get(turn)
+        if page is not None:
+            page.announced = octets
+
+    def receive(self, turn: Turn, octets: int) -> None:
+        """Note that so many octets more came."""
+        page = self._open.get(turn)
+        if page is not None:
+            page.received = (page.received or 0) + octets
+
+    def end(self, turn: Turn) -> None:
+        """Count the octets of a page whose request has ended."""
+        page = self._open.pop(turn, None)
+        if page is not None:
+            octets = page.announced if page.received is None else page.received
+            if octets:
+                self._add(page.origin.text, octets=octets)
+
+    # Failures.
+
+    def count(self, origin: Origin, outcome: Outcome) -> None:
+        """Count a failure. A response that is none ends the row; a 429 does neither, as in a circuit."""
+        if is_failure(outcome):
+            self._add(origin.text, failures=1)
+        elif is_response(outcome):
+            spent = self.of(origin)
+            if spent.failures:
+                self._set(origin.text, spent._replace(failures=0))
+
+    def _add(self, origin: str, *, pages: int = 0, octets: int = 0, failures: int = 0) -> None:
+        before = self._spent.get(origin, _NOTHING)
+        self._set(origin, Spent(before.pages + pages, before.octets + octets, before.failures + failures))
+
+    def _set(self, origin: str, spent: Spent) -> None:
+        if any(spent):
+            self._spent[origin] = spent
+        else:
+            self._spent.pop(origin, None)
