@@ -81,6 +81,16 @@ class Permit:
         permit = self._inside()
         self._tell(lambda: permit.report(status=status, headers=headers))
 
+    def received(self, octets: int) -> None:
+        """Count octets of the response's body in the origin's budget. As `polite.Permit.received`.
+
+        Raises:
+            PermitMisused: Outside the block.
+            InvalidOption: `octets` is not an integer >= 0.
+        """
+        permit = self._inside()
+        self._tell(lambda: permit.received(octets))
+
     def began(self) -> None:
         """The response began, and its status is not known: the origin's delay starts now. At most once, before `report`."""
         self._tell(self._inside().began)

@@ -34,6 +34,8 @@ class Explanation:
         request_rate: The file's slowest Request-rate, if it is a longer delay than Crawl-delay.
         attempt: A refresh ahead of time that failed.
         held_s: Seconds for which that scope has delayed the URL already.
+        declined: Why the pacing policy permits no more requests to the origin; None if it does.
+        budget: What was spent of the origin's budget; empty if it has none.
 
     Example:
         print(await gate.explain("https://example.com/about"))
@@ -49,6 +51,8 @@ class Explanation:
     request_rate: str = ""
     attempt: Snapshot | None = None
     held_s: float | None = None
+    declined: str | None = None
+    budget: str = ""
 
     def __str__(self) -> str:
         return "\n".join((self.target.url, *(f"  {line}" for line in self._lines())))
@@ -61,9 +65,9 @@ class Explanation:
             lines.append(self._attempt(self.attempt))
         lines += [
             f"delay: {self.pause.seconds:g} s between requests ({self.pause.because})",
-            self._turn(),
+            self._turn() if self.declined is None else f"turn: never. {self.declined}",
         ]
-        return lines
+        return [*lines, f"budget: {self.budget}"] if self.budget else lines
 
     def _robots(self) -> str:
         access = self.snapshot.access

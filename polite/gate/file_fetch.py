@@ -112,6 +112,10 @@ class FileFetch:
                 reported = True
                 permit.report(status=reply.status, headers=_pacing_fields(reply))
 
+            async def taken(piece: bytes) -> None:
+                permit.received(len(piece))
+                await self.take(piece)
+
             # It may have waited for a connection.
             permit.require()
             started = clock.monotonic()
@@ -122,7 +126,7 @@ class FileFetch:
                     self.limits.max_bytes,
                     left_s,
                     begun=begun,
-                    take=self.take,
+                    take=taken,
                     option=f"{self.limits.option}.timeout",
                 )
             except Exception as error:  # noqa: BLE001 - a transport of the user, or a full disk

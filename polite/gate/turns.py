@@ -10,7 +10,7 @@ from polite.gate.counters import Counters
 from polite.gate.renewed_delay import RenewedDelay
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
-from polite.pacing.budgets import Budgets, Declined
+from polite.pacing.budgets import Budgets, Declined, Spent
 from polite.pacing.circuit import is_failure, is_response
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
@@ -214,12 +214,21 @@ class Turns:
         """Return why the policy permits no more requests to an origin; None if it does."""
         return self.policies.declined(origin, pace) if self.declines else None
 
+    def budget(self, origin: Origin) -> str:
+        """Return what was spent of an origin's budget, for people; empty if it has none."""
+        return "" if self.budgets is None else self.policies.of(origin).budget.shown(self.budgets.of(origin))
+
     def require(self, target: Target, pace: RequestedPace | None) -> None:
         """Raise OriginDeclined if the policy permits no more requests to the URL's origin."""
         declined = self.declined(target.origin, pace)
         if declined is not None:
             self.counters.declined += 1
             raise OriginDeclined(target.url, *declined)
+
+    def restore_spent(self, origin: Origin, spent: Spent) -> None:
+        """Take in what an earlier run has spent of an origin's budget, where there are budgets."""
+        if self.budgets is not None:
+            self.budgets.restore(origin, spent)
 
     def begin(self, turn: Turn, target: Target) -> None:
         """Count a page whose turn has come, where there are budgets. `release` ends it, and what gives the turn back undoes it."""

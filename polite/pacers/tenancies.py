@@ -3,7 +3,9 @@
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import islice
 
+from polite.origin import Origin
 from polite.pacers.tenancy import Tenancy, Tenure
+from polite.pacing.budgets import Spent
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.home_state import HomeState, SavedScope, decoded, encoded
 from polite.pacing.homes import HomeNames, scope_name
@@ -142,6 +144,9 @@ class Tenancies:
         counts = saved if clean else saved.worst(before)
         self._turnstile.restore_strikes(scope, counts.strikes)
         circuits.restore(scope, counts.failures, counts.openings, now, is_open=counts.is_open)
+        if isinstance(scope, Origin):
+            spent = Spent(saved.pages, saved.octets, saved.failed)
+            self._policies.budgets.restore(scope, spent, newer=clean)
         if counts.is_open or before.is_open:
             self._relimit((scope,))
 
@@ -155,12 +160,16 @@ class Tenancies:
 
     def _counts(self, scope: Hashable) -> SavedScope:
         circuits = self._policies.circuits
+        spent = self._policies.budgets.of(scope) if isinstance(scope, Origin) else Spent()
         return SavedScope(
             "",
             strikes=self._turnstile.strikes(scope),
             failures=circuits.failures(scope),
             openings=circuits.openings(scope),
             is_open=circuits.is_open(scope),
+            pages=spent.pages,
+            octets=spent.octets,
+            failed=spent.failures,
         )
 
     def _delay_s(self, scope: Hashable, provisional_s: Provisional | None) -> float:

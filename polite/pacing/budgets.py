@@ -45,6 +45,19 @@ class BudgetLimits:
     max_bytes: int | None = None
     max_failures: int | None = None
 
+    def shown(self, spent: Spent) -> str:
+        """Return what was spent of which limit, for people.
+
+        >>> BudgetLimits(max_pages=10, max_failures=3).shown(Spent(pages=2))
+        '2 of 10 pages, 0 of 3 failures in a row'
+        """
+        rows = (
+            (spent.pages, self.max_pages, "pages"),
+            (spent.octets, self.max_bytes, "octets"),
+            (spent.failures, self.max_failures, "failures in a row"),
+        )
+        return ", ".join(f"{count} of {limit} {what}" for count, limit, what in rows if limit is not None)
+
     def declined(self, spent: Spent) -> Declined | None:
         """Return which limit is reached, if any.
 
@@ -94,9 +107,14 @@ class Budgets:
         """Return what was spent."""
         return self._spent.get(origin.text, _NOTHING)
 
-    def restore(self, origin: Origin, spent: Spent) -> None:
-        """Take in what another run, or another process, has spent. The larger counts are right."""
-        self._set(origin.text, Spent(*map(max, self.of(origin), spent)))
+    def restore(self, origin: Origin, spent: Spent, *, newer: bool = False) -> None:
+        """Take in what another run, or another process, has spent: the larger counts.
+
+        Args:
+            newer: Whether it knew all that is known here. Then its failures in a row are right, also if they are fewer.
+        """
+        largest = Spent(*map(max, self.of(origin), spent))
+        self._set(origin.text, largest._replace(failures=spent.failures) if newer else largest)
 
     # Pages and octets. A turn counts as soon as it is given to a page, so that concurrent requests keep the limit.
 

@@ -20,6 +20,9 @@ class SavedScope(NamedTuple):
         failures: Failures in a row.
         openings: How often its circuit opened.
         is_open: Whether its circuit is open.
+        pages: Requests for its pages, if it is an origin with a budget.
+        octets: Octets of them.
+        failed: Failures in a row that count in the budget.
     """
 
     name: str
@@ -29,6 +32,9 @@ class SavedScope(NamedTuple):
     failures: int = 0
     openings: int = 0
     is_open: bool = False
+    pages: int = 0
+    octets: int = 0
+    failed: int = 0
 
     @property
     def tells(self) -> bool:
@@ -37,7 +43,7 @@ class SavedScope(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether it counts refusals or failures."""
+        """Whether it counts refusals, failures or what was spent of a budget."""
         return any(self[3:])
 
     def worst(self, other: "SavedScope") -> "SavedScope":
@@ -47,6 +53,9 @@ class SavedScope(NamedTuple):
             failures=max(self.failures, other.failures),
             openings=max(self.openings, other.openings),
             is_open=self.is_open or other.is_open,
+            pages=max(self.pages, other.pages),
+            octets=max(self.octets, other.octets),
+            failed=max(self.failed, other.failed),
         )
 
 
@@ -98,6 +107,9 @@ def _json(first: dict[str, float], scopes: Iterable[SavedScope]) -> str:
             each.failures,
             each.openings,
             int(each.is_open),
+            each.pages,
+            each.octets,
+            each.failed,
         ]
         while not row[-1]:
             row.pop()
@@ -106,12 +118,12 @@ def _json(first: dict[str, float], scopes: Iterable[SavedScope]) -> str:
 
 
 def _scope(row: list[Any]) -> SavedScope:
-    filled: list[Any] = row + [0] * (7 - len(row))
-    name, rest_s, delay_s, strikes, failures, openings, is_open = filled
+    filled: list[Any] = row + [0] * (len(SavedScope._fields) - len(row))
+    name, rest_s, delay_s, strikes, failures, openings, is_open, *spent = filled
     if not isinstance(name, str):
         raise TypeError(f"{name!r} is no name")
     counts = (_count(strikes), _count(failures), _count(openings))
-    return SavedScope(name, _seconds(rest_s), _seconds(delay_s), *counts, bool(is_open))
+    return SavedScope(name, _seconds(rest_s), _seconds(delay_s), *counts, bool(is_open), *map(_count, spent))
 
 
 def _seconds(value: object) -> float:

@@ -5,6 +5,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from polite.origin import Target
+from polite.pacing.budgets import Spent
 
 # number, path, priority, depth, deadline, not_before, tries, payload, identity
 Row = tuple[int, str, float, float, float | None, float | None, int, str | None, str | None]
@@ -115,6 +116,7 @@ class Batch:
         requeued: Tasks that were tried and wait again.
         marks: New states by the task's number.
         crawl_delays: Each with its origin's number.
+        spent: What was spent of the budgets of origins, by their text. A shared store has it in the state of homes instead.
         ended: Tasks that ended.
         seen: Lookups of seen URLs and keys.
         loads: An origin's number, and how many of its tasks to load.
@@ -126,6 +128,7 @@ class Batch:
     requeued: list[Requeue] = field(default_factory=list)
     marks: dict[int, Mark] = field(default_factory=dict)
     crawl_delays: list[tuple[float | None, int]] = field(default_factory=list)
+    spent: dict[str, Spent] = field(default_factory=dict)
     ended: list[EndedTask] = field(default_factory=list)
     puts: list[Put] = field(default_factory=list)
     deactivated: list[Deactivation] = field(default_factory=list)
@@ -138,6 +141,7 @@ class Batch:
         return bool(
             self.requeued
             or self.marks
+            or self.spent
             or self.ended
             or self.puts
             or self.deactivated
@@ -157,6 +161,7 @@ class Activation:
     failures: int
     crawl_delay: float | None
     rows: list[Row]
+    spent: Spent | None = None
 
 
 @dataclass(slots=True)

@@ -142,6 +142,7 @@ class DurableTaskStore:
 
     def start(self, task: Task, crawl_delay: float | None) -> None:
         active = self._active.started(task)
+        self._note_spent(task.target.origin)
         self._batches.batch.marks[task.number] = Mark(TaskState.IN_FLIGHT, task.target, task.identity)
         if active is not None and active.crawl_delay != crawl_delay:
             active.crawl_delay = crawl_delay
@@ -183,14 +184,26 @@ class DurableTaskStore:
         return self._active.crowded
 
     def postpone_origin(self, origin: Origin, seconds: float, failures: int, *, fetched: bool | None) -> bool:
+        self._note_spent(origin)
         return self._active.postpone(origin, seconds, failures, fetched=fetched)
 
     def drop_origin(self, origin: Origin, because: str) -> None:
+        self._note_spent(origin)
         self._active.drop(origin, because)
 
     def responded(self, origin: Origin) -> None:
+        if self._note_spent(origin):
+            self._batches.schedule_flush()
         if self.crowded:
             self._dispatcher.deactivate(origin)
+
+    def _note_spent(self, origin: Origin) -> bool:
+        """Have the next batch write what was spent of the origin's budget. Whether there is anything to write."""
+        budgets = self._parts.services.turns.budgets
+        if budgets is None or self.backend.shared:
+            return False
+        self._batches.batch.spent[origin.text] = budgets.of(origin)
+        return True
 
     def put_no_more(self) -> None:
         self.backend.put_no_more()

@@ -5,6 +5,7 @@ import sqlite3
 from polite.frontier.durable.batch import Activation, Deactivation, Row
 from polite.frontier.sqlite.rows import ORIGIN, TASK, change_origin, origin_text, sound_origin, sound_tasks
 from polite.frontier.sqlite.schema import Order
+from polite.frontier.sqlite.spent_budgets import SpentBudgets
 from polite.stores.database import Damaged
 
 _WAITED = f"SELECT id, {ORIGIN} FROM origins WHERE since <= ? ORDER BY since LIMIT ?"  # noqa: S608 - the words are ours
@@ -29,10 +30,15 @@ _LEFT = (
 
 
 class Activations:
-    """Every method may raise sqlite3.Error and Damaged. `tasks_per_origin`: how many tasks an origin becomes active with."""
+    """Every method may raise sqlite3.Error and Damaged. `tasks_per_origin`: how many tasks an origin becomes active with.
+
+    Attributes:
+        budgets: What was spent of the budgets of origins.
+    """
 
     def __init__(self, order: Order, tasks_per_origin: int) -> None:
         self._order = order
+        self.budgets = SpentBudgets()
         self._tasks_per_origin = tasks_per_origin
         key = order.key or "0"
         # The words in these are ours.
@@ -86,7 +92,8 @@ class Activations:
                 "UPDATE origins SET since = NULL, best = NULL, active = ? WHERE id = ?", (active, origin)
             )
             if rows:
-                activated.append(Activation(origin, text, failures, crawl_delay, rows))
+                spent = self.budgets.read(connection, origin, text)
+                activated.append(Activation(origin, text, failures, crawl_delay, rows, spent))
         if chosen and self._next(connection, now) in chosen:
             # An index with an entry that its table does not have would return it for ever.
             raise Damaged("an index of origins does not match its table")

@@ -104,6 +104,7 @@ class QueueFile:
         with self._database.connected() as connection:
             (last,) = connection.execute("SELECT ifnull(max(id), 0) FROM origins").fetchone()
             given_up = self._transact(connection, lambda: self._recovered(connection, max_tries))
+            self._activations.budgets.open(connection)
             (aside,) = connection.execute("SELECT count(*) FROM tasks WHERE place = 3").fetchone()
         with self._words():
             self._lock.note(self._database.identities)
@@ -233,6 +234,7 @@ class QueueFile:
                 waiting.add_all(connection.execute(self._unused, (number,)))
         for crawl_delay, origin in batch.crawl_delays:
             change_origin(connection, origin, crawl_delay=crawl_delay)
+        self._activations.budgets.write(connection, batch.spent)
         self._end(connection, batch.ended)
         totals.count(batch.ended)
         self._forget(connection)
