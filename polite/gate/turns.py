@@ -228,7 +228,7 @@ class Turns:
     def restore_spent(self, origin: Origin, spent: Spent) -> None:
         """Take in what an earlier run has spent of an origin's budget, where there are budgets."""
         if self.budgets is not None:
-            self.budgets.restore(origin, spent)
+            self.budgets.resume(origin, spent)
 
     def begin(self, turn: Turn, target: Target) -> None:
         """Count a page whose turn has come, where there are budgets. `release` ends it, and what gives the turn back undoes it."""
@@ -241,7 +241,7 @@ class Turns:
         """Count an outcome in the origin's budget."""
         if self.budgets is not None and not turn.settled:
             before = self.declined(target.origin, None)
-            self.budgets.count(target.origin, outcome)
+            self.budgets.count(turn, target.origin, outcome)
             self._tell_spent(target.origin, before)
 
     def _tell_spent(self, origin: Origin, before: Declined | None) -> None:

@@ -107,8 +107,13 @@ class Budgets:
         """Return what was spent."""
         return self._spent.get(origin.text, _NOTHING)
 
-    def restore(self, origin: Origin, spent: Spent, *, newer: bool = False) -> None:
-        """Take in what another run, or another process, has spent: the larger counts.
+    def resume(self, origin: Origin, spent: Spent) -> None:
+        """Take in what an earlier run has spent, unless this one knows more."""
+        if origin.text not in self._spent:
+            self._set(origin.text, spent)
+
+    def restore(self, origin: Origin, spent: Spent, *, newer: bool) -> None:
+        """Take in what another process has spent: the larger counts.
 
         Args:
             newer: Whether it knew all that is known here. Then its failures in a row are right, also if they are fewer.
@@ -157,11 +162,14 @@ class Budgets:
 
     # Failures.
 
-    def count(self, origin: Origin, outcome: Outcome) -> None:
-        """Count a failure. A response that is none ends the row; a 429 does neither, as in a circuit."""
+    def count(self, turn: Turn, origin: Origin, outcome: Outcome) -> None:
+        """Count a failure. A page's response that is none ends the row; a 429 does neither, as in a circuit.
+
+        A robots.txt that is there ends no row: it may come from a cache, while each page fails.
+        """
         if is_failure(outcome):
             self._add(origin.text, failures=1)
-        elif is_response(outcome):
+        elif is_response(outcome) and turn in self._open:
             spent = self.of(origin)
             if spent.failures:
                 self._set(origin.text, spent._replace(failures=0))

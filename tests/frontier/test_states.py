@@ -121,6 +121,21 @@ async def test_an_event_without_a_row_stops_the_frontier_with_that_error(
 
 @memory_only
 @pytest.mark.virtual_time
+@shows((S.SEEKING, E.GIVE_UP))
+async def test_an_origin_whose_budget_is_spent_is_given_up(
+    opened: Opened, occurred: set[Row], rows: set[Row]
+) -> None:
+    async with opened(pacing=polite.PacingPolicy(max_pages=1)) as (frontier, _):
+        await frontier.put_many([f"{A}/1", f"{A}/2"])
+        frontier.close()
+        await fetch_all(frontier)
+
+    assert frontier.dropped == 1
+    assert rows <= occurred
+
+
+@memory_only
+@pytest.mark.virtual_time
 @shows((S.WAITING_SLOT, E.REMOVE), (S.POSTPONED, E.REMOVE))
 async def test_origins_withdrawn_before_their_rules_are_known_request_nothing_more(
     opened: Opened, occurred: set[Row], rows: set[Row]

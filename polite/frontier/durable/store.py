@@ -158,6 +158,8 @@ class DurableTaskStore:
     def requeue(self, task: Task, after: float | None) -> None:
         if after is None:
             self._started.pop(task.number, None)
+            # Its request was not sent.
+            self._note_spent(task.target.origin)
             self._batches.batch.marks[task.number] = Mark(TaskState.READY, task.target, task.identity)
             self._active.requeue(task)
             return

@@ -1,0 +1,262 @@
+"""An origin whose budget is spent, or whose Crawl-delay is refused: its tasks are dropped, and no request is sent for them."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import polite
+from polite.errors import OriginDeclined
+from polite.events import BudgetSpent, Dropped, Event, Retried
+from polite.frontier.frontier import Frontier
+from polite.robots.fetching.exchange import Failed, Reply
+from polite.schedulers import Priority
+from tests.frontier.support import Opened
+from tests.support import RULES, A, B, TimedTransport, scripted_gate
+
+pytestmark = pytest.mark.virtual_time
+
+
+def budget(**options: Any) -> dict[str, Any]:
+    """Options of a gate whose policy has a budget."""
+    return {"pacing": polite.PacingPolicy(**options)}
+
+
+async def fetch(frontier: Frontier, *, workers: int = 1, failing: bool = False, octets: int = 0) -> list[str]:
+    """Fetch all that comes; return what was requested."""
+    sent: list[str] = []
+
+    async def work() -> None:
+        async for permit in frontier:
+            with contextlib.suppress(OSError):
+                async with permit:
+                    sent.append(permit.url)
+                    await asyncio.sleep(0.1)
+                    if failing:
+                        raise OSError("no response")
+                    permit.report(status=200)
+                    permit.received(octets)
+
+    await asyncio.gather(*(work() for _ in range(workers)))
+    return sent
+
+
+def dropped(events: list[Event]) -> dict[str, str]:
+    return {event.url: event.because for event in events if isinstance(event, Dropped)}
+
+
+@pytest.mark.parametrize(("workers", "concurrency"), [(1, 1), (5, 1), (5, 5)])
+async def test_no_more_pages_are_requested_than_the_budget_has(
+    opened: Opened, workers: int, concurrency: int
+) -> None:
+    events: list[Event] = []
+    ended: list[Any] = []
+    options = {"on_end": lambda task, outcome: ended.append((task.url, outcome.end))}
+
+    async with opened(
+        listener=events.append, frontier=options, **budget(max_pages=3, concurrency=concurrency)
+    ) as (frontier, _):
+        await frontier.put_many([*(f"{A}/{n}" for n in range(10)), f"{B}/1"])
+        frontier.close()
+        sent = await fetch(frontier, workers=workers)
+
+    assert sorted(sent) == sorted([f"{A}/{n}" for n in range(3)] + [f"{B}/1"])
+    because = "PacingPolicy.max_pages=3: so many pages were requested"
+    assert dropped(events) == dict.fromkeys((f"{A}/{n}" for n in range(3, 10)), because)
+    assert [each for each in events if isinstance(each, BudgetSpent)] == [
+        BudgetSpent(A, "max_pages", 3, because)
+    ]
+    assert (frontier.done, frontier.dropped) == (4, 7)
+    assert len(ended) == 11
+
+
+async def test_tasks_put_after_the_budget_is_spent_are_dropped_without_a_request(opened: Opened) -> None:
+    transport = TimedTransport({f"{A}/robots.txt": RULES})
+    async with opened(transport, **budget(max_pages=1)) as (frontier, _):
+        await frontier.put(f"{A}/1")
+        async with await anext(frontier) as permit:
+            permit.report(status=200)
+        for number in range(5):
+            await frontier.put(f"{A}/later{number}")
+            await asyncio.sleep(500)
+        frontier.close()
+
+        assert await fetch(frontier) == []
+        assert (frontier.done, frontier.dropped) == (1, 5)
+        assert len(transport.asked) == 1
+
+
+async def test_a_page_that_was_not_requested_does_not_count(opened: Opened) -> None:
+    async with opened(**budget(max_pages=2)) as (frontier, gate):
+        await frontier.put(f"{A}/1")
+        (await anext(frontier)).unsent()
+        permit = await anext(frontier)
+        async with permit:
+            permit.unsent()
+        frontier.close()
+
+        assert await fetch(frontier) == [f"{A}/1"]
+        assert "1 of 2 pages" in str(await gate.explain(A))
+
+
+async def test_octets_count_as_the_crawler_says(opened: Opened) -> None:
+    events: list[Event] = []
+    async with opened(listener=events.append, **budget(max_bytes=1_000)) as (frontier, _):
+        await frontier.put_many(f"{A}/{n}" for n in range(10))
+        frontier.close()
+
+        assert len(await fetch(frontier, octets=400)) == 3
+        assert set(dropped(events).values()) == {"PacingPolicy.max_bytes=1000: 1200 octets came"}
+
+
+@pytest.mark.parametrize("store", ["in memory", "in a file", "on a shared server"], indirect=True)
+@pytest.mark.parametrize("alive", [False, True])
+async def test_many_urls_of_a_dead_host_cost_few_requests(opened: Opened, alive: bool) -> None:
+    """`alive`: its robots.txt was there, and then nothing."""
+    events: list[Event] = []
+    transport = TimedTransport({f"{A}/robots.txt": RULES if alive else Failed(polite.Reason.TIMEOUT)})
+
+    async with opened(transport, listener=events.append, **budget(max_failures=8)) as (frontier, _):
+        await frontier.put_many(f"{A}/{n}" for n in range(3_000))
+        frontier.close()
+        sent = await fetch(frontier, workers=4, failing=True)
+
+    assert len(sent) + len(transport.asked) <= 8 + alive
+    assert frontier.dropped == 3_000
+    assert (frontier.done, frontier.waiting, frontier.in_flight) == (0, 0, 0)
+    assert dropped(events)[f"{A}/2999"] == "PacingPolicy.max_failures=8: so many requests failed in a row"
+
+
+async def test_a_response_ends_a_row_of_failures(opened: Opened) -> None:
+    async with opened(**budget(max_failures=3, circuit_failures=0)) as (frontier, _):
+        await frontier.put_many(f"{A}/{n}" for n in range(10))
+        frontier.close()
+        statuses = iter([500, 500, 200, 429, 500, 503, 404, 500, 500, 200])
+        async for permit in frontier:
+            async with permit:
+                permit.report(status=next(statuses))
+
+        assert (frontier.done, frontier.dropped) == (10, 0)
+
+
+async def test_the_budget_of_one_origin_may_differ(opened: Opened) -> None:
+    pacing = polite.PacingPolicy(max_pages=1).override(A, max_pages=None).override(B, max_pages=2)
+    async with opened(pacing=pacing) as (frontier, _):
+        await frontier.put_many(f"{origin}/{n}" for origin in (A, B, "https://c.test") for n in range(4))
+        frontier.close()
+        sent = await fetch(frontier)
+
+    assert {origin: sum(url.startswith(origin) for url in sent) for origin in (A, B, "https://c.test")} == {
+        A: 4,
+        B: 2,
+        "https://c.test": 1,
+    }
+
+
+async def test_a_budget_may_be_set_while_tasks_wait(opened: Opened) -> None:
+    async with opened() as (frontier, gate):
+        await frontier.put_many(f"{A}/{n}" for n in range(5))
+        frontier.close()
+        async with await anext(frontier) as permit:
+            permit.report(status=200)
+            gate.pacing = polite.PacingPolicy(max_pages=2)
+
+        assert len(await fetch(frontier)) == 2
+
+
+@pytest.mark.parametrize("rule", ["Crawl-delay: 4000", "Request-rate: 1/4000"])
+async def test_a_delay_that_is_refused_drops_the_tasks(opened: Opened, rule: str) -> None:
+    events: list[Event] = []
+    script = {f"{A}/robots.txt": Reply(200, f"User-agent: *\n{rule}\n".encode())}
+    async with opened(script, listener=events.append, **budget(on_long_delay="refuse")) as (frontier, gate):
+        await frontier.put_many([f"{A}/1", f"{A}/2", f"{B}/1"])
+        await asyncio.sleep(10)
+        await frontier.put(f"{A}/3")
+        frontier.close()
+
+        assert await fetch(frontier) == [f"{B}/1"]
+        because = "PacingPolicy.max_crawl_delay=300: robots.txt requests 4000 s between requests, and on_long_delay is 'refuse'"
+        assert dropped(events) == dict.fromkeys([f"{A}/1", f"{A}/2", f"{A}/3"], because)
+        assert f"turn: never. {because}" in str(await gate.explain(A))
+
+
+async def test_the_order_of_a_scheduler_decides_which_pages_the_budget_is_for(opened: Opened) -> None:
+    options = {"scheduler": Priority()}
+    async with opened(frontier=options, **budget(max_pages=2)) as (frontier, _):
+        await frontier.put(f"{A}/low", priority=0)
+        await frontier.put(f"{A}/high", priority=2)
+        await frontier.put(f"{A}/middle", priority=1)
+        frontier.close()
+
+        assert set(await fetch(frontier)) == {f"{A}/high", f"{A}/middle"}
+
+
+async def test_a_permit_and_a_frontier_share_a_budget(opened: Opened) -> None:
+    async with opened(**budget(max_pages=3)) as (frontier, gate):
+        await frontier.put_many(f"{A}/{n}" for n in range(5))
+        frontier.close()
+        async with gate.permit(f"{A}/own") as permit:
+            permit.report(status=200)
+
+        assert len(await fetch(frontier)) == 2
+        with pytest.raises(OriginDeclined):
+            async with gate.permit(f"{A}/own"):
+                pass
+
+
+async def test_a_queue_file_remembers_what_was_spent(tmp_path: Path) -> None:
+    path = str(tmp_path / "queue.sqlite")
+    sent: list[str] = []
+    for _ in range(4):
+        async with (
+            scripted_gate(**budget(max_pages=5, max_bytes=50, max_failures=3)) as gate,
+            polite.open_frontier(gate, store=path) as frontier,
+        ):
+            await frontier.put_many((f"{A}/{n}" for n in range(20)), again=True)
+            for _ in range(2):
+                permit = await frontier.next()
+                if permit is None:
+                    break
+                async with permit:
+                    sent.append(permit.url)
+                    permit.report(status=200)
+                    permit.received(7)
+
+    assert len(sent) == 5
+
+
+async def test_failures_in_a_row_outlive_a_run(tmp_path: Path) -> None:
+    path, sent = str(tmp_path / "queue.sqlite"), 0
+    for _ in range(4):
+        async with (
+            scripted_gate(**budget(max_failures=3)) as gate,
+            polite.open_frontier(gate, store=path, max_tries=100) as frontier,
+        ):
+            await frontier.put(f"{A}/1")
+            permit = await frontier.next()
+            if permit is not None:
+                async with permit:
+                    sent += 1
+                    permit.report(status=500)
+                    permit.retry()
+
+    assert sent == 3
+
+
+async def test_retries_count_as_pages_and_end_with_the_budget(opened: Opened) -> None:
+    events: list[Event] = []
+    async with opened(listener=events.append, frontier={"max_tries": 10}, **budget(max_pages=2)) as (
+        frontier,
+        _,
+    ):
+        await frontier.put(f"{A}/1")
+        frontier.close()
+        async for permit in frontier:
+            async with permit:
+                permit.report(status=200)
+                permit.retry()
+
+        assert (frontier.done, frontier.dropped) == (0, 1)
+        assert len([each for each in events if isinstance(each, Retried)]) == 2
