@@ -1,0 +1,230 @@
+"""Budgets of an origin, as permits of a gate see them; and how they move with a home of a shared crawl."""
+
+import asyncio
+import pickle
+from typing import Any
+
+import pytest
+
+import polite
+from polite.errors import InvalidOption, OriginDeclined, PermitMisused
+from polite.events import BudgetSpent
+from polite.pacing.budgets import Budgets, Spent
+from polite.pacing.home_state import HomeState, SavedScope, decoded, encoded
+from polite.robots.fetching.exchange import Failed, Reply
+from polite.testing import ScriptedTransport
+from tests.gate.support import PAGE, ROBOTS, opened, visit
+from tests.gate.test_shared_gate import World
+from tests.gate.test_shared_gate import opened as opened_shared
+from tests.gate.test_shared_gate import visit as visit_shared
+
+pytestmark = pytest.mark.virtual_time
+
+
+def policy(**options: Any) -> polite.PacingPolicy:
+    return polite.PacingPolicy(**options)
+
+
+async def test_a_permit_beyond_the_budget_is_refused_by_url_limit_and_option() -> None:
+    events: list[Any] = []
+    async with opened(pacing=policy(max_pages=2), listener=events.append) as (gate, transport):
+        await visit(gate)
+        await visit(gate)
+        with pytest.raises(OriginDeclined) as caught:
+            await visit(gate)
+
+        assert (caught.value.url, caught.value.option, caught.value.limit) == (PAGE, "max_pages", 2)
+        assert str(caught.value) == (
+            f"{PAGE}: no more requests to this origin. PacingPolicy.max_pages=2: so many pages were requested"
+        )
+        assert gate.counters.declined == 1
+        assert transport.asked == [ROBOTS]
+        text = str(await gate.explain(PAGE))
+        assert "turn: never. PacingPolicy.max_pages=2" in text
+        assert "budget: 2 of 2 pages" in text
+        assert (await gate.check(PAGE)).allowed
+
+    assert [each for each in events if isinstance(each, BudgetSpent)] == [
+        BudgetSpent(
+            "https://site.test", "max_pages", 2, "PacingPolicy.max_pages=2: so many pages were requested"
+        )
+    ]
+
+
+def test_the_error_can_be_pickled() -> None:
+    error = OriginDeclined(PAGE, "max_pages", 2, "because")
+
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+    assert (str(again), again.option, again.limit, again.because) == (str(error), "max_pages", 2, "because")
+
+
+async def test_permits_that_wait_are_refused_when_the_budget_is_spent_meanwhile() -> None:
+    async with opened(pacing=policy(max_pages=3)) as (gate, _):
+        results = await asyncio.gather(*(visit(gate) for _ in range(10)), return_exceptions=True)
+
+        assert sum(isinstance(each, float) for each in results) == 3
+        assert sum(isinstance(each, OriginDeclined) for each in results) == 7
+
+
+@pytest.mark.parametrize("how", ["unsent", "cancelled", "reclaimed"])
+async def test_only_requests_that_were_perhaps_sent_count(how: str) -> None:
+    async with opened(pacing=policy(max_pages=1, max_hold=10)) as (gate, _):
+        if how == "cancelled":
+            await gate.check(PAGE)
+            waiting = asyncio.create_task(visit(gate))
+            waiting.cancel()
+            await asyncio.wait([waiting])
+        else:
+            async with gate.permit(PAGE) as permit:
+                if how == "unsent":
+                    permit.unsent()
+                else:
+                    await asyncio.sleep(20)
+
+        if how == "reclaimed":
+            with pytest.raises(OriginDeclined):
+                await visit(gate)
+        else:
+            await visit(gate)
+
+
+async def test_a_dead_origin_gets_no_request_for_robots_txt_either() -> None:
+    transport = ScriptedTransport({ROBOTS: Failed(polite.Reason.TIMEOUT)})
+    async with opened(transport, pacing=policy(max_failures=3)) as (gate, _):
+        for _ in range(20):
+            with pytest.raises((OriginDeclined, polite.RobotsUnreachable)):
+                await visit(gate)
+            await asyncio.sleep(10_000)
+
+        assert len(transport.asked) == 3
+
+
+async def test_a_robots_txt_that_is_there_ends_no_row_of_failures() -> None:
+    transport = ScriptedTransport({ROBOTS: Reply(200, b"")})
+    async with opened(transport, pacing=policy(max_failures=3)) as (gate, _):
+        for _ in range(3):
+            await visit(gate, status=500)
+            await asyncio.sleep(100_000)
+
+        with pytest.raises(OriginDeclined, match="max_failures=3: so many requests failed in a row"):
+            await visit(gate)
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "told", "octets"),
+    [
+        (200, {"Content-Length": "70"}, [], 70),
+        (200, {"Content-Length": "70"}, [5, 6], 11),
+        (200, {"Content-Length": "70"}, [0], 0),
+        (200, {}, [], 0),
+        (304, {"Content-Length": "70"}, [], 0),
+        (204, {"Content-Length": "70"}, [], 0),
+        (200, {"Content-Length": "-70"}, [], 0),
+        (200, {"Content-Length": "9" * 30}, [], 0),
+        (404, [("content-length", "7"), ("Content-Length", b"70")], [], 70),
+    ],
+)
+async def test_octets_are_those_that_came_or_those_that_were_announced(
+    status: int, headers: Any, told: list[int], octets: int
+) -> None:
+    async with opened(pacing=policy(max_bytes=1_000)) as (gate, _):
+        async with gate.permit(PAGE) as permit:
+            permit.report(status=status, headers=headers)
+            for each in told:
+                permit.received(each)
+
+        assert f"budget: {octets} of 1000 octets" in str(await gate.explain(PAGE))
+
+
+async def test_octets_that_came_are_checked() -> None:
+    async with opened() as (gate, _):
+        async with gate.permit(PAGE) as permit:
+            permit.received(5)
+            for wrong in (-1, 1.5, "5", True):
+                with pytest.raises(InvalidOption, match="received: octets must be an integer >= 0"):
+                    permit.received(wrong)  # type: ignore[arg-type]
+        with pytest.raises(PermitMisused, match="received outside the permit's block"):
+            permit.received(5)
+
+
+@pytest.mark.parametrize("name", ["max_pages", "max_bytes", "max_failures"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, "5", True])
+def test_budgets_are_checked(name: str, value: Any) -> None:
+    with pytest.raises(
+        InvalidOption, match=rf"PacingPolicy: {name} \(None for no limit\) must be an integer >= 1"
+    ):
+        policy(**{name: value})
+    with pytest.raises(InvalidOption, match=name):
+        policy().override(PAGE, **{name: value})
+
+
+async def test_a_larger_budget_lets_requests_go_again() -> None:
+    async with opened(pacing=policy(max_pages=1)) as (gate, _):
+        await visit(gate)
+        with pytest.raises(OriginDeclined):
+            await visit(gate)
+        gate.pacing = policy(max_pages=2)
+        await visit(gate)
+        gate.pacing = gate.pacing.override(PAGE, max_pages=None)
+        await visit(gate)
+
+
+async def test_an_origin_without_a_budget_of_its_own_is_not_limited() -> None:
+    async with opened(pacing=policy().override("https://other.test", max_pages=1)) as (gate, _):
+        for _ in range(3):
+            await visit(gate)
+
+        assert "budget" not in str(await gate.explain(PAGE))
+
+
+@pytest.mark.parametrize(("rule", "refused"), [("Crawl-delay: 301", True), ("Crawl-delay: 300", False)])
+async def test_t3_a_long_crawl_delay_is_refused(rule: str, refused: bool) -> None:
+    transport = ScriptedTransport({ROBOTS: Reply(200, f"User-agent: *\n{rule}".encode())})
+    async with opened(transport, pacing=policy(on_long_delay="refuse")) as (gate, _):
+        if not refused:
+            await visit(gate)
+            return
+        with pytest.raises(
+            OriginDeclined, match=r"PacingPolicy\.max_crawl_delay=300: robots\.txt requests 301 s"
+        ):
+            await visit(gate)
+        assert "turn: never. PacingPolicy.max_crawl_delay=300" in str(await gate.explain(PAGE))
+
+
+# A shared crawl.
+
+
+async def test_a_budget_moves_with_its_home() -> None:
+    world = World()
+    async with opened_shared(world, pacing=policy(max_pages=3, max_bytes=10_000)) as gates:
+        for gate, _ in (*gates, gates[0]):
+            await visit_shared(gate, world, "https://a.test/page", headers={"Content-Length": "10"})
+        for gate, _ in gates:
+            with pytest.raises(OriginDeclined, match="max_pages=3"):
+                await visit_shared(gate, world, "https://a.test/page")
+
+
+def test_the_state_of_a_home_has_what_was_spent() -> None:
+    scope = SavedScope("https://a.test", pages=3, octets=10**12, failed=2)
+    text, _ = encoded(HomeState((scope,)))
+
+    assert decoded(text) == HomeState((scope,))
+    assert scope.counts
+    assert scope.worst(SavedScope("https://a.test", pages=5, failed=1)).pages == 5
+    # As an earlier version wrote it.
+    assert decoded('{"s":[["https://a.test",1.0,0,2]]}') == HomeState(
+        (SavedScope("https://a.test", 1.0, 0.0, 2),)
+    )
+
+
+def test_what_another_process_spent_is_taken_in() -> None:
+    budgets, origin = Budgets(), polite.Origin.of(PAGE)
+    budgets.restore(origin, Spent(5, 100, 4), newer=True)
+    budgets.restore(origin, Spent(3, 200, 1), newer=True)
+    assert budgets.of(origin) == Spent(5, 200, 1)
+    budgets.restore(origin, Spent(1, 1, 3), newer=False)
+    assert budgets.of(origin) == Spent(5, 200, 3)
+    budgets.resume(origin, Spent(99, 99, 99))
+    assert budgets.of(origin) == Spent(5, 200, 3)
+    budgets.restore(origin, Spent(), newer=True)
+    assert len(budgets) == 1
