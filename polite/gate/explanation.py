@@ -15,6 +15,8 @@ from polite.robots.reason import Reason
 
 # For a wait of so many seconds, the time of its end is shown.
 _LONG_S = 600.0
+# The greatest Unix time that a datetime can have.
+_LATEST = 253_402_300_799.0
 # A delay that began less than this ago (seconds) is not shown.
 _SHORT_S = 0.1
 
@@ -129,6 +131,7 @@ async def explained(services: Services, target: Target, known: OriginRules) -> E
     turns = services.turns
     outlook = turns.outlook(target, known.pace)
     now = services.clock.monotonic()
+    declined = turns.declined(target.origin, known.pace)
     return Explanation(
         target=target,
         decision=await services.decider.decide(known.rules, target.path),
@@ -140,6 +143,8 @@ async def explained(services: Services, target: Target, known: OriginRules) -> E
         now=services.clock.wall(),
         request_rate=_slowest_rate(known),
         attempt=known.attempt,
+        declined=None if declined is None else declined.because,
+        budget=turns.budget(target.origin),
     )
 
 
@@ -155,4 +160,7 @@ def _times(count: int) -> str:
 
 
 def _shown(wall: float) -> str:
+    if wall > _LATEST:
+        # A Crawl-delay of any length may be obeyed.
+        return "a time after the year 9999"
     return f"{datetime.fromtimestamp(wall, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from polite.errors import InvalidURL, TurnLost
+from polite.errors import InvalidURL, OriginDeclined, TurnLost
 from polite.gate.permit import Permit
 from polite.gate.services import Services
 from polite.log import fields
@@ -79,7 +79,7 @@ class FileFetch:
         while True:
             try:
                 response = await self._send(target)
-            except (Disallowed, TurnLost) as error:
+            except (Disallowed, OriginDeclined, TurnLost) as error:
                 disallowed = isinstance(error, Disallowed) and not isinstance(error, RobotsUnreachable)
                 return Fetched(target, problem=_because(error), disallowed=disallowed)
             if isinstance(response, Failed):
@@ -187,5 +187,5 @@ def _fetched(target: Target, reply: Reply) -> Fetched:
             )
 
 
-def _because(error: Disallowed | TurnLost) -> str:
+def _because(error: Disallowed | OriginDeclined | TurnLost) -> str:
     return str(error.decision) if isinstance(error, Disallowed) else str(error)

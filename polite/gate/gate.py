@@ -135,7 +135,6 @@ class Gate:
         services, target = self.services, Target.of(url)
         services.require_open(target)
         known = await services.learn(target)
-<<<<<<< HEAD
         await services.turns.meet(target)
         return await explained(services, target, known)
 
@@ -170,27 +169,6 @@ class Gate:
         target = Target.of(url)
         self.services.require_open(target)
         return await fetch_tdm_file(self.services, target.origin)
-=======
-        turns = services.turns
-        await turns.meet(target)
-        outlook = turns.outlook(target, known.pace)
-        now = services.clock.monotonic()
-        declined = turns.declined(target.origin, known.pace)
-        return Explanation(
-            target=target,
-            decision=await services.decider.decide(known.rules, target.path),
-            snapshot=known.snapshot,
-            pause=turns.pause(target.origin, known.pace),
-            outlook=outlook,
-            wait_s=max(0.0, outlook.ready_at - now),
-            held_s=None if outlook.since is None else max(0.0, now - outlook.since),
-            now=services.clock.wall(),
-            request_rate=_slowest_rate(known),
-            attempt=known.attempt,
-            declined=None if declined is None else declined.because,
-            budget=turns.budget(target.origin),
-        )
->>>>>>> 0457f8f (What was spent of a budget is kept in a queue file, and moves with a home; explain says it)
 
     def sitemaps(
         self,

@@ -178,7 +178,7 @@ async def test_an_origin_without_a_budget_of_its_own_is_not_limited() -> None:
 
 
 @pytest.mark.parametrize(("rule", "refused"), [("Crawl-delay: 301", True), ("Crawl-delay: 300", False)])
-async def test_t3_a_long_crawl_delay_is_refused(rule: str, refused: bool) -> None:
+async def test_a_long_crawl_delay_is_refused(rule: str, refused: bool) -> None:
     transport = ScriptedTransport({ROBOTS: Reply(200, f"User-agent: *\n{rule}".encode())})
     async with opened(transport, pacing=policy(on_long_delay="refuse")) as (gate, _):
         if not refused:
