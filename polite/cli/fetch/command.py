@@ -15,7 +15,7 @@ from polite.cli.fetch.event_log import EventLog
 from polite.cli.fetch.event_log import reopen as reopen_log
 from polite.cli.fetch.folder import BODIES, Folder
 from polite.cli.fetch.interrupt import Interrupt, interrupts
-from polite.cli.fetch.options import has_urls
+from polite.cli.fetch.options import has_urls, pacing_of
 from polite.cli.fetch.origin_stats import MAX_ORIGINS, OriginStats
 from polite.cli.fetch.output_paths import OutputPath, check_distinct, lock
 from polite.cli.fetch.page import Page, Pages
@@ -31,7 +31,6 @@ from polite.errors import InvalidOption, redact_url
 from polite.frontier.frontier import Frontier
 from polite.frontier.sqlite.inspector import waiting_by_origin
 from polite.gate.gate import Gate
-from polite.pacing.policy import PacingPolicy
 from polite.recrawl.policy import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.signing.web_bot_auth import WebBotAuth
@@ -281,7 +280,7 @@ def _gate(
     return open_gate(
         options.agent,
         robots=RobotsPolicy(dialect=options.dialect, nxdomain_retry=_NXDOMAIN_RETRY_S),
-        pacing=PacingPolicy(min_delay=options.delay),
+        pacing=pacing_of(options),
         fetching=FetchPolicy(timeout=options.timeout, allow_private=options.allow_private),
         resolver=options.resolve,
         store=_store(options) or (None if options.resume is None else options.resume + _ROBOTS),

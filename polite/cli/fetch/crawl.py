@@ -15,7 +15,7 @@ from polite.cli.fetch.run_log import RunLog
 from polite.cli.fetch.url_list import ListedURL
 from polite.cli.option_names import fetch_text
 from polite.cli.urls import require_url
-from polite.errors import InvalidURL, Overloaded, StoreFailed, TurnLost
+from polite.errors import InvalidURL, Overloaded, PermitMisused, StoreFailed, TurnLost
 from polite.frontier.frontier import Frontier
 from polite.frontier.permit import TaskPermit
 from polite.gate.gate import Gate
@@ -141,6 +141,9 @@ class Crawl:
             attempt.fields["reason"] = self._reason(error)
             last = last or isinstance(error, AddressBlocked)
             asked = not isinstance(error, (AddressBlocked, aiohttp.ClientConnectorDNSError))
+            if not isinstance(error, AddressBlocked):
+                with suppress(PermitMisused):  # its head came, and was reported
+                    permit.report(status=0)
         attempt.log_request(page, asked=asked)
         if page is None or not page.whole:
             permit.unread()

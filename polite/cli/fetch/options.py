@@ -1,11 +1,20 @@
 """The options of `polite fetch`."""
 
 import argparse
+from functools import partial
+from typing import get_args
 
 from polite.cli.fetch.header import header
+from polite.cli.option_names import command_line_text
 from polite.cli.options import add_network, duration, typed, whole
+from polite.errors import InvalidOption
 from polite.pacing.policy import PacingPolicy
+from polite.pacing.throttle import LongDelay
+from polite.pacing.throttle_parts import REFUSALS
 from polite.robots.policy import MOST_BYTES, MOST_REDIRECTS
+
+# The greatest budget of an origin.
+_MOST_SPENT = 10**15
 
 
 def add_fetch_options(fetch: argparse.ArgumentParser) -> None:
@@ -13,8 +22,21 @@ def add_fetch_options(fetch: argparse.ArgumentParser) -> None:
     _add_inputs(fetch)
     _add_outputs(fetch)
     _add_limits(fetch)
+    _add_budgets(fetch)
     _add_signature(fetch)
     add_network(fetch, timeout="limit for one page, and for one robots.txt with its redirects")
+
+
+def pacing_of(options: argparse.Namespace) -> PacingPolicy:
+    """Return the pacing policy of the options."""
+    return PacingPolicy(
+        min_delay=options.delay,
+        on_long_delay=options.long_delay,
+        backoff_statuses=REFUSALS | frozenset(options.back_off_on or ()),
+        max_pages=options.max_pages,
+        max_bytes=options.max_origin_bytes,
+        max_failures=options.max_failures,
+    )
 
 
 def has_urls(options: argparse.Namespace) -> bool:
@@ -128,6 +150,50 @@ def _add_limits(fetch: argparse.ArgumentParser) -> None:
         metavar="NUMBER",
         help="limit on attempts for one page, and for one robots.txt (default: %(default)s)",
     )
+
+
+def _add_budgets(fetch: argparse.ArgumentParser) -> None:
+    for option, metavar, text in (
+        ("--max-pages", "NUMBER", "limit on pages of one origin; then its other URLs are dropped"),
+        (
+            "--max-origin-bytes",
+            "OCTETS",
+            "limit on octets of one origin's pages, as sent; then its other URLs are dropped",
+        ),
+        (
+            "--max-failures",
+            "NUMBER",
+            "limit on failures of one origin in a row; then its other URLs are dropped",
+        ),
+    ):
+        fetch.add_argument(
+            option,
+            type=typed(partial(whole, option, most=_MOST_SPENT)),
+            metavar=metavar,
+            help=text,
+        )
+    fetch.add_argument(
+        "--long-delay",
+        choices=get_args(LongDelay),
+        default="cap",
+        help="what to do about a Crawl-delay of more than 300 s: cap it to 300 s (default), obey it, or refuse the origin's URLs",
+    )
+    fetch.add_argument(
+        "--back-off-on",
+        action="append",
+        type=typed(_refusal),
+        metavar="STATUS",
+        help="a status that backs the origin off, besides 429 and 503: 403 or 500, say; may be repeated",
+    )
+
+
+def _refusal(text: str) -> int:
+    status = whole("--back-off-on", text, least=400, most=599)
+    try:
+        PacingPolicy(backoff_statuses={status})
+    except InvalidOption as error:
+        raise InvalidOption(command_line_text(str(error))) from error
+    return status
 
 
 def _add_signature(fetch: argparse.ArgumentParser) -> None:

@@ -202,6 +202,7 @@ class Pages:
                 response.close()
                 raise NoFinalResponse(f"status {response.status} is not a final response")
             raw, body, end = await self._read(response)
+            permit.received(len(raw))
             # The rest of the body must not be read by the next request of the connection.
             if end is BodyEnd.CAPPED:
                 response.close()
