@@ -175,6 +175,7 @@ def _add_budgets(fetch: argparse.ArgumentParser) -> None:
     fetch.add_argument(
         "--long-delay",
         choices=get_args(LongDelay),
+        metavar="RULE",
         default="cap",
         help="what to do about a Crawl-delay of more than 300 s: cap it to 300 s (default), obey it, or refuse the origin's URLs",
     )
