@@ -27,6 +27,7 @@ PROTEGO = replace(
     allow_needs_colon=False,
     any_field_ends_agents=True,
     derives_general_names=True,
+    dollar_is_both=True,
     index_is_folder=True,
     reserved_equal_escapes=True,
     escaped_slash_differs=True,

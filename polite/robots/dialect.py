@@ -66,6 +66,7 @@ class Dialect:
         has_wildcards: `*` and a last `$` are special (M4).
         supplies_slash: a path without its first slash gets one (M3).
         wildcard_conflict: when a conflict with a wildcard rule is undefined (P3). The longer rule decides nevertheless.
+        dollar_is_both: a last `$` also means itself: `/a$` is the path `/a`, and all that start with `/a$`.
         index_is_folder: an Allow of `/a/index.htm...` also allows `/a/`.
         exempts_robots_txt: `/robots.txt` may always be fetched (RFC 9309, 2.2.2).
 
@@ -110,6 +111,7 @@ class Dialect:
     has_wildcards: bool = True
     supplies_slash: bool = False
     wildcard_conflict: WildcardConflict = WildcardConflict.DEFINED
+    dollar_is_both: bool = False
     index_is_folder: bool = False
     exempts_robots_txt: bool = True
     decodes_unreserved: bool = True

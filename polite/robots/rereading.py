@@ -14,6 +14,7 @@ from polite.robots.sections import Sections
 # text is cut. A field that is missing here costs time and changes no result.
 _COMPARE = {
     "decodes_unreserved",
+    "dollar_is_both",
     "escaped_slash_differs",
     "excluded_equal_escapes",
     "exempts_robots_txt",

@@ -281,9 +281,7 @@ class RuleSet:
     def reading(self, path: str) -> tuple[Reading, bool]:
         """Return all that the verdict about a path depends on. Equal readings have equal verdicts."""
         normal = self._normal(path)
-        folders = self.dialect.index_is_folder
-        read = reading(self._paths, self._marks, self._grammar, normal, folders=folders)
-        return read, normal == self._exempt
+        return reading(self._paths, self._marks, self._grammar, normal), normal == self._exempt
 
     def matching(self, path: str) -> tuple[Rule, ...]:
         """Return all rules that match a path, the strongest first."""
@@ -376,6 +374,8 @@ class RuleSet:
         self._only_disallows = len(forbidding) == len(self._paths) - self._paths.count("")
         if not forbidding:
             return ALL_ALLOWED
+        if self._grammar.rereads(forbidding):
+            forbidding = [each for path in forbidding for each in self._grammar.readings(path, allows=False)]
         if len(forbidding) > MOST_RULES:
             return PASSES_NOTHING
         made = build_prefilter(self._grammar.matchers(forbidding), certain=self._only_disallows)
@@ -400,11 +400,10 @@ class RuleSet:
         return index
 
     def _ranked(self) -> Ranking:
-        return ranking(self._paths, self._marks, self._grammar, folders=self.dialect.index_is_folder)
+        return ranking(self._paths, self._marks, self._grammar)
 
     def _matching(self, path: str) -> list[Match]:
-        folders = self.dialect.index_is_folder
-        return matching(self._paths, self._marks, self._grammar, self._normal(path), folders=folders)
+        return matching(self._paths, self._marks, self._grammar, self._normal(path))
 
     def _rule_of_rank(self, rank: int) -> Rule:
         """Return the rule of a rank. Cached: only few rules ever decide."""

@@ -101,6 +101,8 @@ def test_the_interface_is_that_of_the_original():
     public = {name for name in dir(protego.Protego) if not name.startswith("_")}
 
     assert public == {name for name in dir(Protego) if not name.startswith("_")} - {"robots"}
+    assert hasattr(protego.Protego(), "_total_line_seen")
+    assert not hasattr(Protego(), "_total_line_seen")
 
 
 def test_an_empty_one_allows_everything_as_the_original_does():
@@ -200,6 +202,20 @@ def test_a_slash_differs_from_its_escape_as_in_the_original(rule: str, url: str)
     original, ours = both(f"User-agent: *\nDisallow: {rule}\n")
 
     assert original.can_fetch(url, "x") is ours.can_fetch(url, "x") is True
+
+
+@pytest.mark.parametrize(
+    "rule", ["Disallow: /a$", "Disallow: /*b$\nDisallow: /a$", "Disallow: /\nAllow: /a$"]
+)
+@pytest.mark.parametrize("url", ["/a", "/a$", "/a%24", "/a$b", "/ab", "/xb$x", "/a/"])
+def test_a_last_dollar_also_means_itself_as_in_the_original(rule: str, url: str):
+    body = f"User-agent: *\n{rule}\n"
+    original, ours = both(body)
+
+    assert ours.can_fetch(url, "x") is original.can_fetch(url, "x")
+    assert ours.robots.decide("x", url).allowed is ours.can_fetch(url, "x")
+    if url in ("/a$", "/a%24"):
+        assert Protego.parse(body, dialect=RFC9309).can_fetch(url, "x") is not ours.can_fetch(url, "x")
 
 
 def test_an_ipv6_url_that_is_none_raises_in_the_original_only():

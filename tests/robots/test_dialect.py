@@ -1,12 +1,13 @@
 """The five dialects by name, and a sixth of one's own."""
 
+import pickle
 from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
 
 from polite.errors import InvalidOption
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, GOOGLE_2019, RFC9309, Dialect, dialect
-from polite.robots.parse import parse
+from polite.robots.parse import Robots, parse
 from tests.support import STRICT
 
 
@@ -168,3 +169,55 @@ def test_google_does_not_exempt_robots_txt():
 def test_what_cannot_be_a_dialect_is_refused_by_name(field: str, value: object) -> None:
     with pytest.raises(InvalidOption, match=f"Dialect: {field} must be"):
         replace(RFC9309, **{field: value})
+
+
+LITERAL = replace(RFC9309, name="literal", reserved_equal_escapes=True)
+
+
+def test_dialects_that_differ_in_one_field_are_not_equal():
+    for field in ("reserved_equal_escapes", "escaped_slash_differs", "colonless_values", "dollar_is_both"):
+        changed = replace(RFC9309, **{field: True})
+        assert changed != RFC9309
+        assert getattr(RFC9309, field) is False
+        with pytest.raises(InvalidOption, match=f"Dialect: {field} must be"):
+            replace(RFC9309, **{field: "yes"})
+
+
+def test_a_file_in_a_dialect_of_ones_own_is_stored_and_read_again():
+    robots = parse("User-agent: *\nDisallow: /a:b\n", LITERAL)
+
+    again = Robots.from_bytes(robots.to_bytes(), LITERAL)
+    copied = pickle.loads(pickle.dumps(robots))  # noqa: S301
+
+    assert again.dialect == copied.dialect == LITERAL
+    assert not again.decide("x", "/a%3Ab")
+    assert not copied.decide("x", "/a%3Ab")
+    with pytest.raises(InvalidOption, match="pass that dialect"):
+        Robots.from_bytes(robots.to_bytes())
+
+
+def test_a_tidy_text_decides_alike_where_reserved_characters_equal_their_escapes():
+    robots = parse("User-agent: *\nDisallow: /a%3ab%2F\nAllow: /c:d$\n", LITERAL)
+
+    again = parse(robots.to_text(), LITERAL)
+
+    for path in ("/a:b/", "/a%3Ab%2f", "/c%3Ad", "/c:d/"):
+        assert again.decide("x", path).allowed is robots.decide("x", path).allowed
+
+
+@pytest.mark.parametrize("specials", [True, False])
+def test_a_last_dollar_may_also_mean_itself(specials: bool):
+    both = replace(RFC9309, name="both", dollar_is_both=True, specials_equal_escapes=specials)
+    rules = parse("User-agent: *\nDisallow: /a$\nAllow: /a$b\n", both).rules_for("x")
+
+    verdicts = {path: rules.allows(path) for path in ("/a", "/a$", "/a$c", "/a$b", "/ab", "/b")}
+
+    assert verdicts == {"/a": False, "/a$": False, "/a$c": False, "/a$b": True, "/ab": True, "/b": True}
+    assert all(rules.decide(path).allowed is allowed for path, allowed in verdicts.items())
+    assert [rule.line for rule in rules.matching("/a$b")] == [3, 2]
+
+
+def test_without_wildcards_a_dollar_means_itself_alone():
+    plain = replace(CLASSIC, name="plain", dollar_is_both=True)
+
+    assert parse("User-agent: *\nDisallow: /a$\n", plain).decide("x", "/a")

@@ -16,7 +16,12 @@ from tests.support import calls_of
 NAMED = (RFC9309, GOOGLE, GOOGLE_2019, GOOGLE_2010, CLASSIC)
 LITERAL = replace(RFC9309, name="literal", reserved_equal_escapes=True)
 KEPT = replace(
-    GOOGLE, name="kept", reserved_equal_escapes=True, escaped_slash_differs=True, colonless_values=True
+    GOOGLE,
+    name="kept",
+    reserved_equal_escapes=True,
+    escaped_slash_differs=True,
+    colonless_values=True,
+    dollar_is_both=True,
 )
 FIELDS = [field.name for field in fields(Dialect) if field.name != "name"]
 # Each dialect with one field of another one.

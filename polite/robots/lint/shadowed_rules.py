@@ -66,6 +66,8 @@ def _example(line: RuleLine, dialect: Dialect) -> str | None:
     if allows and dialect.index_is_folder and "index.htm" in path:
         return None  # it also allows the folder
     anchored = dialect.has_wildcards and path.endswith("$")
+    if anchored and dialect.dollar_is_both:
+        return None  # it also matches what no example of the other reading stands for
     path = path.removesuffix("$") if anchored else path + _ANYTHING
     if dialect.has_wildcards:
         path = path.replace("*", _ANYTHING)

@@ -155,6 +155,27 @@ class Grammar:
                 unreserved=decodes, specials=specials, excluded=excluded, reserved=reserved
             )
 
+    def rereads(self, raws: Sequence[str]) -> bool:
+        """Return whether any of these rules' paths has more than one of `readings`. Rarely wrong, and then True."""
+        if self._dialect.index_is_folder and "index.htm" in "\n".join(raws):
+            return True
+        return self._dialect.dollar_is_both and self.has_wildcards and any(raw[-1:] == "$" for raw in raws)
+
+    def readings(self, raw: str, *, allows: bool) -> tuple[str, ...]:
+        """Return the paths for which a rule's path stands: itself, and what the dialect adds.
+
+        That is the folder of an index page that is allowed, and the path with a literal `$` instead of its end.
+        """
+        found = [raw]
+        if self._dialect.dollar_is_both and self.has_wildcards and raw[-1:] == "$":
+            # A `$` before a `*` is an ordinary character.
+            found.append(f"{raw}*")
+        if self._dialect.index_is_folder and allows:
+            folder, slash, page = raw.rpartition("/")
+            if slash and page.startswith("index.htm"):
+                found.append(f"{folder}/$")
+        return tuple(found)
+
     def normals(self, raws: Sequence[str]) -> Sequence[str]:
         """Return the normal forms of rules' paths as written, one character per octet.
 

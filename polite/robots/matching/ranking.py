@@ -52,7 +52,7 @@ class Reading(NamedTuple):
     plain_specials: bool
 
 
-def ranking(paths: Sequence[str], marks: Sequence[int], grammar: Grammar, *, folders: bool) -> Ranking:
+def ranking(paths: Sequence[str], marks: Sequence[int], grammar: Grammar) -> Ranking:
     """Sort rules: the longest first, then Allow, then the order of the file.
 
     P1, P2 and RFC 9309, 2.2.2.
@@ -61,9 +61,8 @@ def ranking(paths: Sequence[str], marks: Sequence[int], grammar: Grammar, *, fol
         paths: the rules' paths as written.
         marks: for each rule a number that is odd for an Allow.
         grammar: how the dialect reads paths.
-        folders: whether an Allow of an index page allows its folder, too.
     """
-    positions, texts, precedences = _read(paths, marks, grammar, folders=folders)
+    positions, texts, precedences = _read(paths, marks, grammar)
     # The sort is stable, so rules of equal precedence stay in the order of the file.
     order = sorted(range(len(texts)), key=precedences.__getitem__, reverse=True)
     return Ranking(
@@ -71,14 +70,12 @@ def ranking(paths: Sequence[str], marks: Sequence[int], grammar: Grammar, *, fol
     )
 
 
-def matching(
-    paths: Sequence[str], marks: Sequence[int], grammar: Grammar, path: str, *, folders: bool
-) -> list[Match]:
+def matching(paths: Sequence[str], marks: Sequence[int], grammar: Grammar, path: str) -> list[Match]:
     """Return the rules that match a path in normal form, the strongest first.
 
     Tries each rule once and builds no index. Takes the arguments of `ranking`.
     """
-    positions, texts, precedences = _read(paths, marks, grammar, folders=folders)
+    positions, texts, precedences = _read(paths, marks, grammar)
     # A hostile file may repeat one rule a thousand times.
     fitting = {text: _matcher(text, grammar, path) for text in dict.fromkeys(texts)}
     found = [
@@ -89,11 +86,9 @@ def matching(
     return sorted(found, key=lambda match: match.precedence, reverse=True)
 
 
-def reading(
-    paths: Sequence[str], marks: Sequence[int], grammar: Grammar, path: str, *, folders: bool
-) -> Reading:
+def reading(paths: Sequence[str], marks: Sequence[int], grammar: Grammar, path: str) -> Reading:
     """Return all that the verdict about a path in normal form depends on."""
-    _, texts, precedences = _read(paths, marks, grammar, folders=folders)
+    _, texts, precedences = _read(paths, marks, grammar)
     together = "".join(texts)
     return Reading(
         path,
@@ -117,18 +112,18 @@ def _matcher(text: str, grammar: Grammar, path: str) -> Matcher | None:
 
 
 def _read(
-    paths: Sequence[str], marks: Sequence[int], grammar: Grammar, *, folders: bool
+    paths: Sequence[str], marks: Sequence[int], grammar: Grammar
 ) -> tuple[Sequence[int], Sequence[str], Sequence[int]]:
     """Return the rules with a path: positions, normal forms and precedences, in file order."""
     positions: Sequence[int] = range(len(paths))
     if "" in paths:
         positions = [position for position in positions if paths[position]]
         paths = [path for path in paths if path]
-    if folders and "index.htm" in "\n".join(paths):
+    if grammar.rereads(paths):
         read = [
             (p, reading)
             for p, path in zip(positions, paths, strict=True)
-            for reading in _readings(path, marks[p])
+            for reading in grammar.readings(path, allows=marks[p] & 1 == 1)
         ]
         positions, paths = [position for position, _ in read], [reading for _, reading in read]
     texts = grammar.normals(paths)
@@ -137,9 +132,3 @@ def _read(
         2 * length + (marks[position] & 1) for position, length in zip(positions, lengths, strict=True)
     ]
     return positions, texts, precedences
-
-
-def _readings(path: str, mark: int) -> tuple[str, ...]:
-    """Return a rule's path; for an Allow of an index page also its folder, anchored."""
-    folder, slash, page = path.rpartition("/")
-    return (path, f"{folder}/$") if mark & 1 and slash and page.startswith("index.htm") else (path,)

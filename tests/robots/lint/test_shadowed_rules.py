@@ -1,5 +1,7 @@
 """shadowed_rules: which pairs it gives, and where it does not look. What is idle at all is in test_lint."""
 
+from dataclasses import replace
+
 from polite.robots.decision import Rule
 from polite.robots.dialect import GOOGLE, GOOGLE_2010, RFC9309, Dialect
 from polite.robots.lint.shadowed_rules import shadowed_rules
@@ -61,3 +63,10 @@ def test_wildcard_rules_that_would_take_too_long_to_compare_are_passed_over():
 
     assert len(found(group(300))) == 1
     assert found(group(900)) == []
+
+
+def test_a_rule_that_also_means_its_dollar_is_not_searched():
+    body = "User-agent: *\nDisallow: /x$\nAllow: /*x\n"
+
+    assert found(body) == [(2, 3)]
+    assert found(body, replace(RFC9309, name="both", dollar_is_both=True)) == []
