@@ -83,9 +83,9 @@ def _told(text: str) -> tuple[str, ...]:
 
 
 def _means_no(member: Member) -> bool:
-    if not isinstance(member, Item) or (isinstance(member.value, Token) and member.value in _YES_NO):
+    if not isinstance(member, Item):
         return False
-    # 0, 0.0 and ?0 are equal.
+    # 0 and ?0 are equal.
     return member.value == 0 or (isinstance(member.value, str) and member.value.lower() in _NO_WORDS)
 
 

@@ -88,6 +88,14 @@ def test_a_page_is_explained(gate: Gate):
     assert explanation.decision.allowed
 
 
+def test_what_the_site_says_of_uses_is_fetched(gate: Gate):
+    robots, file = gate.robots(PAGE), gate.tdm_file(PAGE)
+
+    assert robots is not None
+    assert not robots.decide(gate.agent, "/private").allowed
+    assert (file.rules, file.problem) == ((), "the server returned status 404")
+
+
 def test_a_permit_that_is_acquired_is_ended_by_leave(gate: Gate, clock: HastyClock):
     permit = gate.acquire(PAGE)
     granted = clock.now

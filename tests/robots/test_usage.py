@@ -164,6 +164,12 @@ def test_a_value_that_can_only_mean_no_refuses(no: str):
     assert by({"Content-Signal": f"ai-train={no}"}).ai_train is expected
 
 
+def test_a_string_beside_a_valid_member_says_nothing():
+    assert by({"Content-Usage": 'x="train-ai=n", train-ai=(y)'}).ai_train is None
+    assert by({"Content-Usage": 'x="train-ai=n", train-ai=y'}).ai_train is True
+    assert by({"Content-Usage": 'x="train-ai=n"'}).ai_train is None
+
+
 def test_the_last_value_of_a_label_counts_in_one_line_and_each_line_is_a_statement():
     assert by({"Content-Usage": "train-ai=n, train-ai=y"}).ai_train is True
     assert by([("Content-Usage", "train-ai=n"), ("Content-Usage", "train-ai=y")]).ai_train is False
