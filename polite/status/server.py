@@ -200,7 +200,8 @@ class _Server(web.Server):
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
         if len(self.connections) > self._limit:
-            transport.abort()
+            # Not at once: aiohttp's task of the connection, which begins after this, expects one that is there.
+            asyncio.get_running_loop().call_soon(transport.abort)
 
 
 class _Silent(logging.Logger):
