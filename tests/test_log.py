@@ -147,6 +147,9 @@ def test_what_is_not_given_is_no_field() -> None:
         ("https://site.test/#access_token=secret", "https://site.test/#..."),
         ("redis://user:secret@store.test/0", "redis://store.test/0"),
         ("'ftp://u:secret@site.test/x'", "'ftp://site.test/x'"),
+        ("'ftp://u:a'secret@site.test/x'", "'ftp://site.test/x'"),
+        ("ftp://it's:a'secret@site.test/x", "ftp://site.test/x"),
+        ("https://site.test/a?q=it's&token='secret", "https://site.test/a?..."),
         ("what? no URL: a//b?c", "what? no URL: a//b?c"),
         ("https://site.test/path/x: 404", "https://site.test/path/x: 404"),
     ],
@@ -163,7 +166,10 @@ def test_whatever_is_around_a_url_its_query_is_not_shown(around: str, scheme: st
 
 def test_a_long_text_is_scrubbed_in_linear_time() -> None:
     # Quadratic, each of these would take minutes.
-    for text in ("://" * 300_000, "a" * 1_000_000, "http://" * 100_000, "a://" + "@" * 500_000):
+    for text in (
+        *("://" * 300_000, "a" * 1_000_000, "http://" * 100_000, "a://" + "@" * 500_000),
+        *("a://" + "'" * 300_000, "a://" + "'a" * 200_000 + "@", "a://'" * 100_000),
+    ):
         scrubbed(text)
 
 

@@ -40,6 +40,8 @@ _HEADERS = frozenset(
     }
 )
 _MENTIONS_AI = re.compile("no(?:image)?ai", re.IGNORECASE).search
+# What some sites write between directives instead of a comma.
+_BETWEEN = re.compile(r"[\s;|]+")
 _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -249,9 +251,19 @@ def _of_robots_tags(
         if not _MENTIONS_AI(text):  # for nearly every directive
             continue
         said = merged(directives, names)
-        refused = [] if said.ai and (said.image_ai or not is_image) else [AI_INPUT, AI_TRAIN]
-        refused += [] if said.image_ai and said.ai else [IMAGE_AI]
-        yield from statements(((label, False, False) for label in refused), source, text)
+        refused = _refused_by(said.ai, said.image_ai, is_image=is_image)
+        told = {word for each in said.unknown for word in _BETWEEN.split(each.lower())}
+        doubtful = _refused_by("noai" not in told, "noimageai" not in told, is_image=is_image)
+        labels = chain(
+            ((label, False, False) for label in refused),
+            ((label, False, True) for label in doubtful if label not in refused),
+        )
+        yield from statements(labels, source, text)
+
+
+def _refused_by(ai: bool, image_ai: bool, *, is_image: bool) -> list[str]:  # noqa: FBT001 - as in Indexing
+    refused = [] if ai and (image_ai or not is_image) else [AI_INPUT, AI_TRAIN]
+    return refused + ([] if image_ai and ai else [IMAGE_AI])
 
 
 def _tdm(

@@ -240,6 +240,38 @@ def test_noimageai_is_about_images_and_about_an_image_itself():
     assert by({"X-Robots-Tag": "noai"}).refused == ("ai-input", "ai-train", "image-ai")
 
 
+@pytest.mark.parametrize("text", ["noai noimageai", "all;noai", "examplebot: index; NoAI", "index\tnoai"])
+def test_words_that_no_comma_separates_refuse_with_care(text: str):
+    for said in (by({"X-Robots-Tag": text}), by(html=meta("robots", text.removeprefix("examplebot: ")))):
+        assert said.refused == ("ai-input", "ai-train", "image-ai")
+        assert all(each.careful for each in said.statements)
+
+
+def test_words_that_no_comma_separates_are_not_counted_twice():
+    statements = by({"X-Robots-Tag": "noimageai, noai noindex"}).statements
+
+    assert [(each.use, each.careful) for each in statements] == [
+        ("image-ai", False),
+        ("ai-input", True),
+        ("ai-train", True),
+    ]
+
+
+def test_words_for_another_agent_refuse_nothing():
+    assert by({"X-Robots-Tag": "otherbot: noai noimageai"}).refused == ()
+
+
+@pytest.mark.parametrize(
+    ("label", "use"), [("ai_train", "ai-train"), ("train_ai", "ai-train"), ("ai_input", "ai-input")]
+)
+def test_a_label_with_an_underscore_refuses_and_allows_nothing(label: str, use: str):
+    refused, allowed = (by({"Content-Signal": f"{label}={value}"}) for value in ("no", "yes"))
+
+    assert refused.allows(use) is False
+    assert refused.because(use)[0].careful
+    assert allowed.allows(use) is None
+
+
 def test_directives_for_other_agents_say_nothing():
     assert by({"X-Robots-Tag": "otherbot: noai"}, html=meta("otherbot", "noai")).refused == ()
     assert by({"X-Robots-Tag": "examplebot: noai"}).ai_train is False
