@@ -96,7 +96,7 @@ def statements(
             yield UsageStatement(use, False, source, text, line, careful)  # noqa: FBT003
         # `ai_train=no` is a label of no vocabulary, and can only mean one of these.
         if not allowed and "_" in label and (use := use_of(label.replace("_", "-"))) in STANDARD:
-            yield UsageStatement(use, False, source, text, line, careful=True)
+            yield UsageStatement(use, False, source, text, line, careful=True)  # noqa: FBT003
 
 
 def by_use(found: Iterable[UsageStatement]) -> dict[str, tuple[UsageStatement, ...]]:
