@@ -103,3 +103,17 @@ def test_events_count_by_reason() -> None:
     assert measures.robots_fetches == {("unreachable", "DNS_NXDOMAIN"): 2}
     assert (measures.robots_fetch.total_s, sum(measures.robots_fetch.counts)) == (0.8, 2)
     assert (measures.retried, measures.dropped, measures.postponed, measures.outages) == (1, 1, 1, 1)
+
+
+def test_a_million_origins_make_as_many_keys_as_one() -> None:
+    measures = Measures()
+
+    for number in range(1_000_000):
+        measures(Refused(f"https://host{number}.test/", "RULE", 2))
+    for number in range(10_000):
+        measures(BackedOff(f"https://host{number}.test", 429, 1.0, ""))
+        measures(RobotsFetched(f"https://host{number}.test", "found", "OK", 200, 0, 0.1, 60.0))
+
+    assert measures.refused == {"RULE": 1_000_000}
+    assert measures.backed_off == {"429": 10_000}
+    assert measures.robots_fetches == {("found", "OK"): 10_000}
