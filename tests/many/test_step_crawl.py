@@ -53,6 +53,17 @@ def test_a_gate_alone_goes_on_with_its_homes_after_the_store_was_emptied(crawl: 
     assert again.gone == []
 
 
+def test_who_may_have_met_a_crawl_that_was_emptied_begins_another_quietly(crawl: Crawl) -> None:
+    frontier, gate = crawl.process("frontier"), crawl.process("gate", gate_alone=True)
+    frontier.put(A)
+    gate.step()
+    crawl.client.flushall()
+
+    reply = gate.step(first=True, born=None)  # as if the reply had been lost
+
+    assert LEASE - SECOND < reply.quiet <= LEASE
+
+
 def test_nobody_takes_a_home_until_gates_could_say_what_they_hold(crawl: Crawl) -> None:
     gate, new = crawl.process("gate", gate_alone=True), crawl.process("new", gate_alone=True)
     gate.take("a.example")

@@ -99,6 +99,8 @@ if not born then
   born = a.newborn
   call('HSET', P .. 'm', 'born', born, 'run', run)
   last_run = run
+  -- An earlier batch of this session got no reply: it may have met a crawl that was emptied since.
+  if a.first and a.seq > 1 then m.quiet = max(m.quiet, now + a.lease) end
 end
 if emptied or (given(a.born) and a.born ~= born) then
   if not a.gate_alone then return cjson.encode({ err = 'other crawl' }) end
