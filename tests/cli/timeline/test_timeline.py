@@ -195,6 +195,7 @@ def test_a_bar_is_cut_where_its_run_was_interrupted(log):
     )
 
     assert _bars(log) == [(2.0, 4.0)]
+    assert not any(entry.continued for entry in Log(log).entries())
 
 
 def test_what_is_left_of_a_back_off_goes_on_in_the_next_run(log):
