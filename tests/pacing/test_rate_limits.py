@@ -104,6 +104,15 @@ def test_the_lines_of_a_field_are_one_list() -> None:
     assert outcome.rate_limits.wait_s == 2.0
 
 
+def test_a_field_without_a_name_hides_none_of_the_others() -> None:
+    for headers in (
+        {"": "x", "Retry-After": "7"},
+        [("", "x"), ("Retry-After", "7")],
+        {b"": b"x", b"retry-after": b"7"},
+    ):
+        assert reported(200, headers, lambda: 0.0).retry_after_s == 7.0  # type: ignore[arg-type]
+
+
 def test_many_quotas_are_read_up_to_a_limit() -> None:
     found = said(policy=", ".join(f'"p{n}";q=1;w={n + 1}' for n in range(100)))
 
