@@ -7,9 +7,13 @@ import pytest
 from polite.cli.fetch import record as record_module
 from polite.cli.fetch.folder import Folder
 from polite.cli.fetch.page import Page
-from polite.cli.fetch.record import of_page, reopen
+from polite.cli.fetch.provenance import Provenance
+from polite.cli.fetch.record import add_repeats, name_of_line, of_page, reopen
+from polite.cli.fetch.repeated_lines import RepeatedLines
 from polite.errors import InvalidOption
+from polite.origin import Target
 from polite.robots.fetching.exchange import BodyEnd
+from polite.task import Task
 
 
 def _page(body, *fields, end=BodyEnd.COMPLETE):
@@ -156,3 +160,35 @@ async def test_a_body_that_cannot_be_written_leaves_nothing_behind(tmp_path, mon
     with pytest.raises(OSError, match="No space"):
         await Folder(tmp_path).keep(_page(b"x"))
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
+
+
+def test_the_lines_that_earlier_runs_recorded_are_counted_whatever_else_is_in_the_file(tmp_path):
+    path = tmp_path / "records.jsonl"
+    path.write_bytes(
+        b'{"url": "http://a/", "outcome": "duplicate"}\n'
+        b'{"url": "old", "outcome": "invalid"}\n'
+        b'{"url": "x", "input": "as given", "outcome": "invalid"}\n'
+        b'{"url": "http://b/", "reason": "\\"outcome\\": \\"invalid\\"", "outcome": "failed"}\n'
+        b'{"url": 7, "outcome": "duplicate"}\n'
+        b'{"url": "http://c/", "outcome": "duplicate"'
+    )
+    lines = RepeatedLines()
+
+    add_repeats(path, lines)
+    add_repeats(tmp_path / "missing", lines)
+
+    names = [
+        ("duplicate", "http://a/"),
+        ("invalid", "old"),
+        ("invalid", "as given"),
+        ("duplicate", "http://c/"),
+    ]
+    assert [lines.meet(name_of_line(*name))[1] for name in names] == [1, 1, 1, 0]
+    lines.close()
+
+
+def test_a_queue_of_an_earlier_version_has_the_redirecting_url_alone():
+    task = Task(target=Target.of("http://a.test/b"), number=1, payload="http://a.test/a")
+
+    assert Provenance.of(task) == Provenance(redirected_from="http://a.test/a")
+    assert Provenance.of(None) == Provenance()
