@@ -308,3 +308,12 @@ async def test_a_put_that_may_reach_the_limit_waits_for_the_others():
 
     assert not await limiter.acquire()
     assert limiter.reached
+
+
+def test_a_password_in_a_list_is_in_no_record(site, listed):
+    text = f"{site.origin.replace('://', '://me:secret@')}/a\nnon:secret@sense\n"
+
+    site.run(*listed(text.encode()))
+
+    assert "secret" not in (site.folder / "records.jsonl").read_text()
+    assert [record["input"] for record in _records(site)] == ["sense", f"{site.origin}/a"]
