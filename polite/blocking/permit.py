@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -9,6 +10,7 @@ from polite.blocking.loop_thread import LoopThread
 from polite.errors import GateClosed, PermitMisused
 from polite.gate.permit import Permit as LoopPermit
 from polite.http.header_fields import Headers
+from polite.options import integer
 from polite.origin import Target
 
 
@@ -35,6 +37,7 @@ class Permit:
         self._permit: LoopPermit | None = None  # once entered
         self._entered = False
         self._left = False
+        self._octets: int | None = None
 
     @property
     def valid(self) -> bool:
@@ -88,8 +91,9 @@ class Permit:
             PermitMisused: Outside the block.
             InvalidOption: `octets` is not an integer >= 0.
         """
-        permit = self._inside()
-        self._tell(lambda: permit.received(octets))
+        self._inside()
+        # They count when the permit is left: a call of the loop for each piece of a body would slow it down.
+        self._octets = (self._octets or 0) + integer("received: octets", octets, least=0)
 
     def began(self) -> None:
         """The response began, and its status is not known: the origin's delay starts now. At most once, before `report`."""
@@ -120,7 +124,13 @@ class Permit:
         """
         permit, left, self._left = self._permit, self._left, True
         if permit is not None and not left:
-            self._tell(lambda: permit.leave(error))
+            self._tell(lambda: self._end(permit, error))
+
+    def _end(self, permit: LoopPermit, error: BaseException | None) -> None:
+        if self._octets is not None:
+            with suppress(PermitMisused):  # the gate has ended it
+                permit.received(self._octets)
+        permit.leave(error)
 
     def enter(self) -> Self:
         """Wait for the turn without a `with` block. The permit belongs to no thread; end it with `leave`.
@@ -140,6 +150,8 @@ class Permit:
     def __del__(self) -> None:
         if self._permit is not None and not self._left:
             # A caller that drops it has not confirmed that the response was read.
+            if self._octets is not None:
+                self._thread.post(partial(self._permit.received, self._octets))
             self._thread.post(self._permit.unread)
             self._thread.post(self._permit.leave)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import copy
@@ -12,7 +12,7 @@ from typing import Any
 from weakref import finalize
 
 from polite import blocking
-from polite.errors import InvalidOption
+from polite.errors import InvalidOption, PermitMisused
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.entering import hint_at_open_responses, sign
@@ -153,15 +153,26 @@ class LeavingBody:
     Attributes:
         permit: Left with the connection.
         closed_early: Closed by the crawler, before its end.
+        in_chunks: Octets that came in chunks, decoded.
     """
 
     permit: blocking.Permit | Permit
     closed_early = False
+    in_chunks = 0
+
+    def read_chunked(self, *args: Any, **options: Any) -> Iterator[bytes]:  # noqa: ANN401 - as urllib3 has them
+        for piece in super().read_chunked(*args, **options):  # type: ignore[misc]
+            self.in_chunks += len(piece)
+            yield piece
 
     def release_conn(self) -> None:
         try:
             super().release_conn()  # type: ignore[misc]
         finally:
+            if "Content-Length" not in self.headers:  # type: ignore[attr-defined]
+                # urllib3 counts what came as it was sent, but no chunks.
+                with suppress(PermitMisused):  # it is left already
+                    self.permit.received(max(int(self.tell()), self.in_chunks))  # type: ignore[attr-defined]
             if not self._read_to_its_end():
                 self.permit.unread()
             self.permit.leave()
@@ -185,6 +196,11 @@ class LeavingBody:
 
 class AsyncLeavingBody(LeavingBody):
     """The same, where closing is awaited."""
+
+    async def read_chunked(self, *args: Any, **options: Any) -> AsyncIterator[bytes]:  # type: ignore[override]  # noqa: ANN401
+        async for piece in super(LeavingBody, self).read_chunked(*args, **options):  # type: ignore[misc]
+            self.in_chunks += len(piece)
+            yield piece
 
     async def close(self) -> None:  # type: ignore[override]
         self.note_closing()

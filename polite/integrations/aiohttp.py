@@ -9,6 +9,7 @@ import aiohttp
 from aiohttp import ClientHandlerType, ClientMiddlewareType, ClientRequest, ClientResponse, hdrs
 from aiohttp.connector import Connection
 from aiohttp.http import SERVER_SOFTWARE
+from aiohttp.streams import EmptyStreamReader
 from yarl import URL
 
 from polite.errors import InvalidOption, InvalidUserAgent, PermitMisused, TurnLost, redact_url
@@ -111,6 +112,7 @@ async def _in_its_turn(gate: Gate, request: ClientRequest, handler: ClientHandle
     if not brings_page(request.method):
         permit.unread()
     if response.connection is None or response.status in _ASKS_TO_LOG_IN or response.status == _SWITCHING:
+        permit.received(_octets(response))
         permit.leave()
     else:
         response.connection.add_callback(partial(_ended, response, permit))
@@ -121,7 +123,14 @@ def _ended(response: ClientResponse, permit: Permit) -> None:
     """The connection is released, or was lost: only a body that was read to its end is worth remembering."""
     if not response.content.is_eof() or response.content.exception() is not None:
         permit.unread()
+    permit.received(_octets(response))
     permit.leave()
+
+
+def _octets(response: ClientResponse) -> int:
+    """Return the octets of the body that came, as they were sent: many responses do not say how long they are."""
+    content = response.content
+    return 0 if isinstance(content, EmptyStreamReader) else content.total_raw_bytes
 
 
 async def _entered(permit: Permit) -> Permit:

@@ -66,6 +66,7 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
                 hops.sign(permit)
             response: Response = session.request(**hops.ask(permit.target))
             permit.report(status=response.status_code, headers=_present(response.headers))
+            permit.received(int(response.download_size))
             if not brings_page(hops.method):
                 permit.unread()
         if not hops.follow(response):
@@ -93,6 +94,7 @@ async def async_request(
                 hops.sign(permit)
             response: Response = await session.request(**hops.ask(permit.target))
             permit.report(status=response.status_code, headers=_present(response.headers))
+            permit.received(int(response.download_size))
             if not brings_page(hops.method):
                 permit.unread()
         if not hops.follow(response):

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Never, Self
 
 from polite import blocking
-from polite.errors import InvalidOption, TurnLost
+from polite.errors import InvalidOption, PermitMisused, TurnLost
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.entering import brings_page, failure, hint_at_open_responses, require_agent, sign
@@ -218,10 +218,12 @@ class _AsyncStream:
         self._stream = stream
         self._permit = permit
         self._whole = whole
+        self._octets = 0
         self._loop = asyncio.get_running_loop()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for chunk in self._stream:
+            self._octets += len(chunk)
             yield chunk
         self._whole = True
 
@@ -229,12 +231,12 @@ class _AsyncStream:
         try:
             await self._stream.aclose()
         finally:
-            _leave(self._permit, whole=self._whole)
+            _leave(self._permit, whole=self._whole, octets=self._octets)
 
     def __del__(self) -> None:
         # A response that was dropped unread. The garbage collector may run in any thread.
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(partial(_leave, self._permit, whole=False))
+            self._loop.call_soon_threadsafe(partial(_leave, self._permit, whole=False, octets=self._octets))
 
 
 class _Stream:
@@ -244,20 +246,29 @@ class _Stream:
         self._stream = stream
         self._permit = permit
         self._whole = whole
+        self._octets = 0
 
     def __iter__(self) -> Iterator[bytes]:
-        yield from self._stream
+        for chunk in self._stream:
+            self._octets += len(chunk)
+            yield chunk
         self._whole = True
 
     def close(self) -> None:
         try:
             self._stream.close()
         finally:
-            _leave(self._permit, whole=self._whole)
+            _leave(self._permit, whole=self._whole, octets=self._octets)
 
 
-def _leave(permit: Permit | blocking.Permit, *, whole: bool) -> None:
-    """Leave the permit: only a body that was read to its end is worth remembering."""
+def _leave(permit: Permit | blocking.Permit, *, whole: bool, octets: int) -> None:
+    """Leave the permit: only a body that was read to its end is worth remembering.
+
+    Args:
+        octets: Those of the body that came, as they were sent: many responses do not say how long they are.
+    """
+    with suppress(PermitMisused):  # it is left already
+        permit.received(octets)
     if not whole:
         permit.unread()
     permit.leave()

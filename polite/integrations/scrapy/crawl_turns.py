@@ -292,6 +292,7 @@ class CrawlTurns:
         if permit is not None:
             try:
                 permit.report(status=response.status, headers=_fields(response))
+                permit.received(len(response.body))
                 if not brings_page(request.method):
                     permit.unread()
             finally:
