@@ -115,6 +115,9 @@ SAVED = st.builds(
     st.integers(0, 100),
     st.integers(0, 100),
     st.booleans(),
+    pages=st.integers(0, 10**9),
+    octets=st.integers(0, 2**63),
+    failed=st.integers(0, 100),
 )
 
 
