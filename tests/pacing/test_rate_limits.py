@@ -133,10 +133,13 @@ def test_the_longest_of_wait_and_gap_decides_within_the_limit() -> None:
     spent = RateLimit(3_600.0).rest(Outcome(200, rate_limits=limits), context)
     held = RateLimit(20.0).rest(Outcome(200, rate_limits=limits), context)
 
-    assert (spent.seconds, spent.because) == (360.0, "RateLimit-Policy: 10 in 3600 s")  # type: ignore[union-attr]
+    assert (spent.seconds, spent.because) == (
+        600.0,
+        "RateLimit-Policy: 10 in 3600 s, some of which were perhaps used before",
+    )  # type: ignore[union-attr]
     assert (held.seconds, held.because) == (  # type: ignore[union-attr]
         20.0,
-        "RateLimit-Policy: 10 in 3600 s, held to max_rate_limit_delay 20 s",
+        "RateLimit-Policy: 10 in 3600 s, some of which were perhaps used before, held to max_rate_limit_delay 20 s",
     )
     assert RateLimit(0.0).rest(Outcome(200, rate_limits=limits), context) is None
 
@@ -179,8 +182,21 @@ def test_a_policy_holds_for_an_hour_or_its_window() -> None:
     short, long = learned((0.0, "", '"d";q=1;w=5')), learned((0.0, "", '"d";q=10;w=7200'))
 
     assert [slowest(short, now) for now in (0.0, 3_599.0, 3_600.0)] == [5.0, 5.0, None]
-    assert [slowest(long, now) for now in (7_199.0, 7_200.0)] == [720.0, None]
+    assert [slowest(long, now) for now in (7_199.0, 7_200.0)] == [1_200.0, None]
     assert not short.by_origin
+
+
+def test_the_first_window_of_a_policy_has_room_for_earlier_requests_unless_the_server_tells_what_is_left() -> (
+    None
+):
+    alone, told = learned((0.0, "", '"d";q=10;w=60')), learned((0.0, '"d";r=9;t=60', '"d";q=10;w=60'))
+    again = learned((0.0, "", '"d";q=10;w=60'), (50.0, "", '"d";q=10;w=60'))
+    few = learned((0.0, "", '"d";q=3;w=60'))
+
+    assert [slowest(alone, now) for now in (0.0, 59.0, 60.0)] == [10.0, 10.0, 6.0]
+    assert [slowest(again, now) for now in (50.0, 59.0, 60.0)] == [10.0, 10.0, 6.0]
+    assert slowest(told, 0.0) == pytest.approx(60 / 9)
+    assert slowest(few, 0.0) == 60.0
 
 
 def test_what_is_left_holds_until_the_reset() -> None:
