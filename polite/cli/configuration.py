@@ -71,8 +71,11 @@ def _file_arguments(file: str) -> list[str]:
     """Return the arguments that a file stands for. Raises InvalidOption, OSError."""
     if Path(file).is_dir():
         raise InvalidOption(f"--config {file} is a folder; name a file in it")
-    with Path(file).open("rb") as stream:
-        octets = stream.read(_LARGEST + 1)
+    try:
+        with Path(file).open("rb") as stream:
+            octets = stream.read(_LARGEST + 1)
+    except OSError as error:
+        raise InvalidOption(f"--config {file}: {error.strerror or error}") from error
     if len(octets) > _LARGEST:
         raise InvalidOption(f"--config {file}: a configuration has at most {_LARGEST} octets")
     tables = _tables(file, octets)
@@ -82,7 +85,8 @@ def _file_arguments(file: str) -> list[str]:
         raise InvalidOption(
             f"{file}: {name!r} is not known; options of polite fetch are in a table [{_TABLE}]"
         )
-    known = {name.replace("_", "-") for name in vars(_parsed([_TABLE]))} - _NOT_IN_FILES
+    defaults = {name.replace("_", "-"): value for name, value in vars(_parsed([_TABLE])).items()}
+    known = {name: isinstance(value, bool) for name, value in defaults.items() if name not in _NOT_IN_FILES}
     return [
         argument for name, value in options.items() for argument in _arguments_of(file, name, value, known)
     ]
@@ -101,13 +105,20 @@ def _tables(file: str, octets: bytes) -> dict[str, Any]:
         raise InvalidOption(f"{file}:{line}: {_LINE.sub('', str(error))}") from error
 
 
-def _arguments_of(file: str, name: str, value: object, known: set[str]) -> list[str]:
+def _arguments_of(file: str, name: str, value: object, known: Mapping[str, bool]) -> list[str]:
+    """Return the arguments for one option. `known` says of each name whether it is a switch. Raises InvalidOption."""
     if name not in known:
         near = get_close_matches(name, known, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise InvalidOption(f"{file}: polite fetch has no option --{name}{hint}")
+    if known[name] and not isinstance(value, bool):
+        raise InvalidOption(f"{file}: {name} is a switch: it must be true or false, got {value!r:.100}")
     match value:
         case bool():
+            if not known[name]:
+                raise InvalidOption(
+                    f"{file}: {name} is no switch: it must have a value, got {str(value).lower()}"
+                )
             return [f"--{name}"] if value else []
         case str() | int() | float():
             return [f"--{name}={value}"]

@@ -126,6 +126,10 @@ class SigningKey:
             opened = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MADE_FOR_THE_OWNER)
             with open(opened, "wb") as new:  # noqa: PTH123 - a file descriptor
                 new.write(pem)
+        except FileExistsError as error:
+            raise InvalidOption(
+                f"the new signing key {name!r}: the file exists, and is not replaced; choose another name"
+            ) from error
         except OSError as error:
             raise InvalidOption(f"the new signing key {name!r}: {error.strerror or error}") from error
         return cls(key)

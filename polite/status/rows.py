@@ -10,6 +10,7 @@ from polite.frontier.parts import Parts
 from polite.gate.services import Services
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
+from polite.robots.fetching.result import FetchResult
 from polite.status.survey import Survey, Wait, Walk
 from polite.status.wait_reason import WaitReason
 
@@ -101,7 +102,7 @@ class Rows:
             "text": wait.reason.value,
             "since_s": max(0.0, now - wait.since),
             "until_s": None if wait.until is None else wait.until - now,
-            **(self._of_queue(waiting) if isinstance(waiting, OriginQueue) else self._of_turn(waiting)),
+            **(self._of_queue(waiting, wait) if isinstance(waiting, OriginQueue) else self._of_turn(waiting)),
         }
 
     def _of_turn(self, turn: Turn) -> Row:
@@ -118,16 +119,20 @@ class Rows:
             "failures": 0,
         }
 
-    def _of_queue(self, queue: OriginQueue) -> Row:
+    def _of_queue(self, queue: OriginQueue, wait: Wait) -> Row:
         turns, target = self._services.turns, queue.requested or queue.sample
         known = self._services.origins.last_known(queue.origin)
         outlook = turns.outlook(target, None if known is None else known.pace)
+        because = outlook.because
+        if wait.reason is WaitReason.UNREACHABLE and known is not None:
+            # Its delay may be over long before the file is requested again.
+            because = _why_unreachable(known.latest.access)
         return {
             "urls": queue.waiting,
             "permits": 0,
             "url": redact_url(target.url),
             "scope": None if outlook.scope is None else clipped(str(outlook.scope)),
-            "because": clipped(queue.drop_reason or outlook.because),
+            "because": clipped(queue.drop_reason or because),
             "ahead": max(0, outlook.waiting - 1),
             "in_flight": outlook.open,
             "rule": self._rule(target),
@@ -180,6 +185,11 @@ class Rows:
 def clipped(text: str | None) -> str | None:
     """Return a text that is short enough to show."""
     return text if text is None or len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _why_unreachable(access: FetchResult) -> str:
+    status = "" if access.status is None else f" (status {access.status})"
+    return f"robots.txt: {access.reason.value}{status}"
 
 
 def _name_of(waiting: OriginQueue | Turn) -> str:

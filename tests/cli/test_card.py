@@ -30,7 +30,9 @@ def test_a_new_key_is_made_once(
     assert "PRIVATE" not in made
     assert stat.S_IMODE(Path("key.pem").stat().st_mode) == 0o600
     assert main(["card", "key.pem", "--new"]) == 2
-    assert capsys.readouterr().err == "polite: the new signing key 'key.pem': File exists\n"
+    assert capsys.readouterr().err == (
+        "polite: the new signing key 'key.pem': the file exists, and is not replaced; choose another name\n"
+    )
 
 
 def test_the_files_are_those_that_servers_look_for(

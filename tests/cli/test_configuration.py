@@ -120,6 +120,10 @@ def test_the_agent_of_the_environment_is_that_of_each_command_with_one(monkeypat
             "header must be a string, a number, true, false or an array of strings, got an array",
         ),
         ("[fetch.delay]\nx = 1", "got a table"),
+        ("[fetch]\nquiet = 'yes'", "quiet is a switch: it must be true or false, got 'yes'"),
+        ("[fetch]\nallow-private = 1", "allow-private is a switch: it must be true or false, got 1"),
+        ("[fetch]\ndelay = false", "delay is no switch: it must have a value, got false"),
+        ("[fetch]\ndelay = true", "delay is no switch: it must have a value, got true"),
         ("x" * 2_000_000, "a configuration has at most 1048576 octets"),
         ("[fetch]\nx = " + "[" * 100_000, "polite.toml:"),
     ],
@@ -139,8 +143,6 @@ def test_what_is_no_configuration_is_one_line(text, said, written, capsys):
     ("text", "said"),
     [
         ("[fetch]\ndelay = 'soon'", "--delay must be a number of seconds, got 'soon'"),
-        ("[fetch]\nquiet = 'yes'", "argument --quiet: ignored explicit argument 'yes'"),
-        ("[fetch]\ndelay = true", "argument --delay: expected one argument"),
         ("[fetch]\nagent = '1.0'", "no product"),
     ],
 )
@@ -172,6 +174,6 @@ def test_a_file_that_cannot_be_read_is_one_line(folder, capsys):
     assert main(["fetch", "--config", str(folder)]) == 2
 
     assert capsys.readouterr().err == (
-        "polite: missing.toml: No such file or directory\n"
+        "polite: --config missing.toml: No such file or directory\n"
         f"polite: --config {folder} is a folder; name a file in it\n"
     )

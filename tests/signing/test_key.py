@@ -155,7 +155,7 @@ def test_a_new_key_is_for_its_owner_only_and_replaces_none(tmp_path: Path) -> No
 
     assert stat.S_IMODE((tmp_path / "new.pem").stat().st_mode) == 0o600
     assert SigningKey.read(tmp_path / "new.pem").thumbprint == made.thumbprint
-    with pytest.raises(polite.InvalidOption, match="new.pem.*File exists"):
+    with pytest.raises(polite.InvalidOption, match="new.pem.*the file exists"):
         SigningKey.make(tmp_path / "new.pem")
     assert SigningKey.read(tmp_path / "new.pem").thumbprint == made.thumbprint
 

@@ -11,7 +11,8 @@ from polite.frontier.origin_queue import OriginQueue
 from polite.frontier.origin_queues import OriginQueues
 from polite.frontier.queue_states import QueueEvent
 from polite.origin import Origin
-from polite.robots.fetching.exchange import Reply
+from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.reason import Reason
 from polite.status.survey import Survey
 from polite.testing import ScriptedTransport
 from tests.status.support import Watched, watched
@@ -117,7 +118,17 @@ async def test_urls_wait_for_a_robots_txt_that_is_out_of_reach() -> None:
     assert row["failures"] == 1
     assert row["since_s"] == pytest.approx(33.5, abs=0.1)
     assert 800 < row["until_s"] < 1_200
+    assert row["because"] == "robots.txt: the server returned 5xx (status 503)"
     assert "out of reach" in state["notices"][0]["text"]
+
+
+async def test_a_robots_txt_without_a_response_is_what_its_urls_wait_for() -> None:
+    async with watched({f"{A}/robots.txt": Failed(Reason.CONNECTION_REFUSED)}) as crawl:
+        await crawl.frontier.put(f"{A}/1")
+        state = await crawl.look(0.1)
+
+    row = row_of(state, A)
+    assert (row["reason"], row["because"]) == ("unreachable", "robots.txt: the server refused the connection")
 
 
 async def test_urls_wait_for_an_idle_worker_and_for_the_request_in_flight() -> None:

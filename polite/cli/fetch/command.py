@@ -59,7 +59,7 @@ def fetch(options: argparse.Namespace) -> Exit:
                 f"--resume {options.resume}: there is no such file to continue; check its name, or pass the URLs as well"
             )
     elif not has_urls(options) and options.store is None:
-        raise InvalidOption("no URLs given; name them, or use - to read them from standard input")
+        raise InvalidOption("no URLs given; name them, use --list FILE, or - to read standard input")
     _check_lists(options)
     if options.recrawl is not None:
         _check_file("--recrawl", options.recrawl)
@@ -165,8 +165,7 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
         gate = await stack.enter_async_context(_gate(options, signer, run_log, clock, validators))
         frontier = await stack.enter_async_context(_frontier(options, gate))
         if options.status is not None:
-            page = await stack.enter_async_context(serve(gate, frontier, port=options.status))
-            print(f"polite: status page: {page.url}", file=sys.stderr)
+            await _serve_status(options.status, gate, frontier, stack)
         fetching = FetchPolicy(
             timeout=options.timeout, allow_private=options.allow_private, max_bytes=options.max_bytes
         )
@@ -291,6 +290,16 @@ def _gate(
         validators=validators,
         signer=signer,
     )
+
+
+async def _serve_status(port: int, gate: Gate, frontier: Frontier, stack: AsyncExitStack) -> None:
+    """Serve the status page until the stack closes. Raises InvalidOption."""
+    try:
+        page = await stack.enter_async_context(serve(gate, frontier, port=port))
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else error
+        raise InvalidOption(f"--status {port}: {why}; choose another port, or 0 for a free one") from error
+    print(f"polite: status page: {page.url}", file=sys.stderr)
 
 
 def _frontier(options: argparse.Namespace, gate: Gate) -> AbstractAsyncContextManager[Frontier]:

@@ -88,7 +88,7 @@ def test_a_long_list_waits_for_capacity(site, monkeypatch):
 
 def test_no_urls_is_a_usage_error(site):
     assert site.run() == 2
-    assert site.err == "polite: no URLs given; name them, or use - to read them from standard input\n"
+    assert site.err == "polite: no URLs given; name them, use --list FILE, or - to read standard input\n"
 
 
 def test_a_folder_with_records_of_another_run_is_refused(site):

@@ -37,9 +37,13 @@ def test_a_run_serves_its_status_page_until_it_ends(site):
 
 def test_a_port_that_is_taken_ends_the_run_before_it_begins(site):
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        assert site.run("--status", str(listening.getsockname()[1]), "/a") == 2
+        port = listening.getsockname()[1]
+        assert site.run("--status", str(port), "/a") == 2
 
-    assert "in use" in site.err
+    assert (
+        site.err
+        == f"polite: --status {port}: Address already in use; choose another port, or 0 for a free one\n"
+    )
     assert site.asked == []
 
 
