@@ -148,7 +148,8 @@ class Signer(Protocol):
     def sign(self, method: str, target: Target, now: float) -> Mapping[str, str]:
         """Return the header fields that sign one request; none if it is not to be signed.
 
-        Called on the event loop for each request, when that is sent, so it must return at once. What it raises fails the request.
+        Called on the event loop for each request, when that is sent, so it must return at once. What it raises fails the request: a
+        RuntimeError, which counts as no failure of a page's server. robots.txt then counts as unreachable.
 
         Args:
             method: The method, as sent.

@@ -148,6 +148,7 @@ class Permit:
             PermitMisused: Outside the block.
             InvalidOption: The gate was opened without `open_gate(signer=...)`, or the method is no token (RFC 9110, 5.6.2).
             InvalidURL: The URL cannot be fetched.
+            RuntimeError: The signer failed; its error is the cause.
         """
         signatures = self._services.signatures
         if signatures is None:

@@ -8,6 +8,7 @@ from polite import blocking
 from polite.errors import InvalidOption, InvalidUserAgent, PermitMisused
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
+from polite.gate.signatures import SignerFailed
 
 # Those of a request that a redirect, or a retry, was made from: they name another server, or have expired.
 SIGNATURE_FIELDS = ("Signature-Agent", "Signature-Input", "Signature")
@@ -95,7 +96,7 @@ def failure(error: BaseException, *own: type[Exception]) -> BaseException | None
         own: What the client raises for requests that cannot be sent, besides TypeError and ValueError.
     """
     # What Python says of a server's certificate is a ValueError, too.
-    cannot_be_sent = isinstance(error, (TypeError, ValueError, *own)) and not isinstance(
+    cannot_be_sent = isinstance(error, (TypeError, ValueError, SignerFailed, *own)) and not isinstance(
         error, ssl.CertificateError
     )
     return None if cannot_be_sent else error

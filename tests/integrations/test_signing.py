@@ -16,6 +16,7 @@ from aiohttp.abc import AbstractResolver
 from curl_cffi.requests import AsyncSession, Session
 
 import polite
+from polite.gate.signatures import SignerFailed
 from polite.integrations import curl_cffi
 from polite.integrations.aiohttp import middleware
 from polite.integrations.httpx import transport
@@ -288,3 +289,32 @@ class TestForThreads:
             permit.report(status=200)
         with pytest.raises(polite.PermitMisused):
             permit.sign("GET")
+
+
+class Away:
+    """A signer whose vault is out of reach: what it raises looks like an error of the server."""
+
+    def sign(self, method: str, target: polite.Target, now: float) -> dict[str, str]:
+        if target.path == "/robots.txt":
+            return {}
+        raise ConnectionResetError("the vault")
+
+
+async def test_a_signer_that_fails_is_no_failure_of_the_server() -> None:
+    pacing = polite.PacingPolicy(min_delay=0.0, circuit_failures=1, max_failures=1)
+    clock = HastyClock()
+    with served_in_a_thread(lambda: clock.now) as site:
+        async with polite.open_gate(
+            AGENT, fetching=LOOPBACK, pacing=pacing, clock=clock, signer=Away()
+        ) as gate:
+            async with session_of(gate) as session:
+                for _ in range(2):
+                    with pytest.raises(SignerFailed, match="vault"):
+                        await session.get(site.url("/a"))
+            async with httpx.AsyncClient(transport=transport(gate, httpx)) as client:
+                for _ in range(2):
+                    with pytest.raises(SignerFailed, match="vault"):
+                        await client.get(site.url("/a"))
+
+            assert gate.counters.opened == 0
+        assert site.paths == []
