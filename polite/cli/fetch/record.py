@@ -30,6 +30,9 @@ _COPIED_FIELDS = (
     "content-signal",
     "tdm-reservation",
     "tdm-policy",
+    # What it asks for instead of the page: a price, or a licence.
+    "crawler-price",
+    "www-authenticate",
 )
 _LONGEST_FIELD = 1_000
 # When a run is resumed, only this many octets at the end of the records are read: some ten thousand records.

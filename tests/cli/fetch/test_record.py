@@ -133,6 +133,8 @@ def test_what_a_site_says_of_the_use_of_a_page_is_kept():
         "content-signal": "search=yes, use=reference",
         "tdm-reservation": "1",
         "tdm-policy": "/policy.json",
+        "crawler-price": "USD 0.01",
+        "www-authenticate": "License",
         "x-robots-tag": "noai",
     }
 
