@@ -90,8 +90,8 @@ def _line(known: QueuedOrigin, now: float) -> str:
     if known.crawl_delay is not None:
         parts.append(f"Crawl-delay {known.crawl_delay:g} s")
     if known.failures:
-        times = "once" if known.failures == 1 else f"{known.failures} times"
-        parts.append(f"robots.txt unreachable {times} in a row")
+        times = "once" if known.failures == 1 else f"{known.failures} times in a row"
+        parts.append(f"robots.txt unreachable {times}")
     return f"{known.origin}  {', '.join(parts)}"
 
 

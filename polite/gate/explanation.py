@@ -87,9 +87,10 @@ class Explanation:
         )
 
     def _failures(self) -> str:
-        since = self.snapshot.unreachable_since
-        days = 0.0 if since is None else (self.now - since) / 86_400
-        failed = f"failed {_times(self.snapshot.failures)} in {days:.1f} days"
+        since, count = self.snapshot.unreachable_since, self.snapshot.failures
+        failed = f"failed {_times(count)}"
+        if since is not None and count > 1:
+            failed += f" in {_span(self.now - since)}"
         if not self.snapshot.access.reason.may_pass:
             failed = "waiting cannot help"
         return f"{failed}; {self._copy()}{self._what_failed()}"
@@ -157,6 +158,14 @@ def _slowest_rate(known: OriginRules) -> str:
 
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
+
+
+def _span(seconds: float) -> str:
+    if seconds < 120:
+        return f"{max(0.0, seconds):.0f} s"
+    if seconds < 7_200:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3_600:.0f} hours" if seconds < 86_400 else f"{seconds / 86_400:.1f} days"
 
 
 def _shown(wall: float) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
 
-from polite.errors import InvalidURL
+from polite.errors import InvalidOption, InvalidURL
 from polite.http.header_fields import Fields, Headers, selected, text_of
 from polite.origin import Target
 from polite.robots import preferences
@@ -149,8 +149,12 @@ def usage(
     Raises:
         InvalidURL: if the URL names no host.
         InvalidUserAgent: if the agent's header is invalid.
-        InvalidOption: if the headers are neither a mapping nor pairs.
+        InvalidOption: if the headers are neither a mapping nor pairs, or robots is a text or a response.
     """
+    if robots is not None and not isinstance(robots, Robots):
+        raise InvalidOption(
+            f"robots must be what polite.parse or Gate.robots returned, or None, got {type(robots).__name__}"
+        )
     page = None if url[:1] == "/" else Target.of(url)
     path = url if page is None else page.path
     agent = UserAgent.of(agent)

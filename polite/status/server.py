@@ -16,6 +16,7 @@ from polite.log import fields
 from polite.status.access import HEADERS, Access
 from polite.status.monitor import Monitor
 from polite.status.streams import Streams
+from polite.status.wait_reason import WaitReason
 
 log = logging.getLogger("polite")
 
@@ -38,6 +39,8 @@ _CONNECTIONS, _IDLE_S = 32, 10.0
 # Octets of a form, and of a URL that is asked about.
 _MOST_FORM, _MOST_URL = 4_096, 8_192
 _MOST_ROWS = 300
+# What `reason` may be.
+_REASONS = [reason.name.lower() for reason in WaitReason]
 # How long answers may go on when the server is closed (seconds).
 _LAST_S = 1.0
 
@@ -163,6 +166,8 @@ class StatusServer:
             return _json({"error": f"limit must be from 1 to {_MOST_ROWS}"}, status=400)
         containing = query.get("q", "")[:_MOST_URL]
         reason = query.get("reason") or None
+        if reason is not None and reason not in _REASONS:
+            return _json({"error": f"reason must be one of {', '.join(_REASONS)}"}, status=400)
         return _json(self._monitor.origins(reason=reason, containing=containing, limit=int(limit)))
 
     async def _events(self, request: web.BaseRequest) -> web.Response:

@@ -103,6 +103,13 @@ def test_what_a_killed_crawl_had_in_flight_and_what_is_damaged_are_told(queue, c
     ]
 
 
+def test_one_failure_is_no_row_of_them(queue, capsys):
+    with closing(sqlite3.connect(queue)) as file, file:
+        file.execute("UPDATE origins SET failures = 1 WHERE text = ?", (A,))
+
+    assert _lines(capsys, "show", A, queue)[0].endswith(", robots.txt unreachable once")
+
+
 def test_an_origin_without_urls_has_status_1(queue, capsys):
     assert main(["store", "show", "https://other.test", queue]) == 1
 

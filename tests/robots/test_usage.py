@@ -394,6 +394,10 @@ def test_arguments_that_are_none_are_refused():
         usage((), None, "", PAGE)
     with pytest.raises(InvalidOption, match="headers must be a mapping or pairs"):
         usage(5, None, "ExampleBot", PAGE)  # type: ignore[arg-type]
+    with pytest.raises(
+        InvalidOption, match="robots must be what polite.parse or Gate.robots returned.* got str"
+    ):
+        usage({}, "User-agent: *", "ExampleBot", PAGE)  # type: ignore[arg-type]
 
 
 def test_a_dialect_that_takes_the_first_group_has_its_signals():

@@ -79,6 +79,8 @@ async def test_the_api_has_what_the_page_shows() -> None:
         ("api/explain", 400),
         ("api/explain?url=" + "x" * 8_000, 400),
         ("api/explain?url=nothing", 400),
+        ("api/origins?reason=back_off", 200),
+        ("api/origins?reason=backoff", 400),
         ("api/unknown", 404),
         ("../serving.py", 404),
         ("page/index.html", 404),

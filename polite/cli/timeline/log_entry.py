@@ -82,6 +82,10 @@ class Log:
                         )
                     continue
                 entry = _log_entry(fields, begun, run=len(self.starts))
+            except KeyError as error:
+                raise UnreadableLog(
+                    f"{self.path}:{number}: not a line that polite fetch --log wrote: it has no {error}"
+                ) from error
             except (ValueError, LookupError, TypeError, RecursionError) as error:
                 raise UnreadableLog(
                     f"{self.path}:{number}: not a line that polite fetch --log wrote: {redact_url(str(error))}"
@@ -135,7 +139,7 @@ class _BackOffs:
 def _log_entry(fields: dict[str, Any], begun: float, *, run: int) -> LogEntry | None:
     """Return the entry, or None if no server was asked.
 
-    Raises KeyError for a missing field or an unknown event, ValueError for an invalid value.
+    Raises KeyError for a missing field, ValueError for an invalid value or an unknown event.
     """
     match fields["event"]:
         case "request":
@@ -147,7 +151,7 @@ def _log_entry(fields: dict[str, Any], begun: float, *, run: int) -> LogEntry | 
         case "slowed" | "put off":
             kind = Kind.BACKED_OFF
         case other:
-            raise KeyError(f"event {other!r}")
+            raise ValueError(f"the event {other!r} is not known")
     for_s = fields["for_s"] if kind is Kind.BACKED_OFF else 0.0
     entry = LogEntry(begun + _seconds(fields["t"]), str(fields["origin"]), kind, _seconds(for_s), run)
     # Logs of earlier versions do not say so.

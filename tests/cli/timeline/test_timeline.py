@@ -287,6 +287,15 @@ def test_what_is_no_log_is_one_line(line, log, capsys, monkeypatch):
     assert capsys.readouterr().err.startswith(f"polite: {log}:2: ")
 
 
+def test_records_are_no_log_and_the_message_says_what_is_missing(log, capsys):
+    log.write_text('{"url": "http://a.test/", "outcome": "fetched"}\n')
+
+    assert main(["timeline", str(log)]) == 2
+    assert capsys.readouterr().err == (
+        f"polite: {log}:1: not a line that polite fetch --log wrote: it has no 'event'\n"
+    )
+
+
 def test_a_missing_log_is_one_line(log, capsys):
     assert main(["timeline", str(log)]) == 2
     assert capsys.readouterr().err == f"polite: {log}: No such file or directory\n"
