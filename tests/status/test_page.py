@@ -13,6 +13,7 @@ from polite.cli.demo.browser import BrowserFailed, Page, browsing, chromium
 from polite.events import CircuitOpened, Dropped
 from polite.origin import Origin, Target
 from polite.status.rows import Rows
+from polite.status.survey import Survey
 from tests.status.support import Served, served
 from tests.support import RULES, A, B
 
@@ -79,6 +80,18 @@ async def test_it_renders_and_updates_without_a_message_of_its_security_policy(t
     assert drawn.startswith("M")
     assert "2 waiting" in title
     assert tab.messages == []
+
+
+async def test_before_the_first_walk_the_page_does_not_say_that_no_origin_waits(
+    tab: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served({f"{A}/robots.txt": RULES}) as crawl:
+        monkeypatch.setattr(Survey, "want", lambda *_: None)
+        await tab.go(crawl.page.url)
+        await until(tab, crawl, f"{text_of('#live')} == 'live' && {text_of('#waiting')} != ''")
+        before = [await tab.evaluate(text_of(each)) for each in ("#waiting", "#rows-note")]
+
+    assert before == ["Looking...", "Looking..."]
 
 
 async def test_a_gate_without_a_frontier_has_a_page(tab: Page) -> None:

@@ -288,7 +288,7 @@ function noted(rows) {
   origins(rows);
   const among = state.waiting.reduce((sum, row) => sum + row.origins, 0);
   set($("rows-note"), rows.length ? (among > rows.length ? `The ${number(rows.length)} that wait longest of ${many(among, "origin")}. To look another one up, filter by its URL.` : "")
-    : filtered() ? "No origin that waits long matches." : "No origin waits.");
+    : state.survey.age_s === null ? "Looking..." : filtered() ? "No origin that waits long matches." : "No origin waits.");
 }
 function reasons() {
   list($("reason"), [{ reason: "", text: "all reasons" }, ...state.waiting], (row) => row.reason, (row) => { const node = make("option"); node.value = row.reason; return node; },
