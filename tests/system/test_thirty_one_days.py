@@ -95,8 +95,12 @@ class Watch:
         assert snapshot.unreachable_since == pytest.approx(epoch + self.server.failures[0], abs=0.01)
         assert snapshot.failures == len(self.server.failures)
         days = (explanation.now - snapshot.unreachable_since) / DAY
-        times = "once" if snapshot.failures == 1 else f"{snapshot.failures} times"
-        assert f"failed {times} in {days:.1f} days" in text
+        if snapshot.failures == 1:
+            assert "failed once; " in text
+        elif days >= 1:
+            assert f"failed {snapshot.failures} times in {days:.1f} days" in text
+        else:
+            assert f"failed {snapshot.failures} times in " in text
         assert "the server returned 5xx, status 500" in text
         assert f"good for {snapshot.expires_at - explanation.now:.0f} s more" in text
         if snapshot.good is None:

@@ -240,6 +240,12 @@ SITEMAPS = {
     "frontier/frontier.py: await put_entries(sitemaps, put, priority=priority)",
     "frontier/frontier.py: await self.put_many(urls, **options)",
 }
+# tests/gate/test_tdm_file.py.
+USAGE = {
+    "gate/gate.py: await self.services.learn(target)",
+    "gate/gate.py: await asyncio.to_thread(robots.signals_for, self.agent)",
+    "gate/gate.py: await fetch_tdm_file(self.services, target.origin)",
+}
 FILES = (
     "gate/gate.py", "gate/permit.py", "gate/services.py", "gate/origin_manager.py", "gate/single_flight.py",
     "gate/robots_fetcher.py", "gate/turns.py", "gate/address_book.py", "gate/recrawl.py", "gate/charges.py", "compose/gate.py",
@@ -298,6 +304,9 @@ def test_every_await_there_is_was_among_those_that_failed(template: File) -> Non
         for text, lines in awaits(file)
         if not lines & {line for name, line in seen if name == file}
     }
-    assert missed == NEVER_SUSPEND | INSIDE_A_PERMIT | DECIDED_ANEW | FOR_A_FILE | SHARED_CRAWL | SITEMAPS
+    assert (
+        missed
+        == NEVER_SUSPEND | INSIDE_A_PERMIT | DECIDED_ANEW | FOR_A_FILE | SHARED_CRAWL | SITEMAPS | USAGE
+    )
     assert suspensions > 1_500
     assert len(seen) > 35
