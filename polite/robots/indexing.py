@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import IntEnum
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, TypeVar
 
 from polite.robots.agent import UserAgent
@@ -110,6 +110,9 @@ _SWITCHES = {
 }
 _LIMITS = ("unavailable_after", "max_snippet", "max_image_preview", "max_video_preview")
 _NO_EFFECT = {"all", "index", "follow", "archive", "snippet", "translate", "imageindex", ""}
+_ALL_FORBIDDEN = Indexing(**dict.fromkeys(_SWITCHES.values(), False))
+# Stands for directives that are not read. A line end is in no directive.
+_MORE = "\n"
 _VALUED = {"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}
 
 
@@ -122,7 +125,8 @@ def indexing(
     """Return the directives of a response that bind an agent, from its headers and its page.
 
     Never raises on content. Follows the specifications of Google and Bing for robots meta elements and X-Robots-Tag
-    headers; there is no standard. Directives for all crawlers apply, and those for one of the agent's names.
+    headers; there is no standard. Directives for all crawlers apply, and those for one of the agent's names. More than
+    1,000 directives forbid everything, as one that is not read may.
 
         >>> indexing(html='<meta name="robots" content="noindex">').index
         False
@@ -152,7 +156,11 @@ def names_of(agent: str | UserAgent) -> frozenset[str]:
 def merged(directives: Iterable[tuple[str, str]], names: Collection[str]) -> Indexing:
     """Combine directives, pairs of addressee and text, that address one of these names."""
     all_of_them, unknown = Indexing(), dict[str, None]()
-    for addressee, directive in islice(directives, _MOST_DIRECTIVES):
+    for number, (addressee, directive) in enumerate(directives):
+        if number == _MOST_DIRECTIVES or directive == _MORE:
+            # Anything may be forbidden there, to anyone.
+            all_of_them |= _ALL_FORBIDDEN
+            break
         if addressee in names:
             read = _read(directive)
             # Collected apart: joining a thousand tuples one by one is quadratic.
@@ -189,8 +197,14 @@ def in_header(value: str) -> Iterator[tuple[str, str]]:
 
 
 def _directives(value: str) -> Iterator[str]:
-    """Split at commas, but not at the comma of a date such as `Fri, 25 Jun 2010`."""
-    pieces = value[:HTML_LIMIT].split(",", _MOST_DIRECTIVES)[:_MOST_DIRECTIVES]
+    """Split at commas, but not at the comma of a date such as `Fri, 25 Jun 2010`.
+
+    The last is `_MORE` if there are more than are read.
+    """
+    *pieces, rest = value[:HTML_LIMIT].split(",", _MOST_DIRECTIVES)
+    cut = len(pieces) == _MOST_DIRECTIVES or len(value) > HTML_LIMIT
+    if not cut:
+        pieces.append(rest)
     position = 0
     while position < len(pieces):
         piece = pieces[position]
@@ -201,6 +215,8 @@ def _directives(value: str) -> Iterator[str]:
                 piece = whole
                 position += 1
         yield piece.strip()
+    if cut:
+        yield _MORE
 
 
 def _after_colon(text: str) -> str:

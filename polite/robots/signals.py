@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -111,6 +111,7 @@ class Statement(NamedTuple):
 
 # A line that matches a path, with the length of its own path in octets.
 _Ranked = tuple[int, Statement]
+_ByPattern = Sequence[tuple[Pattern, Sequence[Statement]]]
 
 
 class CleanParam(NamedTuple):
@@ -163,8 +164,8 @@ class SignalSet:
         self.above = tuple(statement for statement, _ in above)
         self.licenses = licenses
         self._grammar = grammar(dialect)
-        self._ranked = [(self._grammar.pattern(raw), statement) for statement, raw in statements]
-        self._above = [(self._grammar.pattern(raw), statement) for statement, raw in above]
+        self._ranked = self._by_pattern(statements)
+        self._above = self._by_pattern((each.only_refusals(), raw) for each, raw in above)
 
     def at(self, path: str) -> Signals:
         """Return the signals for a path with query, as `RuleSet.decide` takes it."""
@@ -186,13 +187,40 @@ class SignalSet:
         above = self._matching(path, self._above)
         return [each for field in _READERS for each in _careful(matching, above, field)]
 
-    def _matching(self, path: str, ranked: Sequence[tuple[Pattern, Statement]]) -> list[_Ranked]:
+    def _by_pattern(self, lines: Iterable[tuple[Statement, str]]) -> _ByPattern:
+        """Group lines by their paths, and leave out those that only repeat others: a hostile file is full of them."""
+        of_paths: dict[str, list[Statement]] = {}
+        for statement, raw in lines:
+            of_paths.setdefault(raw, []).append(statement)
+        return [(self._grammar.pattern(raw), tuple(_different(same))) for raw, same in of_paths.items()]
+
+    def _matching(self, path: str, lines: _ByPattern) -> list[_Ranked]:
+        """Return the lines that match a path, in the order of the file."""
         normal = self._grammar.path(path)
-        return [
-            (pattern.octets if statement.path else 0, statement)
-            for pattern, statement in ranked
+        found = [
+            (pattern.octets if each.path else 0, each)
+            for pattern, statements in lines
             if pattern.matches(normal)
+            for each in statements
         ]
+        return sorted(found, key=_number)
+
+
+def _number(ranked: _Ranked) -> int:
+    return ranked[1].line
+
+
+def _different(lines: Iterable[Statement]) -> Iterator[Statement]:
+    """Iterate over the lines, all of one path, that say something that no line before says."""
+    known: set[tuple[object, ...]] = set()
+    for each in lines:
+        # A line counts by its syntax, and by whether it has a path.
+        kind = (each.field, each.path is None, each.counts)
+        says = (*each.says.items(), *each.values.items(), *((label, None) for label in each.refuses))
+        said = {(*kind, *one) for one in says}
+        if not said <= known:
+            known |= said
+            yield each
 
 
 def _longest(matching: Collection[_Ranked], field: str) -> list[Statement]:
@@ -210,7 +238,7 @@ def _careful(matching: Collection[_Ranked], above: Collection[_Ranked], field: s
             yield each
     for _, each in () if counting else above:
         if each.field == field:
-            yield each.only_refusals()
+            yield each
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from polite.robots.usage_statement import (
     AI_TRAIN,
     IMAGE_AI,
     SEARCH,
+    STANDARD,
     TDM,
     UsageSource,
     UsageStatement,
@@ -135,10 +136,11 @@ def usage(
         License lines, Link and WWW-Authenticate: RSL 1.0 (November 2025). A licence neither allows nor refuses a use here.
 
     A Content-Usage that RFC 9651 voids permits nothing, but the refusals that can be told count, marked `careful`. So does
-    `train-ai=no`, and a refusal above the first group of robots.txt if the agent's group says nothing.
+    `train-ai=no`, and a refusal above the first group of robots.txt if the agent's group says nothing. A header that is too
+    long to be read refuses, in the same way, each use that it could refuse.
 
     Args:
-        response_headers: of the page: a mapping or pairs, or () before it was fetched. Of a header 16,384 characters count, in
+        response_headers: of the page: a mapping or pairs, or () before it was fetched. Of a header 16,384 characters are read, in
             at most 1,024 lines.
         robots: the site's robots.txt, or None if it has none.
         agent: the crawler.
@@ -164,7 +166,7 @@ def usage(
     lines = [] if signals is None else signals.read_with_care(path)
     tdm, policy = _tdm(headers, elements, path, tdm_file)
     found = chain(
-        *map(_of_line, lines),
+        chain.from_iterable(map(_of_line, lines)),
         _of_preferences(headers),
         _of_robots_tags(headers, elements, names_of(agent)),
         tdm,
@@ -233,6 +235,14 @@ def _of_preferences(headers: _Headers) -> Iterator[UsageStatement]:
                 ((label, False, True) for label in preferences.refusals(name, text, said)),
             )
             yield from statements(labels, UsageSource.HEADER, f"{written}: {text}")
+        yield from _unread(headers, name, written, STANDARD)
+
+
+def _unread(headers: _Headers, name: str, written: str, uses: Iterable[str]) -> Iterator[UsageStatement]:
+    """Return the refusals that may be in a part of a header that is not read."""
+    if name in headers.cut:
+        labels = ((use, False, True) for use in uses)
+        yield from statements(labels, UsageSource.HEADER, f"{written}: longer than is read")
 
 
 def _of_robots_tags(
@@ -263,6 +273,7 @@ def _of_robots_tags(
             ((label, False, True) for label in doubtful if label not in refused),
         )
         yield from statements(labels, source, text)
+    yield from _unread(headers, "x-robots-tag", "X-Robots-Tag", (AI_INPUT, AI_TRAIN, IMAGE_AI))
 
 
 def _refused_by(ai: bool, image_ai: bool, *, is_image: bool) -> list[str]:  # noqa: FBT001 - as in Indexing
@@ -285,7 +296,10 @@ def _tdm(
         (UsageSource.META, meta["tdm-reservation"]),
         (UsageSource.HEADER, headers.lines("tdm-reservation")),
     ):
-        if reservation := reservation_in(values):
+        reservation = reservation_in(values)
+        if source is UsageSource.HEADER and "tdm-reservation" in headers.cut:
+            reservation = Reservation(True, careful=True)  # noqa: FBT003
+        if reservation:
             return _reserved(reservation, source, f"tdm-reservation: {', '.join(values)}"), (
                 policy if reservation.reserved else None
             )

@@ -72,8 +72,9 @@ _COVERED: Mapping[str, tuple[str, ...]] = {
     "train-genai": (AI_TRAIN,),
     TDM: (AI_INPUT, AI_TRAIN),
 }
-# Uses with labels that no vocabulary names, beyond which others are dropped.
+# Uses with other labels, beyond which others are dropped.
 _MOST_OTHERS = 1_000
+_NEVER_DROPPED = frozenset({*STANDARD, IMAGE_AI, TDM})
 
 
 def use_of(label: str) -> str:
@@ -108,8 +109,9 @@ def by_use(found: Iterable[UsageStatement]) -> dict[str, tuple[UsageStatement, .
     others = 0
     for each in found:
         if each.use not in kept:
-            others += each.use not in STANDARD
-            if others > _MOST_OTHERS and each.use not in STANDARD:
+            is_other = each.use not in _NEVER_DROPPED
+            others += is_other
+            if is_other and others > _MOST_OTHERS:
                 continue
         field = each.text.partition(":")[0]
         kept.setdefault(each.use, {}).setdefault((each.allowed, each.source, field), each)

@@ -341,6 +341,23 @@ def test_a_hostile_header_takes_steps_by_the_number_of_directives_and_a_thousand
     assert calls_of(lambda: indexing(header(*many))) <= 150_000
 
 
+@pytest.mark.parametrize(
+    "values",
+    [[",".join(["otherbot: all"] * 1_001)], ["all"] * 1_001, ["x" * HTML_LIMIT + "x"]],
+)
+def test_more_directives_than_are_read_forbid_everything(values: list[str]):
+    asked = indexing(header(*values))
+
+    assert not any((asked.index, asked.follow, asked.archive, asked.snippet, asked.translate))
+    assert not any((asked.image_index, asked.ai, asked.image_ai, asked.sitelinks_searchbox))
+
+
+@pytest.mark.parametrize("values", [[",".join(["all"] * 1_000)], ["all"] * 1_000, ["x" * HTML_LIMIT]])
+def test_a_thousand_directives_are_read(values: list[str]):
+    assert indexing(header(*values)).index is True
+    assert indexing(header(*values), meta("noindex")).index is False
+
+
 def test_unknown_directives_are_joined_once():
     asked = indexing(header(",".join(["a", "b", "a"] * 200)), meta("c, b"))
 

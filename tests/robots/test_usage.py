@@ -413,13 +413,38 @@ def test_control_characters_of_a_header_are_not_printed():
     assert "\x1b" not in str(by({"Content-Usage": "train-ai=n, \x1b[31m\n"}))
 
 
-def test_of_a_long_header_the_first_part_counts_and_permits_nothing():
-    said = by({"Content-Usage": "train-ai=n, search=y" + ", x=y" * 100_000})
-    signal = by({"Content-Signal": "ai-train=no, search=yes" + ", x=yes" * 100_000})
+@pytest.mark.parametrize(
+    ("headers", "refused"),
+    [
+        ({"Content-Usage": "search=y" + ", x=y" * 100_000}, {"search", "ai-input", "ai-train"}),
+        ({"Content-Signal": "search=yes" + ", x=yes" * 100_000}, {"search", "ai-input", "ai-train"}),
+        ([("X-Robots-Tag", "a")] * 1_025, {"ai-input", "ai-train", "image-ai"}),
+        ([("TDM-Reservation", "0")] * 1_025, {"tdm", "ai-input", "ai-train"}),
+    ],
+)
+def test_a_header_that_is_too_long_refuses_with_care_what_its_end_could_refuse(
+    headers: Any, refused: set[str]
+):
+    said = by(headers)
 
-    assert (said.ai_train, said.search) == (False, None)
-    assert (signal.ai_train, signal.search) == (False, None)
-    assert by([("X-Robots-Tag", "a")] * 20_000 + [("X-Robots-Tag", "noai")]).refused == ()
+    assert set(said.refused) == refused
+    assert all(each.careful for each in said.statements)
+
+
+def test_the_first_part_of_a_long_header_counts():
+    said = by({"Content-Usage": "robot-poetry=n" + ", x=y" * 100_000})
+
+    assert said.allows("robot-poetry") is False
+    assert "search: refused by Content-Usage: longer than is read (response header), which is no valid" in str(said)
+
+
+def test_more_directives_than_are_read_hide_no_refusal():
+    many = ",".join(["otherbot: a"] * 1_000)
+
+    assert by({"X-Robots-Tag": f"{many}, examplebot: noai"}).ai_train is False
+    assert by(html=meta("robots", f"{many}, noai")).ai_train is False
+    assert by({"X-Robots-Tag": f"{many}, noindex"}).refused == ()
+    assert by({"X-Robots-Tag": ",".join(["a"] * 999 + ["x: noai"])}).refused == ()
 
 
 @pytest.mark.parametrize(
@@ -466,6 +491,51 @@ def test_thousands_of_labels_are_few_uses_and_lose_no_refusal_of_a_known_one():
     assert (said.ai_train, said.search) == (False, False)
     # 0.2 s where this was written.
     assert time.process_time() - started < 5.0
+
+
+def test_thousands_of_labels_hide_no_refusal_of_another_source():
+    labels = ", ".join(f"k{number}=y" for number in range(2_000))
+
+    said = by({"TDM-Reservation": "1", "X-Robots-Tag": "noai"}, group(f"Content-Usage: {labels}"))
+
+    assert (said.allows("tdm"), said.allows("image-ai")) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "line", ["Content-Usage: /*a train-ai=n", "Content-Signal: ai-train=n", "Content-Usage: / train-ai=n,"]
+)
+@pytest.mark.parametrize("above", [True, False])
+def test_lines_that_repeat_each_other_cost_nothing_for_each_page(line: str, above: bool):  # noqa: FBT001
+    def calls(lines: int) -> int:
+        repeated = "\n".join([line] * lines)
+        robots = parse(f"{repeated}\n{group()}" if above else group(repeated))
+        robots.signals_for("x")
+        return calls_of(lambda: usage((), robots, "x", PAGE))
+
+    assert calls(2_000) == calls(1)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["Content-Usage: ", "Content-Signal: "]),
+            st.sampled_from(["", "/ ", "/a ", "/* ", "/b "]),
+            st.sampled_from(["search=y", "search=n", "search=no", "search=yes", "search=n,", "use=full", "use=x"]),
+        ).map("".join),
+        max_size=8,
+    ),
+    st.integers(0, 8),
+)
+def test_to_leave_out_lines_that_repeat_others_changes_nothing(lines: list[str], above: int):
+    text = "\n".join([*lines[:above], group(*lines[above:])])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("polite.robots.signals._different", iter)
+        whole = parse(text)
+        expected = usage((), whole, "x", PAGE), whole.signals("x", PAGE)
+
+    robots = parse(text)
+
+    assert (usage((), robots, "x", PAGE), robots.signals("x", PAGE)) == expected
 
 
 NAMES = ["content-usage", "content-signal", "x-robots-tag", "tdm-reservation", "link", "www-authenticate"]

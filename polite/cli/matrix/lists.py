@@ -6,7 +6,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from polite.cli import stdin, urls
-from polite.errors import InvalidOption, InvalidURL, InvalidUserAgent
+from polite.errors import InvalidOption, InvalidURL, InvalidUserAgent, redact_url
 from polite.origin import Origin, Target
 from polite.robots.agent import UserAgent
 
@@ -59,7 +59,7 @@ class ListReader:
         return list(columns.values())
 
     def batches(self, name: str, most: int, origin: Origin | None) -> Iterator[list[Row]]:
-        """Yield the URLs of a list in batches, as they are read. Raises OSError.
+        """Yield the URLs of a list in batches, as they are read. Raises InvalidOption at the end if there were none; and OSError.
 
         Args:
             name: a file, or `-`.
@@ -78,14 +78,27 @@ class ListReader:
             yield batch
 
     def _rows(self, name: str, origin: Origin | None) -> Iterator[Row]:
+        is_empty = True
         for number, line in _numbered(name):
+            is_empty = False
             try:
-                yield _row(urls.require_url(urls.parse_line(line)), origin)
+                url = urls.require_url(urls.parse_line(line))
+                target = None if url.startswith("/") else Target.of(url)
             except InvalidURL as error:
                 self._report(name, number, error)
+                continue
+            if target is None:
+                yield Row(url, url)
+            elif origin in (None, target.origin):
+                yield Row(target.url, target.path)
+            else:
+                other = f"{redact_url(url)!r} is a URL of another origin"
+                self._report(name, number, f"{other}: the rules are those of {origin}, and hold for no other origin")
+        if is_empty:
+            raise InvalidOption(f"--urls {name} has no URL: write one URL, or one path of the site, per line")
 
-    def _report(self, name: str, number: int, error: Exception) -> None:
-        print(f"polite: {'standard input' if name == '-' else name}:{number}: {error}", file=sys.stderr)
+    def _report(self, name: str, number: int, problem: object) -> None:
+        print(f"polite: {'standard input' if name == '-' else name}:{number}: {problem}", file=sys.stderr)
         self.invalid = True
 
 
@@ -97,15 +110,6 @@ def _column(line: bytes) -> Column:
     except UnicodeDecodeError as error:
         raise InvalidUserAgent(f"the User-Agent header is not UTF-8 (at octet {error.start})") from error
     return Column(header, None if header == "*" else UserAgent(header))
-
-
-def _row(url: str, origin: Origin | None) -> Row:
-    if url.startswith("/"):
-        return Row(url, url)
-    target = Target.of(url)
-    if origin is not None and target.origin != origin:
-        raise InvalidURL(url, f"the rules are those of {origin}, and hold for no other origin")
-    return Row(target.url, target.path)
 
 
 def _numbered(name: str) -> Iterator[tuple[int, bytes]]:

@@ -48,7 +48,7 @@ CODES: Mapping[str, Code] = {
     "D16": Code("warning", "A Request-rate that is malformed"),
     "D17": Code("warning", "A Visit-time that is malformed"),
     "D18": Code("warning", "A # within a path, which starts a comment"),
-    "D19": Code("warning", "A preference whose value says nothing"),
+    "D19": Code("warning", "A preference that is malformed"),
     "D20": Code("warning", "A License that is not an absolute URL"),
 }
 

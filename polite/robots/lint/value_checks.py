@@ -1,7 +1,7 @@
 """Checks of the values of fields that are no rules: pace, Sitemap, preferences, licences."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from polite.http.structured_fields import Malformed, parse_dictionary
 from polite.robots import preferences
@@ -14,6 +14,8 @@ _ABSOLUTE = re.compile(r"[a-z][a-z0-9+.-]{0,30}://", re.IGNORECASE | re.ASCII)
 # The keys of Content-Signal that are answered with yes or no (Content Signals policy).
 _YES_OR_NO = {"search", "ai-input", "ai-train"}
 _LEVELS = {"immediate", "reference", "full"}
+# Labels that a message names.
+_MOST_NAMED = 5
 
 
 def pace_findings(line: Line) -> Iterator[Finding]:
@@ -82,23 +84,34 @@ def _sitemap(line: Line) -> Iterator[Finding]:
 
 def _content_usage(line: Line) -> Iterator[Finding]:
     _, text = path_and_text(line.value)
+    said = preferences.usage(text)
+    refused = preferences.refusals("content-usage", text, said)
     try:
         named = parse_dictionary(text)
     except Malformed as error:
         yield Finding(
             line.number,
             "D19",
-            f"Content-Usage {quoted(text)} is ignored as a whole: {error}",
+            f"Content-Usage {quoted(text)} is void as a whole: {error}; {_reading(refused)}",
             "Write keys with y or n, separated by commas: Content-Usage: train-ai=n, search=y",
         )
         return
-    for name in (name for name in named if name not in preferences.usage(text)):
+    for name in (name for name in named if name not in said):
         yield Finding(
             line.number,
             "D19",
-            f"the value of {quoted(name)} in Content-Usage {quoted(text)} is not y or n, and is ignored",
+            f"the value of {quoted(name)} in Content-Usage {quoted(text)} is not y or n; "
+            + _reading([name] if name in refused else ()),
             f"Write {name}=n or {name}=y",
         )
+
+
+def _reading(refused: Sequence[str]) -> str:
+    """Say what `polite.usage` takes from a value that says nothing by its specification."""
+    if not refused:
+        return "it is ignored"
+    named = ", ".join(map(quoted, refused[:_MOST_NAMED])) + (", ..." if len(refused) > _MOST_NAMED else "")
+    return f"polite reads it as a refusal of {named}, others may ignore it"
 
 
 def _content_signal(line: Line) -> Iterator[Finding]:

@@ -112,7 +112,7 @@ class Pattern:
 
     def matches(self, path: str) -> bool:
         """Return whether it matches a path in normal form, in time linear in its length."""
-        return shape_matches(self.shape, path)
+        return shape_matches_linearly(self.shape, path)
 
 
 class Grammar:

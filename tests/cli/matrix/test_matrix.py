@@ -170,8 +170,6 @@ def test_an_order_that_the_dialect_leaves_undefined_is_marked(run):
         ({"urls": b"/about\n"}, 1),
         ({"urls": b"/private/a\nnonsense\n"}, 2),
         ({"agents": b"x\n123\n"}, 2),
-        ({"urls": b""}, 0),
-        ({"urls": b"# none\n\n"}, 0),
     ],
 )
 def test_the_status_is_that_of_the_gravest_line(changed, status, run):
@@ -206,6 +204,22 @@ def test_a_list_without_agents_is_an_error(agents: bytes, run):
         err
         == "polite: --agents agents.txt has no agent: write one User-Agent header per line, or * for any other\n"
     )
+
+
+@pytest.mark.parametrize("urls", [b"", b"# none\n\n"])
+def test_a_list_without_urls_is_an_error(urls: bytes, run):
+    status, out, err = run(urls=urls)
+
+    assert (status, out) == (2, "")
+    assert (
+        err == "polite: --urls urls.txt has no URL: write one URL, or one path of the site, per line\n"
+    )
+
+
+def test_a_list_of_invalid_urls_names_each(run):
+    status, out, err = run(urls=b"nonsense\n")
+
+    assert (status, out, err.count("\n")) == (2, "", 1)
 
 
 def test_too_many_agents_are_an_error_and_no_part_of_a_table(run):
@@ -259,8 +273,10 @@ def test_the_rules_of_a_site_are_fetched_once_and_hold_for_its_origin_only(run, 
         ["/no", "no", "no"],
         [f"{site.origin}/yes", "yes", "yes"],
     ]
-    assert err.startswith("polite: urls.txt:4: 'https://example.com/no' ")
-    assert f"the rules are those of {site.origin}, and hold for no other origin" in err
+    assert err == (
+        "polite: urls.txt:4: 'https://example.com/no' is a URL of another origin: "
+        f"the rules are those of {site.origin}, and hold for no other origin\n"
+    )
     assert site.asked == ["/robots.txt"]
 
 

@@ -4,6 +4,8 @@ import pytest
 
 from polite.robots.lint.finding import CODES, Finding
 from polite.robots.lint.lint import lint
+from polite.robots.parse import parse
+from polite.robots.usage import usage
 
 START = "User-agent: *\nDisallow: /x\n"
 
@@ -60,9 +62,9 @@ def test_a_noindex_in_a_comment_is_none():
         ("search=y, train-ai", "'train-ai'"),
         ('/news/ train-ai="n"', "'train-ai'"),
         ("train-ai=n, search=yes", "'search'"),
-        ("train ai=n", "ignored as a whole"),
-        ("Train-AI=n", "ignored as a whole"),
-        ("/a train-ai=n,", "ignored as a whole"),
+        ("train ai=n", "void as a whole"),
+        ("Train-AI=n", "void as a whole"),
+        ("/a train-ai=n,", "void as a whole"),
     ],
 )
 def test_a_content_usage_that_says_nothing_is_found(value: str, named: str):
@@ -70,6 +72,24 @@ def test_a_content_usage_that_says_nothing_is_found(value: str, named: str):
 
     assert found.code == "D19"
     assert named in found.message
+
+
+@pytest.mark.parametrize(
+    ("value", "reading", "refused"),
+    [
+        ("train-ai=no", "a refusal of 'train-ai', others may ignore it", 1),
+        ("train-ai=n, search=n,", "a refusal of 'train-ai', 'search', others may ignore it", 2),
+        ("train-ai=yes", "it is ignored", 0),
+        ("search=no, train-ai=yes", "it is ignored", 1),
+        ("Train-AI=y", "it is ignored", 0),
+        (", ".join(f"a{each}=n" for each in range(6)) + ",", "'a4', ..., others may ignore it", 6),
+    ],
+)
+def test_a_malformed_content_usage_says_what_usage_reads(value: str, reading: str, refused: int):
+    read = usage((), parse(f"{START}Content-Usage: {value}"), "x", "/")
+
+    assert findings(f"Content-Usage: {value}")[-1].message.endswith(reading)
+    assert len(read.refused) == refused
 
 
 def test_each_value_that_says_nothing_is_a_finding():
