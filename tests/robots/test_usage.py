@@ -435,7 +435,10 @@ def test_the_first_part_of_a_long_header_counts():
     said = by({"Content-Usage": "robot-poetry=n" + ", x=y" * 100_000})
 
     assert said.allows("robot-poetry") is False
-    assert "search: refused by Content-Usage: longer than is read (response header), which is no valid" in str(said)
+    assert (
+        "search: refused by Content-Usage: longer than is read (response header), which is no valid"
+        in str(said)
+    )
 
 
 def test_more_directives_than_are_read_hide_no_refusal():
@@ -520,7 +523,9 @@ def test_lines_that_repeat_each_other_cost_nothing_for_each_page(line: str, abov
         st.tuples(
             st.sampled_from(["Content-Usage: ", "Content-Signal: "]),
             st.sampled_from(["", "/ ", "/a ", "/* ", "/b "]),
-            st.sampled_from(["search=y", "search=n", "search=no", "search=yes", "search=n,", "use=full", "use=x"]),
+            st.sampled_from(
+                ["search=y", "search=n", "search=no", "search=yes", "search=n,", "use=full", "use=x"]
+            ),
         ).map("".join),
         max_size=8,
     ),

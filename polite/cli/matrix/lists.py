@@ -93,7 +93,9 @@ class ListReader:
                 yield Row(target.url, target.path)
             else:
                 other = f"{redact_url(url)!r} is a URL of another origin"
-                self._report(name, number, f"{other}: the rules are those of {origin}, and hold for no other origin")
+                self._report(
+                    name, number, f"{other}: the rules are those of {origin}, and hold for no other origin"
+                )
         if is_empty:
             raise InvalidOption(f"--urls {name} has no URL: write one URL, or one path of the site, per line")
 

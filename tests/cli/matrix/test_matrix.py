@@ -211,9 +211,7 @@ def test_a_list_without_urls_is_an_error(urls: bytes, run):
     status, out, err = run(urls=urls)
 
     assert (status, out) == (2, "")
-    assert (
-        err == "polite: --urls urls.txt has no URL: write one URL, or one path of the site, per line\n"
-    )
+    assert err == "polite: --urls urls.txt has no URL: write one URL, or one path of the site, per line\n"
 
 
 def test_a_list_of_invalid_urls_names_each(run):
