@@ -110,7 +110,8 @@ _SWITCHES = {
 }
 _LIMITS = ("unavailable_after", "max_snippet", "max_image_preview", "max_video_preview")
 _NO_EFFECT = {"all", "index", "follow", "archive", "snippet", "translate", "imageindex", ""}
-_ALL_FORBIDDEN = Indexing(**dict.fromkeys(_SWITCHES.values(), False))
+_FORBIDDEN: dict[str, Any] = dict.fromkeys(_SWITCHES.values(), False)
+_ALL_FORBIDDEN = Indexing(**_FORBIDDEN)
 # Stands for directives that are not read. A line end is in no directive.
 _MORE = "\n"
 _VALUED = {"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}

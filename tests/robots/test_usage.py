@@ -508,7 +508,7 @@ def test_thousands_of_labels_hide_no_refusal_of_another_source():
     "line", ["Content-Usage: /*a train-ai=n", "Content-Signal: ai-train=n", "Content-Usage: / train-ai=n,"]
 )
 @pytest.mark.parametrize("above", [True, False])
-def test_lines_that_repeat_each_other_cost_nothing_for_each_page(line: str, above: bool):  # noqa: FBT001
+def test_lines_that_repeat_each_other_cost_nothing_for_each_page(line: str, above: bool):
     def calls(lines: int) -> int:
         repeated = "\n".join([line] * lines)
         robots = parse(f"{repeated}\n{group()}" if above else group(repeated))
