@@ -42,7 +42,7 @@ class Streams:
         return len(self._streams) >= self._limit
 
     def tell(self, added: list[Second]) -> None:
-        """Send what has changed. It is made once for all, and not at all if nobody looks."""
+        """Send what has changed. It is made once for all browsers, and only if there is one."""
         if not self._streams:
             return
         message = _message({**self._changed(), "added": added})
@@ -57,17 +57,21 @@ class Streams:
     async def serve(self, request: web.BaseRequest, headers: dict[str, str]) -> web.StreamResponse:
         """Send messages until the browser leaves, or is dropped."""
         response = web.StreamResponse(headers={**headers, "Content-Type": "text/event-stream; charset=utf-8"})
-        stream = _Stream(request.transport)
+        stream, first = _Stream(request.transport), _message(self._whole())
         self._streams.add(stream)
         try:
             await response.prepare(request)
             _bound(request.transport)
-            await response.write(b"retry: 2000\n\n" + _message(self._whole()))
+            await response.write(b"retry: 2000\n\n" + first)
             while (message := await stream.next()) is not None:
                 await response.write(_message(self._whole()) if stream.missed else message)
                 stream.sent()
         except ConnectionError:
             pass  # The browser has left, or was dropped.
+        except Exception:
+            # The response has begun, so none that tells of the error can follow.
+            stream.drop()
+            raise
         finally:
             self._streams.discard(stream)
         return response
@@ -77,12 +81,13 @@ class _Stream:
     """One browser. It has at most one message that waits to be sent.
 
     Attributes:
-        missed: Whether a message was replaced before it was sent: then it needs all again.
+        missed: Whether `next` returned a message that replaced another: then the browser needs all again.
     """
 
     def __init__(self, transport: asyncio.Transport | None) -> None:
         self._transport = transport
         self._message: bytes | None = None
+        self._replaced = False
         self._came = asyncio.Event()
         self._behind = 0
         self._ended = False
@@ -91,31 +96,35 @@ class _Stream:
     def offer(self, message: bytes) -> None:
         """Send this next, in place of what was not sent yet."""
         if self._message is not None:
-            self.missed = True
+            self._replaced = True
         self._message = message
         self._came.set()
         self._behind += 1
         if self._behind > _BEHIND:
-            self.end()
-            if self._transport is not None:
-                self._transport.abort()
+            self.drop()
 
     async def next(self) -> bytes | None:
         """Wait for a message; None at the end."""
         await self._came.wait()
         self._came.clear()
         message, self._message = self._message, None
+        self.missed, self._replaced = self._replaced, False
         return None if self._ended else message
 
     def sent(self) -> None:
         """Note that the browser has read what was sent, or that it fits in the buffer."""
-        self.missed = False
         self._behind = 0
 
     def end(self) -> None:
         """Send nothing more."""
         self._ended = True
         self._came.set()
+
+    def drop(self) -> None:
+        """Send nothing more, and end the connection at once."""
+        self.end()
+        if self._transport is not None:
+            self._transport.abort()
 
 
 def _bound(transport: asyncio.Transport | None) -> None:

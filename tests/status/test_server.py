@@ -6,12 +6,15 @@ import logging
 import socket
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 import polite
+from polite.status import server
 from polite.status.access import HEADERS
 from polite.status.monitor import Monitor
 from polite.testing import ManualClock
@@ -287,6 +290,32 @@ async def test_a_browser_that_does_not_read_is_dropped() -> None:
         slow.close()
 
 
+async def test_a_browser_that_was_behind_misses_no_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    write, writes = web.StreamResponse.write, asyncio.Semaphore(0)
+
+    async def slow(response: web.StreamResponse, data: bytes) -> None:
+        await write(response, data)
+        await writes.acquire()
+
+    monkeypatch.setattr(web.StreamResponse, "write", slow)
+    async with served() as crawl:
+        await crawl.pass_time(5)
+        async with crawl.session.get(crawl.page.url + "api/stream") as response:
+            (whole,) = await messages(crawl, response, 1)
+            writes.release()
+            (second,) = await messages(crawl, response, 1)
+            # While that is written, one message more replaces another.
+            await crawl.pass_time(2)
+            writes.release()
+            (again,) = await messages(crawl, response, 1)
+            writes.release()
+            (last,) = await messages(crawl, response, 1)
+
+    assert (len(whole["timeline"]), len(second["added"])) == (5, 1)
+    assert len(again["timeline"]) == 9
+    assert (len(last["added"]), "timeline" in last) == (1, False)
+
+
 def stream_set(crawl: Served) -> Any:
     server: Any = crawl.page._server
     return server._streams._streams
@@ -310,6 +339,17 @@ async def test_connections_are_limited() -> None:
     assert refused == 7
     # Others may open any number of connections: each would write a traceback to the log of the crawl.
     assert not problems
+
+
+async def test_a_connection_that_sends_no_whole_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("polite.status.server._IDLE_S", 0.05)
+    async with served() as crawl:
+        for sent in (b"", b"GET /api/status HTTP/1.1\r\nHost: "):
+            reader, writer = await asyncio.open_connection("127.0.0.1", crawl.page.port)
+            writer.write(sent)
+            async with asyncio.timeout(3):
+                assert await reader.read() == b""
+            writer.close()
 
 
 # The end, and failures.
@@ -357,6 +397,44 @@ async def test_a_failure_of_the_page_is_logged_once_and_never_reaches_the_crawl(
         "the status page failed",
         "the status page failed at /api/status",
     ]
+
+
+async def test_a_stream_that_fails_ends_and_has_no_second_response_in_it(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = web.StreamResponse.write
+    seen: list[bytes] = []
+
+    async def broken(response: web.StreamResponse, data: bytes) -> None:
+        await write(response, data)
+        seen.append(data)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(web.StreamResponse, "write", broken)
+    async with served() as crawl:
+        reader, writer = await asyncio.open_connection("127.0.0.1", crawl.page.port)
+        writer.write(b"GET /api/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        received = b""
+        with suppress(ConnectionError):
+            async with asyncio.timeout(3):
+                while chunk := await reader.read(65_536):
+                    received += chunk
+        writer.close()
+        assert not stream_set(crawl)
+
+    assert len(seen) == 1
+    assert received.count(b"HTTP/1.1") <= 1
+    assert [each.message for each in caplog.records] == ["the status page failed at /api/stream"]
+
+
+async def test_a_page_whose_files_are_missing_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(server._FILES, "/missing", ("missing.html", "text/html"))
+    async with scripted_gate() as gate:
+        with pytest.raises(FileNotFoundError):
+            async with polite.status.serve(gate):
+                pass
+
+        assert gate.services.on_left is None
 
 
 async def test_importing_polite_loads_no_server() -> None:
