@@ -36,12 +36,14 @@ class Timeline:
 
     def __init__(self, now: float) -> None:
         self.seconds: deque[Second] = deque(maxlen=LENGTH_S)
-        self._until = int(now)
+        self._until = now
 
     def add(self, now: float, second: Second) -> list[Second]:
         """Add the second that ends now, and return what was added: empty seconds first, if a clock tick came late."""
-        missed = min(max(0, int(now) - self._until - 1), LENGTH_S - 1)
-        self._until = max(int(now), self._until)
+        # Rounded: a clock tick that comes a little early or late adds one row.
+        passed = max(1, round(now - self._until))
+        self._until += passed
+        missed = min(passed, LENGTH_S) - 1
         # Nothing is known of the seconds that were missed but the gauges, which are those of their end.
         added = [Second(in_flight=second.in_flight, waiting=second.waiting)] * missed + [second]
         self.seconds.extend(added)

@@ -35,7 +35,26 @@ def test_a_tick_that_comes_early_adds_one_second() -> None:
     timeline.add(101.0, Second(well=1))
 
     assert timeline.add(101.9, Second(well=2)) == [Second(well=2)]
-    assert timeline.add(103.0, Second(well=3)) == [Second(), Second(well=3)]
+    assert timeline.add(103.0, Second(well=3)) == [Second(well=3)]
+    assert timeline.add(105.0, Second(well=4)) == [Second(), Second(well=4)]
+
+
+def test_ticks_about_a_whole_second_add_one_row_each() -> None:
+    timeline = Timeline(100.9995)
+
+    for n in range(1, 500):
+        # By turns a little before and after a whole second of the clock.
+        late_s = 0.001 * (n % 2)
+        assert timeline.add(100.9995 + n + late_s, Second(well=n)) == [Second(well=n)]
+
+
+def test_there_are_as_many_rows_as_seconds_however_late_ticks_are() -> None:
+    timeline, now = Timeline(100.0), 100.0
+
+    for late_s in (0.4, 0.6, 0.0, 2.5, 0.9, 0.5, 1.5) * 20:
+        now += 1 + late_s
+        timeline.add(now, Second())
+        assert abs(100.0 + len(timeline.seconds) - now) <= 1
 
 
 def test_a_rate_is_of_the_seconds_that_there_were() -> None:
