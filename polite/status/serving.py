@@ -31,9 +31,9 @@ class StatusPage:
     async def close(self) -> None:
         """End all connections, and stop listening, within about two seconds. May be called twice. The gate goes on."""
         try:
-            await self._monitor.stop()
-        finally:
             await self._server.close()
+        finally:
+            await self._monitor.stop()
 
     def __repr__(self) -> str:
         return f"<StatusPage {self.url}>"
@@ -91,18 +91,16 @@ async def serve(
 
     access = Access(host, token, names)
     monitor = Monitor(gate, frontier)
-    streams = Streams(max_clients, whole=monitor.whole, changed=monitor.watched)
-    monitor.told = streams.tell
-    server = StatusServer(monitor, access, streams, max_clients)
-    page: StatusPage | None = None
     try:
-        # Both addresses of localhost would get different ports.
-        listening = await server.listen("127.0.0.1" if host == "localhost" else host, port)
-        shown = f"[{host}]" if ":" in host else host
-        page = StatusPage(f"http://{shown}:{listening}/", listening, server, monitor)
-        yield page
-    finally:
+        streams = Streams(max_clients, whole=monitor.whole, changed=monitor.watched)
+        monitor.told = streams.tell
+        server = StatusServer(monitor, access, streams, max_clients)
         try:
-            await monitor.stop()
+            # Both addresses of localhost would get different ports.
+            listening = await server.listen("127.0.0.1" if host == "localhost" else host, port)
+            shown = f"[{host}]" if ":" in host else host
+            yield StatusPage(f"http://{shown}:{listening}/", listening, server, monitor)
         finally:
             await server.close()
+    finally:
+        await monitor.stop()
