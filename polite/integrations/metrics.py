@@ -32,7 +32,7 @@ class Metric:
     labels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Count(Metric):
     """A number that only grows.
 
@@ -40,10 +40,10 @@ class Count(Metric):
         read: Returns the values.
     """
 
-    read: Callable[[Counters, Measures], Values] = lambda counters, measures: {}
+    read: Callable[[Counters, Measures], Values]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Times(Metric):
     """A histogram of times.
 
@@ -51,10 +51,10 @@ class Times(Metric):
         read: Returns it.
     """
 
-    read: Callable[[Measures], Histogram] = lambda measures: measures.hold
+    read: Callable[[Measures], Histogram]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge(Metric):
     """A number that is read from the gate when it is exported.
 
@@ -62,7 +62,7 @@ class Gauge(Metric):
         read: Returns it.
     """
 
-    read: Callable[[AnyGate], int] = lambda gate: 0
+    read: Callable[[AnyGate], int]
 
 
 def _counter(read: Callable[[Counters], int]) -> Callable[[Counters, Measures], Values]:

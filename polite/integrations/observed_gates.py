@@ -100,19 +100,21 @@ class ObservedGates:
                 raise InvalidOption(f"{gate!r} is observed already, and would be counted twice")
             self._on_change(len(self._gates) + 1)
             self._gates[key] = _Observed(str(gate.agent.tokens[0]), ref(gate), measures)
-        try:
-            # Outside the lock: a gate of threads calls its own thread here, which may wait for the lock at another's end.
-            ends = [gate.measure(measures), gate.listen(measures)]
-            gate.on_close(lambda: self._remove(key))
-        except BaseException:
-            self._remove(key)
-            raise
+        ends: list[Callable[[], None]] = []
 
         def end() -> None:
             self._remove(key)
             for each in ends:
                 each()
 
+        try:
+            # Outside the lock: a gate of threads calls its own thread here, which may wait for the lock at another's end.
+            ends.append(gate.measure(measures))
+            ends.append(gate.listen(measures))
+            gate.on_close(lambda: self._remove(key))
+        except BaseException:
+            end()
+            raise
         return end
 
     def read(self) -> dict[str, Reading]:

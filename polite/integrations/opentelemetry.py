@@ -88,8 +88,12 @@ def observe(
     )
     if not spans:
         return end_metrics
-    tracer = trace.get_tracer("polite", __version__, tracer_provider, SCHEMA)
-    end_spans = gate.listen(_Spans(tracer))
+    try:
+        tracer = trace.get_tracer("polite", __version__, tracer_provider, SCHEMA)
+        end_spans = gate.listen(_Spans(tracer))
+    except BaseException:
+        end_metrics()
+        raise
 
     def end() -> None:
         end_metrics()

@@ -187,6 +187,20 @@ async def test_options_that_cannot_work_are_refused(options: dict[str, Any], mes
         assert gate.services.on_granted is None
 
 
+async def test_a_provider_that_makes_no_tracer_leaves_the_gate_as_it_was(meters: Meters) -> None:
+    class Broken(TracerProvider):
+        def get_tracer(self, *_: Any, **__: Any) -> Any:
+            raise ZeroDivisionError
+
+    async with opened() as (gate, _):
+        with pytest.raises(ZeroDivisionError):
+            observe(gate, meter_provider=meters.provider, tracer_provider=Broken(), spans=True)
+        assert gate.services.on_granted is None
+
+        observe(gate, meter_provider=meters.provider)
+        assert meters.value("permits.granted") == 0
+
+
 async def test_there_are_no_spans_by_default(
     meters: Meters, exporter: InMemorySpanExporter, tracers: TracerProvider
 ) -> None:

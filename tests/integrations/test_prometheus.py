@@ -12,6 +12,7 @@ import pytest
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, generate_latest
 
 import polite
+from polite.events import Refused
 from polite.gate.measures import BOUNDS_S
 from polite.integrations.metrics import COUNTS, GAUGES, TIMES
 from polite.integrations.prometheus import observe
@@ -260,6 +261,21 @@ async def test_a_gate_that_was_closed_before_is_not_observed(registry: Collector
     observe(gate, registry=registry)
 
     assert not series(registry)
+
+
+async def test_a_gate_that_cannot_be_observed_whole_is_left_as_it_was(
+    registry: CollectorRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    async with opened() as (gate, _):
+        monkeypatch.setattr(polite.Gate, "on_close", broken)
+        with pytest.raises(KeyboardInterrupt):
+            observe(gate, registry=registry)
+        assert gate.services.on_granted is None
+        assert not gate.services.listener.wants(Refused)
+        assert not series(registry)
 
 
 async def test_a_collector_that_the_user_removed_hinders_no_close(registry: CollectorRegistry) -> None:
