@@ -8,6 +8,7 @@ import logging
 import re
 import threading
 import traceback
+from contextlib import suppress
 
 from polite.errors import redact_url
 
@@ -100,10 +101,9 @@ class LineFilter(logging.Filter):
                 note = f" ({left_out} more like it were left out)"
             elif came == _MOST:
                 note = " (more like it are left out for a minute)"
-        try:
+        # Of arguments that do not fit, the handler tells.
+        with suppress(Exception):
             _scrub(record, note)
-        except Exception:  # noqa: BLE001 - arguments that do not fit: the handler tells of it
-            return True
         return True
 
     def _count(self, record: logging.LogRecord) -> tuple[int, int]:
@@ -127,9 +127,10 @@ class LineFilter(logging.Filter):
 
 def _scrub(record: logging.LogRecord, note: str) -> None:
     text = record.getMessage()
+    clean = scrubbed(text) + note
     # Left as it is where possible: tools group lines by `msg` and `args`.
-    if note or (clean := scrubbed(text)) != text:
-        record.msg, record.args = scrubbed(text) + note if note else clean, ()
+    if clean != text:
+        record.msg, record.args = clean, ()
     if record.exc_info and record.exc_info[0] is not None and not record.exc_text:
         trace = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
         if (shown := scrubbed(trace)) != trace:
