@@ -1,8 +1,8 @@
-"""Who may see the status page: this machine without a word, others with a token. Pure; no request, no event loop.
+"""Access to the status page: this machine needs nothing, others need a token. Pure; no request, no event loop.
 
 A page in a browser on this machine can send requests to loopback, and DNS rebinding gives such a page the origin of this server.
-So the Host header must be a name that nobody else can give: an address, `localhost`, or one that the user named. Requests that a
-page of another site sent are refused by Sec-Fetch-Site (W3C Fetch Metadata Request Headers), which all current browsers send.
+So the Host header must be a name that no other site can have: an address, `localhost`, or one that the user named. Requests that
+a page of another site sent are refused by Sec-Fetch-Site (W3C Fetch Metadata Request Headers), which all current browsers send.
 """
 
 import hmac

@@ -121,17 +121,17 @@ class Monitor:
     # What is shown.
 
     def want(self) -> None:
-        """Keep up to date what `state` shows: somebody looks."""
+        """Keep what `state` shows up to date for some seconds: a browser or a script reads it."""
         self._survey.want(_WANTED_S)
         self._shared.want()
 
     def watched(self) -> State:
-        """Return the state for somebody who goes on looking."""
+        """Return the state, and keep it up to date for the next answer."""
         self.want()
         return self.state()
 
     def whole(self) -> State:
-        """Return the state and the timeline, for somebody who begins to look."""
+        """Return the state and the timeline: all that a browser needs to begin with."""
         return {**self.watched(), "timeline": list(self._timeline.seconds)}
 
     def state(self) -> State:

@@ -1,4 +1,4 @@
-"""What all URLs wait for, and which origins wait longest: found by walks in short slices, only while somebody looks.
+"""What all URLs wait for, and which origins wait longest: found by walks in short slices, while the page is read.
 
 A walk visits each origin queue of the frontier, each permit that waits for a turn, and each circuit. After two milliseconds
 it lets other tasks of the event loop run, for twenty times as long. So it takes a twentieth of the loop at most, and the wait

@@ -9,7 +9,7 @@ from polite.errors import redact_url
 
 # Lines beside the rows: totals, the bar, what waits, the headings, how many more; and one for the cursor.
 _OTHER_LINES = 6
-# Rows of a tall terminal. More than an eye can follow help nobody.
+# Rows of a tall terminal. A reader cannot follow more.
 _MOST_ROWS = 30
 _HEADINGS = ("origin", "done", "wait", "delay", "left", "state")
 _GAP = "  "
