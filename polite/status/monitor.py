@@ -1,7 +1,6 @@
 """Monitor: looks at a gate and its frontier once a second, and makes what the page and the API show."""
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,21 +10,17 @@ from polite.errors import GateClosed
 from polite.frontier.frontier import Frontier
 from polite.frontier.parts import Parts
 from polite.gate.gate import Gate
-from polite.log import fields
 from polite.ports import Timer
+from polite.status.failure_log import FailureLog
 from polite.status.notices import Facts, notices
-from polite.status.recorder import Recorder
-from polite.status.rows import Rows, clipped
+from polite.status.recorder import Recorder, clipped
+from polite.status.rows import Rows
 from polite.status.shared_crawl import SharedCrawl
 from polite.status.survey import Survey, Walk
 from polite.status.timeline import Second, Timeline
 from polite.status.url_report import UrlReports
 from polite.status.wait_reason import WaitReason
 from polite.version import __version__
-
-log = logging.getLogger("polite")
-
-_FAILED = fields("status_page_failed")
 
 State = dict[str, Any]
 
@@ -67,7 +62,7 @@ class Monitor:
         self._response_s: float | None = None
         self._timer: Timer | None = None
         self._next_at = now + _TICK_S
-        self._failed = False
+        self._failures = FailureLog()
         self._end_listening = gate.listen(self._recorder)
         self._set_timer()
 
@@ -94,15 +89,8 @@ class Monitor:
         self._set_timer()
         try:
             self.told(self._look(now))
-        except (Exception, asyncio.CancelledError):
-            # Once: an error each second would fill the log of the crawl.
-            log.log(
-                logging.DEBUG if self._failed else logging.ERROR,
-                "the status page failed",
-                exc_info=True,
-                extra=_FAILED,
-            )
-            self._failed = True
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - logged; the crawl goes on
+            self._failures.note()
 
     def _look(self, now: float) -> list[Second]:
         counters, before = self._gate.counters, self._counted

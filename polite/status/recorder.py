@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from polite.events import (
     BackedOff,
@@ -116,15 +116,16 @@ class Recorder:
 
     def noted_of(self, *names: str) -> list[Noted]:
         """Return the remembered events of these URLs and origins, the newest first."""
-        wanted = frozenset(map(_text, names))
+        wanted = frozenset(map(clipped, names))
         return [each for each in self.noted(len(self._noted) * _OF_A_KIND) if each.what in wanted]
 
     def _note(self, level: str, event: Event, what: str, text: str) -> None:
+        # Events contain no credentials.
         kind = type(event).__name__
         of_a_kind = self._noted.get(kind)
         if of_a_kind is None:
             of_a_kind = self._noted[kind] = deque(maxlen=_OF_A_KIND)
-        of_a_kind.append(Noted(self._wall(), level, kind, _text(what), _text(text)))
+        of_a_kind.append(Noted(self._wall(), level, kind, clipped(what), clipped(text)))
 
     def _left(self, event: Left) -> None:
         # Called for each permit: no more than needed.
@@ -160,7 +161,7 @@ class Recorder:
         self._note("info", event, event.url, f"disallowed: {event.reason}{line}")
 
     def _dropped(self, event: Dropped) -> None:
-        _count(self.dropped, _text(event.because))
+        _count(self.dropped, clipped(event.because))
         tries = "1 try" if event.tries == 1 else f"{event.tries} tries"
         self._note("bad", event, event.url, f"given up after {tries}: {event.because}")
 
@@ -190,7 +191,7 @@ class Recorder:
         self._note("bad", event, event.file, f"row {event.row} is damaged")
 
     def _store_away(self, event: StoreAway) -> None:
-        self.store_away = self._wall(), _text(event.because)
+        self.store_away = self._wall(), clipped(event.because)
         self._note("bad", event, event.store, f"does not respond: {event.because}")
 
     def _store_back(self, event: StoreBack) -> None:
@@ -202,6 +203,10 @@ def _count(counts: Counter[str], reason: str) -> None:
     counts[reason if reason in counts or len(counts) < _MOST_REASONS else _OTHER] += 1
 
 
-def _text(value: str) -> str:
-    """Return a text that is short enough to show. Events contain no credentials."""
-    return value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."
+@overload
+def clipped(text: str) -> str: ...
+@overload
+def clipped(text: None) -> None: ...
+def clipped(text: str | None) -> str | None:
+    """Return a text that is short enough to show."""
+    return text if text is None or len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

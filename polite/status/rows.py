@@ -11,13 +11,12 @@ from polite.gate.services import Services
 from polite.origin import Origin, Target
 from polite.pacing.turn import Turn
 from polite.robots.fetching.result import FetchResult
+from polite.status.recorder import clipped
 from polite.status.survey import Survey, Wait, Walk
 from polite.status.wait_reason import WaitReason
 
 Row = dict[str, Any]
 
-# Characters of a text that is shown.
-_SHOWN = 300
 # Permits that are listed, those that have been held longest.
 _OLDEST_HELD = 20
 
@@ -180,11 +179,6 @@ class Rows:
             }
             for turn, holder in islice(self._services.held_turns.items(), _OLDEST_HELD)
         ]
-
-
-def clipped(text: str | None) -> str | None:
-    """Return a text that is short enough to show."""
-    return text if text is None or len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _why_unreachable(access: FetchResult) -> str:

@@ -12,15 +12,11 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
 from polite.errors import InvalidURL
-from polite.log import fields
 from polite.status.access import HEADERS, Access
+from polite.status.failure_log import FailureLog
 from polite.status.monitor import Monitor
 from polite.status.streams import Streams
 from polite.status.wait_reason import WaitReason
-
-log = logging.getLogger("polite")
-
-_FAILED = fields("status_page_failed")
 
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -69,7 +65,7 @@ class StatusServer:
         }
         self._server = _Server(self._handle, _CONNECTIONS + max_clients)
         self._listening: asyncio.Server | None = None
-        self._failed = False
+        self._failures = FailureLog()
         self._cookie = "polite-status"
 
     async def listen(self, host: str, port: int) -> int:
@@ -93,13 +89,9 @@ class StatusServer:
             return await self._answer(request)
         except (ConnectionError, EOFError, TimeoutError, asyncio.CancelledError):
             raise
-        except Exception:
-            # Once: a script that asks each second would fill the log of the crawl. The query may have a URL's secrets.
-            log.log(
-                logging.DEBUG if self._failed else logging.ERROR, "the status page failed at %s", request.path,
-                exc_info=True, extra=_FAILED,
-            )  # fmt: skip
-            self._failed = True
+        except Exception:  # noqa: BLE001 - logged; the crawl goes on
+            # Without the query, which may have a URL's secrets.
+            self._failures.note(f" at {request.path}")
             return _text(500, "The status page failed; the log of the crawler says why.")
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -6,7 +6,6 @@ for it is bounded, however many origins there are. Answers are made of the last 
 """
 
 import asyncio
-import logging
 import math
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
@@ -18,19 +17,15 @@ from polite.frontier.origin_queues import QueueRing
 from polite.frontier.parts import Parts
 from polite.frontier.queue_states import QueueState
 from polite.gate.services import Services
-from polite.log import fields
 from polite.origin import Origin
 from polite.pacers.local import Call, LocalPacer
 from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import OpeningHours
 from polite.pacing.turn import ScopeState, Turn
 from polite.ports import Timer
+from polite.status.failure_log import FailureLog
 from polite.status.longest import Longest
 from polite.status.wait_reason import WaitReason
-
-log = logging.getLogger("polite")
-
-_FAILED = fields("status_page_failed")
 
 # Of each reason, so many origins are remembered. Also the limit on circuits.
 _OF_A_REASON = 25
@@ -142,7 +137,8 @@ class Survey:
         self._walk = Walk()
         self._timer: Timer | None = None
         self._seen: dict[WaitReason, dict[OriginQueue, float]] = {}
-        self._stopped = self._failed = False
+        self._failures = FailureLog()
+        self._stopped = False
 
     def want(self, for_s: float) -> None:
         """Walk for so many seconds from now. If the last walk is old, a first slice is done at once."""
@@ -189,15 +185,9 @@ class Survey:
     def _guarded_step(self) -> None:
         try:
             self._step()
-        except (Exception, asyncio.CancelledError):
-            # Once: a walk that fails is begun anew each second.
-            log.log(
-                logging.DEBUG if self._failed else logging.ERROR,
-                "the status page failed",
-                exc_info=True,
-                extra=_FAILED,
-            )
-            self._failed, self._steps = True, None
+        except (Exception, asyncio.CancelledError):  # noqa: BLE001 - logged; begun again
+            self._failures.note()
+            self._steps = None
             if not self._stopped:
                 self._timer = self._clock.call_at(self._clock.monotonic() + _EVERY_S, self._guarded_step)
 

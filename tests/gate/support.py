@@ -1,13 +1,16 @@
 """What tests of the gate share: one site with rules, and a visit to one of its pages."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 import polite
 from polite.robots.fetching.exchange import Reply
 from polite.testing import ScriptedTransport
-from tests.support import now, scripted_gate
+from tests.support import calls_of, now, scripted_gate
 
 AGENT = "TestBot/1.0 (+https://bot.test)"
 ROBOTS = "https://site.test/robots.txt"
@@ -32,3 +35,18 @@ async def visit(gate: polite.Gate, url: str = PAGE, status: int | None = 200, **
         if status is not None:
             permit.report(status=status, headers={name.replace("_", "-"): v for name, v in headers.items()})
     return granted
+
+
+async def calls_of_a_permit(gate: polite.Gate) -> int:
+    """Return how many calls a permit for the page takes, whose rules are known and whose turn is free."""
+    await asyncio.sleep(10)
+    permit = gate.permit(PAGE)
+
+    def enter_and_leave() -> None:
+        # It waits for nothing.
+        with pytest.raises(StopIteration):
+            permit.__aenter__().send(None)
+        permit.report(status=200)
+        permit.leave()
+
+    return calls_of(enter_and_leave)

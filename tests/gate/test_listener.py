@@ -9,8 +9,8 @@ import pytest
 import polite
 from polite import events as kinds
 from polite.events import BackedOff, Event, Granted, Left, PermitDelayed, Reclaimed, Refused, Skipped
-from tests.gate.support import PAGE, opened, visit
-from tests.support import calls_of, scripted_gate
+from tests.gate.support import PAGE, calls_of_a_permit, opened, visit
+from tests.support import scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -79,17 +79,7 @@ async def test_an_event_that_is_not_wanted_costs_a_permit_nothing() -> None:
     async def calls(listener: Any) -> int:
         async with opened(listener=listener) as (gate, _):
             await visit(gate)
-            await asyncio.sleep(10)
-            permit = gate.permit(PAGE)
-
-            def enter_and_leave() -> None:
-                # Its turn is free, so it waits for nothing.
-                with pytest.raises(StopIteration):
-                    permit.__aenter__().send(None)
-                permit.report(status=200)
-                permit.leave()
-
-            return calls_of(enter_and_leave)
+            return await calls_of_a_permit(gate)
 
     without = await calls(None)
 

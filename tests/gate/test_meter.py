@@ -8,8 +8,7 @@ import pytest
 
 import polite
 from polite.events import Event, Granted, Left
-from tests.gate.support import PAGE, opened, visit
-from tests.support import calls_of
+from tests.gate.support import PAGE, calls_of_a_permit, opened, visit
 
 pytestmark = pytest.mark.virtual_time
 
@@ -125,27 +124,14 @@ async def test_what_a_meter_raises_is_logged_and_hinders_nothing(
 
 
 async def test_a_gate_whose_meter_has_gone_pays_nothing_for_it() -> None:
-    async def calls(gate: polite.Gate) -> int:
-        await asyncio.sleep(10)
-        permit = gate.permit(PAGE)
-
-        def enter_and_leave() -> None:
-            # Its turn is free, so it waits for nothing.
-            with pytest.raises(StopIteration):
-                permit.__aenter__().send(None)
-            permit.report(status=200)
-            permit.leave()
-
-        return calls_of(enter_and_leave)
-
     async with opened() as (gate, _):
         await visit(gate)
-        without = await calls(gate)
+        without = await calls_of_a_permit(gate)
         end = gate.measure(Noting())
-        measured = await calls(gate)
+        measured = await calls_of_a_permit(gate)
         end()
 
-        assert await calls(gate) == without < measured
+        assert await calls_of_a_permit(gate) == without < measured
 
 
 @pytest.mark.parametrize("meter", [None, 3, print, [].append])
