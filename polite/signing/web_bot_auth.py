@@ -46,6 +46,8 @@ class WebBotAuth:
         nonce: Whether each signature has a random nonce, for servers that refuse a signature the second time.
         plain_http: Whether requests over http are signed too. Others on the way could read such a signature, and use it over https:
             the draft tells servers to refuse it.
+        agent_as_string: Whether Signature-Agent is a string, as in draft-meunier-http-message-signatures-directory-03, and not a
+            dictionary. Cloudflare's documentation of 1 July 2026 says that it verifies nothing else.
 
     Attributes:
         key: The key. Assign another to replace it while the gate is open.
@@ -64,10 +66,12 @@ class WebBotAuth:
         components: Iterable[str] = ("@authority",),
         nonce: bool = False,
         plain_http: bool = False,
+        agent_as_string: bool = False,
     ) -> None:
         number("WebBotAuth: lifetime", lifetime, least=_LEAST_LIFETIME_S, most=_MOST_LIFETIME_S)
         self._with_nonce = boolean("WebBotAuth: nonce", nonce)
         self._plain_http = boolean("WebBotAuth: plain_http", plain_http)
+        self._agent_as_string = boolean("WebBotAuth: agent_as_string", agent_as_string)
         self._components = _checked_components(components)
         self.signature_agent = _checked_url(signature_agent)
         self.key = key if isinstance(key, SigningKey) else SigningKey.read(key)
@@ -88,7 +92,8 @@ class WebBotAuth:
         components: list[Component] = [
             (f'"{name}"', _value(name, method, target)) for name in self._components
         ]
-        components.append((f'"signature-agent";key="{_LABEL}"', agent))
+        member = "" if self._agent_as_string else f';key="{_LABEL}"'
+        components.append((f'"signature-agent"{member}', agent))
         created = int(now)
         parameters: dict[str, int | str] = {
             "created": created,
@@ -100,7 +105,10 @@ class WebBotAuth:
         parameters["tag"] = _TAG
         params = signature_params(components, parameters)
         signature = self.key.sign(signature_base(components, params))
-        return {"Signature-Agent": f"{_LABEL}={agent}", **signature_fields(_LABEL, params, signature)}
+        return {
+            "Signature-Agent": agent if self._agent_as_string else f"{_LABEL}={agent}",
+            **signature_fields(_LABEL, params, signature),
+        }
 
     # Scrapy copies its settings, where the options of a gate are, for each crawler; a new key is for all of them.
     def __deepcopy__(self, _: object) -> Self:

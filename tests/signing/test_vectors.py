@@ -64,3 +64,20 @@ def test_what_is_sent_differs_from_the_drafts_vector_in_parameters_that_are_opti
         "Signature-Agent": 'sig="https://signature-agent.test"',
         **signature_fields("sig", written, signed),
     }
+
+
+def test_what_is_sent_as_a_string_differs_from_the_older_vector_in_parameters_that_are_optional_only(
+    rfc_key: SigningKey,
+) -> None:
+    vector = vectors.DRAFT_LEGACY
+    signer = WebBotAuth(rfc_key, "https://signature-agent.test", lifetime=3600, agent_as_string=True)
+
+    fields = signer.sign("GET", Target.of("https://example.com/path/to/resource"), 1735689600.9)
+
+    written = (
+        '("@authority" "signature-agent");created=1735689600;expires=1735693200'
+        f';keyid="{vectors.THUMBPRINT}";tag="web-bot-auth"'
+    )
+    base = vector.base.partition('"@signature-params": ')[0]
+    signed = rfc_key.sign(f'{base}"@signature-params": {written}'.encode())
+    assert fields == {"Signature-Agent": vectors.AGENT, **signature_fields("sig", written, signed)}

@@ -76,6 +76,17 @@ def test_more_components_narrow_it(key: SigningKey, component: str, other: dict[
         signed(narrow, "https://example.com/a?c", **other)
 
 
+def test_the_agent_may_be_a_string_as_in_older_drafts(key: SigningKey) -> None:
+    signer = WebBotAuth(key, "https://bot.test", agent_as_string=True)
+
+    got = signed(signer, "https://example.com/a")
+
+    assert got.agent == "https://bot.test"
+    assert got.covered == ('"@authority"', '"signature-agent"')
+    fields = signer.sign("GET", polite.Target.of("https://example.com/a"), NOW)
+    assert fields["Signature-Agent"] == '"https://bot.test"'
+
+
 def test_a_url_without_a_query_has_an_empty_one(key: SigningKey) -> None:
     signed(WebBotAuth(key, AGENT, components=["@query", "@target-uri"]), "https://example.com/a")
 
@@ -135,6 +146,7 @@ def test_the_url_of_the_keys_is_sent_as_the_drafts_want_it(key: SigningKey, give
         {"components": [["@authority"]]},
         {"nonce": 1},
         {"plain_http": "yes"},
+        {"agent_as_string": 1},
     ],
 )
 def test_an_option_that_cannot_be_is_refused_by_name(key: SigningKey, options: dict[str, Any]) -> None:

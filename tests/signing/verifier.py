@@ -33,8 +33,7 @@ def verified(
     key: SigningKey, headers: Mapping[str, str], *, method: str, authority: str, scheme: str, path: str
 ) -> Verified:
     """Verify the one signature of a request as it came (RFC 9421, 3.2). Raises if it is not valid for this server."""
-    agents, inputs, signatures = http_sfv.Dictionary(), http_sfv.Dictionary(), http_sfv.Dictionary()
-    agents.parse(headers["Signature-Agent"].encode())
+    inputs, signatures = http_sfv.Dictionary(), http_sfv.Dictionary()
     inputs.parse(headers["Signature-Input"].encode())
     signatures.parse(headers["Signature"].encode())
     [label] = inputs
@@ -51,7 +50,8 @@ def verified(
     for component in components:
         value = derived.get(component.value)
         if component.value == "signature-agent":
-            value = str(agents[component.params["key"]])
+            agent = _agent(headers["Signature-Agent"], component.params.get("key"))
+            value = str(agent)
         lines.append(f"{component}: {value}")
     lines.append(f'"@signature-params": {components}')
     public = Ed25519PublicKey.from_public_bytes(_octets(key))
@@ -59,13 +59,24 @@ def verified(
     params = components.params
     return Verified(
         tuple(str(component) for component in components),
-        agents[label].value,
+        agent.value,
         params["created"],
         params["expires"],
         params["keyid"],
         params["tag"],
         params.get("nonce"),
     )
+
+
+def _agent(field: str, key: str | None) -> http_sfv.Item:
+    """Return the member of a Signature-Agent that is covered; without a key the field is one string, as in older drafts."""
+    if key is None:
+        item = http_sfv.Item()
+        item.parse(field.encode())
+        return item
+    agents = http_sfv.Dictionary()
+    agents.parse(field.encode())
+    return agents[key]
 
 
 def _octets(key: SigningKey) -> bytes:

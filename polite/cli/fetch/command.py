@@ -107,7 +107,12 @@ def _store(options: argparse.Namespace) -> Address | None:
 def _signer(options: argparse.Namespace) -> WebBotAuth | None:
     if (options.sign is None) != (options.signature_agent is None):
         raise InvalidOption("--sign KEY and --signature-agent URL are needed together")
-    return None if options.sign is None else WebBotAuth(options.sign, options.signature_agent)
+    as_string = options.signature_agent_as_string
+    if options.sign is None:
+        if as_string:
+            raise InvalidOption("--signature-agent-as-string has no effect without --sign")
+        return None
+    return WebBotAuth(options.sign, options.signature_agent, agent_as_string=as_string)
 
 
 def _check_file(option: str, name: str) -> None:

@@ -208,3 +208,8 @@ def _add_signature(fetch: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="where servers find the public key of --sign; polite card writes the files for it",
     )
+    fetch.add_argument(
+        "--signature-agent-as-string",
+        action="store_true",
+        help="send --signature-agent in the older form, the only one that Cloudflare verifies (July 2026)",
+    )

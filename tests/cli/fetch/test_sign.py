@@ -42,6 +42,29 @@ def test_each_request_is_signed(site, key, tmp_path, monkeypatch):
     assert seen == [("/robots.txt", AGENT), ("/a", AGENT), ("/b", AGENT)]
 
 
+def test_the_agent_is_sent_as_a_string_on_request(site, key, tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "WebBotAuth", partial(WebBotAuth, plain_http=True))
+    seen = []
+
+    async def noting(request):
+        seen.append(request.headers["Signature-Agent"])
+        return web.Response(text="")
+
+    site.pages["/robots.txt"] = site.pages["/a"] = [noting]
+    given = ("--sign", str(tmp_path / "key.pem"), "--signature-agent", "https://bot.test")
+
+    assert site.run(*given, "--signature-agent-as-string", "/a") == 0
+
+    assert seen == ['"https://bot.test"'] * 2
+
+
+def test_a_form_of_the_agent_needs_a_key(site):
+    assert site.run("--signature-agent-as-string", "/a") == 2
+
+    assert site.err == "polite: --signature-agent-as-string has no effect without --sign\n"
+    assert site.asked == []
+
+
 @pytest.mark.parametrize("arguments", [["--sign", "key.pem"], ["--signature-agent", AGENT]])
 def test_a_key_and_its_url_are_given_together(site, arguments):
     assert site.run(*arguments, "/a") == 2
