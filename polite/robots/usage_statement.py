@@ -63,11 +63,12 @@ SEARCH, AI_INPUT, AI_TRAIN = STANDARD = ("search", "ai-input", "ai-train")
 IMAGE_AI, TDM = "image-ai", "tdm"
 # Labels of draft-ietf-aipref-vocab-08 (13 September 2026) for the uses that Content-Signal names first.
 _SAME = {"train-ai": AI_TRAIN, "ai-use": AI_INPUT}
-# What a refusal covers beside its own label: earlier versions of the vocabulary had wider categories.
+# What a refusal covers beside its own label: earlier versions of the vocabulary had wider categories, and other names.
 _COVERED: Mapping[str, tuple[str, ...]] = {
     "bots": STANDARD,
     "all": STANDARD,
     "ai": (AI_INPUT, AI_TRAIN),
+    "ai-output": (AI_INPUT,),
     "genai": (AI_TRAIN,),
     "train-genai": (AI_TRAIN,),
     TDM: (AI_INPUT, AI_TRAIN),

@@ -123,6 +123,7 @@ def test_one_use_has_one_name_and_an_unknown_label_is_its_own_use():
         ("all", ("all", "search", "ai-input", "ai-train")),
         ("ai", ("ai", "ai-input", "ai-train")),
         ("train-genai", ("train-genai", "ai-train")),
+        ("ai-output", ("ai-output", "ai-input")),
         ("tdm", ("tdm", "ai-input", "ai-train")),
         ("search", ("search",)),
     ],
