@@ -91,7 +91,7 @@ COUNTS = (
         read=_counter(lambda c: c.waited),
     ),
     Count(
-        "permits.left",
+        "permits.ended",
         "{permit}",
         "Permits that ended, by the class of the reported status",
         ("status_class",),

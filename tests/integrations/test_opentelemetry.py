@@ -88,7 +88,7 @@ async def test_counts_times_and_gauges_of_a_gate_are_exported(meters: Meters) ->
         assert meters.value("permits.granted") == 3
         assert meters.value("permits.inside") == 1
         assert meters.value("origins.known") == 1
-        assert meters.value("permits.left", {"polite.status_class": "2xx"}) == 1
+        assert meters.value("permits.ended", {"polite.status_class": "2xx"}) == 1
         assert meters.value("urls.refused", {"polite.reason": "RULE"}) == 1
         assert meters.value("backoffs", {"http.response.status_code": 429}) == 1
         assert meters.value("robots.fetches", {"polite.outcome": "found", "polite.reason": "OK"}) == 1

@@ -64,8 +64,8 @@ async def test_counts_times_and_gauges_of_a_gate_are_exported(registry: Collecto
         assert value(registry, "permits_waiting") == 0
         assert value(registry, "origins_known") == 2
         assert value(registry, "robots_memory_bytes") == gate.memory_used
-        assert value(registry, "permits_left_total", status_class="2xx") == 1
-        assert value(registry, "permits_left_total", status_class="4xx") == 1
+        assert value(registry, "permits_ended_total", status_class="2xx") == 1
+        assert value(registry, "permits_ended_total", status_class="4xx") == 1
         assert value(registry, "urls_refused_total", reason="RULE") == 1
         assert value(registry, "urls_refused_total", reason="UNREACHABLE") == 1
         assert value(registry, "backoffs_total", status="429") == 1
@@ -201,7 +201,7 @@ async def test_gates_of_one_name_are_added_up_and_no_counter_falls_when_one_clos
             assert value(registry, "permits_inside") == 0
 
         assert value(registry, "permits_granted_total") == 5
-        assert value(registry, "permits_left_total", status_class="2xx") == 3
+        assert value(registry, "permits_ended_total", status_class="2xx") == 3
         assert value(registry, "permit_wait_duration_seconds_count") == 5
         assert value(registry, "urls_refused_total", reason="RULE") is None
     async with opened() as (late, _):
@@ -339,7 +339,7 @@ def test_a_gate_for_threads_is_observed(registry: CollectorRegistry) -> None:
             permit.report(status=200)
             assert value(registry, "permits_inside") == 1
 
-        assert value(registry, "permits_left_total", status_class="2xx") == 1
+        assert value(registry, "permits_ended_total", status_class="2xx") == 1
         assert value(registry, "tasks_queued") == 0
     assert not series(registry)
     with pytest.raises(polite.GateClosed):
