@@ -149,7 +149,7 @@ class Signer(Protocol):
         """Return the header fields that sign one request; none if it is not to be signed.
 
         Called on the event loop for each request, when that is sent, so it must return at once. What it raises fails the request: a
-        RuntimeError, which counts as no failure of a page's server. robots.txt then counts as unreachable.
+        RuntimeError, which counts as no failure of the server. robots.txt then counts as unreachable (Reason.SIGNER_FAILED).
 
         Args:
             method: The method, as sent.

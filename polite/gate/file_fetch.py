@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from polite.errors import InvalidURL, OriginDeclined, TurnLost
 from polite.gate.permit import Permit
 from polite.gate.services import Services
+from polite.gate.signatures import SignerFailed
 from polite.log import fields
 from polite.origin import Target
 from polite.ports import Failed, Reply
@@ -105,7 +106,7 @@ class FileFetch:
         services = self.services
         downloads, clock = services.downloads, services.clock
         async with Permit(services, target) as permit, downloads.connections:
-            reported = False
+            reported = unsigned = False
 
             def begun(reply: Reply) -> None:
                 nonlocal reported
@@ -133,6 +134,7 @@ class FileFetch:
                 extra = fields("file_failed", origin=target.origin, url=target.url, error=error)
                 log.warning("%s was not fetched: %r", target.url, error, extra=extra)
                 response = Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])
+                unsigned = isinstance(error, SignerFailed)
             self._spent_s += clock.monotonic() - started
             if not reported:
                 # No response came.

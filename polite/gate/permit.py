@@ -14,6 +14,7 @@ from polite.gate.origin_rules import Grounds, OriginRules
 from polite.gate.permit_watch import OnGranted, OnLeft
 from polite.gate.recrawl import PageReport
 from polite.gate.services import Services, waits_for_itself
+from polite.gate.signatures import SignerFailed
 from polite.http.body_length import LENGTH_FIELDS, body_length
 from polite.http.demand import DEMAND_FIELDS, DEMANDING, Demand, demand
 from polite.http.header_fields import Fields, Headers, selected
@@ -260,7 +261,8 @@ class Permit:
         If the permit waits for its turn, that is given back when it comes, and `enter` raises PermitMisused.
 
         Args:
-            error: Why no response came. An Exception counts as a failed request, if nothing was reported.
+            error: Why no response came. An Exception counts as a failed request, if nothing was reported, unless `sign` raised it
+                for a signer that failed.
         """
         turn, self._turn = self._turn, None
         self._stage = _ENDED
@@ -274,8 +276,9 @@ class Permit:
         try:
             if self._outcome is None:
                 # Left without a report, perhaps by an exception: a request may have been sent, so the delay runs from now. An
-                # error says that no response came; a cancellation, that the crawler gave up.
-                outcome = _FAILED if isinstance(error, Exception) else Outcome()
+                # error says that no response came, unless it is the signer's; a cancellation, that the crawler gave up.
+                failed = isinstance(error, Exception) and not isinstance(error, SignerFailed)
+                outcome = _FAILED if failed else Outcome()
                 self._settle(turn, self._timed(outcome, turn) if turns.timed else outcome)
             elif not turn.settled:
                 # Whatever the anchor was at the report: it may have changed since.

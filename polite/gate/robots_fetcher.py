@@ -10,7 +10,7 @@ from functools import partial
 from weakref import WeakValueDictionary
 
 from polite.gate.awaited_turns import AwaitedTurns
-from polite.gate.signatures import Signatures
+from polite.gate.signatures import Signatures, SignerFailed
 from polite.gate.turns import Turns
 from polite.log import fields
 from polite.origin import Origin, Target
@@ -281,6 +281,10 @@ class RobotsFetcher:
                 raise
             # This task was not cancelled: something inside the transport was, which is a failure like any other.
             return _internal_error(ask, error)
+        except SignerFailed as error:
+            extra = fields("signer_failed", origin=ask.target.origin, url=ask.target.url, error=error)
+            log.error("%s was not requested: %s", ask.target.url, error, exc_info=error, extra=extra)
+            return Failed(Reason.SIGNER_FAILED, str(error)[:500])
         except Exception as error:  # noqa: BLE001 - RFC 9309, 2.3.1.4: any failure is "unreachable"
             return _internal_error(ask, error)
 
@@ -291,7 +295,8 @@ class RobotsFetcher:
 
     def _outcome(self, response: Reply | Failed, elapsed: float) -> Outcome:
         if isinstance(response, Failed):
-            return Outcome(elapsed_s=elapsed, failed=True)
+            # What the signer raised says nothing of the server: its ordinary delay follows.
+            return Outcome(elapsed_s=elapsed, failed=response.reason is not Reason.SIGNER_FAILED)
         return Outcome.of_answer(
             response.status, self._retry_after(response), elapsed, _rate_limits(response)
         )

@@ -129,7 +129,9 @@ class Turns:
         self.grants_delay = self.policies.concurrent
         self.declines = self.policies.declines
         self.budgets: Budgets | None = self.policies.budgets if self.policies.budgeted else None
-        if self.budgets is not None:
+        if self.budgets is None:
+            self.policies.budgets.forget_open()
+        else:
             # Each outcome is counted.
             self._ordinary = None
         self._simple = self._find is None and not self.policies.concurrent
@@ -226,9 +228,9 @@ class Turns:
             raise OriginDeclined(target.url, *declined)
 
     def restore_spent(self, origin: Origin, spent: Spent) -> None:
-        """Take in what an earlier run has spent of an origin's budget, where there are budgets."""
-        if self.budgets is not None:
-            self.budgets.resume(origin, spent)
+        """Take in what an earlier run has spent of an origin's budget. A budget may be set later."""
+        # A request of this run may have come before: a hop of another origin's robots.txt, or a page of the gate.
+        self.policies.budgets.restore(origin, spent, newer=False)
 
     def begin(self, turn: Turn, target: Target) -> None:
         """Count a page whose turn has come, where there are budgets. `release` ends it, and what gives the turn back undoes it."""

@@ -107,13 +107,8 @@ class Budgets:
         """Return what was spent."""
         return self._spent.get(origin.text, _NOTHING)
 
-    def resume(self, origin: Origin, spent: Spent) -> None:
-        """Take in what an earlier run has spent, unless this one knows more."""
-        if origin.text not in self._spent:
-            self._set(origin.text, spent)
-
     def restore(self, origin: Origin, spent: Spent, *, newer: bool) -> None:
-        """Take in what another process has spent: the larger counts.
+        """Take in what another process, or an earlier run, has spent: the larger counts.
 
         Args:
             newer: Whether it knew all that is known here. Then its failures in a row are right, also if they are fewer.
@@ -128,6 +123,10 @@ class Budgets:
         if turn not in self._open:
             self._open[turn] = _OpenPage(origin)
             self._add(origin.text, pages=1)
+
+    def forget_open(self) -> None:
+        """No origin has a budget any more: those in flight stay counted, and their ends are not told."""
+        self._open.clear()
 
     def origin(self, turn: Turn) -> Origin | None:
         """Return the origin of a page that is counted and in flight."""

@@ -103,7 +103,8 @@ class PacingPolicy:
         circuit_failures: Failures in a row that open an origin's circuit; 0 for never.
         circuit_rest: How long a circuit stays open, doubling each time. Then one request goes alone.
         max_pages: Pages of one origin that are requested at most; None for no limit, as for the other two. Once a budget is spent,
-            the origin gets no more requests (OriginDeclined), and a frontier drops its tasks.
+            the origin gets no more requests (OriginDeclined), and a frontier drops its tasks. With any budget, the gate holds about
+            300 octets for each origin that it has requested, until it is closed.
         max_bytes: Octets of one origin's pages, as the crawler reports them (`Permit.received`), or by Content-Length. The page
             that reaches it is the last.
         max_failures: Failures of one origin in a row, those of its robots.txt included. With a concurrency above 1, requests in

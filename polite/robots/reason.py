@@ -73,6 +73,7 @@ class Reason(Enum):
     FTP_BUSY = "the FTP server cannot serve the file now"
     FTP_NO_PASSIVE = "the FTP server does not support extended passive mode (RFC 2428)"
     INTERNAL_ERROR = "the transport raised an unexpected error"
+    SIGNER_FAILED = "the crawler's own signer failed, so no request was sent"
 
     @property
     def option(self) -> str:
@@ -107,6 +108,7 @@ _OPTIONS = {
     Reason.REDIRECT_SCHEME: "open_gate(transports=...)",
     Reason.REDIRECT_DOWNGRADE: "FetchPolicy.allow_downgrade",
     Reason.SCHEME_UNKNOWN: "open_gate(transports=...)",
+    Reason.SIGNER_FAILED: "open_gate(signer=...)",
     Reason.ADDRESS_REFUSED: "FetchPolicy.allow_private",
     Reason.PROXY_REFUSED: "FetchPolicy.proxy",
     Reason.PROXY_FAILED: "FetchPolicy.proxy",

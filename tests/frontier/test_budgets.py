@@ -246,6 +246,51 @@ async def test_failures_in_a_row_outlive_a_run(tmp_path: Path) -> None:
     assert sent == 3
 
 
+@pytest.mark.parametrize("first", ["a page", "a failure", "a budget that is set later"])
+async def test_what_an_earlier_run_has_spent_counts_whatever_comes_before_its_tasks(
+    tmp_path: Path, first: str
+) -> None:
+    path = str(tmp_path / "queue.sqlite")
+    limits = budget(max_pages=5, max_failures=8)
+    async with scripted_gate(**limits) as gate, polite.open_frontier(gate, store=path) as frontier:
+        await frontier.put_many(f"{A}/{n}" for n in range(20))
+        for _ in range(4):
+            async with await anext(frontier) as permit:
+                permit.report(status=200)
+
+    later = first == "a budget that is set later"
+    async with scripted_gate(**({} if later else limits)) as gate:
+        if not later:
+            async with gate.permit(f"{A}/own") as permit:
+                if first == "a page":
+                    permit.report(status=200)
+                else:
+                    permit.report(status=500)
+        async with polite.open_frontier(gate, store=path) as frontier:
+            frontier.close()
+            await asyncio.sleep(60)
+            gate.pacing = limits["pacing"]
+
+            assert await fetch(frontier) == [f"{A}/4"]
+
+
+async def test_a_page_that_needed_no_request_does_not_count_in_the_next_run(tmp_path: Path) -> None:
+    path, sent = str(tmp_path / "queue.sqlite"), []
+    for _ in range(2):
+        async with (
+            scripted_gate(**budget(max_pages=2)) as gate,
+            polite.open_frontier(gate, store=path) as frontier,
+        ):
+            await frontier.put_many((f"{A}/{n}" for n in range(4)), again=True)
+            async with await anext(frontier) as permit:
+                sent.append(permit.url)
+                permit.report(status=200)
+            if len(sent) == 1:
+                (await anext(frontier)).unsent(requeue=False)
+
+    assert len(sent) == 2
+
+
 async def test_retries_count_as_pages_and_end_with_the_budget(opened: Opened) -> None:
     events: list[Event] = []
     async with opened(listener=events.append, frontier={"max_tries": 10}, **budget(max_pages=2)) as (

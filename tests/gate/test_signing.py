@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import polite
+from polite.events import RobotsFetched
 from polite.ports import Ask, Failed
 from polite.robots.fetching.exchange import Reply
 from polite.testing import ScriptedTransport
-from tests.gate.support import PAGE, ROBOTS, RULES, opened
+from tests.gate.support import PAGE, ROBOTS, RULES, opened, visit
 from tests.support import now
 
 pytestmark = pytest.mark.virtual_time
@@ -188,6 +189,65 @@ async def test_a_signer_that_fails_makes_robots_txt_unreachable_not_allowed(
     assert not decision
     assert decision.reason is polite.Reason.UNREACHABLE
     assert "no key today" in caplog.text
+
+
+class Away:
+    """A signer whose vault is out of reach: what it raises looks like an error of the server."""
+
+    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
+        raise ConnectionResetError("the vault")
+
+
+STRICT = polite.PacingPolicy(min_delay=3.0, circuit_failures=1, max_failures=1)
+
+
+async def test_a_signer_that_fails_for_robots_txt_is_no_failure_of_the_site(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    events: list[Any] = []
+    transport = Sending({ROBOTS: Reply(200, RULES)})
+    async with opened(transport, signer=Away(), pacing=STRICT, listener=events.append) as (gate, _):
+        with pytest.raises(polite.RobotsUnreachable):
+            await visit(gate)
+        explained = await gate.explain(PAGE)
+
+        assert gate.counters.opened == gate.counters.slowed == gate.counters.declined == 0
+        assert explained.wait_s == 3.0
+        assert "budget: 0 of 1 failures in a row" in str(explained)
+
+    (fetched,) = [each for each in events if isinstance(each, RobotsFetched)]
+    assert fetched.reason == "SIGNER_FAILED"
+    (line,) = caplog.records
+    assert line.levelno == logging.ERROR
+    assert f"{ROBOTS} was not requested: the signer failed: ConnectionResetError('the vault')" in line.getMessage()
+    assert vars(line)["polite_event"] == "signer_failed"
+
+
+class AwayForPages(Away):
+    """It fails for all but robots.txt."""
+
+    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
+        return {} if target.url == ROBOTS else super().sign(method, target, now)
+
+
+async def test_a_block_that_a_signer_ends_is_no_failure_of_the_site() -> None:
+    async with opened(signer=AwayForPages(), pacing=STRICT) as (gate, _):
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="the signer failed"):
+                async with gate.permit(PAGE) as permit:
+                    permit.sign("GET")
+
+        assert gate.counters.opened == 0
+        assert (await gate.explain(PAGE)).wait_s == 3.0
+
+
+async def test_a_sitemap_that_cannot_be_signed_is_no_failure_of_the_site() -> None:
+    transport = Sending({ROBOTS: Reply(200, b"Sitemap: https://site.test/map.xml")})
+    async with opened(transport, signer=AwayForPages(), pacing=STRICT) as (gate, _):
+        assert [entry async for entry in gate.sitemaps(PAGE)] == []
+
+        assert gate.counters.opened == 0
+        await visit(gate)
 
 
 async def test_what_is_no_signer_is_refused() -> None:

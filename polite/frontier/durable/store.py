@@ -178,6 +178,8 @@ class DurableTaskStore:
         self._active.remove(task)
         self._active.forget(task)
         self._batches.gone.add(task.number)
+        # Perhaps its page needed no request.
+        self._note_spent(task.target.origin)
         self._batches.batch.ended.append(EndedTask(task.number, end.value, task.target, task.identity))
         self._batches.schedule_flush()
 
