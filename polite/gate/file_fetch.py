@@ -106,7 +106,7 @@ class FileFetch:
         services = self.services
         downloads, clock = services.downloads, services.clock
         async with Permit(services, target) as permit, downloads.connections:
-            reported = unsigned = False
+            reported = False
 
             def begun(reply: Reply) -> None:
                 nonlocal reported
@@ -130,13 +130,17 @@ class FileFetch:
                     take=taken,
                     option=f"{self.limits.option}.timeout",
                 )
+            except SignerFailed as error:
+                extra = fields("signer_failed", origin=target.origin, url=target.url, error=error)
+                log.exception("%s was not requested: the signer failed", target.url, extra=extra)
+                response = Failed(Reason.SIGNER_FAILED, str(error)[:500])
             except Exception as error:  # noqa: BLE001 - a transport of the user, or a full disk
                 extra = fields("file_failed", origin=target.origin, url=target.url, error=error)
                 log.warning("%s was not fetched: %r", target.url, error, extra=extra)
                 response = Failed(Reason.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:500])
-                unsigned = isinstance(error, SignerFailed)
             self._spent_s += clock.monotonic() - started
-            if not reported:
+            unsigned = isinstance(response, Failed) and response.reason is Reason.SIGNER_FAILED
+            if not reported and not unsigned:
                 # No response came.
                 permit.report(status=0)
         return response

@@ -283,7 +283,7 @@ class RobotsFetcher:
             return _internal_error(ask, error)
         except SignerFailed as error:
             extra = fields("signer_failed", origin=ask.target.origin, url=ask.target.url, error=error)
-            log.error("%s was not requested: %s", ask.target.url, error, exc_info=error, extra=extra)
+            log.exception("%s was not requested: the signer failed", ask.target.url, extra=extra)
             return Failed(Reason.SIGNER_FAILED, str(error)[:500])
         except Exception as error:  # noqa: BLE001 - RFC 9309, 2.3.1.4: any failure is "unreachable"
             return _internal_error(ask, error)

@@ -53,7 +53,9 @@ class Workers:
         """Request a page without the frontier, or give up waiting for its turn."""
         await asyncio.sleep(self.draw.random() * 20)
         permit = gate.permit(f"{self.draw.choice(ORIGINS)}/own")
-        with contextlib.suppress(OriginDeclined, polite.Disallowed, TimeoutError, OSError, asyncio.CancelledError):
+        with contextlib.suppress(
+            OriginDeclined, polite.Disallowed, TimeoutError, OSError, asyncio.CancelledError
+        ):
             async with asyncio.timeout(self.draw.choice((0.0, 2.0, 1e6))):
                 await self.use(permit, self.draw.choice(("sent", "unsent", "failed", "cancelled")))
 
