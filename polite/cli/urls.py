@@ -1,9 +1,13 @@
 """Reads lists of URLs, one per line. An invalid line becomes an InvalidURL and does not stop the list."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from polite.cli.stdin import LONGEST_LINE
 from polite.errors import InvalidURL
+
+# The URL parser keeps a space as %20, and skips a tab: two URLs on one line would become one that nothing links to.
+_TWO_URLS = re.compile(r"https?://.*?\s(?=https?://)", re.IGNORECASE)
 
 
 def parse_lines(lines: Iterable[bytes]) -> Iterator[str | InvalidURL]:
@@ -38,4 +42,6 @@ def parse_line(line: bytes) -> str | InvalidURL:
         line.decode("utf-8")
     except UnicodeDecodeError as error:
         return InvalidURL(text, "it is not UTF-8", error.start)
+    if (two := _TWO_URLS.match(text)) is not None:
+        return InvalidURL(text, "the line has two URLs: write one per line", two.end())
     return text

@@ -27,6 +27,8 @@ _BODY = """
 """
 # The row of a failed server whose back-off still runs; by default it is not deleted.
 _BACKING_OFF = "(failures > 0 AND expires_at > ?)"
+# SQLite's file format, 1.3.1.
+_MAGIC = b"SQLite format 3\0"
 
 
 class StoreInspector:
@@ -37,13 +39,15 @@ class StoreInspector:
         to_change: Open it for writing.
 
     Raises:
-        StoreFailed: The file does not exist, or (from each method) cannot be used.
+        StoreFailed: The file does not exist or is no store, or (from each method) cannot be used.
     """
 
     def __init__(self, path: str, *, to_change: bool = False) -> None:
         if not Path(path).is_file():
             missing = "it is a folder, not a file" if Path(path).is_dir() else "there is no such file"
             raise StoreFailed(f"{path}: {missing}")
+        if not _may_be_database(Path(path)):
+            raise StoreFailed(f"{path} is not a store: it is no SQLite file; name another file")
         self._database = RobotsDatabase(Path(path), mode="rw" if to_change else "ro")
 
     def origins(self) -> Iterator[dict[str, Any]]:
@@ -88,6 +92,15 @@ class StoreInspector:
     def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+
+def _may_be_database(path: Path) -> bool:
+    """Whether the file starts as those of SQLite do, is empty, or cannot be read, which SQLite explains."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) in (_MAGIC, b"")
+    except OSError:
+        return True
 
 
 def _delete(table: str, conditions: Sequence[tuple[str, Sequence[Any]]]) -> tuple[str, Sequence[Any]]:

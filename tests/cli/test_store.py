@@ -185,7 +185,12 @@ def test_what_an_action_does_not_take_is_a_usage_error(crawl, options, arguments
 @pytest.mark.parametrize("action", ["ls", "purge"])
 @pytest.mark.parametrize(
     ("octets", "said"),
-    [(None, "no such file"), (b"plain text " * 99, "corrupt"), (b"", "is empty|deleted")],
+    [
+        (None, "no such file"),
+        (b"plain text " * 99, "crawl.sqlite is not a store: it is no SQLite file; name another file\n"),
+        (b"SQLite format 3\0plain" * 99, "corrupt"),
+        (b"", "is empty|deleted"),
+    ],
 )
 def test_a_file_that_is_no_store_is_left_as_it_is(tmp_path, action, octets, said, capsys):
     path = tmp_path / "crawl.sqlite"

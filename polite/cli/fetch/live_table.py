@@ -15,12 +15,13 @@ _HEADINGS = ("origin", "done", "wait", "delay", "left", "state")
 _GAP = "  "
 # Columns of characters for an origin: as short as a host and a port can be told apart, and as long as helps.
 _LEAST_NAME, _LONGEST_NAME = 16, 40
-_LEAST_STATE = 26
+# A state gets so many columns before a longer origin does, if it needs them.
+_KEPT_FOR_STATE = 26
 _LEAST_BAR = 8
 
 
 class LiveTable:
-    """Renders statuses. Columns become wider, never narrower, so that the table does not jump.
+    """Renders statuses. Columns of numbers become wider, never narrower, so that the table does not jump.
 
     Args:
         ascii_only: whether the terminal can show ASCII alone.
@@ -30,7 +31,7 @@ class LiveTable:
         self._more = "..." if ascii_only else "…"
         self._full, self._empty = ("#", "-") if ascii_only else ("━", "─")
         self._widths = [len(heading) for heading in _HEADINGS[1:-1]]
-        self._longest = 0
+        self._longest = self._longest_state = 0
 
     def lines(self, status: RunStatus, width: int) -> list[str]:
         """Return the lines. Each fits into `width` columns."""
@@ -68,8 +69,10 @@ class LiveTable:
                 pairs = zip(self._widths, known[1:-1], strict=True)
                 self._widths = [max(have, len(cell)) for have, cell in pairs]
                 self._longest = max(self._longest, len(known[0]))
+                self._longest_state = max(self._longest_state, len(known[-1]))
         left = width - sum(self._widths) - len(_GAP) * (len(_HEADINGS) - 1)
-        name = max(_LEAST_NAME, min(self._longest, _LONGEST_NAME, left - _LEAST_STATE))
+        kept = min(self._longest_state, _KEPT_FOR_STATE)
+        name = max(_LEAST_NAME, min(self._longest, _LONGEST_NAME, left - kept))
         yield self._row(_HEADINGS, name, width)
         # A place that is free stays, unless only such follow.
         last = max(place for place, row in enumerate(cells) if row is not None)

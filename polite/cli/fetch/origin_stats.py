@@ -10,6 +10,7 @@ from polite.origin import Origin, Target
 
 # The limit on origins with statistics of their own. More are fetched as well, but appear in totals only.
 MAX_ORIGINS = 100_000
+_WAITING = "waiting for its turn"
 
 
 @dataclass(slots=True)
@@ -67,7 +68,8 @@ class OriginStats:
     def add_resumed(self, origin: str, waiting: int, crawl_delay: float | None) -> None:
         """Count the URLs that an earlier run left."""
         delay_s = max(self._min_delay, crawl_delay or 0.0)
-        self._entries[origin] = Entry(origin, delay_s, waiting)
+        # Perhaps its robots.txt need not be fetched: the earlier run may have kept it.
+        self._entries[origin] = Entry(origin, delay_s, waiting, why=_WAITING)
 
     def remove(self, target: Target) -> None:
         """Undo `add`: the frontier already had the URL."""
@@ -104,7 +106,7 @@ class OriginStats:
             case Refused(url=url) | Dropped(url=url):
                 self._remove(str(Origin.of(url)))
             case RobotsFetched(origin=origin):
-                self._delay(origin, now, "waiting for its turn", "")
+                self._delay(origin, now, _WAITING, "")
             case BackedOff(origin=origin, pause_s=pause_s, because=because):
                 self._delay(origin, now + pause_s, because, "backing off")
             case OriginPostponed(origin=origin, for_s=for_s, because=because):

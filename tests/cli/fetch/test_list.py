@@ -12,6 +12,7 @@ from polite.cli.fetch import url_list
 from polite.cli.fetch.put_limiter import PutLimiter
 from polite.cli.fetch.repeated_lines import RepeatedLines
 from polite.cli.stdin import LONGEST_LINE
+from polite.cli.urls import parse_line
 from tests.cli.fetch.test_resume import prompt, queue
 
 __all__ = ["prompt", "queue"]  # fixtures
@@ -100,6 +101,26 @@ def test_comments_and_blank_lines_are_no_urls(site, listed):
     site.run(*listed(text.encode()))
 
     assert site.paths == ["/a%20"]
+
+
+@pytest.mark.parametrize("space", [" ", "\t", " \t ", "\u00a0"])
+@pytest.mark.parametrize("scheme", ["http", "HTTPS"])
+def test_two_urls_on_one_line_are_not_fetched_as_one(space, scheme, site, listed):
+    line = f"{site.origin}/a{space}{scheme}://me:secret@b.test/"
+
+    assert site.run(*listed(f"{site.origin}/ok\n{line}\n".encode())) == 2
+
+    (record,) = [record for record in _records(site) if record["outcome"] == "invalid"]
+    assert record["reason"] == "the line has two URLs: write one per line"
+    assert record["input_at"].endswith("urls.txt:2")
+    assert "secret" not in json.dumps(record)
+    assert site.paths == ["/ok"]
+
+
+def test_a_url_in_the_query_of_another_or_after_a_path_is_no_second_one():
+    lines = (b"http://a.test/?to=http://b.test/", b"/a http://b.test/", b"http://a.test/a b")
+
+    assert [parse_line(line) for line in lines] == [line.decode() for line in lines]
 
 
 @pytest.mark.parametrize("end", [b"\r\n", b"\n"])

@@ -56,6 +56,16 @@ def test_a_port_is_never_cut_off(origin, width, shown):
     assert lines[4].split()[0] == shown
 
 
+def test_an_origin_is_not_shortened_for_a_state_that_needs_less():
+    table, host = LiveTable(), "www.shop.example.com:843"
+    fetching = table.lines(status_of(1.0, Entry(f"https://{host}", 1.0, in_flight=1)), 60)
+    waiting = table.lines(status_of(1.0, Entry(f"https://{host}", 1.0, waiting=1, why="x" * 30)), 60)
+    again = table.lines(status_of(1.0, Entry(f"https://{host}", 1.0, in_flight=1)), 60)
+
+    assert fetching[4].split()[0] == host
+    assert waiting[4].split()[0] == again[4].split()[0] == "www…mple.com:843"
+
+
 def test_numbers_that_become_shorter_do_not_move_the_columns():
     table = LiveTable()
     before = table.lines(status_of(1.0, Entry("https://a.test", 1.0, waiting=10**6)), 80)

@@ -135,6 +135,7 @@ def test_what_an_earlier_run_has_left_waits_as_long_as_was_asked_for():
     origin_stats.add_resumed("http://b.test", 3, None)
 
     assert [each.left_s(0.0) for each in origin_stats.longest(2, 0.0)] == [40.0, 2.0]
+    assert {each.why for each in origin_stats.longest(2, 0.0)} == {"waiting for its turn"}
 
 
 def test_beyond_a_bound_origins_are_not_looked_after_one_by_one(origin_stats, monkeypatch):
