@@ -5,16 +5,15 @@ from functools import partial
 from typing import Any
 
 from crawlee import Request
-from crawlee.errors import ContextPipelineInterruptedError
 
 from polite.errors import InvalidOption, PermitMisused
 from polite.frontier.permit import TaskPermit
 from polite.gate.gate import Gate
 from polite.http.header_fields import Headers
 from polite.integrations.crawlee.request_manager import PoliteRequestManager
+from polite.integrations.crawlee.skipping import skipping
 from polite.integrations.entering import require_agent
 from polite.origin import Target
-from polite.robots.errors import Disallowed, RobotsUnreachable
 
 
 def browser_options(kind: type, gate: Gate, options: dict[str, Any]) -> dict[str, Any]:
@@ -82,15 +81,9 @@ class GuardedPages:
             # The handler loads another page.
             return await guarded.goto(page, url, **options)
         request = requests.pop()
-        try:
+        with skipping(self._manager, url):
             async with guarded.turn(page, url, _turn_of(self._manager.take_permit(request))):
                 return await goto(url, **options)
-        except RobotsUnreachable:
-            # It may pass: crawlee tries again.
-            raise
-        except Disallowed as refusal:
-            self._manager.skip(refusal.url or url, str(refusal.decision))
-            raise ContextPipelineInterruptedError(f"Skipping {url}: {refusal}") from refusal
 
 
 class _PageTurn:

@@ -7,7 +7,7 @@ from typing import Any, Self
 from urllib.parse import unquote
 
 from crawlee import HttpHeaders, Request
-from crawlee.errors import ContextPipelineInterruptedError, HttpStatusCodeError
+from crawlee.errors import HttpStatusCodeError
 from crawlee.http_clients import HttpClient, HttpCrawlingResult, HttpResponse, ImpitHttpClient
 from crawlee.proxy_configuration import ProxyInfo
 from crawlee.sessions import Session
@@ -18,9 +18,9 @@ from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.crawlee.hop import Hop
 from polite.integrations.crawlee.request_manager import PoliteRequestManager
+from polite.integrations.crawlee.skipping import skipping
 from polite.integrations.entering import brings_page, hint_at_open_responses, require_agent
 from polite.origin import Target
-from polite.robots.errors import Disallowed, RobotsUnreachable
 
 Enter = Callable[[str], Awaitable[Permit]]
 Send = Callable[[Hop], Awaitable[HttpResponse]]
@@ -36,10 +36,10 @@ class PoliteHttpClient(HttpClient):
     A page is sent with the permit that the manager gave it out with. Each redirect hop, and each request of `send_request` and
     `stream`, is checked and waits for its own turn. The gate's User-Agent is sent. The wrapped client keeps sessions and proxies.
 
-    A page that redirects to a disallowed URL is skipped, with `on_skipped_request`. `send_request` and `stream` raise besides what
+    A page that redirects to a URL which may not be fetched is skipped, with `on_skipped_request`. `send_request` and `stream` raise besides what
     the wrapped client raises:
 
-        Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded: As by `gate.permit`.
+        Disallowed, RobotsUnreachable, OriginDeclined, InvalidURL, GateClosed, Overloaded: As by `gate.permit`.
         InvalidUserAgent: The request has another User-Agent than the gate.
 
     Args:
@@ -93,16 +93,10 @@ class PoliteHttpClient(HttpClient):
 
         first = Hop(request.url, request.method, request.headers, request.payload)
         permit = self.manager.take_permit(request)
-        try:
+        with skipping(self.manager, request.url):
             response = await self._follow(
                 first, send, self._gate.acquire, permit, proxied=proxy_info is not None
             )
-        except RobotsUnreachable:
-            # It may pass: crawlee tries again.
-            raise
-        except Disallowed as refusal:
-            self.manager.skip(refusal.url or request.url, str(refusal.decision))
-            raise ContextPipelineInterruptedError(f"Skipping {request.url}: {refusal}") from refusal
         if statistics is not None:
             statistics.register_status_code(response.status_code)
         return HttpCrawlingResult(http_response=response)

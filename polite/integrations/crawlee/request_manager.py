@@ -26,6 +26,7 @@ from polite.log import LINES, fields, without_query
 from polite.options import integer
 from polite.origin import Target
 from polite.robots.errors import Disallowed
+from polite.robots.reason import Reason
 from polite.schedulers import Priority
 from polite.task import Task
 
@@ -382,10 +383,10 @@ class PoliteRequestManager(RequestManager):
         """The frontier's `on_end`."""
         request = task.payload
         if outcome.end is not End.DONE and isinstance(request, Request):
-            # The only reason to drop one: crawlee retries by itself, so the frontier never does.
+            # crawlee retries by itself, so the frontier drops for one of two reasons: that of robots.txt, or of the pacing policy.
             because = (
                 f"its robots.txt is unreachable ({outcome.because})"
-                if outcome.end is End.DROPPED
+                if outcome.because in Reason.__members__
                 else outcome.because
             )
             self._refused.append(_Refused(request.url, because, request))

@@ -17,7 +17,7 @@ from polite.frontier.permit import TaskPermit
 from polite.frontier.task_outcome import End, TaskOutcome
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.entering import brings_page, require_agent, sign
+from polite.integrations.entering import brings_page, failure, require_agent, sign
 from polite.integrations.scrapy.engine import EngineSlot
 from polite.integrations.scrapy.given_up_origins import GivenUpOrigins, RobotsGivenUp
 from polite.integrations.scrapy.head import Head
@@ -26,6 +26,7 @@ from polite.integrations.scrapy.options import Options
 from polite.integrations.scrapy.shared_gate import SharedGate, shared_gate
 from polite.integrations.scrapy.waiting_requests import WaitingRequests
 from polite.robots.errors import Disallowed
+from polite.robots.reason import Reason
 from polite.task import Task
 
 if TYPE_CHECKING:
@@ -223,6 +224,9 @@ class CrawlTurns:
             return
         if outcome.decision is not None:
             self._refuse(head, Disallowed(outcome.decision, url=task.url))
+        elif outcome.because not in Reason.__members__:
+            # The pacing policy permits no more requests to the origin: the gate says so again when the request is entered.
+            self._offer(head)
         else:
             self._given_up.add(head.bucket)
             self._refuse(
@@ -260,8 +264,12 @@ class CrawlTurns:
             self._acquired(request) if granted is None else self._entered(granted, request)
         )
         if self.gate is not None and self.gate.signs:
-            # Scrapy connects after that: a signature must be valid for longer than this takes.
-            sign(request.headers, permit, request.method)
+            try:
+                # Scrapy connects after that: a signature must be valid for longer than this takes.
+                sign(request.headers, permit, request.method)
+            except BaseException as error:
+                self._open.pop(request).leave(failure(error))
+                raise
         self.ledger.granted()
 
     async def _entered(self, granted: TaskPermit, request: Request) -> Permit:

@@ -31,6 +31,7 @@ class WaitingRequests:
             await asyncio.wait({waiting})
         except BaseException:
             waiting.cancel()
+            waiting.add_done_callback(_give_back)
             raise
         finally:
             self._waiting.discard(waiting)
@@ -49,3 +50,9 @@ class WaitingRequests:
                 waiting.cancel()
         elif self._waiting:
             self._set_timer()
+
+
+def _give_back(waiting: asyncio.Task[Permit]) -> None:
+    """Give back a turn that came in the step in which its request was cancelled."""
+    if not waiting.cancelled() and waiting.exception() is None:
+        waiting.result().unsent()

@@ -109,23 +109,30 @@ async def test_a_page_has_the_turn_of_its_request_and_sends_nothing_back(
     assert (outcome, len(guarded.turns)) == (site.url("/a"), 1)
 
 
-@pytest.mark.parametrize("unreachable", [False, True])
+HOP = "http://a.test/x"
+DECISION = polite.parse("User-agent: *\nDisallow: /").decide("Bot", HOP)
+REFUSALS = (
+    polite.Disallowed(DECISION, url=HOP),
+    polite.OriginDeclined(HOP, "max_pages", 1, "PacingPolicy.max_pages=1: 1 page came"),
+    polite.RobotsUnreachable(DECISION, url=HOP, retry_after_s=1.0),
+)
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
 async def test_a_refused_hop_is_skipped_or_tried_again(
-    site: Site, monkeypatch: pytest.MonkeyPatch, *, unreachable: bool
+    site: Site, monkeypatch: pytest.MonkeyPatch, refusal: polite.PoliteError
 ) -> None:
-    decision = polite.parse("User-agent: *\nDisallow: /").decide("Bot", "http://a.test/x")
+    unreachable = isinstance(refusal, polite.RobotsUnreachable)
 
     def refuse(turn: Any) -> None:
         turn.leave()
-        if unreachable:
-            raise polite.RobotsUnreachable(decision, url="http://a.test/x", retry_after_s=1.0)
-        raise polite.Disallowed(decision, url="http://a.test/x")
+        raise refusal
 
     skipped: list[str] = []
     monkeypatch.setattr(PoliteRequestManager, "skip", lambda _, url, __: skipped.append(url))
     _, outcome = await loaded(site, refuse, monkeypatch)
 
-    assert skipped == ([] if unreachable else ["http://a.test/x"])
+    assert skipped == ([] if unreachable else [HOP])
     assert type(outcome) is (polite.RobotsUnreachable if unreachable else ContextPipelineInterruptedError)
 
 

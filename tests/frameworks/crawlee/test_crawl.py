@@ -1,6 +1,7 @@
 """Crawlers as they are, made polite: what their handlers get, and what the server sees."""
 
 import asyncio
+import dataclasses
 import os
 import signal
 from datetime import timedelta
@@ -54,6 +55,24 @@ async def test_each_redirect_hop_is_checked_and_waits(site: Site) -> None:
     assert sorted(crawl.pages) == [urls[0], urls[2]]
     assert sorted(crawl.loaded) == sorted([site.url("/end"), site.urls[1] + "/other"])
     assert crawl.skipped == [(site.url("/private/x"), "robots_txt")]
+
+
+@pytest.mark.parametrize("hop", [False, True])
+async def test_a_host_whose_budget_is_spent_is_skipped_and_not_tried_again(
+    site: Site, caplog: pytest.LogCaptureFixture, *, hop: bool
+) -> None:
+    spent = site.url("/spent")
+    led = f"{site.urls[1]}/hop?to={spent}" if hop else spent
+    async with crawling(pacing=dataclasses.replace(PACING, max_pages=1)) as crawl:
+        await crawl.run([site.url("/a")])
+        await crawl.run([led])
+
+    judge(site)
+    assert crawl.pages == [site.url("/a")]
+    assert crawl.skipped == [(spent, "robots_txt")]
+    assert crawl.failed == []
+    assert "max_pages=1" in caplog.text
+    assert "unreachable" not in caplog.text
 
 
 async def test_an_endless_redirect_fails(site: Site) -> None:

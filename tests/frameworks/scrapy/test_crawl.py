@@ -176,6 +176,18 @@ def test_a_site_that_is_down_does_not_keep_the_crawl_open_for_each_of_its_reques
     assert len({str(error) for _, error in done.spider.errors}) == 30
 
 
+def test_a_host_whose_budget_is_spent_gets_no_more_requests_and_says_why(reactor: Reactor, site: Site) -> None:
+    pacing = polite.PacingPolicy(min_delay=DELAY_S, max_pages=2)
+    urls = [f"{origin}/{number}" for number in range(4) for origin in site.urls]
+    done = crawl(reactor, Noting, urls, settings={"POLITE": {"fetching": LOOPBACK, "pacing": pacing}})
+
+    judge(site)
+    assert len(done.spider.pages) == 2 * len(site.urls)
+    causes = [error.__cause__ for _, error in done.spider.errors]
+    assert {(type(cause), cause.option) for cause in causes} == {(polite.OriginDeclined, "max_pages")}
+    assert done.counted["denied/OriginDeclined"] == len(urls) - len(done.spider.pages)
+
+
 def test_a_url_that_polite_cannot_interpret_gets_an_errback(reactor: Reactor) -> None:
     done = crawl(reactor, Noting, ["http://1.2.3.999/"])
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import polite
+from polite.gate.signatures import SignerFailed
 from tests.frameworks.scrapy.crawls import Noting, Reactor, crawl, judge
 from tests.integrations.site import LOOPBACK, Site
 
@@ -14,7 +15,16 @@ class Signer:
         return {} if target.path == "/plain" else {"Signature": f"{method} {target.url}"}
 
 
-SIGNER = Signer()
+class Failing(Signer):
+    """Has no key for `/broken`."""
+
+    def sign(self, method: str, target: polite.Target, now: float) -> Mapping[str, str]:
+        if target.path == "/broken":
+            raise OSError("no key")
+        return super().sign(method, target, now)
+
+
+SIGNER, FAILING = Signer(), Failing()
 
 
 def test_pages_and_redirects_are_signed(reactor: Reactor, site: Site) -> None:
@@ -29,3 +39,15 @@ def test_pages_and_redirects_are_signed(reactor: Reactor, site: Site) -> None:
     assert plain is None
     assert len(signed) == 5
     assert all(signature == f"GET {url}" for url, signature in signed.items())
+
+
+def test_a_signer_that_fails_says_nothing_of_the_server(reactor: Reactor, site: Site) -> None:
+    pacing = polite.PacingPolicy(min_delay=0.1, circuit_failures=1, circuit_rest=0.2)
+    options = {"fetching": LOOPBACK, "signer": f"{__name__}.FAILING", "pacing": pacing}
+
+    done = crawl(reactor, Noting, [site.url("/broken"), site.url("/a")], settings={"POLITE": options})
+
+    judge(site)
+    assert done.spider.pages == [site.url("/a")]
+    assert [type(error) for _, error in done.spider.errors] == [SignerFailed]
+    assert "circuits_opened" not in done.counted

@@ -1,6 +1,7 @@
 """What must not happen, and what polite does then: nothing is sent without a permit, and nothing is left."""
 
 import asyncio
+import gc
 import runpy
 import sys
 from pathlib import Path
@@ -168,6 +169,40 @@ def test_a_check_that_a_closing_spider_does_not_wait_for_tells_nobody() -> None:
     asyncio.run(main())
 
     assert told == []
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_turn_that_comes_when_its_request_is_cancelled_goes_back(*, refused: bool) -> None:
+    left: list[str] = []
+    complaints: list[object] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        came = asyncio.Event()
+
+        async def acquire(_: str) -> Any:
+            await came.wait()
+            if refused:
+                raise polite.GateClosed("closed")
+            return SimpleNamespace(unsent=lambda: left.append("unsent"))
+
+        waiting = WaitingRequests(SimpleNamespace(closing=False))
+        request = asyncio.create_task(waiting.acquire(SimpleNamespace(acquire=acquire), "http://a.test/"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        came.set()
+        await asyncio.sleep(0)  # the turn is there, and the request has not noticed
+        request.cancel()
+        await asyncio.wait({request})
+        await asyncio.sleep(0)
+        assert request.cancelled()
+        del request
+        gc.collect()
+
+    asyncio.run(main())
+
+    assert left == ([] if refused else ["unsent"])
+    assert complaints == []
 
 
 def test_few_given_up_origins_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
