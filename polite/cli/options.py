@@ -1,7 +1,8 @@
 """Options that several subcommands share, with their checks."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from polite.cli.named_host import NamedHost, named_host
@@ -62,6 +63,39 @@ def add_connections(parser: argparse.ArgumentParser, *, timeout: str) -> None:
         type=typed(named_host),
         metavar="HOST[:PORT]:ADDRESS",
         help="connect to ADDRESS for HOST, on all its ports or on PORT, without a nameserver; may be repeated",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add --json."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+
+
+def add_format(parser: argparse.ArgumentParser, formats: Sequence[str], text: str) -> None:
+    """Add --format, whose default is text, and --json, which stands for one of them. `text` is the help."""
+    parser.add_argument("--format", choices=formats, default="text", help=text)
+    parser.add_argument(
+        "--json", action="store_const", const="json", dest="format", help="the same as --format json"
+    )
+
+
+def add_number(
+    parser: argparse.ArgumentParser,
+    option: str,
+    text: str,
+    *,
+    least: int = 1,
+    most: int,
+    default: str | None = None,
+    metavar: str = "NUMBER",
+) -> None:
+    """Add an option with an integer within limits. `text` is the help."""
+    parser.add_argument(
+        option,
+        type=typed(partial(whole, option, least=least, most=most)),
+        default=default,
+        metavar=metavar,
+        help=text,
     )
 
 

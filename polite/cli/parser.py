@@ -10,10 +10,12 @@ from polite.cli.options import (
     DEFAULT_AGENT,
     add_connections,
     add_dialect,
+    add_format,
+    add_json,
     add_network,
+    add_number,
     add_rules,
     typed,
-    whole,
 )
 from polite.robots.agent import UserAgent
 from polite.version import __version__
@@ -78,7 +80,7 @@ def _add_check(add_command: _AddCommand) -> None:
     check.add_argument(
         "urls", nargs="+", metavar="URL", help="a URL; - reads URLs from standard input, one per line"
     )
-    check.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_json(check)
     add_rules(check)
     check.set_defaults(run=_run_check)
 
@@ -98,14 +100,10 @@ def _add_lint(add_command: _AddCommand) -> None:
     lint.add_argument(
         "source", metavar="FILE|URL", help="a file, - for standard input, or any URL of the site"
     )
-    lint.add_argument(
-        "--format",
-        choices=("text", "json", "sarif"),
-        default="text",
-        help="text (default), json (one object per line), or sarif (one SARIF 2.1.0 document)",
-    )
-    lint.add_argument(
-        "--json", action="store_const", const="json", dest="format", help="the same as --format json"
+    add_format(
+        lint,
+        ("text", "json", "sarif"),
+        "text (default), json (one object per line), or sarif (one SARIF 2.1.0 document)",
     )
     add_network(lint)
     lint.set_defaults(run=_run_lint)
@@ -131,7 +129,7 @@ def _add_diff(add_command: _AddCommand) -> None:
         "(default: all agents that the files name, and *)",
     )
     add_dialect(diff)
-    diff.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_json(diff)
     diff.set_defaults(run=_run_diff)
 
 
@@ -165,20 +163,17 @@ def _add_matrix(add_command: _AddCommand) -> None:
         action="store_true",
         help="add the rule of each verdict, and its line (json always has them)",
     )
-    matrix.add_argument(
-        "--format",
-        choices=("text", "json", "csv"),
-        default="text",
-        help="text (default), json (one object per URL and agent), or csv (one record per URL)",
+    add_format(
+        matrix,
+        ("text", "json", "csv"),
+        "text (default), json (one object per URL and agent), or csv (one record per URL)",
     )
-    matrix.add_argument(
-        "--json", action="store_const", const="json", dest="format", help="the same as --format json"
-    )
-    matrix.add_argument(
+    add_number(
+        matrix,
         "--width",
-        type=typed(lambda text: whole("--width", text, least=40, most=1_000)),
-        metavar="NUMBER",
-        help="limit on characters of a line of text (default: the terminal's width, or 80)",
+        "limit on characters of a line of text (default: the terminal's width, or 80)",
+        least=40,
+        most=1_000,
     )
     add_network(matrix)
     matrix.set_defaults(run=_run_matrix)
@@ -209,17 +204,17 @@ def _add_store(add_command: _AddCommand) -> None:
         help="the store: a file, the queue of polite fetch --resume, or the URL of a shared one (redis://host/0)",
     )
     store.add_argument("--crawl", metavar="NAME", help="a crawl of a shared store; for ls, show and purge")
-    store.add_argument(
+    add_number(
+        store,
         "--limit",
-        type=typed(lambda text: whole("--limit", text, most=10_000)),
+        "limit on origins and URLs of a queue, or on crawls and entries of each kind of a shared store (default: %(default)s)",
+        most=10_000,
         default="20",
-        metavar="NUMBER",
-        help="limit on origins and URLs of a queue, or on crawls and entries of each kind of a shared store (default: %(default)s)",
     )
     store.add_argument("--yes", action="store_true", help="really purge a shared store")
     store.add_argument("--expired", action="store_true", help="purge only expired copies of robots.txt")
     store.add_argument("--back-offs", action="store_true", help="also purge back-offs that have not ended")
-    store.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_json(store)
     store.set_defaults(run=_run_store)
 
 
@@ -247,19 +242,14 @@ def _add_sitemaps(add_command: _AddCommand) -> None:
     sitemaps.add_argument("url", metavar="URL", help="a site such as https://example.com, or one sitemap")
     # Only to say what is wrong with them.
     sitemaps.add_argument("others", nargs="*", help=argparse.SUPPRESS)
-    sitemaps.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_json(sitemaps)
     sitemaps.add_argument(
         "--since",
         type=typed(_since),
         metavar="DATE",
         help="leave out what has not changed since, by its lastmod: 2026-05-01, or 2026-05-01T10:30Z",
     )
-    sitemaps.add_argument(
-        "--limit",
-        type=typed(lambda text: whole("--limit", text, most=1_000_000_000)),
-        metavar="NUMBER",
-        help="limit on URLs",
-    )
+    add_number(sitemaps, "--limit", "limit on URLs", most=1_000_000_000)
     add_network(sitemaps, timeout="limit for one robots.txt or one sitemap, with its redirects")
     sitemaps.set_defaults(run=_run_sitemaps)
 
@@ -269,12 +259,12 @@ def _add_timeline(add_command: _AddCommand) -> None:
     epilog = "exit status: 0 success, 2 wrong usage, or RUN is not a log"
     timeline = add_command("timeline", help=text, description=text, epilog=epilog)
     timeline.add_argument("log", metavar="RUN", help="a log that polite fetch --log wrote")
-    timeline.add_argument(
+    add_number(
+        timeline,
         "--rows",
-        type=typed(lambda text: whole("--rows", text, most=1_000)),
+        "limit on origins drawn, those with the most entries (default: %(default)s)",
+        most=1_000,
         default="50",
-        metavar="NUMBER",
-        help="limit on origins drawn, those with the most entries (default: %(default)s)",
     )
     timeline.set_defaults(run=_run_timeline)
 
@@ -287,7 +277,7 @@ def _add_doctor(add_command: _AddCommand) -> None:
         "agent", metavar="AGENT", help='the header, such as "ExampleBot/1.0 (+https://example.com/bot)"'
     )
     doctor.add_argument("--offline", action="store_true", help="do not fetch the page")
-    doctor.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_json(doctor)
     add_connections(doctor, timeout="limit for each connection and each read")
     doctor.set_defaults(run=_run_doctor)
 
@@ -327,12 +317,12 @@ def _add_card(add_command: _AddCommand) -> None:
     )
     card.add_argument("--purpose", metavar="TEXT", help="what the data is for, such as search")
     card.add_argument("--ip-ranges", metavar="URL", help="where the crawler's address ranges are published")
-    card.add_argument(
+    add_number(
+        card,
         "--days",
-        type=typed(lambda text: whole("--days", text, most=366)),
+        "how long the signatures of the directory are valid (default: %(default)s)",
+        most=366,
         default="30",
-        metavar="NUMBER",
-        help="how long the signatures of the directory are valid (default: %(default)s)",
     )
     card.set_defaults(run=_run_card)
 
@@ -344,12 +334,12 @@ def _add_demo(add_command: _AddCommand) -> None:
     demo.add_argument(
         "--timeline", metavar="FILE", help="draw the requests of each host over time, as SVG in FILE"
     )
-    demo.add_argument(
+    add_number(
+        demo,
         "--processes",
-        type=typed(lambda text: whole("--processes", text, most=64)),
+        "crawl by so many processes that share a Valkey server, which it starts (default: %(default)s)",
+        most=64,
         default="1",
-        metavar="NUMBER",
-        help="crawl by so many processes that share a Valkey server, which it starts (default: %(default)s)",
     )
     demo.add_argument(
         "--status-picture",

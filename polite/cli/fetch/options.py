@@ -1,12 +1,11 @@
 """The options of `polite fetch`."""
 
 import argparse
-from functools import partial
 from typing import get_args
 
 from polite.cli.fetch.header import header
 from polite.cli.option_names import command_line_text
-from polite.cli.options import add_network, duration, typed, whole
+from polite.cli.options import add_network, add_number, duration, typed, whole
 from polite.errors import InvalidOption
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.throttle import LongDelay
@@ -57,11 +56,8 @@ def _add_inputs(fetch: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="read URLs from FILE, one per line; lines that start with # are comments; may be repeated",
     )
-    fetch.add_argument(
-        "--limit",
-        type=typed(lambda text: whole("--limit", text, most=1_000_000_000)),
-        metavar="NUMBER",
-        help="limit on new URLs of the list; the rest of it is not read",
+    add_number(
+        fetch, "--limit", "limit on new URLs of the list; the rest of it is not read", most=1_000_000_000
     )
     fetch.add_argument(
         "--header",
@@ -103,11 +99,13 @@ def _add_outputs(fetch: argparse.ArgumentParser) -> None:
     fetch.add_argument(
         "--log", metavar="FILE", help="write each request, refusal and back-off to FILE, for polite timeline"
     )
-    fetch.add_argument(
+    add_number(
+        fetch,
         "--status",
-        type=typed(lambda text: whole("--status", text, least=0, most=65_535)),
+        "serve a live status page of the run at http://127.0.0.1:PORT/; 0 for a port that is free",
+        least=0,
+        most=65_535,
         metavar="PORT",
-        help="serve a live status page of the run at http://127.0.0.1:PORT/; 0 for a port that is free",
     )
     fetch.add_argument("--quiet", action="store_true", help="print no progress")
 
@@ -122,33 +120,35 @@ def _add_limits(fetch: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="least delay between two requests to one origin; its robots.txt may ask for more (default: %(default)s)",
     )
-    fetch.add_argument(
+    add_number(
+        fetch,
         "--concurrency",
-        type=typed(lambda text: whole("--concurrency", text, most=10_000)),
+        "limit on requests in flight, each to a different origin (default: %(default)s)",
+        most=10_000,
         default="32",
-        metavar="NUMBER",
-        help="limit on requests in flight, each to a different origin (default: %(default)s)",
     )
-    fetch.add_argument(
+    add_number(
+        fetch,
         "--max-bytes",
-        type=typed(lambda text: whole("--max-bytes", text, most=MOST_BYTES)),
+        "limit for one page, as sent and decoded; the rest is not read (default: %(default)s)",
+        most=MOST_BYTES,
         default="5000000",
         metavar="OCTETS",
-        help="limit for one page, as sent and decoded; the rest is not read (default: %(default)s)",
     )
-    fetch.add_argument(
+    add_number(
+        fetch,
         "--max-redirects",
-        type=typed(lambda text: whole("--max-redirects", text, least=0, most=MOST_REDIRECTS)),
+        "limit on redirects in a row; each waits for its own turn (default: %(default)s)",
+        least=0,
+        most=MOST_REDIRECTS,
         default="5",
-        metavar="NUMBER",
-        help="limit on redirects in a row; each waits for its own turn (default: %(default)s)",
     )
-    fetch.add_argument(
+    add_number(
+        fetch,
         "--tries",
-        type=typed(lambda text: whole("--tries", text, most=100)),
+        "limit on attempts for one page, and for one robots.txt (default: %(default)s)",
+        most=100,
         default="3",
-        metavar="NUMBER",
-        help="limit on attempts for one page, and for one robots.txt (default: %(default)s)",
     )
 
 
@@ -166,12 +166,7 @@ def _add_budgets(fetch: argparse.ArgumentParser) -> None:
             "limit on failures of one origin in a row; then its other URLs are dropped",
         ),
     ):
-        fetch.add_argument(
-            option,
-            type=typed(partial(whole, option, most=_MOST_SPENT)),
-            metavar=metavar,
-            help=text,
-        )
+        add_number(fetch, option, text, most=_MOST_SPENT, metavar=metavar)
     fetch.add_argument(
         "--long-delay",
         choices=get_args(LongDelay),
