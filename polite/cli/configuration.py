@@ -36,12 +36,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     and OSError for one that cannot be read.
     """
     # First alone: what is wrong in it is not the fault of the others.
-    _parsed(arguments)
+    options = _parsed(arguments)
     command = arguments[0]
-    environment = _environment_arguments(command)
-    for name, argument in environment.items():
-        _parsed([command, argument, *arguments[1:]], source=f"{name}: ")
-    options = _parsed([command, *environment.values(), *arguments[1:]])
+    if environment := _environment_arguments(command):
+        for name, argument in environment.items():
+            _parsed([command, argument, *arguments[1:]], source=f"{name}: ")
+        options = _parsed([command, *environment.values(), *arguments[1:]])
     if (file := getattr(options, "config", None)) is None:
         return options
     configured = _file_arguments(file)

@@ -203,7 +203,6 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
     """Open the output files; with --resume, those of the earlier run."""
     recorded: set[str] = set()
     out = sys.stdout
-    repeated = _repeated_lines(options, stack)
     if options.output is not None:
         path = Path(options.output, RECORDS)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -214,6 +213,7 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
             )
         out, recorded = reopen(path)
         stack.callback(out.close)
+    repeated = _repeated_lines(options, stack)
     event_log = None
     if options.log is not None:
         path = Path(options.log)

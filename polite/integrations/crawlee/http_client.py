@@ -36,8 +36,8 @@ class PoliteHttpClient(HttpClient):
     A page is sent with the permit that the manager gave it out with. Each redirect hop, and each request of `send_request` and
     `stream`, is checked and waits for its own turn. The gate's User-Agent is sent. The wrapped client keeps sessions and proxies.
 
-    A page that redirects to a URL which may not be fetched is skipped, with `on_skipped_request`. `send_request` and `stream` raise besides what
-    the wrapped client raises:
+    A page that redirects to a URL which may not be fetched is skipped, with `on_skipped_request`. `send_request` and `stream` raise
+    besides what the wrapped client raises:
 
         Disallowed, RobotsUnreachable, OriginDeclined, InvalidURL, GateClosed, Overloaded: As by `gate.permit`.
         InvalidUserAgent: The request has another User-Agent than the gate.

@@ -75,6 +75,19 @@ def test_two_processes_never_write_to_the_same_file(arguments, file, site, tmp_p
     assert list(tmp_path.rglob("*-lock")) == []
 
 
+def test_records_that_another_process_writes_are_not_read_first(site, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("polite.cli.fetch.command.add_repeats", pytest.fail)
+    Path("out").mkdir()
+    Path("queue").touch()
+    other = FileLock(Path("out/records.jsonl"))
+    assert other.acquire(0)
+
+    assert site.run("--quiet", "--output", "out", "--resume", "queue", "/a", output=False) == 2
+    assert "another polite fetch is writing to out/records.jsonl" in site.err
+    other.release()
+
+
 def test_a_device_is_written_to_without_a_lock(site, tmp_path):
     device = tmp_path / "device"
     device.symlink_to("/dev/null")

@@ -176,7 +176,9 @@ def test_a_site_that_is_down_does_not_keep_the_crawl_open_for_each_of_its_reques
     assert len({str(error) for _, error in done.spider.errors}) == 30
 
 
-def test_a_host_whose_budget_is_spent_gets_no_more_requests_and_says_why(reactor: Reactor, site: Site) -> None:
+def test_a_host_whose_budget_is_spent_gets_no_more_requests_and_says_why(
+    reactor: Reactor, site: Site
+) -> None:
     pacing = polite.PacingPolicy(min_delay=DELAY_S, max_pages=2)
     urls = [f"{origin}/{number}" for number in range(4) for origin in site.urls]
     done = crawl(reactor, Noting, urls, settings={"POLITE": {"fetching": LOOPBACK, "pacing": pacing}})
