@@ -305,7 +305,7 @@ class Reader:
                     pass  # its own tests run it
                 case ["polite", *arguments]:
                     self._polite(arguments, source, sink, output, block.place)
-                case ["./dev", command]:
+                case ["./dev", command, *_]:
                     assert f"\n    {command})" in (ROOT / "dev").read_text(), block.place
                 case ["python", "-m", module] if module.startswith("benchmarks."):
                     assert (ROOT / f"{module.replace('.', '/')}.py").exists(), block.place
