@@ -26,13 +26,10 @@ def check_sdist(path: Path, source: Path, tracked: AbstractSet[str]) -> str:
     name, version = parse_sdist_filename(path.name)
     top = f"{name.replace('-', '_')}-{version}"
     with tarfile.open(path) as sdist:
-        found = {each.name.removeprefix(f"{top}/"): each for each in sdist}
-        odd = sorted(each.name for each in found.values() if not each.isfile() or each.uid or each.gid)
-        changed = sorted(
-            name
-            for name in {*found} & {*tracked}
-            if _read(sdist, found[name]) != (source / name).read_bytes()
-        )
+        # Read in its order: going back in a compressed file would begin at its start each time.
+        found = {each.name.removeprefix(f"{top}/"): (each, _read(sdist, each)) for each in sdist}
+    odd = [each.name for each, _ in found.values() if not each.isfile() or each.uid or each.gid]
+    changed = [n for n in {*found} & {*tracked} if found[n][1] != (source / n).read_bytes()]
     _none("is not in the sdist", {*tracked} - {*found})
     _none("is foreign to the sdist", {*found} - {*tracked} - {"PKG-INFO"})
     _none("is no regular file of root in the sdist", odd)

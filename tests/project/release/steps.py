@@ -12,14 +12,14 @@ from polite.version import __version__
 from tests.project.release import contents, requirements, sbom, tree, version
 from tests.project.release.builds import Builds, digest
 from tests.project.release.checklist import LeftOut, Step
-from tests.project.release.trial import Trial, run_tests
+from tests.project.release.trial import Trial, run_own_tests, run_tests
 
 # The names of the steps that others need.
-_COPIED, _PURE, _COMPILED = (
-    "two copies of the commit",
-    "sdist and pure wheel, built twice",
-    "compiled wheel, built twice",
-)
+_COPIED = "two copies of the commit"
+_PURE = "sdist and pure wheel, built twice"
+_SDIST = "files, metadata and SBOM of the sdist"
+_TESTS = "README and tests of the sdist, with the pure wheel"
+_COMPILED = "compiled wheel, built twice"
 
 
 class Release:
@@ -31,6 +31,7 @@ class Release:
         self._folder = folder
         self._python = python
         self._builds: Builds | None = None
+        self._tried: list[Path] = []
 
     @property
     def builds(self) -> Builds:
@@ -40,19 +41,20 @@ class Release:
     def steps(self, *, final: bool) -> list[Step]:
         """Return all steps. `final` refuses what may still be missing before the release commit."""
         return [
+            Step("tests of this command", partial(run_own_tests, self._root)),
             Step("version", partial(version.check_form, __version__)),
             Step("tag", lambda: version.check_tag(__version__, tree.tags(self._root))),
             Step("CHANGELOG", partial(self._changelog, final=final)),
             Step("nothing uncommitted", lambda: tree.check_clean(self._root)),
             Step("ratios of the benchmarks are recorded", partial(self._history, final=final)),
             Step(_COPIED, self._copy),
-            Step(_PURE, lambda: self.builds.build_pure(), needs=(_COPIED,)),
-            Step("files of the sdist", self._sdist, needs=(_PURE,)),
+            Step(_PURE, self._build_pure, needs=(_COPIED,)),
+            Step(_SDIST, self._sdist, needs=(_PURE,)),
             *self._of_wheel("pure", _PURE),
-            Step("README and tests of the sdist, with the pure wheel", self._tests, needs=(_PURE,)),
+            Step(_TESTS, self._tests, needs=(_PURE,)),
             Step(_COMPILED, self._compile, needs=(_COPIED,)),
             *self._of_wheel("compiled", _COMPILED),
-            Step("dist/", self._publishable, needs=(_PURE,)),
+            Step("dist/", self._publishable, needs=(_PURE, _SDIST, _TESTS)),
         ]
 
     def _of_wheel(self, form: str, build: str) -> list[Step]:
@@ -78,6 +80,9 @@ class Release:
         self._builds = Builds(self._root, self._uv, self._folder, self._python)
         return f"SOURCE_DATE_EPOCH={self._builds.epoch}"
 
+    def _build_pure(self) -> str:
+        return self.builds.build_pure()
+
     def _sdist(self) -> str:
         files = contents.check_sdist(self.builds.sdist, self.builds.first, tree.tracked(self._root))
         return "\n".join((files, self._metadata(self.builds.sdist), self._sbom(self.builds.sdist)))
@@ -98,7 +103,9 @@ class Release:
     def _try(self, wheel: Path, form: str) -> str:
         trial = Trial(self._uv, self._folder / f"bare-{form}", self._python)
         trial.install(wheel, self.builds.first / "constraints.txt")
-        return trial.try_all(__version__, compiled=form == "compiled")
+        note = trial.try_all(__version__, compiled=form == "compiled")
+        self._tried.append(wheel)
+        return note
 
     def _tests(self) -> str:
         trial = Trial(self._uv, self._folder / "for-tests", self._python)
@@ -117,14 +124,13 @@ class Release:
         return self.builds.build_compiled()
 
     def _publishable(self) -> str:
-        """Copy artefacts and SBOMs to dist/, with their digests in SHA256SUMS."""
+        """Copy the sdist, the wheels that were tried, and their SBOMs to dist/, with their digests in SHA256SUMS."""
         folder = self._root / "dist"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        for artefact in filter(Path.is_file, (self.builds.sdist, self.builds.pure, self.builds.compiled)):
+        for artefact in (self.builds.sdist, *self._tried):
             for path in (artefact, artefact.with_name(f"{artefact.name}{sbom.ENDING}")):
-                if path.exists():
-                    shutil.copyfile(path, folder / path.name)
+                shutil.copyfile(path, folder / path.name)
         sums = "".join(f"{digest(path)}  {path.name}\n" for path in sorted(folder.iterdir()))
         (folder / "SHA256SUMS").write_text(sums)
         return sums

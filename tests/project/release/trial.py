@@ -1,15 +1,14 @@
 """An artefact as a user has it: installed into a bare environment, and tried there."""
 
+import shutil
+import sys
 from pathlib import Path
 
 from tests.project.release.builds import clean_environment
 from tests.project.release.checklist import StepFailed, run
 
 _ROBOTS = "User-agent: *\nDisallow: /private/\n"
-_IMPORT = """\
-import polite
-print(polite.__version__, getattr(polite, "__compiled__", False), polite.__file__)
-"""
+_IMPORT = 'import polite; print(polite.__version__, getattr(polite, "__compiled__", False), polite.__file__)'
 # What the demo prints at its end, if the servers' own log says that the crawl was polite.
 _JUDGED = "every gap kept, nothing disallowed fetched"
 
@@ -43,7 +42,7 @@ class Trial:
 
     def try_all(self, version: str, *, compiled: bool) -> str:
         """Import polite, run its command, decide two URLs, and crawl the virtual hosts of the demo on loopback."""
-        found, form, file = self._here(self.program("python"), "-I", "-c", _IMPORT).split(maxsplit=2)
+        found, form, file = self.here(_IMPORT).split(maxsplit=2)
         if (found, form == "True") != (version, compiled) or not Path(file.strip()).is_relative_to(
             self.folder
         ):
@@ -63,6 +62,10 @@ class Trial:
         for path, status in (("/about", 0), ("/private/diary", 1)):
             self._here(self.program("polite"), "check", "--robots", robots, path, statuses=(status,))
 
+    def here(self, code: str) -> str:
+        """Return what a line of Python prints in this environment."""
+        return self._here(self.program("python"), "-I", "-c", code)
+
     def program(self, name: str) -> Path:
         return self.folder.resolve() / "bin" / name
 
@@ -75,10 +78,18 @@ class Trial:
 
 
 def run_tests(place: Trial, unpacked: Path) -> str:
-    """Run README's blocks and collect all tests in an unpacked sdist, against the installed wheel instead of its `polite`."""
-    (unpacked / "polite").rename(unpacked / "polite-of-the-sdist")
+    """Run README's blocks and collect all tests in an unpacked sdist, with the installed wheel in the place of its `polite`."""
+    inside = place.here("import polite; print(polite.__path__[0])").strip()
+    shutil.rmtree(unpacked / "polite")
+    (unpacked / "polite").symlink_to(inside)
     pytest = (place.program("python"), "-m", "pytest", "--quiet", "-p", "no:cacheprovider")
     here = {"cwd": unpacked, "env": place.environment()}
     readme = run(*pytest, "tests/project/test_docs.py", "-k", "README", **here)
     collected = run(*pytest, "--collect-only", "tests", **here)
     return "\n".join((readme.splitlines()[-1], collected.splitlines()[-1]))
+
+
+def run_own_tests(root: Path) -> str:
+    """Run the tests of ./dev release in its own environment, which alone has the package that writes SBOMs."""
+    pytest = (sys.executable, "-m", "pytest", "--quiet", "-p", "no:cacheprovider")
+    return run(*pytest, "tests/project/release", cwd=root).splitlines()[-1]
