@@ -55,7 +55,7 @@ from polite.signing.key import SigningKey
 from polite.signing.web_bot_auth import WebBotAuth
 from polite.task import Admission, Task
 from polite.transports.connector import guarded_connector
-from polite.version import __version__
+from polite.version import __compiled__, __version__
 
 __all__ = [
     "CLASSIC",
@@ -123,6 +123,7 @@ __all__ = [
     "UsageStatement",
     "UserAgent",
     "WebBotAuth",
+    "__compiled__",
     "__version__",
     "blocking",
     "dialect",

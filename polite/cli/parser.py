@@ -18,7 +18,7 @@ from polite.cli.options import (
     typed,
 )
 from polite.robots.agent import UserAgent
-from polite.version import __version__
+from polite.version import __compiled__, __version__
 
 _EXITS = (
     "exit status: 0 allowed, 1 disallowed, 2 wrong usage or invalid URL, 3 robots.txt unreachable; "
@@ -57,7 +57,8 @@ class _Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     """Return the parser. Parsed options have the function of the subcommand as `run`."""
     command = _Parser(prog="polite", description="May I fetch this URL, and now?", epilog=_ALL_EXITS)
-    command.add_argument("--version", action="version", version=f"polite {__version__}")
+    form = " (compiled)" if __compiled__ else ""
+    command.add_argument("--version", action="version", version=f"polite {__version__}{form}")
     commands = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_check(commands.add_parser)
     _add_explain(commands.add_parser)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from polite.errors import InvalidUserAgent
 from polite.robots.dialect import Dialect
-from polite.robots.lines import WHITE
+from polite.robots.lines import WHITE_OR_END
 
 _MAX_HEADER = 2_048
 _MAX_NAMES = 32
@@ -94,7 +94,7 @@ def names_agent(value: str, name: str) -> bool:
 
 def names_all(value: str) -> bool:
     """Return whether the value is `*`, alone or followed by white space."""
-    return value[:1] == "*" and value[1:2] in ("", *WHITE)
+    return value[:1] == "*" and value[1:2] in WHITE_OR_END
 
 
 def _checked_header(header: object) -> str:

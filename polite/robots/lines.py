@@ -12,6 +12,8 @@ from polite.robots.encoding import readable_body
 # The format's white space. strip() alone would also remove U+0085, U+00A0 and more, which here are octets of ordinary
 # letters. Vertical tab and form feed are no line ends; no URL contains them, so they may be removed.
 WHITE = " \t\v\f"
+# What ends a word: white space, or the end of the text (a slice of one character that is empty).
+WHITE_OR_END = frozenset(("", *WHITE))
 # How "surrogatepass" encodes the lone surrogates that stand for octets, U+DC80 to U+DCFF.
 _STRAY = re.compile(rb"\xed([\xb2\xb3])([\x80-\xbf])")
 
@@ -251,7 +253,7 @@ class ColonlessFields(Fields):
         name = name.rstrip(WHITE)
         if colon and (self[name] is not Field.NONE or not name):
             return super().split(content)
-        if colon and value[:1] in ("", *WHITE):
+        if colon and value[:1] in WHITE_OR_END:
             # `Host name: a` separates an unknown field from its value.
             return Field.UNKNOWN, name, value.lstrip(WHITE)
         words = self._words.match(content)

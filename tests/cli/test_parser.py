@@ -51,7 +51,8 @@ def test_the_version_is_printed(capsys):
         main(["--version"])
 
     assert left.value.code == 0
-    assert capsys.readouterr().out == f"polite {polite.__version__}\n"
+    form = " (compiled)" if polite.__compiled__ else ""
+    assert capsys.readouterr().out == f"polite {polite.__version__}{form}\n"
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,14 @@ def test_all_names_what_the_package_imports_and_nothing_else() -> None:
     assert sorted(polite.__all__) == sorted(imported_names())
 
 
+def test_the_form_of_the_package_is_that_of_what_is_compiled() -> None:
+    compiled = sorted(
+        path.name for path in INIT.parent.rglob("turnstile.*") if path.suffix in (".so", ".pyd")
+    )
+
+    assert polite.__compiled__ is bool(compiled)
+
+
 def test_all_is_sorted_as_ruff_sorts_it_constants_then_types_then_functions() -> None:
     def rank(name: str) -> tuple[int, str]:
         return (0 if name.isupper() else 1 if name[0].isupper() else 2), name

@@ -1,0 +1,97 @@
+"""The build hook of hatchling that compiles modules of the wheel with mypyc if POLITE_COMPILE=1.
+
+Why not hatch-mypyc: docs/decisions/0008-compiled-wheels.md.
+"""
+
+import os
+from contextlib import chdir
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+# As mypyc itself does.
+_OPTIMISATION = "3"
+
+
+class CompileHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Compiles the modules of `modules` in pyproject.toml, as one group: calls between them are native.
+
+    The sources stay in the wheel, beside what they were compiled to. Nothing is written to the checkout, where a compiled module
+    would be imported instead of its source.
+    """
+
+    PLUGIN_NAME = "custom"
+
+    def dependencies(self) -> list[str]:
+        """Return what a build needs besides hatchling: nothing, unless it compiles."""
+        return self.config["compile-requires"] if self._compiles() else []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, and add the results to the wheel."""
+        if not self._compiles():
+            return
+        if version == "editable":
+            raise SystemExit(
+                "POLITE_COMPILE: an editable install runs the sources as they are: unset it, or build a wheel"
+            )
+        self._temporary = TemporaryDirectory()
+        folder = Path(self._temporary.name)
+        for built in _compiled(Path(self.root), self._modules(), folder):
+            build_data["force_include"][str(built)] = built.relative_to(folder / "lib").as_posix()
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Delete what was compiled; it is in the wheel."""
+        if self._compiles():
+            self._temporary.cleanup()
+
+    def _compiles(self) -> bool:
+        wanted = os.environ.get("POLITE_COMPILE", "")
+        if wanted not in ("", "0", "1"):
+            raise SystemExit(f"POLITE_COMPILE must be 1 (compile) or 0, got {wanted!r}")
+        return wanted == "1" and self.target_name == "wheel"
+
+    def _modules(self) -> list[str]:
+        """Return the paths of the modules, relative to the project."""
+        root = Path(self.root)
+        missing = [name for name in self.config["modules"] if not (root / name).is_file()]
+        if missing:
+            raise SystemExit(
+                f"pyproject.toml lists modules to compile that do not exist: {', '.join(missing)}"
+            )
+        return sorted(self.config["modules"])
+
+
+def _compiled(root: Path, modules: list[str], folder: Path) -> list[Path]:
+    """Compile modules, and return the files that were made, below `lib` of the folder."""
+    # These are there only if `dependencies` named them.
+    from mypyc.build import mypycify  # noqa: PLC0415
+    from setuptools import Distribution  # noqa: PLC0415
+    from setuptools.errors import BaseError, CCompilerError  # noqa: PLC0415
+
+    # `./dev lint` checks all types. Here, the packages that polite imports may be missing, and only what is compiled counts.
+    settings = folder / "mypy.ini"
+    settings.write_text("[mypy]\nignore_missing_imports = True\nfollow_imports = silent\n", encoding="utf-8")
+    options = [f"--config-file={settings}", f"--cache-dir={folder / 'cache'}"]
+    with chdir(root):
+        extensions = mypycify(
+            [*options, *modules],
+            opt_level=_OPTIMISATION,
+            debug_level="0",
+            target_dir=str(folder / "c"),
+            group_name="polite",
+        )
+        command = Distribution({"name": "polite", "ext_modules": extensions}).get_command_obj("build_ext")
+        command.build_lib, command.build_temp = str(folder / "lib"), str(folder / "objects")
+        try:
+            command.ensure_finalized()
+            command.run()
+        except (BaseError, CCompilerError) as error:
+            raise SystemExit(
+                f"POLITE_COMPILE: the C compiler failed: {error}. It needs a C compiler and Python's headers"
+                " (on Debian: apt-get install gcc python3-dev). Without POLITE_COMPILE, polite is built as pure Python."
+            ) from error
+    return sorted(path for path in (folder / "lib").rglob("*") if path.is_file())
