@@ -1,0 +1,51 @@
+"""`python -m website`: build the documentation site, check it, and serve it."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from website.builder import Site
+from website.navigation import NavigationError
+from website.server import serve
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+def main() -> int:
+    """Return 1 if the site has a fault and is not served."""
+    options = argparse.ArgumentParser(prog="./dev docs", description="Build the documentation site and serve it.")
+    options.add_argument("--build-only", action="store_true", help="build and check, do not serve; 1 if there is a fault")
+    options.add_argument("--port", type=int, default=8000, help="port on 127.0.0.1; 0 is a free one (default: %(default)s)")
+    options.add_argument("--out", type=Path, default=_ROOT / "out" / "site", help="folder (default: out/site)")
+    chosen = options.parse_args()
+    site = Site(_ROOT, chosen.out.resolve())
+    sound = _build(site)
+    if chosen.build_only:
+        return 0 if sound else 1
+    try:
+        serve(_ROOT, site.out, chosen.port, lambda: _build(site) and None)
+    except OSError as error:
+        options.error(f"--port {chosen.port}: {error.strerror}; choose another, or 0 for a free one")
+    return 0
+
+
+def _build(site: Site) -> bool:
+    """Build the site and say how it went."""
+    began = time.perf_counter()
+    try:
+        found = site.build()
+    except NavigationError as error:
+        found = [str(error)]
+    for fault in found:
+        print(fault, file=sys.stderr)
+    if found:
+        print(f"{len(found)} {'fault' if len(found) == 1 else 'faults'} in the site", file=sys.stderr, flush=True)
+        return False
+    count = len(list(site.out.rglob("*.html")))
+    print(f"{site.out}: {count} pages in {time.perf_counter() - began:.1f} s, no fault", flush=True)
+    return True
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""Serves the built site on loopback, and builds it again when a source changes."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+_WATCHED = ["docs", "examples", "polite", "website", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+_LOOK_EVERY_S = 1.0
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def serve(root: Path, site: Path, port: int, changed: Callable[[], None]) -> None:
+    """Serve a folder until interrupted, and call `changed` after each change of a source.
+
+    Raises:
+        OSError: The port is taken.
+    """
+    with ThreadingHTTPServer(("127.0.0.1", port), partial(_Quiet, directory=str(site))) as server:
+        print(f"http://127.0.0.1:{server.server_port}/ (stop with Ctrl-C)", flush=True)
+        Thread(target=server.serve_forever, daemon=True).start()
+        seen = times(root)
+        try:
+            while True:
+                time.sleep(_LOOK_EVERY_S)
+                now = times(root)
+                if now != seen:
+                    seen = now
+                    changed()
+        except KeyboardInterrupt:
+            server.shutdown()
+
+
+def times(root: Path) -> dict[Path, int]:
+    """Return when each source was last written, in nanoseconds."""
+    files = (file for name in _WATCHED for file in _files(root / name))
+    return {file: file.stat().st_mtime_ns for file in files}
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path]
+    return [file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts]
