@@ -14,17 +14,25 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 def main() -> int:
     """Return 1 if the site has a fault and is not served."""
-    options = argparse.ArgumentParser(prog="./dev docs", description="Build the documentation site and serve it.")
-    options.add_argument("--build-only", action="store_true", help="build and check, do not serve; 1 if there is a fault")
-    options.add_argument("--port", type=int, default=8000, help="port on 127.0.0.1; 0 is a free one (default: %(default)s)")
-    options.add_argument("--out", type=Path, default=_ROOT / "out" / "site", help="folder (default: out/site)")
+    options = argparse.ArgumentParser(
+        prog="./dev docs", description="Build the documentation site and serve it."
+    )
+    options.add_argument(
+        "--build-only", action="store_true", help="build and check, do not serve; 1 if there is a fault"
+    )
+    options.add_argument(
+        "--port", type=int, default=8000, help="port on 127.0.0.1; 0 is a free one (default: %(default)s)"
+    )
+    options.add_argument(
+        "--out", type=Path, default=_ROOT / "out" / "site", help="folder (default: out/site)"
+    )
     chosen = options.parse_args()
     site = Site(_ROOT, chosen.out.resolve())
     sound = _build(site)
     if chosen.build_only:
         return 0 if sound else 1
     try:
-        serve(_ROOT, site.out, chosen.port, lambda: _build(site) and None)
+        serve(_ROOT, site.out, chosen.port, lambda: _build(site))
     except OSError as error:
         options.error(f"--port {chosen.port}: {error.strerror}; choose another, or 0 for a free one")
     return 0
@@ -40,7 +48,11 @@ def _build(site: Site) -> bool:
     for fault in found:
         print(fault, file=sys.stderr)
     if found:
-        print(f"{len(found)} {'fault' if len(found) == 1 else 'faults'} in the site", file=sys.stderr, flush=True)
+        print(
+            f"{len(found)} {'fault' if len(found) == 1 else 'faults'} in the site",
+            file=sys.stderr,
+            flush=True,
+        )
         return False
     count = len(list(site.out.rglob("*.html")))
     print(f"{site.out}: {count} pages in {time.perf_counter() - began:.1f} s, no fault", flush=True)

@@ -77,7 +77,8 @@ class Site:
         """Return the configuration with the whole navigation. JSON is YAML, which Zensical reads as mkdocs.yml."""
         folders = {"docs_dir": "pages", "site_dir": "html"}
         text = json.dumps(self.configuration["project"]).replace("{root}", json.dumps(str(self.root))[1:-1])
-        return json.loads(text) | folders | {"nav": order.written()}
+        written: dict[str, Any] = json.loads(text)
+        return written | folders | {"nav": order.written()}
 
     def _write_plain_text(self, order: Section, work: Path) -> None:
         texts = {page: (work / "pages" / page).read_text() for page in order.pages()}
@@ -90,7 +91,16 @@ class Site:
 
 def _zensical(configuration: Path, sources: Sources) -> list[str]:
     """Run the builder. It stops at a broken link or anchor, and says where it is."""
-    command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "--config-file", str(configuration)]
+    command = [
+        sys.executable,
+        "-m",
+        "zensical",
+        "build",
+        "--strict",
+        "--clean",
+        "--config-file",
+        str(configuration),
+    ]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode == 0:
         return []

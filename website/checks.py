@@ -80,16 +80,22 @@ def _broken(site: Path, pages: dict[str, _Page], name: str, link: str) -> Iterat
     parts = urlsplit(link)
     if parts.scheme or parts.netloc:
         return
-    # The page of errors is served at every path. Its links therefore start at the root.
-    folder = "" if parts.path.startswith("/") else posixpath.dirname(name)
-    path = unquote(parts.path).lstrip("/")
-    target = posixpath.normpath(posixpath.join(folder, path)) if path else "index.html" if parts.path else name
+    target = _target(name, unquote(parts.path))
     if target.startswith("..") or not (site / target).exists():
         yield f"{name}: links to {link}, which does not exist"
     elif (site / target).is_dir() and not (site / target / "index.html").exists():
         yield f"{name}: links to {link}, a folder without a page"
     elif target in pages and not _has_anchor(pages[target], unquote(parts.fragment)):
         yield f"{name}: links to {link}, whose anchor does not exist"
+
+
+def _target(name: str, path: str) -> str:
+    """Return the file of the site that a link of a page leads to."""
+    if not path:
+        return name
+    # The page of errors is served at every path. Its links therefore start at the root.
+    folder = "" if path.startswith("/") else posixpath.dirname(name)
+    return posixpath.normpath(posixpath.join(folder, path.lstrip("/") or "index.html"))
 
 
 def _has_anchor(page: _Page, fragment: str) -> bool:

@@ -6,6 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 from website.navigation import Section
 
 _MOST_OF_A_NOTE = 200
+_FENCED = re.compile(r"^(```|~~~).*?^\1$", re.MULTILINE | re.DOTALL)
+# No heading, list, table, picture or directive.
+_PARAGRAPH = re.compile(r"[\w`*_\[]")
 
 
 def llms_txt(navigation: Section, texts: Mapping[str, str], optional: Collection[str]) -> str:
@@ -56,9 +59,12 @@ def title(text: str) -> str:
 
 
 def summary(text: str) -> str:
-    """Return the first sentence of a page's first paragraph as plain text, or "" if the page begins with none."""
-    paragraphs = [part.strip() for part in text.partition("\n# ")[2 if not text.startswith("# ") else 0].split("\n\n")]
-    first = next((part for part in paragraphs if re.match(r"[\w`*_\[]", part)), "")
-    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(first.split()))
-    sentence = re.split(r"(?<=[.!?]) (?=[A-Z])", re.sub(r"\*\*|`", "", plain))[0]
-    return sentence if len(sentence) <= _MOST_OF_A_NOTE else sentence[: _MOST_OF_A_NOTE - 1].rsplit(" ", 1)[0] + " …"
+    """Return the first sentence of a page's first paragraph as plain text, or "" if it has no paragraph."""
+    prose = _FENCED.sub("", text.partition("# ")[2].partition("\n")[2])
+    paragraphs = (" ".join(part.split()) for part in prose.split("\n\n"))
+    first = next((part for part in paragraphs if _PARAGRAPH.match(part)), "")
+    plain = re.sub(r"\*\*|`", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", first))
+    sentence = re.split(r"(?<=[.!?]) (?=[A-Z])", plain)[0]
+    if len(sentence) <= _MOST_OF_A_NOTE:
+        return sentence
+    return sentence[: _MOST_OF_A_NOTE - 1].rsplit(" ", 1)[0] + " …"

@@ -7,7 +7,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
-_WATCHED = ["docs", "examples", "polite", "website", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+_WATCHED = ["*.md", "docs/**/*", "examples/*", "polite/**/*.py", "website/**/*"]
 _LOOK_EVERY_S = 1.0
 
 
@@ -16,7 +16,7 @@ class _Quiet(SimpleHTTPRequestHandler):
         pass
 
 
-def serve(root: Path, site: Path, port: int, changed: Callable[[], None]) -> None:
+def serve(root: Path, site: Path, port: int, changed: Callable[[], object]) -> None:
     """Serve a folder until interrupted, and call `changed` after each change of a source.
 
     Raises:
@@ -39,11 +39,5 @@ def serve(root: Path, site: Path, port: int, changed: Callable[[], None]) -> Non
 
 def times(root: Path) -> dict[Path, int]:
     """Return when each source was last written, in nanoseconds."""
-    files = (file for name in _WATCHED for file in _files(root / name))
+    files = (file for pattern in _WATCHED for file in root.glob(pattern) if file.is_file())
     return {file: file.stat().st_mtime_ns for file in files}
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_file():
-        return [path]
-    return [file for file in path.rglob("*") if file.is_file() and "__pycache__" not in file.parts]

@@ -1,5 +1,6 @@
 """Which files of the repository are on the site, and at which path."""
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -57,5 +58,8 @@ class Sources:
         text = (self.root / name).read_text()
         if name not in self.listings:
             return text
-        language = "python" if name.endswith(".py") else "text"
-        return f"# {PurePosixPath(name).name}\n\n```{language}\n{text}```\n"
+        heading = f"# {PurePosixPath(name).name}\n\n"
+        if not name.endswith(".py"):
+            return f"{heading}```text\n{text}```\n"
+        about = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
+        return f"{heading}{about}\n\n```python\n{text}```\n"

@@ -4,6 +4,7 @@ import posixpath
 import re
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from website.sources import Sources
@@ -61,7 +62,7 @@ def _lines(sources: Sources, name: str) -> Iterator[str]:
         elif _COMMENT.fullmatch(line.strip()):
             yield "\n"
         else:
-            yield _SPAN_OR_LINK.sub(lambda match, at=number: _rewritten(sources, name, at, match), line)
+            yield _SPAN_OR_LINK.sub(partial(_rewritten, sources, name, number), line)
 
 
 def _rewritten(sources: Sources, name: str, line: int, match: re.Match[str]) -> str:

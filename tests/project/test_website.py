@@ -1,0 +1,251 @@
+"""The documentation site: every page has a place, links lead somewhere on it too, and nothing is loaded from elsewhere."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from website import builder
+from website.builder import Site
+from website.checks import faults
+from website.llms import llms_full_txt, llms_txt, summary
+from website.navigation import NavigationError, Section, navigation
+from website.server import times
+from website.sources import Sources
+from website.staging import LinkError, stage, staged
+
+ROOT = Path(__file__).resolve().parents[2]
+SITE = Site(ROOT, ROOT / "out" / "site")
+POLICY = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> Sources:
+    """A checkout with two pages, a picture and an example."""
+    for name, text in {
+        "README.md": "# Home\n\nA [page](docs/how-to/wait.md#long).\n",
+        "CHANGELOG.md": "# Changes\n",
+        "CONTRIBUTING.md": "# Contributing\n",
+        "SECURITY.md": "# Security\n",
+        "LICENSE": "Free\n",
+        "docs/how-to/wait.md": "# Wait\n\n[Home](../../README.md)\n",
+        "docs/images/seen.svg": "<svg/>",
+        "examples/small.py": '"""A small crawler.\n\nMore.\n"""\n',
+        "polite/gate.py": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return Sources(tmp_path)
+
+
+def order(nav: Sequence[Any], pages: Sequence[str]) -> list[Any]:
+    return navigation(nav, pages).written()
+
+
+def test_every_page_of_docs_is_in_the_navigation_once() -> None:
+    sources = SITE.sources
+
+    shown = list(SITE.navigation(sources).pages())
+
+    pages = {file.relative_to(ROOT / "docs").as_posix() for file in (ROOT / "docs").rglob("*.md")}
+    assert pages <= set(shown)
+    assert {page for page in shown if shown.count(page) > 1} == set()
+    assert {"index.md", "changelog.md", "examples/many_machines.py.md"} <= set(shown)
+
+
+def test_every_link_of_every_page_leads_to_a_page_of_the_site(tmp_path: Path) -> None:
+    assert stage(SITE.sources, tmp_path) == []
+
+
+def test_a_pattern_takes_the_pages_that_no_line_names() -> None:
+    nav = ["a/first.md", {"A": ["a/*.md"]}, {"None": ["b/*.md"]}, {"Rest": ["*.md"]}]
+
+    assert order(nav, ["a/deep/x.md", "a/first.md", "a/new.md", "top.md"]) == [
+        "a/first.md",
+        {"A": ["a/new.md"]},
+        {"Rest": ["top.md"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nav", "message"),
+    [(["gone.md"], "gone.md, which does not exist"), (["a.md", {"A": ["a.md"]}], "a.md twice")],
+)
+def test_a_page_that_is_named_wrongly_is_an_error(nav: list[Any], message: str) -> None:
+    with pytest.raises(NavigationError, match=message):
+        order(nav, ["a.md"])
+
+
+@pytest.mark.parametrize(
+    ("written", "on_the_site"),
+    [
+        ("[home](../../README.md#top)", "[home](../index.md#top)"),
+        ("![seen](../images/seen.svg)", "![seen](../images/seen.svg)"),
+        ("[a](../how-to) [b](#here)", "[a](wait.md) [b](#here)"),
+        ("[code](../../examples/small.py)", "[code](../examples/small.py.md)"),
+        ("[far](https://example.com/x.md)", "[far](https://example.com/x.md)"),
+        ("`[x](gone.md)` and ``a ` [x](gone.md)``", "`[x](gone.md)` and ``a ` [x](gone.md)``"),
+        ("<!-- tests -->", ""),
+        ("```text\n[x](gone.md)\n<!-- kept -->\n```", "```text\n[x](gone.md)\n<!-- kept -->\n```"),
+        ("~~~\n```\n[x](gone.md)\n~~~\n[y](wait.md)", "~~~\n```\n[x](gone.md)\n~~~\n[y](wait.md)"),
+    ],
+)
+def test_links_lead_to_the_same_page_on_the_site(sources: Sources, written: str, on_the_site: str) -> None:
+    (sources.root / "docs/how-to/wait.md").write_text(f"# Wait\n{written}\nlast\n")
+
+    assert staged(sources, "docs/how-to/wait.md") == f"# Wait\n{on_the_site}\nlast\n"
+
+
+@pytest.mark.parametrize(
+    ("link", "reason"),
+    [
+        ("gone.md", "docs/how-to/gone.md does not exist"),
+        ("../../../secret", "../secret does not exist"),
+        ("../../polite/gate.py", "polite/gate.py is not on the site"),
+        ("../../polite", "polite is not on the site"),
+    ],
+)
+def test_a_link_that_leads_nowhere_is_named_with_its_file_and_line(
+    sources: Sources, link: str, reason: str
+) -> None:
+    (sources.root / "docs/how-to/wait.md").write_text(f"# Wait\n\n[x]({link})\n")
+
+    with pytest.raises(LinkError) as error:
+        staged(sources, "docs/how-to/wait.md")
+
+    assert str(error.value) == f"docs/how-to/wait.md:3: link to {link}: {reason}"
+
+
+def test_the_pages_pictures_and_examples_are_staged(sources: Sources, tmp_path: Path) -> None:
+    (tmp_path / "staged" / "old.md").parent.mkdir()
+    (tmp_path / "staged" / "old.md").write_text("of an earlier build")
+
+    broken = stage(sources, tmp_path / "staged")
+
+    written = {
+        file.relative_to(tmp_path / "staged").as_posix() for file in (tmp_path / "staged").rglob("*.*")
+    }
+    assert broken == []
+    assert written == {
+        *("index.md", "changelog.md", "contributing.md", "security.md", "LICENSE.md"),
+        *("how-to/wait.md", "images/seen.svg", "examples/small.py.md"),
+    }
+    assert (
+        (tmp_path / "staged/examples/small.py.md")
+        .read_text()
+        .startswith("# small.py\n\nA small crawler.\n\n```python\n")
+    )
+
+
+TEXTS = {
+    "index.md": "# polite\n\npolite asks **two** questions\nof a [URL](x.md). It waits.\n",
+    "a.md": "# `a` page\n\n```python\nx = 1\n```\n\n- no paragraph\n",
+    "b.md": "# B\n\n![picture](p.png)\n\nFirst. Second.\n",
+    "c.md": "# C\n\nOld.\n",
+}
+ORDER = Section(
+    "",
+    (
+        Section("Home", ("index.md",)),
+        Section("Use", ("a.md", Section("Deep", ("b.md",)))),
+        Section("Old", ("c.md",)),
+    ),
+)
+
+
+def test_llms_txt_lists_the_pages_in_the_order_of_the_navigation() -> None:
+    assert llms_txt(ORDER, TEXTS, ["Old"]) == (
+        "# polite\n\n> polite asks two questions of a URL.\n\n"
+        "## Home\n\n- [polite](index.md): polite asks two questions of a URL.\n\n"
+        "## Use\n\n- [a page](a.md)\n- [B](b.md): First.\n\n"
+        "## Optional\n\n- [C](c.md): Old.\n"
+    )
+
+
+def test_llms_full_txt_has_every_page_that_is_not_optional() -> None:
+    whole = llms_full_txt(ORDER, TEXTS, ["Old"])
+
+    assert [whole.index(TEXTS[page]) for page in ("index.md", "a.md", "b.md")] == sorted(
+        whole.index(TEXTS[page]) for page in ("index.md", "a.md", "b.md")
+    )
+    assert "Old." not in whole
+
+
+def test_a_long_first_sentence_is_cut_at_a_word() -> None:
+    assert summary("# A\n\n" + "word " * 60) == "word " * 39 + "…"
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ('<a href="gone.html">x</a>', "page.html: links to gone.html, which does not exist"),
+        ('<a href="../x.html">x</a>', "page.html: links to ../x.html, which does not exist"),
+        ('<a href="page.html#no">x</a>', "page.html: links to page.html#no, whose anchor does not exist"),
+        ('<a href="#no">x</a>', "page.html: links to #no, whose anchor does not exist"),
+        ('<a href="empty">x</a>', "page.html: links to empty, a folder without a page"),
+        ('<img src="no.png">', "page.html: links to no.png, which does not exist"),
+        ('<img src="https://x.example/p.png">', "page.html: loads https://x.example/p.png from another host"),
+        ('<img srcset="page.html 1x, //x.example/p 2x">', "page.html: loads //x.example/p from another host"),
+        (
+            '<link rel="preconnect" href="https://x.example">',
+            "page.html: loads https://x.example from another host",
+        ),
+        (
+            '<script src="http://x.example/s.js"></script>',
+            "page.html: loads http://x.example/s.js from another host",
+        ),
+        ('<p style="background:url(//x.example/p)">', "page.html: loads //x.example/p from another host"),
+        ("<style>a{b:url('//x.example/p')}</style>", "page.html: loads //x.example/p from another host"),
+    ],
+)
+def test_a_fault_of_the_built_site_is_found(tmp_path: Path, body: str, fault: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "page.html").write_text(POLICY + body)
+
+    assert list(faults(tmp_path)) == [fault]
+
+
+def test_a_sound_site_has_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "style.css").write_text("a{b:url(data:image/svg+xml,x)}")
+    (tmp_path / "index.html").write_text(
+        f'{POLICY}<p id="here"><link rel="stylesheet" href="style.css"><a href="https://example.com/">x</a>'
+        '<a href="#here">y</a><a href="/">z</a><a href="#">t</a><img src="data:,"><a href="mailto:a@b.example">m</a>'
+    )
+
+    assert list(faults(tmp_path)) == []
+
+
+def test_a_page_without_a_policy_and_a_foreign_style_sheet_are_faults(tmp_path: Path) -> None:
+    (tmp_path / "style.css").write_text('@import "https://x.example/a.css";')
+    (tmp_path / "index.html").write_text("<p>")
+
+    assert list(faults(tmp_path)) == [
+        "index.html: no Content-Security-Policy that forbids other hosts",
+        "style.css: loads https://x.example/a.css from another host",
+    ]
+
+
+def test_what_zensical_finds_is_told_with_the_file_of_the_repository(
+    sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "Build started\\n\\033[33mWarning:\\033[0m page does not exist\\n    \\033[38;5;246m╭─[\\033[0m index.md:3:8 ]\\n"
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\nprintf '{said}'\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(builder.sys, "executable", str(program))
+    site = Site(sources.root, tmp_path / "site", {"project": {"nav": ["index.md"]}, "llms": {"optional": []}})
+
+    found = site.build()
+    program.write_text("#!/bin/sh\necho panicked\nexit 1\n")
+
+    assert found == ["README.md:3: page does not exist"]
+    assert site.build() == ["zensical build failed:\npanicked\n"]
+
+
+def test_a_change_of_a_source_is_seen(sources: Sources) -> None:
+    before = times(sources.root)
+
+    (sources.root / "docs/new.md").write_text("# New\n")
+
+    assert times(sources.root).keys() - before.keys() == {sources.root / "docs/new.md"}
