@@ -7,6 +7,7 @@ import importlib
 import inspect
 import os
 import re
+import runpy
 import shlex
 import socket
 import ssl
@@ -261,16 +262,21 @@ class Reader:
 
     def _type(self, block: Block) -> None:
         self._nothing_left(block.place)
+        if block.note.startswith("source: examples/"):
+            # A whole program, which the page runs as a command.
+            assert block.text == (ROOT / block.note.removeprefix("source: ")).read_text(), block.place
+            return
         if block.note.startswith("source: "):
             self._compare_source(block)
         with self._monkeypatch.context() as patched:
-            if block.note == "connects":
+            notes = block.note.split(", ")
+            if "connects" in notes:
                 patched.setattr("polite.transports.http.HttpTransport", self._world.transport)
                 patched.setattr(aiohttp, "ClientSession", self._world.session)
             before = dict(self._names)
-            with self._world.in_a_thread() if block.note == "threads" else nullcontext():
+            with self._world.in_a_thread() if "threads" in notes else nullcontext():
                 self._execute(block)
-            if block.note == "tests":
+            if "tests" in notes:
                 tests = [name for name in self._names if name.startswith("test_") and name not in before]
                 assert tests, f"{block.place}: no test"
                 for name in tests:
@@ -309,12 +315,20 @@ class Reader:
                     assert f"\n    {command})" in (ROOT / "dev").read_text(), block.place
                 case ["python", "-m", module] if module.startswith("benchmarks."):
                     assert (ROOT / f"{module.replace('.', '/')}.py").exists(), block.place
+                case ["python", example, *arguments] if example.startswith("examples/"):
+                    self._example(ROOT / example, arguments, output, block.place)
                 case ["python", "-m", "pip", "install", "."]:
                     pass
                 case ["python", "-m", "pip", "install", named] if named.startswith("polite-crawl["):
                     pass
                 case _:
                     pytest.fail(f"{block.place}: nobody runs {line!r}")
+
+    def _example(self, program: Path, arguments: list[str], output: str, place: str) -> None:
+        with self._monkeypatch.context() as patched:
+            patched.setattr(sys, "argv", [program.name, *arguments])
+            runpy.run_path(str(program.resolve()), run_name="__main__")
+        assert self._capsys.readouterr().out == output, place
 
     def _polite(self, arguments: list[str], source: str, sink: str, output: str, place: str) -> None:
         with self._monkeypatch.context() as patched, Path(source or os.devnull).open() as stream:
@@ -361,6 +375,8 @@ def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page: Path, re
         "```console\n$ polite check --no-such-option\n```\n",
         "```console\n$ polite check http:///\nallowed\n```\n",
         "```console\n$ ./dev fly\n```\n",
+        "```console\n$ python examples/small_crawler.py https://example.com/\nhttps://example.com/ 404\n```\n",
+        "<!-- source: examples/small_crawler.py -->\n```python\nimport asyncio\n```\n",
         "```console\n$ rm robots.txt\n```\n",
     ],
 )

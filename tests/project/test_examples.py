@@ -65,10 +65,14 @@ def hits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, str]]:
 
 # This one needs a store, which tests/many/test_example.py starts.
 SHARED = {"many_machines.py"}
+# These are run on the web of the pages, by the page that shows them: tests/project/test_docs.py.
+SHOWN = {"small_crawler.py": "docs/tutorial/small-crawler.md"}
 
 
 def test_every_example_is_run() -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTED) | SHARED
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTED) | SHARED | set(SHOWN)
+    for name, page in SHOWN.items():
+        assert f"\n$ python examples/{name}" in (EXAMPLES.parent / page).read_text()
 
 
 @pytest.mark.parametrize("name", PRINTED)

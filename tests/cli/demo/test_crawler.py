@@ -1,4 +1,4 @@
-"""The crawler that README shows: retries, links, and its end."""
+"""The small crawler of examples/ and of the demo: retries, links, and its end."""
 
 import asyncio
 from contextlib import asynccontextmanager

@@ -1,0 +1,1 @@
+../polite/cli/demo/crawler.py
