@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -548,3 +548,39 @@ def test_the_reference_has_every_subcommand_with_its_arguments_and_defaults() ->
     for name, subcommand in subcommands.choices.items():
         documented = {key: cells[0] for key, cells in rows("cli.md", f"polite {name}").items()}
         assert documented == arguments_of(subcommand), name
+
+
+def found(name: str) -> bool:
+    """Whether a dotted public name is there: `polite.Scopes(custom=...)` asks for the parameter, too."""
+    path, _, parameter = name.removesuffix("=...)").partition("(")
+    public: Any = polite
+    for part in path.split(".")[1:]:
+        known = {field.name for field in fields(public)} if is_dataclass(public) else set()
+        if not hasattr(public, part) and part not in known:
+            try:
+                public = importlib.import_module(f"{public.__name__}.{part}")
+            except ImportError:
+                return False
+        else:
+            public = getattr(public, part, None)
+    return not parameter or parameter in parameters_of(public)
+
+
+def parameters_of(function: Any) -> set[str]:
+    """The parameters of a function or class, those of an unpacked TypedDict included."""
+    parameters = inspect.signature(function).parameters
+    options = polite.frontier.frontier.FrontierOptions if function is polite.Frontier else None
+    return {*parameters, *(options.__annotations__ if options else ())}
+
+
+def test_the_upgrade_notes_have_names_that_are_gone_and_names_that_are_there() -> None:
+    names = (ROOT / "docs" / "upgrade.md").read_text().partition("## Names that changed")[2].partition("\n## ")[0]
+    table = [line.split("|")[1:3] for line in names.splitlines() if line.startswith("| `polite.")]
+
+    assert len(table) > 15
+    gone, there = (
+        {name for row in table for name in re.findall(r"`(polite\.[\w.]+(?:\(\w+=\.\.\.\))?)`", row[column])}
+        for column in (0, 1)
+    )
+    assert {name for name in gone if found(name)} == set()
+    assert {name for name in there if not found(name)} == set()
