@@ -574,7 +574,9 @@ def parameters_of(function: Any) -> set[str]:
 
 
 def test_the_upgrade_notes_have_names_that_are_gone_and_names_that_are_there() -> None:
-    names = (ROOT / "docs" / "upgrade.md").read_text().partition("## Names that changed")[2].partition("\n## ")[0]
+    names = (
+        (ROOT / "docs" / "upgrade.md").read_text().partition("## Names that changed")[2].partition("\n## ")[0]
+    )
     table = [line.split("|")[1:3] for line in names.splitlines() if line.startswith("| `polite.")]
 
     assert len(table) > 15
