@@ -152,7 +152,7 @@ class Gate:
         if known.file is None:
             return None
         robots = parse(known.file.body, known.rules.dialect)
-        if len(known.file.body) > PARSE_SIZE_FOR_THREAD:
+        if known.file.length > PARSE_SIZE_FOR_THREAD:
             # Reads its signals there, for `usage`.
             await asyncio.to_thread(robots.signals_for, self.agent)
         return robots

@@ -34,6 +34,7 @@ _MAX_REFRESHES = 50
 _SAVING_S = 5.0
 # Origins remembered as delayed because the store knew them.
 _MAX_DELAYED = 100_000
+_BEING_READ = "its robots.txt is being read"
 
 
 class OriginManager:
@@ -317,6 +318,8 @@ class OriginManager:
         if (flight := self._flights.get(origin)) is not None:
             # Otherwise the next process would fetch it again.
             flight.finish()
+        if isinstance(access, Found):
+            access = await self._kept(origin, access)
         now = self._clock.wall()
         still_good = before is not None and before.fresh(now)
         before = None if before is None else before.dated(self._skew())
@@ -397,6 +400,15 @@ class OriginManager:
         delay_s = self._turns.pause(origin, known.pace).seconds
         return known.extended(self._clock.wall() + ready_in_s + delay_s)
 
+    async def _kept(self, origin: Origin, access: Found) -> Found:
+        """Return a file as it is kept: compressed, which takes milliseconds if it is large."""
+        if access.length <= PARSE_SIZE_FOR_THREAD:
+            return access.kept()
+        # As in `_rules_of`.
+        with self._turns.renewed_delay(origin.robots, _BEING_READ):
+            async with self._reading:
+                return await asyncio.to_thread(access.kept)
+
     async def _rules_of(
         self, origin: Origin, snapshot: Snapshot, before: OriginRules | None = None
     ) -> OriginRules:
@@ -411,11 +423,10 @@ class OriginManager:
         match access:
             case Found() if before is not None and before.read_from(access):
                 rules = before.rules
-            case Found() if len(access.body) > PARSE_SIZE_FOR_THREAD:
+            case Found() if access.length > PARSE_SIZE_FOR_THREAD:
                 # One at a time: each thread that computes takes the interpreter from the loop for 5 ms at a time.
                 # The file's pace is known at the end only: until then the origin grants no turn.
-                because = "its robots.txt is being read"
-                with self._turns.renewed_delay(origin.robots, because):
+                with self._turns.renewed_delay(origin.robots, _BEING_READ):
                     async with self._reading:
                         rules = await asyncio.to_thread(lambda: self._read(access).prepare())
             case Found():

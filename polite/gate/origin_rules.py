@@ -104,7 +104,7 @@ class OriginRules:
     def read_from(self, access: Found) -> bool:
         """Whether the rules were read from a file with the same octets."""
         good = self.snapshot.good
-        return self.rules.access is None and isinstance(good, Found) and good.body == access.body
+        return self.rules.access is None and isinstance(good, Found) and good.file == access.file
 
     def fresh(self, now: float) -> bool:
         """Whether the rules are valid now (wall seconds)."""
@@ -193,4 +193,4 @@ def _meaning(rules: RuleSet, snapshot: Snapshot) -> Hashable:
     if rules.access is not None:
         return type(rules.access).__name__
     file = snapshot.good if isinstance(snapshot.good, Found) else snapshot.access
-    return hash(file.body) if isinstance(file, Found) else None
+    return hash(file.file) if isinstance(file, Found) else None

@@ -213,7 +213,7 @@ async def _robots(known: OriginRules) -> Robots | None:
     if file is None:
         return None
     robots = parse(file.body, dialect=known.rules.dialect)
-    if len(file.body) > PARSE_SIZE_FOR_THREAD:
+    if file.length > PARSE_SIZE_FOR_THREAD:
         # Reads its lines there.
         await asyncio.to_thread(lambda: robots.sitemaps)
     return robots

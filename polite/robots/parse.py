@@ -9,6 +9,7 @@ from polite.robots.bindings import Bindings
 from polite.robots.decision import Decision
 from polite.robots.dialect import RFC9309, Dialect
 from polite.robots.groups import Group, bind, groups
+from polite.robots.kept_octets import KeptOctets
 from polite.robots.lines import Field, fields_of, lines, octets, readable, text
 from polite.robots.normalized_text import to_text
 from polite.robots.rules import RuleSet
@@ -45,9 +46,10 @@ class Robots:
 
     __slots__ = (
         "_agent_signals",
-        "_body",
         "_bound",
         "_extensions",
+        "_file",
+        "_first",
         "_groups",
         "_licenses",
         "_signals",
@@ -57,7 +59,9 @@ class Robots:
 
     def __init__(self, body: bytes, dialect: Dialect) -> None:
         self.dialect = dialect
-        self._body = body
+        self._file: bytes | KeptOctets = body
+        # The rules of the first agent, until one asks again: many a file is read for one decision only.
+        self._first: tuple[UserAgent, RuleSet] | None = None
         self._bound: dict[str | UserAgent, RuleSet] = {}
         self._groups: tuple[Group, ...] | None = None
         self._site: tuple[tuple[str, ...], str | None] | None = None
@@ -65,6 +69,10 @@ class Robots:
         self._signals: SiteSignals | None = None
         self._licenses: tuple[str, ...] | None = None
         self._agent_signals: dict[UserAgent, SignalSet] = {}
+
+    @property
+    def _body(self) -> bytes:
+        return self._file if isinstance(self._file, bytes) else self._file.octets
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -177,6 +185,14 @@ class Robots:
     def _bind(self, key: str | UserAgent) -> RuleSet:
         """Bind an agent. Cache the rules under `key`, too: a str is looked up faster."""
         agent = UserAgent.of(key)
+        if isinstance(self._file, bytes):
+            if self._first is None:
+                self._first = first = agent, bind(self._sections(), agent, self.dialect)
+                return first[1]
+            # A file that is asked again is kept. Its octets are needed for other agents and other lines only.
+            self._file = KeptOctets(self._file)
+            self._bound[self._first[0]] = self._first[1]
+            self._first = None
         if len(self._bound) >= _MAX_AGENTS:
             self._bound.clear()
         rules = self._bound.get(agent)

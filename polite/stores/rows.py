@@ -10,6 +10,7 @@ from polite.ports import SavedBackOff
 from polite.recrawl.validators import Validators, validators_of
 from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
 from polite.robots.fetching.snapshot import Snapshot
+from polite.robots.kept_octets import KeptOctets
 from polite.robots.reason import Reason
 from polite.stores.checksum import checksum
 
@@ -51,9 +52,11 @@ class Unreadable(Exception):
     """A row was damaged, or not written by polite."""
 
 
+# Fields with columns under other names: those of the body.
+_ELSEWHERE = {"file"}
 # Fields without a column of their own are written as JSON into the column `more`, if they differ from their defaults.
 _EXTRAS = {
-    kind: [(field.name, field.default) for field in fields(kind) if field.name not in _RESULT]
+    kind: [(field.name, field.default) for field in fields(kind) if field.name not in {*_RESULT, *_ELSEWHERE}]
     for kind in _KINDS.values()
 }
 
@@ -189,7 +192,7 @@ def _result_values(result: FetchResult) -> Row:
             return (
                 *("found", result.reason.name, text(result.url), result.status, None, result.hops),
                 *(float(result.elapsed_s), _float(result.max_age_s), None, int(result.capped)),
-                *(len(result.body), _compressed(result.body), _more(result)),
+                *(result.length, _compressed(result), _more(result)),
             )
         case Unavailable():
             return (
@@ -214,7 +217,11 @@ def _result(values: Sequence[Any]) -> FetchResult:
             whole = inflated(body, octets)
             if not isinstance(whole, bytes):
                 raise TypeError("a file without a body")
-            return Found(whole, status, url, hops, bool(capped), elapsed_s, max_age_s, **more)
+            # A large body is compressed already: `inflated` has shown that it is the same.
+            packed = body if len(whole) >= _COMPRESS_FROM else None
+            return Found(
+                KeptOctets(whole, packed), status, url, hops, bool(capped), elapsed_s, max_age_s, **more
+            )
         case "unavailable":
             return Unavailable(why, url, status, hops, elapsed_s, max_age_s, **more)
         case _:
@@ -230,10 +237,12 @@ def _good(values: Sequence[Any], result: FetchResult) -> Found | Unavailable | N
     return good
 
 
-def _compressed(body: bytes) -> bytes:
+def _compressed(result: Found) -> bytes:
     """Return the body compressed, if that is shorter."""
-    compressed = zlib.compress(body, 1) if len(body) >= _COMPRESS_FROM else body
-    return compressed if len(compressed) < len(body) else body
+    if result.length < _COMPRESS_FROM:
+        return result.body
+    file = result.file
+    return KeptOctets(file).packed if isinstance(file, bytes) else file.packed
 
 
 def _more(result: FetchResult) -> str | None:

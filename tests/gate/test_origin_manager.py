@@ -20,6 +20,7 @@ from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.policy import PacingPolicy
 from polite.robots.agent import UserAgent
 from polite.robots.fetching.exchange import Failed, Reply
+from polite.robots.kept_octets import KeptOctets
 from polite.robots.parse import parse
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
@@ -349,6 +350,29 @@ async def test_after_closing_no_request_is_sent() -> None:
         with pytest.raises(GateClosed, match="site.test"):
             await manager.learn(SITE)
         assert transport.asked == []
+
+
+async def test_a_file_is_kept_compressed_and_a_large_one_is_compressed_off_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: list[bool] = []
+    monkeypatch.setattr(
+        "polite.robots.fetching.result.KeptOctets",
+        lambda body: (
+            threads.append(threading.current_thread() is threading.main_thread()) or KeptOctets(body)
+        ),
+    )
+    body = RULES.body + b"#" * 200_000
+
+    async with managing(Reply(200, body)) as (manager, transport):
+        transport.answer(other(1).robots_url, RULES)
+        large = await manager.learn(SITE)
+        await manager.learn(other(1))
+
+    assert threads == [False, True]
+    assert large.file is not None
+    assert large.file.body == body
+    assert large.snapshot.octets < 5_000
 
 
 async def test_a_large_file_is_read_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ def unusual(kind):
 
 
 def usual_for(field):
-    return {"body": b"x", "status": 203, "url": URL, "reason": Reason.TIMEOUT}[field.name]
+    return {"file": b"x", "status": 203, "url": URL, "reason": Reason.TIMEOUT}[field.name]
 
 
 @pytest.mark.parametrize("kind", [Found, Unavailable, Unreachable])
@@ -99,7 +99,16 @@ def test_a_long_body_is_packed_and_a_short_one_can_be_read_by_others():
 
     assert short[body] == b"Disallow: /\n" * 5
     assert len(long[body]) < 1_000
-    assert rows.snapshot(long).access.body == b"Disallow: /\n" * 5_000
+    back = rows.snapshot(long).access
+    assert back.body == b"Disallow: /\n" * 5_000
+    assert back.file.packed is long[body]
+
+
+@pytest.mark.parametrize("length", [0, 100, 5_000, 60_000])
+def test_a_body_is_written_alike_whether_it_was_kept_compressed_or_not(length: int):
+    found = Found(b"Disallow: /\n" * (length // 12), 200, URL)
+
+    assert rows.row(NAME, Snapshot(found.kept(), 1.0, 2.0)) == rows.row(NAME, Snapshot(found, 1.0, 2.0))
 
 
 def test_a_body_that_packing_makes_longer_stays_as_it_is():

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 
+from polite.robots.kept_octets import KeptOctets
 from polite.robots.reason import Reason
 
 
@@ -10,7 +11,7 @@ class Found:
     """2xx: the file's rules decide (H1).
 
     Attributes:
-        body: the decoded body, up to the limit.
+        file: the decoded body, up to the limit; as octets, or as they are kept in memory.
         status: the status of the last response.
         url: the URL of the file, after redirects.
         hops: redirects that were followed.
@@ -20,7 +21,7 @@ class Found:
         downgraded: whether a redirect led from https to a scheme without encryption.
     """
 
-    body: bytes
+    file: bytes | KeptOctets
     status: int
     url: str
     hops: int = 0
@@ -30,8 +31,22 @@ class Found:
     downgraded: bool = False
 
     @property
+    def body(self) -> bytes:
+        """The decoded body, up to the limit. Inflated anew each time, if it is kept compressed."""
+        return self.file if isinstance(self.file, bytes) else self.file.octets
+
+    @property
+    def length(self) -> int:
+        """The octets of the body."""
+        return len(self.file) if isinstance(self.file, bytes) else self.file.length
+
+    @property
     def reason(self) -> Reason:
         return Reason.OK
+
+    def kept(self) -> "Found":
+        """Return the same result as it is kept for long: with its body compressed."""
+        return replace(self, file=KeptOctets(self.file)) if isinstance(self.file, bytes) else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +111,7 @@ def timed(result: FetchResult, elapsed_s: float) -> FetchResult:
         return replace(result, elapsed_s=elapsed_s)
     # Hot path: inlines `replace`, which takes three times as long.
     return Found(
-        result.body,
+        result.file,
         result.status,
         result.url,
         result.hops,
@@ -108,16 +123,17 @@ def timed(result: FetchResult, elapsed_s: float) -> FetchResult:
 
 
 def length(*results: FetchResult | None) -> int:
-    """Return the octets or characters of these results: their files, and URLs.
+    """Return the octets or characters that these results keep: their files, compressed or not, and URLs.
 
     A redirect may make a URL long.
     """
-    long: dict[int, bytes | str] = {}
+    long: dict[int, int] = {}
     for result in results:
         if result is not None:
-            long[id(result.url)] = result.url
+            long[id(result.url)] = len(result.url)
         if isinstance(result, Found):
-            long[id(result.body)] = result.body
+            file = result.file
+            long[id(file)] = len(file) if isinstance(file, bytes) else len(file.packed)
         elif isinstance(result, Unreachable):
-            long[id(result.detail)] = result.detail
-    return sum(map(len, long.values()))
+            long[id(result.detail)] = len(result.detail)
+    return sum(long.values())
