@@ -105,4 +105,6 @@ def links(body: str) -> list[str]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        sys.exit(__doc__)
     asyncio.run(main(sys.argv[1:]))
