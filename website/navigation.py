@@ -37,7 +37,7 @@ def navigation(nav: Sequence[Any], pages: Sequence[str]) -> Section:
     """Return the navigation with each pattern replaced by the pages it matches.
 
     A page that is named stands where it is named. The first pattern that matches takes each other page, so that a new
-    file needs no new line. A section without pages is left out.
+    file needs no new line. A section without pages is left out. A section's index.md comes first.
 
     Args:
         nav: The list `nav` of zensical.toml. An entry is a page's path, a pattern with `*`, or `{title = [entries]}`.
@@ -74,7 +74,8 @@ def _entries(nav: Sequence[Any], unnamed: list[str]) -> Iterator[Entry]:
                 if section.entries:
                     yield section
         elif "*" in entry:
-            for page in [page for page in unnamed if _matches(page, entry)]:
+            matching = [page for page in unnamed if _matches(page, entry)]
+            for page in sorted(matching, key=lambda page: not page.endswith("index.md")):
                 unnamed.remove(page)
                 yield page
         else:

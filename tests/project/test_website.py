@@ -61,9 +61,9 @@ def test_every_link_of_every_page_leads_to_a_page_of_the_site(tmp_path: Path) ->
 def test_a_pattern_takes_the_pages_that_no_line_names() -> None:
     nav = ["a/first.md", {"A": ["a/*.md"]}, {"None": ["b/*.md"]}, {"Rest": ["*.md"]}]
 
-    assert order(nav, ["a/deep/x.md", "a/first.md", "a/new.md", "top.md"]) == [
+    assert order(nav, ["a/deep/x.md", "a/first.md", "a/guide.md", "a/index.md", "a/new.md", "top.md"]) == [
         "a/first.md",
-        {"A": ["a/new.md"]},
+        {"A": ["a/index.md", "a/guide.md", "a/new.md"]},
         {"Rest": ["top.md"]},
     ]
 
