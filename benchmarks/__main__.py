@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from polite.version import __compiled__
+
 # Modules that the benchmarks share.
 PARTS = {"corpus", "hosts", "peers", "stopwatch"}
 NAMES = sorted(
@@ -21,7 +23,7 @@ def main() -> int:
         return 2
     status = 0
     for name in names:
-        print(f"== {name}", flush=True)
+        print(f"== {name}{' (compiled)' if __compiled__ else ''}", flush=True)
         status |= subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False).returncode
     return status
 

@@ -123,6 +123,9 @@ class Target:
         # This may be a default port; the Origin made of the result omits it again.
         return ParsedURL(origin.scheme, "", "", origin.host, origin.port, path, query, None)
 
+    def __reduce__(self) -> tuple[type["Target"], tuple[Origin, str]]:
+        return Target, (self.origin, self.path)
+
     def __str__(self) -> str:
         return self.url
 

@@ -19,6 +19,7 @@ import pycares
 import pytest
 from hypothesis import HealthCheck, settings
 
+import polite
 from polite.log import LINES
 from polite.testing import VirtualTimeLoop
 from tests.frameworks.installed import LEFT_OUT
@@ -62,7 +63,10 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run only the tests that the chosen loop could change."""
+    """Skip what needs the sources, in the compiled form. Run only the tests that the chosen loop could change."""
+    for item in items if polite.__compiled__ else ():
+        if needed := item.get_closest_marker("pure"):
+            item.add_marker(pytest.mark.skip(f"runs on the sources only: it {needed.args[0]}"))
     if LOOP:
         left_out = [item for item in items if not _concerns_the_loop(item)]
         config.hook.pytest_deselected(items=left_out)

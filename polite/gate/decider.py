@@ -5,6 +5,7 @@ from typing import Any
 from weakref import ref
 
 from polite.robots.decision import Decision
+from polite.robots.lifetime import Lifetime
 from polite.robots.rules import RuleSet
 
 # The budget of one decision, and of one pass of the loop. A unit is what `RuleSet.quick_length` octets may take: 0.6 ms.
@@ -27,7 +28,7 @@ class Decider:
         self._computing = asyncio.Semaphore(1)
         self._spent = 0.0
         self._renewing = False
-        self._decided: dict[str, tuple[ref[RuleSet], tuple[Any, ...]]] = {}
+        self._decided: dict[str, tuple[ref[Lifetime], tuple[Any, ...]]] = {}
 
     def allows_now(self, rules: RuleSet, path: str) -> bool | None:
         """Return whether the path is allowed; None if that may take too long now: then await `allows`."""
@@ -56,8 +57,8 @@ class Decider:
 
     def decide_again(self, rules: RuleSet, path: str) -> Decision:
         """Return the decision about a path that was decided a moment ago, at no cost."""
-        decider, fields = self._decided.get(path, (None, ()))
-        if decider is None or decider() is not rules:
+        lifetime, fields = self._decided.get(path, (None, ()))
+        if lifetime is None or lifetime() is not rules.lifetime:
             return rules.decide(path)
         return tuple.__new__(Decision, (*fields, rules))
 
@@ -76,5 +77,5 @@ class Decider:
             decision = await loop.run_in_executor(None, lambda: rules.prepare().decide(path))
         while len(self._decided) >= _KEPT:
             del self._decided[next(iter(self._decided))]
-        self._decided[path] = ref(rules), decision[:-1]
+        self._decided[path] = ref(rules.lifetime), decision[:-1]
         return decision

@@ -9,6 +9,7 @@ from polite.errors import Overloaded
 from polite.gate.origin_rules import Lineage, OriginRules
 from polite.origin import Origin
 from polite.pace import RequestedPace
+from polite.robots.lifetime import Lifetime
 from polite.robots.rules import RuleSet
 
 # Back-offs that one call looks at, to find those that are over.
@@ -184,7 +185,7 @@ class _InUse:
 
     def __init__(self) -> None:
         self._sizes = 0
-        self._by_id: dict[int, tuple[ref[RuleSet], int]] = {}
+        self._by_id: dict[int, tuple[ref[Lifetime], int]] = {}
         # An object may be freed in any thread, and only this operation of the callback must be atomic.
         self._freed: deque[int] = deque()
 
@@ -205,7 +206,7 @@ class _InUse:
             if by_id.pop(key, None) is not None:
                 freed.append(size)
 
-        self._by_id[key] = (ref(rules, gone), size)
+        self._by_id[key] = (ref(rules.lifetime, gone), size)
         self._sizes += size
 
     def remove(self, rules: RuleSet) -> None:

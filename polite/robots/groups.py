@@ -36,6 +36,9 @@ class Group:
         """The group's rules, in the order of the file."""
         return tuple(map(to_rule, self.rule_lines))
 
+    def __reduce__(self) -> tuple[type["Group"], tuple[object, ...]]:
+        return Group, (self.agents, self.lines, self.rule_lines, self.paces)
+
     def names(self, name: str) -> bool:
         """Return whether one of its lines names this crawler (lower-case)."""
         return any(names_agent(agent, name) for agent in self.agents)

@@ -9,6 +9,7 @@ from polite.pace import RequestRate, VisitTime
 from polite.robots.decision import Decision, Rule
 from polite.robots.dialect import RFC9309, Dialect, WildcardConflict
 from polite.robots.fetching.result import FetchResult
+from polite.robots.lifetime import Lifetime
 from polite.robots.lines import readable
 from polite.robots.matching.pattern import Matcher, grammar, shape_matches
 from polite.robots.matching.prefilter import (
@@ -70,11 +71,11 @@ class RuleSet:
     """
 
     __slots__ = (
-        "__weakref__",
         "_certain",
         "_exempt",
         "_grammar",
         "_index",
+        "_lifetime",
         "_made",
         "_marks",
         "_memory",
@@ -140,6 +141,7 @@ class RuleSet:
         self._order: Sequence[int] = ()
         self._made: dict[int, Rule] = {}
         self._memory = 0  # not estimated yet
+        self._lifetime: Lifetime | None = None
 
     @classmethod
     def allow_all(
@@ -186,6 +188,17 @@ class RuleSet:
         rules._install(ALL_ALLOWED if allowed else ALL_DENIED)
         return rules
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # What is built from the rules is left out, and built again.
+        pace = (self.crawl_delay, self.request_rates, self.visit_time)
+        rules = (self._paths, self._marks, self.group, self.dialect, *pace)
+        return _restored, rules, (self._otherwise, self._reason, self.access, self.cause)
+
+    def __setstate__(self, state: tuple[bool, Reason, FetchResult | None, Reason | None]) -> None:
+        self._otherwise, self._reason, self.access, self.cause = state
+        if not self._paths:
+            self._install(ALL_ALLOWED if self._otherwise else ALL_DENIED)
+
     def __len__(self) -> int:
         """Return the number of rules, those without a path included."""
         return len(self._paths)
@@ -221,6 +234,13 @@ class RuleSet:
             per_rule = len(self._paths) * _OCTETS_OF_A_RULE + wild * _OCTETS_OF_A_WILD_RULE
             self._memory = _OCTETS_OF_A_SET + per_rule + made + len(text) * _OCTETS_OF_AN_OCTET
         return self._memory
+
+    @property
+    def lifetime(self) -> Lifetime:
+        """An object that ends with the rules, for weak references: compiled rules can have none."""
+        if self._lifetime is None:
+            self._lifetime = Lifetime()
+        return self._lifetime
 
     @property
     def request_rate(self) -> RequestRate | None:
@@ -415,6 +435,27 @@ class RuleSet:
     def _rule(self, position: int) -> Rule:
         mark = self._marks[position]
         return Rule(mark & 1 == 1, readable(self._paths[position]), mark >> 1)
+
+
+def _restored(
+    paths: Sequence[str],
+    marks: Sequence[int],
+    group: str | None,
+    dialect: Dialect,
+    crawl_delay: float | None,
+    request_rates: tuple[RequestRate, ...],
+    visit_time: VisitTime | None,
+) -> RuleSet:
+    """Return rules that were pickled or copied."""
+    return RuleSet(
+        paths,
+        marks,
+        group=group,
+        dialect=dialect,
+        crawl_delay=crawl_delay,
+        request_rates=request_rates,
+        visit_time=visit_time,
+    )
 
 
 def _has_wildcard(matcher: Matcher) -> bool:

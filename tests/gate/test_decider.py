@@ -20,6 +20,7 @@ from polite.task import Admission
 from polite.testing import LoopClock, ScriptedTransport
 
 pytestmark = pytest.mark.virtual_time
+counts_steps = pytest.mark.pure("replaces a method of RuleIndex")
 
 SITE = "https://a.test"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -66,6 +67,7 @@ async def opened(body: str = BODY, store: str | None = None) -> AsyncIterator[tu
         yield gate, queue
 
 
+@counts_steps
 @pytest.mark.parametrize("path", [f"/{LONG}", f"/secret/{LONG}"])
 async def test_a_gate_decides_about_a_long_url_in_a_thread(path: str, held: list[int]):
     expected = parse(BODY).rules_for("TestBot/1.0").decide(path)
@@ -87,6 +89,7 @@ async def test_a_gate_decides_about_a_long_url_in_a_thread(path: str, held: list
     assert max(held, default=0) < 30_000_000
 
 
+@counts_steps
 @pytest.mark.parametrize("kept", ["in memory", "in a file"])
 async def test_a_frontier_decides_about_many_long_urls_without_holding_the_loop(
     kept: str, tmp_path: Path, held: list[int]
@@ -146,6 +149,7 @@ async def test_one_question_that_takes_long_is_never_decided_at_once():
     assert await decider.allows(rules, "/" + "z" * 16 * rules.quick_length)
 
 
+@counts_steps
 async def test_a_decision_that_took_long_is_there_when_its_refusal_is_told(monkeypatch: pytest.MonkeyPatch):
     rules, decider = hostile(), Decider()
     path = "/secret/" + LONG

@@ -319,6 +319,8 @@ class Reader:
                     self._example(ROOT / example, arguments, output, block.place)
                 case ["python", "-m", "pip", "install", "."]:
                     pass
+                case ["POLITE_COMPILE=1", "python", "-m", "pip", "install" | "wheel", *_, "."]:
+                    pass  # ./dev test --compiled builds it
                 case ["python", "-m", "pip", "install", named] if named.startswith("polite-crawl["):
                     pass
                 case _:

@@ -63,9 +63,9 @@ DEFECTS = {file.stem: _read(file) for file in sorted((Path(__file__).parent / "d
 def restored(defect: Defect) -> Iterator[Path]:
     """Yield a folder with a copy of the package that has the defect."""
     with tempfile.TemporaryDirectory(prefix="polite-defect-") as folder:
-        shutil.copytree(
-            ROOT / "polite", Path(folder) / "polite", ignore=shutil.ignore_patterns("__pycache__")
-        )
+        # A compiled module would be imported instead of its source.
+        ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd")
+        shutil.copytree(ROOT / "polite", Path(folder) / "polite", ignore=ignored)
         for edit in defect.edits:
             file = Path(folder) / edit.file
             text = file.read_text()
