@@ -1,5 +1,7 @@
 """Groups: whom they name, and which of them bind a crawler."""
 
+import pickle
+
 from polite.robots.agent import UserAgent
 from polite.robots.decision import Rule
 from polite.robots.dialect import GOOGLE_2010, RFC9309, Dialect
@@ -57,3 +59,7 @@ def test_groups_of_one_name_are_combined_unless_one_alone_is_valid():
 def test_everyone_else_obeys_the_star_or_nothing():
     assert bound(FILE, "Other").group == "*"
     assert bound(OTHERS, "Other").group is None
+
+
+def test_a_group_pickles():
+    assert pickle.loads(pickle.dumps([NEWS, BOTH])) == [NEWS, BOTH]  # noqa: S301 - our own octets

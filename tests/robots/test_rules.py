@@ -1,6 +1,10 @@
 """RuleSet and Decision: what they say, and what a crawler without a file is told."""
 
+import copy
+import gc
+import pickle
 from dataclasses import FrozenInstanceError
+from weakref import ref
 
 import pytest
 
@@ -165,3 +169,47 @@ def test_a_set_of_no_rules_is_true_all_the_same():
 
     assert len(none) == 0
     assert none
+
+
+COPIES = [copy.copy, copy.deepcopy, lambda rules: pickle.loads(pickle.dumps(rules))]  # noqa: S301 - our own octets
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_copy_decides_alike_and_requests_the_same_pace(copied):
+    text = (
+        "User-agent: *\nDisallow: /a\nAllow: /a/b$\nCrawl-delay: 2\nRequest-rate: 1/5\nVisit-time: 0600-0845"
+    )
+    rules = parse(text).rules_for("ExampleBot").prepare()
+
+    other = copied(rules)
+
+    assert [other.decide(path) for path in ("/a", "/a/b", "/c")] == [
+        rules.decide(path) for path in ("/a", "/a/b", "/c")
+    ]
+    assert other.rules == rules.rules
+    assert (other.group, other.dialect, other.crawl_delay) == (rules.group, rules.dialect, 2.0)
+    assert (other.request_rates, other.visit_time) == (rules.request_rates, rules.visit_time)
+
+
+@pytest.mark.parametrize("copied", COPIES)
+@pytest.mark.parametrize("make", [RuleSet.allow_all, RuleSet.deny_all])
+def test_a_copy_of_rules_without_a_file_has_their_verdict_and_cause(copied, make):
+    rules = make(Reason.UNREACHABLE, cause=Reason.NO_RULE)
+
+    other = copied(rules)
+
+    assert other.decide("/a") == rules.decide("/a")
+    assert other.allows("/a") is rules.allows("/a")
+    assert other.cause is Reason.NO_RULE
+
+
+def test_the_lifetime_of_rules_ends_with_them():
+    rules = RuleSet.allow_all(Reason.NO_RULE)
+    alive = ref(rules.lifetime)
+
+    assert alive() is rules.lifetime
+
+    del rules
+    gc.collect()
+
+    assert alive() is None
