@@ -1,12 +1,6 @@
-"""A small crawler on aiohttp and a frontier. It fetches what robots.txt allows, each page in its turn, and follows links:
-
-    python examples/small_crawler.py https://example.com/
-
-`polite demo` crawls its hosts with this file, which examples/small_crawler.py links to.
-"""
+"""A small aiohttp crawler on a frontier: an example of how to embed polite."""
 
 import asyncio
-import sys
 from html.parser import HTMLParser
 
 import aiohttp
@@ -14,26 +8,11 @@ from yarl import URL
 
 import polite
 
-AGENT = "ExampleBot/1.0 (+https://example.com/bot)"
 TRIES = 8
 WORKERS = 20
-MAX_URLS = 10_000
 # No response (0), or a temporary refusal.
 RETRIED = (0, 429, 503)
 WAITING = "waiting"
-
-
-async def main(seeds: list[str]) -> None:
-    """Crawl from the seeds, and print the outcome of each URL."""
-    found: dict[str, int | str] = {}
-    connector = polite.guarded_connector()  # a link may name an address of your own network
-    async with (
-        polite.open_gate(AGENT) as gate,
-        aiohttp.ClientSession(connector=connector, headers={"User-Agent": AGENT}) as session,
-    ):
-        await crawl(gate, session, seeds, found)
-    for url, outcome in found.items():
-        print(url, outcome)
 
 
 async def crawl(
@@ -62,7 +41,7 @@ async def put_new(
             target = base.join(link)
         except polite.InvalidURL:
             continue
-        if target.origin.scheme in ("http", "https") and target.url not in found and len(found) < MAX_URLS:
+        if target.origin.scheme in ("http", "https") and target.url not in found:
             found[target.url] = WAITING
             await frontier.put(target.url)
 
@@ -102,9 +81,3 @@ def links(body: str) -> list[str]:
 
     Anchors().feed(body)
     return found
-
-
-if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        sys.exit(__doc__)
-    asyncio.run(main(sys.argv[1:]))

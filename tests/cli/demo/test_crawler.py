@@ -1,4 +1,4 @@
-"""The small crawler of examples/ and of the demo: retries, links, and its end."""
+"""The crawler of the demo: retries, links, and its end."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -65,15 +65,6 @@ def test_links_are_followed_once():
 
     assert _crawled(session) == {"start": 200, "b": 200}
     assert len(session.asked) == 2
-
-
-def test_a_site_without_end_is_followed_up_to_a_limit(monkeypatch):
-    monkeypatch.setattr("polite.cli.demo.crawler.MAX_URLS", 3)
-    pages = {f"page{number}": [Page(f'<a href="page{number + 1}">')] for number in range(5)}
-
-    found = _crawled(Session(start=[Page('<a href="page0">')], **pages))
-
-    assert found == {"start": 200, "page0": 200, "page1": 200}
 
 
 def test_a_refused_page_says_by_which_rule():
