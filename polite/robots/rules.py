@@ -288,7 +288,8 @@ class RuleSet:
         if self._paths:
             if self._starts is NOT_BUILT.starts:
                 self._install(self._build_prefilter())
-            self._indexed()
+            if self._index is None:
+                self._indexed()
         return self
 
     def allows_once(self, path: str) -> bool:
@@ -411,10 +412,12 @@ class RuleSet:
 
     def _indexed(self) -> RuleIndex:
         texts, positions, _ = self._ranked()
-        # Of equal rules the first one decides.
-        strongest = dict(zip(reversed(texts), reversed(positions), strict=True))
         ranked = dict.fromkeys(texts)
-        self._order = array("I", [strongest[text] for text in ranked])
+        if len(ranked) < len(texts):
+            # Of equal rules the first one decides.
+            strongest = dict(zip(reversed(texts), reversed(positions), strict=True))
+            positions = [strongest[text] for text in ranked]
+        self._order = array("I", positions)
         self._index = index = RuleIndex(tuple(ranked), self._grammar)
         self._limit_quick_length(index.steps)
         return index

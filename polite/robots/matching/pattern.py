@@ -181,11 +181,14 @@ class Grammar:
 
         Nearly always the normal form is the path as written, and the argument is returned.
         """
-        together = "".join(raws)
-        if "%" in together or not together.isascii():
-            return [self._normal(raw) for raw in raws]
         if self._dialect.supplies_slash:
-            return [raw if raw[:1] == "/" else f"/{raw}" for raw in raws]
+            raws = [raw if raw[:1] == "/" else f"/{raw}" for raw in raws]
+        # LF is in no rule, and in no escape.
+        together = "\n".join(raws)
+        if "%" in together or not together.isascii():
+            rewritten = self._rule_spelling(together).split("\n")
+            # The same object where nothing changed: it is kept for long.
+            return [raw if raw == new else new for raw, new in zip(raws, rewritten, strict=True)]
         return raws
 
     def octets(self, normals: Sequence[str]) -> Sequence[int]:

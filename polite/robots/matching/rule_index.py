@@ -3,6 +3,7 @@
 from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 
 from polite.robots.matching.keyword_index import FEW, STEPS_OF_A_RULE, KeywordIndex
 from polite.robots.matching.pattern import Grammar
@@ -99,7 +100,10 @@ class RuleIndex:
         wild: dict[str, _Ranks] = {}
         tails: list[str] = []
         grammar, has_wildcards = self._grammar, self._grammar.has_wildcards
-        escapes = grammar.plain_specials and "%2" in "".join(self._texts)
+        together = "\n".join(self._texts)
+        escapes = grammar.plain_specials and "%2" in together
+        if not escapes and not (has_wildcards and ("*" in together or "$" in together)):
+            return dict(zip(self._texts, range(len(self._texts)), strict=True)), wild, tails
         star = "*" if has_wildcards else "\n"  # LF is in no rule
         for rank, text in enumerate(self._texts):
             head, wildcard, tail = text.partition(star)
@@ -127,31 +131,30 @@ class RuleIndex:
         # A tuple: the garbage collector does not track tuples of texts, but visits the items of a list in each
         # collection, and the event loop waits for it.
         self._heads = heads = tuple(sorted(dict.fromkeys(("", *literal, *wild))))
-        none, indexes = self.none, self._indexes
         # The root is its own parent.
-        parents, ranks, wilds = [0], [literal.get("", none)], [_NOWHERE]
-        if "" in wild:
-            wilds[0], indexes[0] = 0, wild[""]
-        ancestors = [0]
+        parents = [0] * len(heads)
+        ranks = list(map(literal.get, heads, repeat(self.none)))
+        wilds = [at if head in wild else _NOWHERE for at, head in enumerate(heads)] if wild else []
+        self._indexes.update((at, wild[heads[at]]) for at in wilds if at >= 0)
+        # Whether the next head starts with this one. Most heads start no other.
+        is_parent = [*map(str.startswith, heads[1:], heads), False]
+        ancestors: list[int] = []
         parent, start = 0, ""
-        for at, head in enumerate(heads[1:], 1):
+        for at, head in enumerate(heads):
             while not head.startswith(start):
-                ancestors.pop()
-                parent = ancestors[-1]
+                parent = ancestors.pop()
                 start = heads[parent]
-            parents.append(parent)
-            rank, upper = literal.get(head, none), ranks[parent]
-            ranks.append(min(upper, rank))
-            if head in wild:
-                wilds.append(at)
-                indexes[at] = wild[head]
-            else:
-                wilds.append(wilds[parent])
-            ancestors.append(at)
-            parent, start = at, head
+            if ranks[parent] < ranks[at]:
+                ranks[at] = ranks[parent]
+            parents[at] = parent
+            if wilds and wilds[at] < 0:
+                wilds[at] = wilds[parent]
+            if is_parent[at]:
+                ancestors.append(parent)
+                parent, start = at, head
         self._parents = array("i", parents)
         self._ranks = array("i", ranks)
-        self._wild = array("i", wilds if wild else ())
+        self._wild = array("i", wilds)
 
 
 def _steps(kept: KeywordIndex | _Ranks) -> int:
