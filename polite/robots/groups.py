@@ -119,4 +119,5 @@ def _select(sections: Sections, names: Sequence[str]) -> tuple[str | None, list[
 
 
 def _values(below: GroupLines, field: Field) -> list[str]:
-    return [value for each, value in below.paces if each is field]
+    # Each once: a hostile file repeats one 30,000 times.
+    return list(dict.fromkeys(value for each, value in below.paces if each is field))

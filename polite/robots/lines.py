@@ -41,6 +41,10 @@ _EXTENDABLE = frozenset({Field.USER_AGENT, Field.ALLOW, Field.DISALLOW, Field.SI
 _LOOKED_FOR = (Field.USER_AGENT, Field.SITEMAP, Field.HOST)
 
 
+# Hot path: a hostile file has 80,000 of these, and to read a member of an Enum is slow before Python 3.12.
+_UNKNOWN = Field.UNKNOWN
+
+
 class Line(NamedTuple):
     """A line that is neither blank nor only a comment.
 
@@ -154,6 +158,7 @@ class Fields(dict[str, Field]):
     Computes each spelling once. Bounded, so one instance can be kept.
 
     Attributes:
+        least: the characters of the shortest known name; no shorter line has a known field.
         starts: for user-agent, Sitemap and Host the common start of all names, in lower case, and the names.
         colonless: a function that tells whether a row may state a field without a colon. Cheap if it does not.
     """
@@ -169,6 +174,7 @@ class Fields(dict[str, Field]):
             del self._exact[Field.ALLOW.value]
         extendable = [name for name, field in self._exact.items() if field in _EXTENDABLE]
         self._starts = tuple(extendable) if dialect.extends_fields else ()
+        self.least = min(map(len, self._exact))
         self.starts = {field: self._starts_of(field) for field in _LOOKED_FOR}
         names = "|".join(re.escape(name) for name in self._exact)
         pattern = rf"[{WHITE}]*(?:{names})" if dialect.colon_optional else r"(?!)"
@@ -185,25 +191,35 @@ class Fields(dict[str, Field]):
 
     def __missing__(self, written: str) -> Field:
         name = written.strip(WHITE).lower()
-        field = self._exact.get(name, Field.UNKNOWN)
-        if field is Field.UNKNOWN and name.startswith(self._starts):
-            field = next(self._exact[start] for start in self._starts if name.startswith(start))
-        # With a `#` before the colon, the colon belongs to a comment.
-        field = Field.NONE if not name or "#" in name else field
-        if len(self) < _MOST_SPELLINGS and len(written) <= _LONGEST_SPELLING:
+        field = self._exact.get(name, _UNKNOWN)
+        if field is _UNKNOWN:
+            # With a `#` before the colon, the colon belongs to a comment.
+            if not name or "#" in name:
+                field = Field.NONE
+            elif self._starts and name.startswith(self._starts):
+                field = next(self._exact[start] for start in self._starts if name.startswith(start))
+        if len(written) <= _LONGEST_SPELLING:
+            if len(self) >= _MOST_SPELLINGS:
+                # A hostile file must not fill it for good.
+                self.clear()
             self[written] = field
         return field
 
     def read(self, row: str) -> tuple[Field, str]:
         """Return the field and the value of a line as it is; a line without a field has no value."""
         name, colon, value = row.partition(":")
-        if colon and "#" not in row:
+        if not colon:
+            return self.read_colonless(row) if self.colonless(row) else (Field.NONE, "")
+        if "#" not in row:
             return self[name], value.strip(WHITE)
-        if not colon and not self.colonless(row):
-            return Field.NONE, ""
         content = row.partition("#")[0].strip(WHITE)
         field, _, value = self.split(content)
         return field, value
+
+    def read_colonless(self, row: str) -> tuple[Field, str]:
+        """Return what `read` returns for a row without a colon that may state a field."""
+        name, value = self._two_words(row.partition("#")[0].strip(WHITE))
+        return (self[name], value) if name else (Field.NONE, "")
 
     def split(self, content: str) -> tuple[Field, str, str]:
         """Split a line without comment and outer white space into field, name and value (F5)."""
@@ -217,7 +233,9 @@ class Fields(dict[str, Field]):
     def _two_words(self, content: str) -> tuple[str, str]:
         """Split a line of two words, a field first, if the dialect permits a missing colon."""
         if self._colon_optional:
-            name, _, value = content.replace("\t", " ").partition(" ")
+            if "\t" in content:
+                content = content.replace("\t", " ")
+            name, _, value = content.partition(" ")
             value = value.strip(" ")
             if value and " " not in value and self[name] not in self._colon_needed:
                 return name, value
@@ -242,6 +260,9 @@ class ColonlessFields(Fields):
             if written in self:
                 self[written] = field
         return field
+
+    def read_colonless(self, row: str) -> tuple[Field, str]:
+        return self.read(row)
 
     def read(self, row: str) -> tuple[Field, str]:
         content = row.partition("#")[0].strip(WHITE)

@@ -78,7 +78,8 @@ class Sections:
     def below(self, groups: Iterable[range]) -> GroupLines:
         """Read the lines of these groups, merged. The groups must be in the order of the file."""
         together = GroupLines([], array("I"), [])
-        for _ in self._read(groups, lambda: together):
+        # User-agent lines between groups that follow each other say nothing more.
+        for _ in self._read(_joined(groups), lambda: together):
             pass
         return together
 
@@ -121,17 +122,21 @@ class Sections:
         start, stop = self.agents[position].end + 1, self.agents[position + 1].start - 1
         if start > stop:
             return False
-        text = self._text
+        # A known field, or an unknown one such as `x:`.
+        text, least = self._text, min(self._fields.least, 2)
         while start <= stop:
             end = text.find("\n", start, stop)
             end = stop if end < 0 else end
-            if self._parts(text[start:end]):
+            if end - start >= least and self._parts(text[start:end]):
                 return True
             start = end + 1
         return self._dialect.blank_line_separates and self._blank_before(self.agents[position + 1].start - 1)
 
     def _parts(self, row: str) -> bool:
-        field, _ = self._fields.read(row)
+        name, colon, _ = row.partition(":")
+        field = self._fields[name] if colon else Field.NONE
+        if field is Field.NONE:
+            field, _ = self._fields.read(row)
         return field in _RULES or (self._dialect.any_field_ends_agents and field not in _UNGROUPED)
 
     def _blank_before(self, stop: int) -> bool:
@@ -145,6 +150,20 @@ class Sections:
             stop = start - 1
 
 
+def _joined(groups: Iterable[range]) -> Iterator[range]:
+    """Join groups that follow each other: a hostile file has 20,000 of them."""
+    before = range(0)
+    for group in groups:
+        if before and group.start == before.stop:
+            before = range(before.start, group.stop)
+        else:
+            if before:
+                yield before
+            before = group
+    if before:
+        yield before
+
+
 def field_lines(text: str, of: Field, fields: Fields) -> Iterator[FieldLine]:
     """Iterate over every line of a field: user-agent, Sitemap or Host.
 
@@ -155,9 +174,9 @@ def field_lines(text: str, of: Field, fields: Fields) -> Iterator[FieldLine]:
     lower = text.encode("latin-1").lower()
     at = lower.find(start_of_field)
     while at >= 0:
-        start = text.rfind("\n", 0, at) + 1
         end = text.find("\n", at)
         end = len(text) if end < 0 else end
+        start = at if text[at - 1 : at] == "\n" else text.rfind("\n", 0, at) + 1
         if lower.startswith(names, at) and (start == at or not text[start:at].strip(WHITE)):
             field, value = fields.read(text[at:end])
             if field is of:
@@ -175,19 +194,22 @@ def _read(text: str, number: int, fields: Fields, dialect: Dialect, below: Group
     found: list[int] = []
     disallow, allow, none = Field.DISALLOW, Field.ALLOW, Field.NONE
     has_comments, forgiving = "#" in text, dialect.colon_optional
-    colonless = fields.colonless
-    mark = 2 * number
+    colonless, least = fields.colonless, fields.least
+    mark = 2 * number - 2
     for row in text.split("\n"):
+        mark += 2
+        # Nearly each file has blank lines, and a hostile one has 500,000.
+        if len(row) < least:
+            continue
         name, colon, value = row.partition(":")
         field = fields[name] if colon else none
-        if field is none and forgiving and row and colonless(row):
-            field, value = fields.read(row)
+        if field is none and forgiving and colonless(row):
+            field, value = fields.read(row) if colon else fields.read_colonless(row)
         if field is disallow or field is allow:
             if has_comments and "#" in value:
                 value = value.partition("#")[0]
             paths.append(value.strip(WHITE))
             found.append(mark if field is disallow else mark + 1)
         elif field in _PACES:
-            paces.append((field, fields.read(row)[1]))
-        mark += 2
+            paces.append((field, value.partition("#")[0].strip(WHITE)))
     marks.extend(found)

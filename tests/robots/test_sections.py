@@ -7,6 +7,7 @@ import pytest
 from polite.robots.dialect import CLASSIC, GOOGLE, RFC9309, Dialect
 from polite.robots.parse import parse
 from polite.robots.sections import Sections
+from tests.support import calls_of
 
 
 def grouped(text: str, dialect: Dialect = RFC9309) -> list[list[str]]:
@@ -85,3 +86,51 @@ def test_the_rules_of_a_long_group_keep_their_line_numbers():
 
     assert len(rules) == 20_000
     assert all(rule.line == 2 * n + 2 and rule.pattern == f"/{n}" for n, rule in enumerate(rules))
+
+
+def test_groups_that_follow_each_other_are_read_at_once_and_say_the_same():
+    group = "User-agent: a\nDisallow: /{}\nCrawl-delay: {}\nUser-agent b\nUser-agent: a\nAllow: /{}\n"
+    text = "User-agent: c\nDisallow: /c\n".join(group.replace("{}", str(each)) * 2 for each in range(3))
+    sections = Sections(text, RFC9309)
+    of_a = [each for each, line in enumerate(sections.agents) if line.value == "a"]
+
+    below = sections.below(sections.groups(of_a))
+    each = list(sections.each_below(sections.groups(of_a)))
+
+    assert below.paths == [path for one in each for path in one.paths]
+    assert below.paths == ["/0"] * 4 + ["/1"] * 4 + ["/2"] * 4
+    assert list(below.marks) == [mark for one in each for mark in one.marks]
+    assert below.paces == [pace for one in each for pace in one.paces]
+
+
+def test_no_group_is_read_for_an_agent_without_one():
+    assert Sections("User-agent: a\nDisallow: /", RFC9309).below([]).paths == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "most"),
+    [
+        ("\n", 1),
+        ("#\n", 1),
+        ("x{}:\n", 8),
+        ("Disallow:/{}\n", 8),
+        ("Visit-time:0600-0845\n", 10),
+        ("User-agent:*\n", 16),
+        ("User-agent:*\n\n", 20),
+        ("User-agent:*\nDisallow:/{}\n", 28),
+    ],
+)
+def test_a_hostile_file_takes_a_few_calls_for_each_line(lines: str, most: int):
+    def calls(times: int) -> int:
+        robots = parse("User-agent: *\n" + "".join(map(lines.format, range(times))))
+        return calls_of(lambda: robots.rules_for("examplebot"))
+
+    calls(1)  # what is made once
+    assert calls(2_000) - calls(1_000) <= most * 1_000
+
+
+def test_the_index_of_a_large_file_is_built_once():
+    robots = parse("User-agent: *\n" + "".join(f"Disallow:/{each}\n" for each in range(3_000)))
+    rules = robots.rules_for("examplebot")
+
+    assert calls_of(rules.prepare) <= 2

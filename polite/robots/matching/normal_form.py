@@ -56,14 +56,14 @@ class EscapeNormaliser:
         return "".join([self._rewritten(piece) for piece in _pieces(text)])
 
     def _rewritten(self, text: str) -> str:
+        if self._escapes and "%" in text:
+            find = self._escapes.get
+            before, *parts = text.split("%")
+            text = before + "".join([(find(part[:2]) or f"%{part[:2]}") + part[2:] for part in parts])
         if not text.isascii():
-            # None of these escapes can be a part of another one: an escape is ASCII.
+            # These escapes are in normal form.
             text = "".join(map(_ESCAPED.__getitem__, text.encode("latin-1")))
-        if not self._escapes or "%" not in text:
-            return text
-        find = self._escapes.get
-        before, *parts = text.split("%")
-        return before + "".join([(find(part[:2]) or f"%{part[:2]}") + part[2:] for part in parts])
+        return text
 
 
 def _pieces(text: str) -> Iterator[str]:

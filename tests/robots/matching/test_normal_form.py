@@ -1,6 +1,10 @@
 """Spellings of octets: what each option changes, and nothing else."""
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from polite.robots.matching.normal_form import (
     RESERVED,
@@ -62,3 +66,30 @@ def test_no_escape_is_decoded_twice():
 def test_specials_are_made_plain():
     assert plain_specials("/%2A%24%2F") == "/*$%2F"
     assert plain_specials("/a") == "/a"
+
+
+ESCAPES = st.text(st.sampled_from("%%%4142aAfFeEzZ/-~*\n\xe9\xff"), max_size=40)
+
+
+@given(ESCAPES)
+def test_each_escape_and_each_octet_is_rewritten_once(text: str):
+    normal = escape_normaliser(unreserved=False, specials=False, excluded=False)
+
+    def spelt(found: re.Match[str]) -> str:
+        return found[0].upper() if found[0][0] == "%" else f"%{ord(found[0]):02X}"
+
+    assert normal(text) == re.sub("%[0-9A-Fa-f]{2}|[\x80-\xff]", spelt, text)
+
+
+@given(ESCAPES, st.integers(65_500, 65_540))
+def test_a_text_is_rewritten_alike_wherever_it_stands_in_a_long_one(text: str, before: int):
+    normal = escape_normaliser(unreserved=True, specials=False, excluded=True)
+
+    assert normal("x" * before + text) == "x" * before + normal(text)
+
+
+@pytest.mark.parametrize("shift", range(6))
+def test_no_escape_is_cut_where_a_long_text_is(shift: int):
+    normal = escape_normaliser(unreserved=True, specials=False, excluded=False)
+
+    assert normal("x" * shift + "%41\xe9%4" * 30_000) == "x" * shift + "A%E9%4" * 30_000
