@@ -1,0 +1,156 @@
+"""What the API reference shows of docstrings: a griffe extension, which changes them after they are read from the source.
+
+A field that a class describes under `Attributes:` gets a heading of its own, so that search finds it. Examples become code. The
+names of public things in backticks, and the errors under `Raises:`, become links to their entries.
+"""
+
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import griffe
+
+PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference" / "api"
+_ENTRY = re.compile(r"^::: (polite[\w.]*)$", re.MULTILINE)
+# In backticks: a name, perhaps with its module or a member, perhaps with arguments.
+_NAMED = re.compile(r"(?<![\w`\[])`((?:polite\.)?(\w+(?:\.\w+)*)(?:\([^`]*\))?)`(?![`\]])")
+_KINDS = griffe.DocstringSectionKind
+
+
+def entries() -> Iterator[str]:
+    """Yield the name of each entry of the API pages, page by page."""
+    for page in sorted(PAGES.glob("*.md")):
+        yield from _ENTRY.findall(page.read_text(encoding="utf-8"))
+
+
+class Docstrings(griffe.Extension):
+    """Changes the docstrings of a whole package."""
+
+    def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:  # noqa: ANN401 - as griffe declares it
+        """Change all docstrings. Called once, when the package is read."""
+        links = Links(pkg)
+        for each in _all_of(pkg):
+            if isinstance(each, griffe.Class):
+                _describe_fields(each)
+            if each.docstring is not None:
+                each.docstring.__dict__["parsed"] = [
+                    links.in_section(_with_code(section), each) for section in each.docstring.parsed
+                ]
+
+
+class Links:
+    """Links from names in docstrings to the entries of the API pages."""
+
+    def __init__(self, pkg: griffe.Module) -> None:
+        self._pkg = pkg
+        self._anchors: dict[str, str] = {}
+        for entry in entries():
+            self._add(entry)
+
+    def _add(self, entry: str) -> None:
+        short = entry.removeprefix("polite.")
+        self._anchors[short] = entry
+        found = _found(self._pkg, entry)
+        if isinstance(found, griffe.Class):
+            for member in found.members:
+                if not member.startswith("_"):
+                    self._anchors[f"{short}.{member}"] = f"{entry}.{member}"
+
+    def in_section(self, section: griffe.DocstringSection, of: griffe.Object) -> griffe.DocstringSection:
+        """Return the section with links."""
+        if section.kind is _KINDS.text:
+            section.value = self._in_text(section.value, of)
+        elif section.kind is _KINDS.raises:
+            for error in section.value:
+                if str(error.annotation) in self._pkg.members:
+                    error.annotation = griffe.ExprName(str(error.annotation), parent=self._pkg)
+        return section
+
+    def _in_text(self, text: str, of: griffe.Object) -> str:
+        fence = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+        parts = fence.split(text)
+        # Every second part is code.
+        parts[::2] = [_NAMED.sub(lambda match: self._link(match, of), part) for part in parts[::2]]
+        return "".join(parts)
+
+    def _link(self, match: re.Match[str], of: griffe.Object) -> str:
+        module = of.module.path.removeprefix("polite.")
+        # In `polite.blocking`, `Gate` is that of `polite.blocking`.
+        anchor = self._anchors.get(f"{module}.{match[2]}") or self._anchors.get(match[2])
+        if anchor is None and module.startswith("blocking"):
+            anchor = self._anchors.get(f"blocking.{match[2]}")
+        return match[0] if anchor is None or anchor == of.path else f"[{match[0]}][{anchor}]"
+
+
+def _all_of(within: griffe.Object) -> Iterator[griffe.Object]:
+    yield within
+    for member in list(within.members.values()):
+        if isinstance(member, griffe.Object):
+            yield from _all_of(member)
+
+
+def _found(pkg: griffe.Module, entry: str) -> griffe.Object | None:
+    """Return what an entry names. Aliases are not resolved yet, so follow them by their paths."""
+    within: griffe.Object = pkg
+    for name in entry.split(".")[1:]:
+        member = within.members.get(name)
+        if isinstance(member, griffe.Alias):
+            member = _found(pkg, member.target_path)
+        if member is None:
+            return None
+        within = member
+    return within
+
+
+def _describe_fields(cls: griffe.Class) -> None:
+    """Move the descriptions under `Attributes:` to the fields, and give a member of an enumeration its value."""
+    if cls.docstring is not None:
+        fields = [section for section in cls.docstring.parsed if section.kind is _KINDS.attributes]
+        cls.docstring.__dict__["parsed"] = [each for each in cls.docstring.parsed if each not in fields]
+        for field in (field for section in fields for field in section.value):
+            member = cls.members.get(field.name) or _add_inherited(cls, field.name)
+            if member is not None and member.docstring is None:
+                member.docstring = griffe.Docstring(field.description, parent=member)
+    # An exception's own: `args` of BaseException.
+    if "args" in cls.members and any(str(base).endswith("Error") for base in cls.bases):
+        del cls.members["args"]
+    for member in cls.members.values():
+        if isinstance(member, griffe.Attribute) and member.docstring is None and _is_prose(member):
+            member.docstring = griffe.Docstring(f"{str(member.value)[1:-1]}.", parent=member)
+
+
+def _add_inherited(cls: griffe.Class, name: str) -> griffe.Attribute | None:
+    """Show a field of a private base, such as the NamedTuple below a Decision, at the class itself."""
+    for base in map(str, cls.bases):
+        field = cls.module.members.get(base, cls).members.get(name)
+        if isinstance(field, griffe.Attribute):
+            own = griffe.Attribute(name, annotation=field.annotation, value=field.value, lineno=field.lineno)
+            own.labels |= field.labels
+            cls.set_member(name, own)
+            return own
+    return None
+
+
+def _is_prose(member: griffe.Attribute) -> bool:
+    """Whether a member of an enumeration has a value that describes it: a string of several words."""
+    within = member.parent
+    enumeration = isinstance(within, griffe.Class) and any(str(base) in {"Enum", "StrEnum"} for base in within.bases)
+    value = str(member.value)
+    return enumeration and value[:1] in {'"', "'"} and " " in value
+
+
+def _with_code(section: griffe.DocstringSection) -> griffe.DocstringSection:
+    """Return a section whose examples are fenced code."""
+    if section.kind is _KINDS.text:
+        section.value = "\n\n".join(map(_fenced, section.value.split("\n\n")))
+    elif section.kind is _KINDS.admonition and section.value.kind == "example":
+        code = textwrap.dedent(section.value.contents)
+        return griffe.DocstringSectionText(f"Example:\n\n```python\n{code}\n```")
+    return section
+
+
+def _fenced(paragraph: str) -> str:
+    text = textwrap.dedent(paragraph)
+    return f"```pycon\n{text}\n```" if text.startswith(">>> ") else paragraph
