@@ -1,7 +1,8 @@
 """What the API reference shows of docstrings: a griffe extension, which changes them after they are read from the source.
 
-A field that a class describes under `Attributes:` gets a heading of its own, so that search finds it. Examples become code. The
-names of public things in backticks, and the errors under `Raises:`, become links to their entries.
+A field that a class describes under `Attributes:` or `Args:` gets a heading of its own, so that search finds it. A method without
+a docstring has that of the protocol that it implements. Examples become code. The names of public things in backticks, and the
+errors under `Raises:`, become links to their entries.
 """
 
 import re
@@ -16,6 +17,8 @@ PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference" / "api"
 _ENTRY = re.compile(r"^::: (polite[\w.]*)$", re.MULTILINE)
 # In backticks: a name, perhaps with its module or a member, perhaps with arguments.
 _NAMED = re.compile(r"(?<![\w`\[])`((?:polite\.)?(\w+(?:\.\w+)*)(?:\([^`]*\))?)`(?![`\]])")
+# The docstring of an implementation: "See ports.Scheduler."
+_REFERENCE = re.compile(r"See ports\.\w+\.")
 _KINDS = griffe.DocstringSectionKind
 
 
@@ -31,9 +34,12 @@ class Docstrings(griffe.Extension):
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:  # noqa: ANN401 - as griffe declares it
         """Change all docstrings. Called once, when the package is read."""
         links = Links(pkg)
-        for each in _all_of(pkg):
+        promised = _promised(pkg)
+        for each in list(_all_of(pkg)):
             if isinstance(each, griffe.Class):
-                _describe_fields(each)
+                _describe_fields(each, links)
+                _describe_methods(each, promised)
+        for each in _all_of(pkg):
             if each.docstring is not None:
                 each.docstring.__dict__["parsed"] = [
                     links.in_section(_with_code(section), each) for section in each.docstring.parsed
@@ -63,10 +69,23 @@ class Links:
         if section.kind is _KINDS.text:
             section.value = self._in_text(section.value, of)
         elif section.kind is _KINDS.raises:
-            for error in section.value:
-                if str(error.annotation) in self._pkg.members:
-                    error.annotation = griffe.ExprName(str(error.annotation), parent=self._pkg)
+            section.value = [one for error in section.value for one in self._each(error)]
         return section
+
+    def _each(self, error: griffe.DocstringRaise) -> Iterator[griffe.DocstringRaise]:
+        """Yield one entry per error where `A, B: ...` stands for several, each with a link."""
+        for name in str(error.annotation).strip("()").split(", "):
+            public = name in self._pkg.members
+            yield griffe.DocstringRaise(
+                annotation=griffe.ExprName(name, parent=self._pkg) if public else name, description=error.description
+            )
+
+    def named_first(self, text: str) -> griffe.Object | None:
+        """Return the first public thing that a text names in backticks."""
+        for match in _NAMED.finditer(text):
+            if anchor := self._anchors.get(match[2]):
+                return _found(self._pkg, anchor)
+        return None
 
     def _in_text(self, text: str, of: griffe.Object) -> str:
         fence = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
@@ -104,15 +123,28 @@ def _found(pkg: griffe.Module, entry: str) -> griffe.Object | None:
     return within
 
 
-def _describe_fields(cls: griffe.Class) -> None:
-    """Move the descriptions under `Attributes:` to the fields, and give a member of an enumeration its value."""
+def _described(found: griffe.Object | None) -> dict[str, str]:
+    """Return what a docstring says of fields and parameters, by their names."""
+    parsed = found.docstring.parsed if found is not None and found.docstring is not None else []
+    wanted = (_KINDS.parameters, _KINDS.attributes)
+    return {each.name: each.description for section in parsed if section.kind in wanted for each in section.value}
+
+
+def _describe_fields(cls: griffe.Class, links: Links) -> None:
+    """Give each field its description: from `Attributes:` or `Args:` of its class, or from the value of an enumeration's member.
+
+    The fields of a TypedDict are those of the first public thing that its docstring names.
+    """
+    described = _described(cls)
+    if "TypedDict" in map(str, cls.bases) and cls.docstring is not None:
+        described = _described(links.named_first(cls.docstring.value))
+    for name, description in described.items():
+        member = cls.members.get(name) or _add_inherited(cls, name)
+        if isinstance(member, griffe.Attribute) and member.docstring is None:
+            member.docstring = griffe.Docstring(description, parent=member)
     if cls.docstring is not None:
-        fields = [section for section in cls.docstring.parsed if section.kind is _KINDS.attributes]
-        cls.docstring.__dict__["parsed"] = [each for each in cls.docstring.parsed if each not in fields]
-        for field in (field for section in fields for field in section.value):
-            member = cls.members.get(field.name) or _add_inherited(cls, field.name)
-            if member is not None and member.docstring is None:
-                member.docstring = griffe.Docstring(field.description, parent=member)
+        kept = [each for each in cls.docstring.parsed if each.kind is not _KINDS.attributes]
+        cls.docstring.__dict__["parsed"] = kept
     # An exception's own: `args` of BaseException.
     if "args" in cls.members and any(str(base).endswith("Error") for base in cls.bases):
         del cls.members["args"]
@@ -121,10 +153,41 @@ def _describe_fields(cls: griffe.Class) -> None:
             member.docstring = griffe.Docstring(f"{str(member.value)[1:-1]}.", parent=member)
 
 
+# Protocols whose implementations need no docstring of their own for a method.
+_PROTOCOLS = ("polite.ports", "polite.pacing.throttle")
+
+
+def _promised(pkg: griffe.Module) -> dict[str, griffe.Function]:
+    """Return the methods of protocols, by their names."""
+    modules = (_found(pkg, path) for path in _PROTOCOLS)
+    return {
+        name: method
+        for module in modules
+        if module is not None
+        for cls in module.members.values()
+        if isinstance(cls, griffe.Class) and any("Protocol" in str(base) for base in cls.bases)
+        for name, method in cls.members.items()
+        if isinstance(method, griffe.Function) and method.docstring is not None
+    }
+
+
+def _describe_methods(cls: griffe.Class, promised: dict[str, griffe.Function]) -> None:
+    for name, method in cls.members.items():
+        contract = promised.get(name)
+        if contract is None or not isinstance(method, griffe.Function | griffe.Attribute):
+            continue
+        refers = method.docstring is not None and _REFERENCE.fullmatch(method.docstring.value) is not None
+        if (method.docstring is None or refers) and contract.docstring is not None:
+            method.docstring = griffe.Docstring(
+                contract.docstring.value, parent=method, parser="google", lineno=contract.docstring.lineno
+            )
+
+
 def _add_inherited(cls: griffe.Class, name: str) -> griffe.Attribute | None:
     """Show a field of a private base, such as the NamedTuple below a Decision, at the class itself."""
     for base in map(str, cls.bases):
-        field = cls.module.members.get(base, cls).members.get(name)
+        private = cls.module.members.get(base)
+        field = private.members.get(name) if isinstance(private, griffe.Class) else None
         if isinstance(field, griffe.Attribute):
             own = griffe.Attribute(name, annotation=field.annotation, value=field.value, lineno=field.lineno)
             own.labels |= field.labels

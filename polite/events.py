@@ -338,3 +338,4 @@ Event = (
     | StoreAway
     | StoreBack
 )
+"""What a listener is called with: one of these."""

@@ -113,7 +113,7 @@ class Target:
         return f"{self.origin}{self.path}"
 
     def join(self, reference: str) -> "Target":
-        """Resolve a link or a Location that was found at this URL. Raises what `of` raises."""
+        """Resolve a reference (a link, or a Location) that was found at this URL. Raises what `of` raises."""
         return _plain(reference) or _target(parse_url(reference, self._base()), reference)
 
     def _base(self) -> ParsedURL:

@@ -22,6 +22,7 @@ class VisitTime:
 
     @property
     def length_min(self) -> int:
+        """How many minutes a day these are; a day if start and end are equal."""
         return (self.end_min - self.start_min) % _DAY_MIN or _DAY_MIN
 
     def covers(self, minute: int) -> bool:
@@ -29,7 +30,7 @@ class VisitTime:
         return (minute - self.start_min) % _DAY_MIN < self.length_min
 
     def covers_wall(self, wall: float) -> bool:
-        """Return whether a Unix time is within the hours."""
+        """Return whether `wall` (Unix time) is within the hours."""
         return self.covers(int(wall % _DAY_S) // 60)
 
     def opens_in_s(self, wall: float) -> float:
@@ -64,7 +65,7 @@ class RequestRate:
         return self.seconds / self.requests
 
     def holds(self, wall: float) -> bool:
-        """Return whether it applies at a Unix time."""
+        """Return whether it applies at wall time `wall` (Unix time)."""
         return self.window is None or self.window.covers_wall(wall)
 
     def __str__(self) -> str:

@@ -71,7 +71,7 @@ class Clock(Protocol):
         ...
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
-        """Call back once at monotonic time `when`, early by the loop's resolution at most."""
+        """Call `callback` once at monotonic time `when`, early by the loop's resolution at most."""
         ...
 
 
@@ -129,7 +129,7 @@ class RobotsStore(Protocol):
         ...
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
-        """Save `polite.robots.fetching.snapshot.merged(kept, snapshot)`, in one step with reading `kept`.
+        """Save `polite.robots.fetching.snapshot.merged(kept, snapshot)` for an origin, in one step with reading `kept`.
 
         Another gate may have saved a younger result since this one began its fetch. The later result counts, but a failure never
         replaces a good copy: it is kept beside it. Another failure never shortens a running back-off.
@@ -204,7 +204,7 @@ class BackOffStore(RobotsStore, Protocol):
     """A RobotsStore that also keeps long back-offs, so that they outlive the process."""
 
     def hold(self, origin: Origin, back_off: SavedBackOff) -> None:
-        """Keep a back-off, unless a kept one ends later. Returns at once and never raises.
+        """Keep a back-off of an origin, unless a kept one ends later. Returns at once and never raises.
 
         If `since` lies ahead, the back-off was dated by a fast clock: it lasts no longer than `left_s` says.
 
@@ -227,7 +227,7 @@ class ValidatorStore(Protocol):
     """
 
     async def validators(self, target: Target) -> Validators:
-        """Return what is known of the page: empty `Validators()` for nothing.
+        """Return what is known of a page, the target: empty `Validators()` for nothing.
 
         Raises:
             StoreFailed: The store cannot be used.
@@ -235,7 +235,7 @@ class ValidatorStore(Protocol):
         ...
 
     def remember(self, target: Target, validators: Validators) -> None:
-        """Remember the validators in place of what was known of the page; forget it if they are empty.
+        """Remember the validators in place of what was known of a page, the target; forget it if they are empty.
 
         Returns at once and never raises; it is called for each page, so writes are to be batched. They are durable once `close`
         returns. A permit may end after its gate: what comes after `close` may be forgotten, and must not open the store again.
@@ -303,11 +303,23 @@ class Pacer(Protocol):
         ...
 
     def hold(self, scopes: Sequence[Hashable], pause_s: float, because: str) -> None:
-        """Delay the scopes by at least `pause_s` seconds from now. A delay only ever grows."""
+        """Delay the scopes by at least `pause_s` seconds from now. A delay only ever grows.
+
+        Args:
+            scopes: The scopes.
+            pause_s: The delay (seconds).
+            because: The reason, for `outlook`.
+        """
         ...
 
     def limit(self, concurrency: Concurrency, provisional_s: Delay, max_waiting: int) -> None:
-        """Change how many turns of a scope may be open, and the delay of a grant; `relimit` says for which scopes that changed."""
+        """Change the limits; `relimit` says for which scopes they changed.
+
+        Args:
+            concurrency: How many turns of a scope may be open.
+            provisional_s: The delay that a grant starts, if several turns of a scope may be open (seconds).
+            max_waiting: How many requests may wait.
+        """
         ...
 
     def relimit(self, scopes: Iterable[Hashable] | None = None) -> None:
@@ -345,7 +357,15 @@ class CallbackPacer(Pacer, Protocol):
     def acquire_now(
         self, scopes: Sequence[Hashable], *, provisional_s: Provisional | None = None
     ) -> Turn | None:
-        """Take all scopes if they are free now, else return None. Raises GateClosed."""
+        """Take all scopes if they are free now, else return None.
+
+        Args:
+            scopes: As `acquire` takes them.
+            provisional_s: The same.
+
+        Raises:
+            GateClosed: The pacer is closed.
+        """
         ...
 
     def acquire_later(
@@ -359,7 +379,17 @@ class CallbackPacer(Pacer, Protocol):
         """Request a turn as `acquire` does, and call `back` with it in another step of the event loop.
 
         If the pacer closes meanwhile, `back` gets a GateClosed beside the turn; if the turn was lost meanwhile, a TurnLost, and the
-        turn was given back. None if only `acquire` can do it. Raises GateClosed, Overloaded.
+        turn was given back. None if only `acquire` can do it.
+
+        Args:
+            scopes: As `acquire` takes them.
+            back: Called once.
+            urgent: Whether it goes before requests that are not urgent.
+            provisional_s: As `acquire` takes it.
+
+        Raises:
+            GateClosed: The pacer is closed.
+            Overloaded: Too many requests wait already.
         """
         ...
 
@@ -416,7 +446,7 @@ class Tenant(Protocol):
     """What homes are given to: a pacer that is shared between processes."""
 
     def take_over(self, taken: TakenHome) -> None:
-        """Delay the home's scopes, and restore their state. Called before any turn is granted there."""
+        """Delay the scopes of a taken home, and restore their state. Called before any turn is granted there."""
         ...
 
     def hand_over(self, home: str) -> tuple[float, str | None]:
@@ -446,11 +476,11 @@ class Homes(Protocol):
         ...
 
     def held(self, name: str) -> Home | None:
-        """Return the home if it may give a turn now: it is good, and not closing."""
+        """Return the home of this name if it may give a turn now: it is good, and not closing."""
         ...
 
     async def take(self, name: str) -> Home:
-        """Wait until the home is held. A wait that is cancelled leaves nothing behind.
+        """Wait until the home of this name is held. A wait that is cancelled leaves nothing behind.
 
         Raises:
             StoreFailed: The store has been away for too long. The message says since when, and the last error.
@@ -460,7 +490,7 @@ class Homes(Protocol):
         ...
 
     def entered(self, home: Home) -> None:
-        """Count a turn that was granted there."""
+        """Count a turn that was granted at a home."""
         ...
 
     def left(self, home: Home) -> None:
@@ -468,7 +498,7 @@ class Homes(Protocol):
         ...
 
     def rests(self, home: Home, seconds: float) -> None:
-        """Write a long delay of the home through, so that it outlives this process."""
+        """Write a delay of the home of many seconds through, so that it outlives this process."""
         ...
 
 

@@ -23,10 +23,17 @@ from polite.origin import Origin
 from polite.task import Task
 
 Key = Callable[[Task], Any]
+"""Returns the sort key of a task: the least goes first."""
 
 
 class Sortable(Protocol):
-    """What tasks are ordered by; a Task has it, and so has the row of a stored task."""
+    """What tasks are ordered by; a Task has it, and so has the row of a stored task.
+
+    Attributes:
+        priority: The greatest goes first.
+        depth: The number of links from the start of the crawl.
+        deadline: Unix time, or None.
+    """
 
     @property
     def priority(self) -> float: ...
@@ -36,8 +43,8 @@ class Sortable(Protocol):
     def deadline(self) -> float | None: ...
 
 
-# The order in which a kept frontier loads an origin's tasks for the scheduler, a few at a time.
 FileOrder = Literal["fifo", "priority", "depth", "deadline"]
+"""The order in which a kept frontier loads an origin's tasks for the scheduler, a few at a time."""
 # The one table of orders: the least key goes first, equal keys as they were put. A backend has the same keys in its own language
 # (polite.frontier.sqlite.schema.SQL_ORDERS).
 ORDERS: dict[FileOrder, Callable[[Sortable], float]] = {
@@ -46,6 +53,7 @@ ORDERS: dict[FileOrder, Callable[[Sortable], float]] = {
     "depth": lambda task: task.depth,
     "deadline": lambda task: math.inf if task.deadline is None else task.deadline,
 }
+"""The sort key of each order."""
 
 
 class Ordered:

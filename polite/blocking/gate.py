@@ -51,7 +51,7 @@ class Gate:
         return Permit(self._thread, Target.of(url))
 
     def acquire(self, url: str) -> Permit:
-        """Wait for a permit that belongs to no thread. End it with `permit.leave()`. Raises what entering a permit raises."""
+        """Wait for a permit of a URL that belongs to no thread. End it with `permit.leave()`. Raises what entering a permit raises."""
         return self.permit(url).enter()
 
     def explain(self, url: str) -> Explanation:
@@ -59,7 +59,7 @@ class Gate:
         return self._thread.call(Target.of(url).url, lambda: self._thread.gate.explain(url))
 
     def conditional(self, url: str) -> dict[str, str]:
-        """Return the headers that ask for the page only if it has changed: as `polite.Gate.conditional`."""
+        """Return the headers that request a URL only if its page has changed: as `polite.Gate.conditional`."""
         return self._thread.call(Target.of(url).url, lambda: self._thread.gate.conditional(url))
 
     def robots(self, url: str) -> Robots | None:

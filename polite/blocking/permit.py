@@ -67,6 +67,10 @@ class Permit:
     def sign(self, method: str, url: str | None = None) -> dict[str, str]:
         """Return the header fields that sign a request of this permit: as `polite.Permit.sign`.
 
+        Args:
+            method: The method, as it is sent.
+            url: The URL of a redirect; by default the permit's own.
+
         Raises:
             TurnLost, PermitMisused, InvalidOption, InvalidURL: As `polite.Permit.sign`.
             GateClosed: The gate was closed meanwhile.

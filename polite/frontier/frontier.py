@@ -35,7 +35,7 @@ _DEFAULTS = Limits()
 
 
 class FrontierOptions(TypedDict, total=False):
-    """The options of Frontier that are numbers."""
+    """The options of a `Frontier` that are numbers."""
 
     max_waiting: int
     max_done: int
@@ -103,7 +103,7 @@ class Frontier:
 
     @classmethod
     def from_parts(cls, gate: Gate, parts: Parts) -> Self:
-        """Make a frontier whose store is connected and open. For `polite.open_frontier`, not for users."""
+        """Make a frontier of a gate and parts whose store is connected and open. For `polite.open_frontier`, not for users."""
         frontier = cls.__new__(cls)
         frontier._delegate_to(parts, gate)  # noqa: SLF001 - its own method
         return frontier
@@ -180,9 +180,15 @@ class Frontier:
         again: bool = False,
         wait: bool = True,
     ) -> Admission:
-        """Put a URL to be fetched. The other options are those of Task.
+        """Put a URL to be fetched.
 
         Args:
+            url: An absolute URL.
+            priority: For `schedulers.Priority`: the greatest goes first.
+            depth: For `schedulers.BreadthFirst`: the number of links from the start of the crawl.
+            not_before: Unix time before which the task is not given out.
+            deadline: For `schedulers.Deadline`: Unix time. No task is dropped when it passes.
+            payload: A value of the caller, kept as `Task.payload`. It must be JSON if a store keeps the frontier.
             key: What duplicates are found by, among all tasks of the origin that have a key, instead of the canonical URL: two
                 POST requests to one URL are two tasks if they have two keys.
             unique: False: never a duplicate, and not remembered when it is done. For a caller that finds duplicates itself.
@@ -219,15 +225,27 @@ class Frontier:
         unique: bool = True,
         again: bool = False,
     ) -> "asyncio.Future[Admission]":
-        """Put a URL without waiting for capacity. The options are those of `put`.
+        """Put a URL without waiting for capacity.
+
+        Args:
+            url: An absolute URL.
+            priority: As in `put`, as are the options below.
+            depth: The number of links from the start of the crawl.
+            not_before: Unix time before which the task is not given out.
+            deadline: Unix time.
+            payload: A value of the caller.
+            key: What duplicates are found by.
+            unique: False: never a duplicate.
+            again: Put it although it was done before.
 
         Returns:
             A future of what `put` returns: done at once in memory, and when the task is written if a store keeps it. It need not
             be awaited. If the task cannot be written, it has that error, and the frontier fails.
 
         Raises:
+            InvalidURL, InvalidOption: Nothing was put.
             Overloaded: `max_waiting` tasks wait, so this one is not put.
-            What `put` raises otherwise, at once.
+            FrontierClosed, GateClosed, SchedulerFailed, StoreFailed: The frontier takes no more.
         """
         draft = draft_of(priority, depth, not_before, deadline, payload, key, unique=unique)
         offered = self._puts.offered_now(url, draft, again=again)
@@ -240,10 +258,14 @@ class Frontier:
     async def put_many(self, urls: Iterable[str], **options: Unpack[PutOptions]) -> list[Admission]:
         """Put URLs one after the other, with the options of `put` but `key`, and return what became of each.
 
-        An invalid URL is told as a Dropped event and hinders none of the others.
+        An invalid URL is told as a Dropped event and hinders none of the others. If it raises, the URLs before are put, and would
+        be duplicates the next time.
 
         Raises:
-            What `put` raises otherwise. The URLs before are put by then, and would be duplicates the next time.
+            InvalidOption: `urls` is one string, or an option is invalid.
+            TypeError: There is no such option.
+            Overloaded: `max_waiting` is reached, with `wait=False`.
+            FrontierClosed, GateClosed, SchedulerFailed, StoreFailed: The frontier takes no more.
         """
         if isinstance(urls, str):
             raise InvalidOption(
@@ -267,10 +289,22 @@ class Frontier:
     ) -> PutSitemaps:
         """Put what the sitemaps of a site name, as `Gate.sitemaps` yields it, and return how much that was.
 
-        The other options are those of `put`. Without `priority`, a task has that of its entry, to one decimal, or 0.5.
+        If it raises, some entries may be put, and would be duplicates the next time.
+
+        Args:
+            origin: The site, or any URL of it.
+            files: The sitemaps to fetch, instead of those that the site's robots.txt names, or else /sitemap.xml.
+            since: Only entries and sitemaps that may have changed after this. It needs a time zone.
+            policy: Limits.
+            options: Those of `put`, but `key`. Without `priority`, a task has that of its entry, to one decimal, or 0.5.
 
         Raises:
-            What `Gate.sitemaps` and `put_many` raise. Some entries may be put by then, and would be duplicates the next time.
+            InvalidURL: The origin, or one of the files, cannot be fetched.
+            InvalidOption: `since` has no time zone, or an option is invalid.
+            TypeError: There is no such option.
+            RobotsUnreachable, PermitMisused: As the iteration of `Gate.sitemaps`.
+            Overloaded: `max_waiting` is reached, with `wait=False`; or the gate is overloaded.
+            FrontierClosed, GateClosed, SchedulerFailed, StoreFailed: The frontier takes no more.
         """
         priority = options.pop("priority", None)
 

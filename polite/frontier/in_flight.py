@@ -21,6 +21,7 @@ from polite.task import Task
 log = logging.getLogger("polite")
 
 OnEnd = Callable[[Task, TaskOutcome], object]
+"""What `on_end` of a frontier is: called with each task that ended, and how."""
 
 
 class InFlight:

@@ -11,6 +11,7 @@ Headers = (
     | Iterable[tuple[str, str | float]]
     | Iterable[tuple[bytes, bytes]]
 )
+"""The header fields of a response, as HTTP clients have them: a mapping, or pairs, of str or bytes."""
 # Fields that were selected of them, with names in lower case.
 Fields = list[tuple[str, object]]
 

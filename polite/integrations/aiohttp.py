@@ -82,6 +82,11 @@ class PacedRequest(ClientRequest):
     """A request that is sent only by `middleware`: one with middlewares of its own would be sent without a turn."""
 
     async def send(self, conn: Connection) -> ClientResponse:
+        """Send the request, as aiohttp calls it.
+
+        Raises:
+            PermitMisused: The request has middlewares of its own, so it has no turn.
+        """
         if "send" not in vars(self):
             raise PermitMisused(
                 f"{redact_url(str(self.url))} was requested with middlewares of its own, which replace those of the session; "

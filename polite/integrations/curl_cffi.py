@@ -55,7 +55,7 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
         InvalidUserAgent: The session or the request has another User-Agent than the gate.
         InvalidOption: The gate is none for threads, or an option, perhaps one of the session, would have requests sent that the
             gate does not see.
-        TooManyRedirects: There were more than `max_redirects`.
+        curl_cffi.requests.exceptions.TooManyRedirects: There were more than `max_redirects`.
         curl_cffi.requests.exceptions.RequestException: The request failed.
     """
     require_blocking_gate(gate, user="request")
@@ -85,6 +85,20 @@ async def async_request(
     Example:
         async with polite.open_gate("ExampleBot/1.0 (+https://example.com/bot)") as gate, AsyncSession() as session:
             response = await async_request(gate, session, "GET", "https://example.com/about")
+
+    Args:
+        gate: A gate of `polite.open_gate`.
+        session: Sends the requests.
+        method: Such as GET.
+        url: An absolute http or https URL.
+        options: As in `request`.
+
+    Raises:
+        Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded, PermitMisused: As by `gate.permit`.
+        InvalidUserAgent: As `request`.
+        InvalidOption: As `request`; or the gate is one of `polite.blocking`.
+        curl_cffi.requests.exceptions.TooManyRedirects: There were more than `max_redirects`.
+        curl_cffi.requests.exceptions.RequestException: The request failed.
     """
     require_gate(gate, user="async_request")
     hops = _Hops(session, gate.agent.header, method, url, options)

@@ -50,6 +50,9 @@ def transport(
         module: `httpx`, or its successor `httpx2`.
         wrapped: Sends the requests: `module.AsyncHTTPTransport()` or `module.HTTPTransport()` by default. Options such as `proxy`,
             `verify` and `limits` belong there, since the client passes its own to no transport that it is given.
+
+    Raises:
+        InvalidOption: `module` is neither of the two, or `gate` is no gate.
     """
     if isinstance(gate, blocking.Gate):
         kind = _derived(_Transport, module.BaseTransport)

@@ -12,7 +12,6 @@ from polite.robots.parse import Robots, parse
 
 _DAY_MIN = 24 * 60
 
-# RFC9309 with Protego's further leniencies, to change as few decisions as possible. Pass RFC9309 for a strict reading.
 PROTEGO = replace(
     RFC9309,
     name="protego",
@@ -32,10 +31,18 @@ PROTEGO = replace(
     reserved_equal_escapes=True,
     escaped_slash_differs=True,
 )
+"""RFC9309 with Protego's further leniencies, to change as few decisions as possible. Pass RFC9309 for a strict reading."""
 
 
 class RequestRate(NamedTuple):
-    """A number of requests per number of seconds. The times are UTC, or None if the file has none."""
+    """A number of requests per number of seconds.
+
+    Attributes:
+        requests: The number of requests.
+        seconds: The number of seconds.
+        start_time: From when it applies, in UTC; None if the file has no times.
+        end_time: Until when it applies, in UTC; None if the file has no times.
+    """
 
     requests: int
     seconds: int
@@ -44,7 +51,12 @@ class RequestRate(NamedTuple):
 
 
 class VisitTime(NamedTuple):
-    """The preferred time for visits, in UTC."""
+    """The preferred time for visits, in UTC.
+
+    Attributes:
+        start_time: When it begins.
+        end_time: When it ends.
+    """
 
     start_time: time
     end_time: time
@@ -62,21 +74,21 @@ class Protego:
 
     @classmethod
     def parse(cls, content: str, *, dialect: Dialect = PROTEGO) -> "Protego":
-        """Parse a file. Never raises on content. Raises TypeError if `content` is not a str."""
+        """Parse a file in a dialect. Never raises on content. Raises TypeError if `content` is not a str."""
         if not isinstance(content, str):
             raise TypeError(f"Protego.parse expects str, got {type(content).__name__}")
         return cls(parse(content, dialect))
 
     def can_fetch(self, url: str, user_agent: str) -> bool:
-        """Whether the agent may fetch the URL. Never raises; False for an invalid URL."""
+        """Return whether the user agent may fetch the URL. Never raises; False for an invalid URL."""
         return lenient.allows(self.robots, user_agent, url)
 
     def crawl_delay(self, user_agent: str) -> float | None:
-        """Return the Crawl-delay in seconds, or None."""
+        """Return the Crawl-delay for a user agent in seconds, or None."""
         return lenient.rules_for(self.robots, user_agent).crawl_delay
 
     def request_rate(self, user_agent: str) -> RequestRate | None:
-        """Return the Request-rate with its times, or None."""
+        """Return the Request-rate for a user agent with its times, or None."""
         rate = lenient.rules_for(self.robots, user_agent).request_rate
         if rate is None:
             return None
@@ -84,7 +96,7 @@ class Protego:
         return RequestRate(rate.requests, int(rate.seconds), start, end)
 
     def visit_time(self, user_agent: str) -> VisitTime | None:
-        """Return the Visit-time, or None."""
+        """Return the Visit-time for a user agent, or None."""
         window = lenient.rules_for(self.robots, user_agent).visit_time
         return None if window is None else _times(window)
 

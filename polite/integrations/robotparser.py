@@ -19,12 +19,17 @@ from polite.version import __version__
 
 _AGENT = f"polite-robotparser/{__version__}"
 
-# RFC9309 with the comparison of urllib, which decodes every escape of rules and URLs. Pass RFC9309 for a strict reading.
 ROBOTPARSER = replace(RFC9309, name="robotparser", reserved_equal_escapes=True)
+"""RFC9309 with the comparison of urllib, which decodes every escape of rules and URLs. Pass RFC9309 for a strict reading."""
 
 
 class RequestRate(NamedTuple):
-    """A number of requests per number of seconds."""
+    """A number of requests per number of seconds.
+
+    Attributes:
+        requests: The number of requests.
+        seconds: The number of seconds.
+    """
 
     requests: int
     seconds: int
@@ -43,6 +48,7 @@ class RobotFileParser:
         robots: the file as polite parsed it.
         allow_all: the site has no robots.txt. May be set.
         disallow_all: robots.txt is unreachable. May be set.
+        last_checked: the Unix time of the last read or parse; 0 for never.
     """
 
     def __init__(
@@ -102,7 +108,7 @@ class RobotFileParser:
         self.modified()
 
     def can_fetch(self, useragent: str, url: str) -> bool:
-        """Whether the agent may fetch the URL. Never raises; False for an invalid URL."""
+        """Return whether a user agent (`useragent`) may fetch the URL. Never raises; False for an invalid URL."""
         if self.disallow_all:
             return False
         if self.allow_all:
@@ -110,11 +116,11 @@ class RobotFileParser:
         return bool(self.last_checked) and lenient.allows(self.robots, useragent, url)
 
     def crawl_delay(self, useragent: str) -> float | None:
-        """Return the Crawl-delay in seconds, or None."""
+        """Return the Crawl-delay for a user agent (`useragent`) in seconds, or None."""
         return lenient.rules_for(self.robots, useragent).crawl_delay if self.last_checked else None
 
     def request_rate(self, useragent: str) -> RequestRate | None:
-        """Return the Request-rate without its times, as urllib does, or None."""
+        """Return the Request-rate for a user agent (`useragent`) without its times, as urllib does, or None."""
         rate = lenient.rules_for(self.robots, useragent).request_rate if self.last_checked else None
         return None if rate is None else RequestRate(rate.requests, int(rate.seconds))
 

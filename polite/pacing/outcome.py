@@ -39,7 +39,14 @@ class Outcome:
         elapsed_s: float | None = None,
         rate_limits: RateLimits | None = None,
     ) -> "Outcome":
-        """Return the outcome of a response. If its status is below 100, the request has failed and its status is unknown."""
+        """Return the outcome of a response. If its status is below 100, the request has failed and its status is unknown.
+
+        Args:
+            status: The response's status.
+            retry_after_s: Its Retry-After in seconds, or None.
+            elapsed_s: Seconds from the grant of the turn to the report, or None.
+            rate_limits: What its RateLimit and RateLimit-Policy say, or None.
+        """
         if status < LEAST_STATUS:
             return cls(None, retry_after_s, elapsed_s, failed=True)
         return cls(status, retry_after_s, elapsed_s, rate_limits=rate_limits)

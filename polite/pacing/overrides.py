@@ -7,6 +7,7 @@ from polite.origin import Origin
 
 Options = tuple[tuple[str, Any], ...]
 Override = tuple[Origin, Options]
+"""An origin, and the options that differ there, each with its name. Made by `PacingPolicy.override`."""
 
 
 class Overrides(tuple[Override, ...]):  # noqa: SLOT001 - a tuple with slots of its own cannot be

@@ -20,6 +20,10 @@ class Anchor(Enum):
 
     >>> Anchor("end") is Anchor.END
     True
+
+    Attributes:
+        FIRST_BYTE: at the report (`Permit.report`), or at `Permit.began` if that is earlier.
+        END: at the end of the block.
     """
 
     FIRST_BYTE = "first-byte"
@@ -32,7 +36,7 @@ def by_origin(target: Target) -> tuple[Hashable, ...]:
 
 
 class OriginPacing(TypedDict, total=False):
-    """The fields of a PacingPolicy that may differ between origins."""
+    """The fields of a `PacingPolicy` that may differ between origins."""
 
     min_delay: float
     max_crawl_delay: float

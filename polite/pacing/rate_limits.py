@@ -92,7 +92,12 @@ class RateLimits:
 
     @classmethod
     def of(cls, limits: Iterable[str], policies: Iterable[str]) -> "RateLimits | None":
-        """Return what the lines of RateLimit and of RateLimit-Policy say, or None if they say nothing that can be used."""
+        """Return what header fields say, or None if they say nothing that can be used.
+
+        Args:
+            limits: The lines of RateLimit.
+            policies: The lines of RateLimit-Policy.
+        """
         quotas = tuple(quota for item in _items(policies) if (quota := _quota(item)) is not None)
         left = tuple(each for item in _items(limits) if (each := _remainder(item)) is not None)
         return cls(quotas, left) if quotas or left else None

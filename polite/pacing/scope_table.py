@@ -7,11 +7,12 @@ from collections.abc import Callable, Hashable, Sequence
 from polite.errors import InvalidOption
 from polite.pacing.turn import ScopeState
 
-# The same for all scopes, or a function of the scope.
 Concurrency = int | Callable[[Hashable], int]
+"""How many turns of a scope may be open: the same for all scopes, or a function of the scope."""
 Delay = float | Callable[[Hashable], float]
-# The delay that the grant of one request arms, or a function that is called for it at the grant.
+"""A delay of a scope in seconds: the same for all scopes, or a function of the scope."""
 Provisional = float | Callable[[], float]
+"""The delay in seconds that starts with the grant of one turn, or a function that is called for it at the grant."""
 
 
 class ScopeTable:

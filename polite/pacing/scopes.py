@@ -18,8 +18,8 @@ class ScopePolicy(Protocol):
     def __call__(self, target: Target, /) -> tuple[Hashable, ...]: ...
 
 
-# What one process of a shared crawl owns and paces alone (see pacing/homes.py).
 HomeKind = Literal["host", "domain", "address"] | Callable[[Target], str]
+"""What one process of a shared crawl owns and paces alone, or a function that names it for the root URL of an origin."""
 
 
 class ScopeName(NamedTuple):

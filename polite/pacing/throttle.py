@@ -19,8 +19,8 @@ from polite.pacing.throttle_parts import (
     RetryAfter,
 )
 
-# What becomes of a Crawl-delay or Request-rate that is longer than the limit.
 LongDelay = Literal["cap", "obey", "refuse"]
+"""What becomes of a Crawl-delay or Request-rate that is longer than the limit: held to it, obeyed, or the URL is refused."""
 
 
 class Throttle(Protocol):
@@ -55,7 +55,12 @@ class Part(Protocol):
     """
 
     def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause | None:
-        """Return the delay that starts with this outcome, or None if this reason does not apply."""
+        """Return the delay that starts with this outcome, or None if this reason does not apply.
+
+        Args:
+            outcome: What became of the request.
+            context: What else the delay may depend on.
+        """
         ...
 
 

@@ -19,6 +19,9 @@ class MinDelay:
     >>> MinDelay(2.0).rest(Outcome(200), ThrottleContext(None, 0, 0.0))
     Pause(seconds=2.0, because='min_delay 2 s', strike=False)
 
+    Attributes:
+        pause: The delay, with its reason.
+
     Raises:
         InvalidOption: `seconds` is not a finite number >= 0.
     """

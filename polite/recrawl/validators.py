@@ -39,7 +39,7 @@ class Validators:
         return {name: value for name, value in found.items() if value is not None}
 
     def renewed(self, newer: "Validators") -> "Validators":
-        """Return what is known after a 304: its own validators, and of these what it does not name (RFC 9111, 4.3.4)."""
+        """Return what is known after a 304: its own validators (`newer`), and of these what it does not name (RFC 9111, 4.3.4)."""
         return Validators(newer.etag or self.etag, newer.last_modified or self.last_modified)
 
 

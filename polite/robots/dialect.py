@@ -8,7 +8,13 @@ from polite.options import boolean, integer
 
 
 class WildcardConflict(Enum):
-    """When a document leaves the order of a wildcard rule and an opposed rule undefined (P3)."""
+    """When a document leaves the order of a wildcard rule and an opposed rule undefined (P3).
+
+    Attributes:
+        DEFINED: never: length decides, with or without wildcards.
+        UNDEFINED_UNLESS_TIED: always, unless both are of equal length: then the least restrictive rule is used.
+        UNDEFINED: always.
+    """
 
     DEFINED = "length decides, with or without wildcards"
     UNDEFINED_UNLESS_TIED = "undefined, but at equal length the least restrictive rule is used"
@@ -158,6 +164,7 @@ def _is_misspelling(pair: object) -> bool:
 
 
 RFC9309 = Dialect(name="rfc9309")
+"""RFC 9309, and where it is silent the reading that forbids more. The default."""
 
 # The reading of a document alone: no leniency that the document does not state.
 _AS_DOCUMENTED = replace(
@@ -180,6 +187,7 @@ CLASSIC = replace(
     # The document is silent about servers that fail; silence allows nothing.
     forgives_unreachable=False,
 )
+"""The convention of 1994, as a large search engine documented it in 2007: prefixes of Disallow only."""
 
 GOOGLE_2010 = replace(
     _AS_DOCUMENTED,
@@ -193,6 +201,7 @@ GOOGLE_2010 = replace(
     # The document leaves lasting server errors undefined; the thirty days came with its successor.
     forgives_unreachable=False,
 )
+"""Google's first specification, of 2010: Allow, `*`, `$` and the longest path. Much is undefined."""
 
 GOOGLE_2019 = replace(
     _AS_DOCUMENTED,
@@ -200,6 +209,7 @@ GOOGLE_2019 = replace(
     wildcard_conflict=WildcardConflict.UNDEFINED_UNLESS_TIED,
     exempts_robots_txt=False,
 )
+"""Google's second specification, of 2019: the draft that became RFC 9309."""
 
 GOOGLE = replace(
     _AS_DOCUMENTED,
@@ -221,6 +231,7 @@ GOOGLE = replace(
     # Google slows down for 429 and treats it like a 5xx, as "temporarily unable".
     denied_statuses=frozenset({429}),
 )
+"""The behaviour of Google's published matcher."""
 
 BY_NAME = {each.name: each for each in (CLASSIC, GOOGLE_2010, GOOGLE_2019, RFC9309, GOOGLE)}
 

@@ -44,6 +44,7 @@ class Group:
         return any(names_agent(agent, name) for agent in self.agents)
 
     def names_all(self) -> bool:
+        """Return whether one of its lines is `*`."""
         return any(map(names_all, self.agents))
 
 

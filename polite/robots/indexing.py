@@ -26,6 +26,11 @@ class ImagePreview(IntEnum):
 
     >>> min(ImagePreview.LARGE, ImagePreview.NONE).name
     'NONE'
+
+    Attributes:
+        NONE: no preview image (`none`).
+        STANDARD: an image of the default size (`standard`).
+        LARGE: an image as wide as the viewport (`large`).
     """
 
     NONE = 0

@@ -127,9 +127,9 @@ class Robots:
         return rules.decide(url if url[:1] == "/" else Target.of(url).path)
 
     def explain(self, agent: str | UserAgent, url: str) -> DecisionTrace:
-        """Decide as `decide` does, and return everything that led to the decision.
+        """Decide about an agent and a URL as `decide` does, and return everything that led to the decision.
 
-        Reads the file several times. Raises what `decide` raises.
+        Reads the file several times. Raises InvalidURL and InvalidUserAgent.
         """
         body = self._body
         return explain(
@@ -176,7 +176,7 @@ class Robots:
         return found
 
     def signals(self, agent: str | UserAgent, url: str) -> Signals:
-        """Return the signals for a URL, or a path as `decide` takes it.
+        """Return the signals for an agent about a URL, or a path as `decide` takes it.
 
         Raises InvalidURL and InvalidUserAgent.
         """

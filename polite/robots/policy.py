@@ -12,6 +12,7 @@ from polite.origin import Origin
 from polite.robots.dialect import RFC9309, Dialect
 
 Network = IPv4Network | IPv6Network
+"""A network of IP addresses."""
 
 # RFC 9309, 2.5: at least 500 KiB must be parsed. Other documents say exactly 500 KiB (H9).
 BODY_LIMIT = 512_000

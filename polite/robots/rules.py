@@ -154,7 +154,11 @@ class RuleSet:
     ) -> "RuleSet":
         """Return rules that allow everything because of the result of a robots fetch.
 
-        `cause` defaults to the result's reason.
+        Args:
+            reason: The reason of all their decisions.
+            access: The result of the fetch.
+            cause: Why the fetch had that result. By default the result's own reason.
+            dialect: The dialect of the decisions.
         """
         return cls._without_file(reason, access, cause, dialect, allowed=True)
 
@@ -167,7 +171,14 @@ class RuleSet:
         cause: Reason | None = None,
         dialect: Dialect = RFC9309,
     ) -> "RuleSet":
-        """Return rules that deny everything but /robots.txt, if the dialect exempts that."""
+        """Return rules that deny everything but /robots.txt, if the dialect exempts that.
+
+        Args:
+            reason: The reason of all their decisions.
+            access: The result of the fetch.
+            cause: Why the fetch had that result. By default the result's own reason.
+            dialect: The dialect of the decisions.
+        """
         return cls._without_file(reason, access, cause, dialect, allowed=False)
 
     @classmethod
@@ -219,7 +230,7 @@ class RuleSet:
         return self._paths, [mark & 1 for mark in self._marks]
 
     def repeats(self, other: "RuleSet") -> bool:
-        """Return whether both have the same rules in the same order. Then both decide alike."""
+        """Return whether these rules and the `other` ones are the same, in the same order. Then both decide alike."""
         return self.content == other.content
 
     @property
@@ -309,7 +320,7 @@ class RuleSet:
         return tuple(dict.fromkeys(self._rule(match.position) for match in self._matching(path)))
 
     def undefined(self, path: str) -> bool:
-        """Return whether the verdict depends on the undefined order of a wildcard rule (P3).
+        """Return whether the verdict about a path depends on the undefined order of a wildcard rule (P3).
 
         Rules without wildcards have an order. A wildcard rule that opposes their verdict makes it uncertain; so do two
         opposed wildcard rules alone. If the dialect defines ties, a tie is certain (P2). Tries each rule.

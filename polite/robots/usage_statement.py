@@ -14,6 +14,12 @@ class UsageSource(Enum):
 
     >>> UsageSource.ROBOTS.value
     'robots.txt'
+
+    Attributes:
+        ROBOTS: robots.txt.
+        HEADER: a header field of the page's response.
+        META: a meta element of the page.
+        TDM_FILE: /.well-known/tdmrep.json (TDM Reservation Protocol).
     """
 
     ROBOTS = "robots.txt"

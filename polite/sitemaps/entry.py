@@ -10,7 +10,15 @@ _NO_TIME = timedelta(0)
 
 
 class SitemapKind(Enum):
-    """The format of a sitemap."""
+    """The format of a sitemap.
+
+    Attributes:
+        URLSET: XML with a list of pages (sitemaps.org).
+        INDEX: XML with a list of sitemaps (sitemaps.org).
+        RSS: a feed in RSS 2.0.
+        ATOM: a feed in Atom (RFC 4287).
+        TEXT: one URL per line.
+    """
 
     URLSET = "urlset"
     INDEX = "sitemapindex"
@@ -20,7 +28,17 @@ class SitemapKind(Enum):
 
 
 class ChangeFrequency(Enum):
-    """How often a page changes, as its site says."""
+    """How often a page changes, as its site says (sitemaps.org, `changefreq`).
+
+    Attributes:
+        ALWAYS: it differs each time it is requested.
+        HOURLY: about once an hour.
+        DAILY: about once a day.
+        WEEKLY: about once a week.
+        MONTHLY: about once a month.
+        YEARLY: about once a year.
+        NEVER: it is archived.
+    """
 
     ALWAYS = "always"
     HOURLY = "hourly"

@@ -20,6 +20,7 @@ _PRIORITY = re.compile(r"\d{0,3}\.?\d{0,10}", re.ASCII)
 _FREQUENCIES = {each.value: each for each in ChangeFrequency}
 
 Found = SitemapEntry | SitemapLink
+"""What a sitemap names: a page, or another sitemap."""
 
 
 class Findings:

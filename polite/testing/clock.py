@@ -21,6 +21,10 @@ class ManualClock:
     """A clock that stands still until `advance`.
 
     All times move together. `set_wall` steps the wall clock alone, `suspend` the lasting time and the wall clock.
+
+    Args:
+        monotonic: The first monotonic time (seconds).
+        wall: The first Unix time.
     """
 
     def __init__(self, *, monotonic: float = 1_000.0, wall: float = 1_700_000_000.0) -> None:
@@ -43,7 +47,7 @@ class ManualClock:
         return self._monotonic + self._suspended
 
     def suspend(self, seconds: float) -> None:
-        """Let time pass as while a machine sleeps: the monotonic clock and its timers stand still."""
+        """Let seconds pass as while a machine sleeps: the monotonic clock and its timers stand still."""
         self._suspended += seconds
         self._wall += seconds
 
@@ -59,7 +63,7 @@ class ManualClock:
         self._wall = wall
 
     def advance(self, seconds: float) -> None:
-        """Let time pass, and run the timers that are due, in order.
+        """Let seconds pass, and run the timers that are due, in order.
 
         Each callback sees its own time. Raises ValueError below 0.
         """
@@ -71,7 +75,9 @@ class ManualClock:
     async def advance_and_run(self, seconds: float, *, steps: int = 20) -> None:
         """Let time pass as `advance` does, and run tasks before, between and after the timers.
 
-        `steps`: the number of event loop iterations each time.
+        Args:
+            seconds: How much time passes.
+            steps: The number of event loop iterations each time.
         """
         end = self._end(seconds)
         await _run_tasks(steps)
@@ -130,7 +136,7 @@ class LoopClock:
         return self.monotonic() + self._suspended
 
     def suspend(self, seconds: float) -> None:
-        """Let time pass as while a machine sleeps: the loop's clock and its timers stand still."""
+        """Let seconds pass as while a machine sleeps: the loop's clock and its timers stand still."""
         self._suspended += seconds
         self._epoch += seconds
 

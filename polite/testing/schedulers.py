@@ -18,6 +18,7 @@ from polite.task import Task
 
 Make = Callable[[], Scheduler]
 Check = Callable[[Make], None]
+"""One check: takes a function that makes a scheduler, and raises AssertionError."""
 
 
 def _tasks(count: int, origins: int) -> list[Task]:
@@ -144,3 +145,4 @@ SCHEDULER_CONTRACT: tuple[Check, ...] = (
     a_chosen_task_may_be_requeued,
     holds_in_any_mixture,
 )
+"""The checks that a scheduler of your own must pass, for `pytest.mark.parametrize`."""

@@ -5,12 +5,12 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-# Octets to send, or a function that talks to the client.
 Script = bytes | Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+"""Octets to send, or a function that talks to the client."""
 
 
 class ScriptedServer:
-    """A running scripted server.
+    """A running scripted server, made by `scripted_server`.
 
     Attributes:
         port: the port it listens on.
@@ -32,7 +32,14 @@ class ScriptedServer:
     async def serve(
         self, script: Script, hears: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Send one script over a connection, then close it."""
+        """Send one script over a connection, then close it. Called for each connection.
+
+        Args:
+            script: What to send.
+            hears: The octets that end a request's head; empty to send without reading.
+            reader: The connection's reading half.
+            writer: Its writing half.
+        """
         self.hits += 1
         try:
             if hears:

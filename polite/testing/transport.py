@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from polite.robots.fetching.exchange import Ask, Failed, Reply
 
 Answer = Reply | Failed | Exception
+"""An entry of a script: a response, a failure, or an exception to raise."""
 
 
 class ScriptedTransport:
@@ -32,7 +33,7 @@ class ScriptedTransport:
             self.answer(url, *(answers if isinstance(answers, Sequence) else (answers,)))
 
     def answer(self, url: str, *answers: Answer) -> None:
-        """Replace the entries of a URL."""
+        """Replace the entries of a URL by these answers."""
         self._script[url] = list(answers)
 
     def hold(self) -> None:

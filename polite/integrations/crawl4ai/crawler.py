@@ -38,6 +38,9 @@ class PoliteCrawler(AsyncWebCrawler):
         crawler_strategy: What fetches. Its gate is the crawler's.
         options: Those of `AsyncWebCrawler`.
 
+    Attributes:
+        robots_parser: What crawl4ai reads rules with, if `check_robots_txt` is set: those of the gate.
+
     Raises:
         InvalidOption: The strategy is not one of polite's.
     """

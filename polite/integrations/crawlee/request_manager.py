@@ -66,7 +66,8 @@ class PoliteRequestManager(RequestManager):
         queue: Keeps the requests: a `RequestQueue` or another request manager of crawlee. By default crawlee's default queue.
         window: How many requests of the queue wait for their turns at one time. Beyond it they stay in the queue.
         max_robots_tries: How often in a row a robots.txt may be out of reach before the requests of its origin are skipped.
-        storage_client, configuration: Those of the crawler, to open the default queue with.
+        storage_client: That of the crawler, to open the default queue with.
+        configuration: That of the crawler, for the same.
 
     Raises:
         InvalidOption: Something of these is of the wrong kind. A ThrottlingRequestManager would delay requests a second time.

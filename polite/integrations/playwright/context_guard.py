@@ -18,6 +18,7 @@ from polite.integrations.playwright.paused_requests import PausedRequests
 from polite.origin import Target
 
 Subresources = Literal["check", "pace", "allow"]
+"""What becomes of requests other than documents: checked by robots.txt, or checked and paced, or neither."""
 
 # Seconds between looks for requests that were abandoned without an event of their page: those of workers.
 _SWEEP_S = 1.0
@@ -97,6 +98,11 @@ class Guard:
 
         The waits of redirect hops count. What is not of http or https, such as about:blank, waits for nothing.
 
+        Args:
+            page: A page of a guarded context.
+            url: The URL.
+            options: Those of `page.goto`.
+
         Raises:
             Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded: As by `gate.permit`, of the URL or of a hop.
             InvalidUserAgent: The page has another User-Agent than the gate.
@@ -127,7 +133,7 @@ class Guard:
         return self._targets[page]
 
     async def take_ahead(self, frame: str, url: str, permit: HeldTurn | None = None) -> HeldTurn:
-        """Wait for a permit for the frame's next document, if there is none yet."""
+        """Wait for a permit for the URL of the frame's next document, if there is none yet."""
         self._refusals.pop(frame, None)
         permit = permit or await self._gate.acquire(url)
         before, self._ahead[frame] = self._ahead.get(frame), permit
@@ -166,7 +172,7 @@ class Guard:
         self._refusals[frame] = error
 
     def target_gone(self, target: str) -> None:
-        """A page, a frame or a worker was closed."""
+        """Forget a target (a page, a frame or a worker) that was closed."""
         self._refusals.pop(target, None)
         self._look_for(lambda request: request.frame == target)
 

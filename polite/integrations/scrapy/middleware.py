@@ -35,6 +35,7 @@ class PoliteMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the middleware of a crawler, as Scrapy does."""
         return cls(crawler)
 
     async def process_request(self, request: Request) -> None:
@@ -47,12 +48,12 @@ class PoliteMiddleware:
             raise IgnoreRequest(f"polite: {error}") from error
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """End a permit that was not needed: another middleware, such as a cache, had the response."""
+        """End the permit of a request that did not need it: another middleware, such as a cache, had the response."""
         self.turns.end(request)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """End the permit of a request that failed, or that another middleware dropped."""
+        """End the permit of a request that failed with an exception, or that another middleware dropped."""
         self.turns.end(request, exception)
 
     def __repr__(self) -> str:

@@ -24,6 +24,13 @@ class BodyEnd(Enum):
     """How a body ended. Only COMPLETE and CAPPED may be parsed.
 
     A body that was cut short has fewer rules, so it would allow more.
+
+    Attributes:
+        COMPLETE: all of it came.
+        CAPPED: it was longer than the limit, and the rest was not read (H9).
+        CUT_SHORT: the connection ended first.
+        CORRUPT: its content coding is damaged.
+        UNKNOWN_CODING: it has a content coding that was not requested.
     """
 
     COMPLETE = auto()

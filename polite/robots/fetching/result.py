@@ -42,6 +42,7 @@ class Found:
 
     @property
     def reason(self) -> Reason:
+        """Always `Reason.OK`."""
         return Reason.OK
 
     def kept(self) -> "Found":
@@ -103,6 +104,7 @@ class Unreachable:
 
 
 FetchResult = Found | Unavailable | Unreachable
+"""The result of a robots fetch: a file, no file, or nothing reliable (RFC 9309, 2.3.1)."""
 
 
 def timed(result: FetchResult, elapsed_s: float) -> FetchResult:

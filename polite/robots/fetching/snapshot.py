@@ -86,12 +86,12 @@ class Snapshot:
         return replace(self.shifted(now - self.fetched_at), unreachable_since=self.unreachable_since)
 
     def fresh(self, now: float) -> bool:
-        """Return whether the result is fresh."""
+        """Return whether the result is fresh at wall time `now`."""
         since, until = self.fresh_between
         return since < now < until
 
     def effective(self, policy: RobotsPolicy, now: float) -> tuple[FetchResult, Reason]:
-        """Return the result that decides now, and why: the latest, or the last good copy (K3, H6)."""
+        """Return the result that decides at wall time `now` by a policy, and why: the latest, or the last good copy (K3, H6)."""
         match self.access:
             case Found():
                 return self.access, Reason.OK

@@ -31,6 +31,7 @@ class Report:
     """The result of a world in which each invariant holds.
 
     Attributes:
+        seed: draws the same world again.
         pages: permits that were entered.
         robots: robots.txt fetches.
         seconds: the crawl's duration in virtual time.

@@ -39,6 +39,9 @@ class Simulation:
             `url`, `task`, `report` and `retry`; `await sites.fetch(permit.url)` is the request.
         tell: called with each line of the trace at once.
 
+    Attributes:
+        plan: what was drawn: the sites, the policies, the faults and the workers.
+
     Raises:
         InvalidOption: an option has the wrong type, or `least_gap` is missing.
     """

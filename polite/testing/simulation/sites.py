@@ -143,7 +143,7 @@ class Sites:
     # Pages.
 
     async def fetch(self, url: str) -> Page:
-        """GET a page. Call it once in a permit's block.
+        """GET the page of a URL. Call it once in a permit's block.
 
         Raises:
             PageFailed: the connection broke.

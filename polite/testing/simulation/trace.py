@@ -9,7 +9,11 @@ _MAX_EVENTS = 4_000
 
 
 class Violation(AssertionError):
-    """An invariant does not hold. `invariant` is its name; the message adds the observation."""
+    """An invariant does not hold. The message adds the observation.
+
+    Attributes:
+        invariant: its name.
+    """
 
     def __init__(self, invariant: str, seen: str) -> None:
         super().__init__(f"{invariant}: {seen}")
