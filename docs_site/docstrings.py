@@ -77,7 +77,8 @@ class Links:
         for name in str(error.annotation).strip("()").split(", "):
             public = name in self._pkg.members
             yield griffe.DocstringRaise(
-                annotation=griffe.ExprName(name, parent=self._pkg) if public else name, description=error.description
+                annotation=griffe.ExprName(name, parent=self._pkg) if public else name,
+                description=error.description,
             )
 
     def named_first(self, text: str) -> griffe.Object | None:
@@ -127,7 +128,9 @@ def _described(found: griffe.Object | None) -> dict[str, str]:
     """Return what a docstring says of fields and parameters, by their names."""
     parsed = found.docstring.parsed if found is not None and found.docstring is not None else []
     wanted = (_KINDS.parameters, _KINDS.attributes)
-    return {each.name: each.description for section in parsed if section.kind in wanted for each in section.value}
+    return {
+        each.name: each.description for section in parsed if section.kind in wanted for each in section.value
+    }
 
 
 def _describe_fields(cls: griffe.Class, links: Links) -> None:
@@ -141,16 +144,29 @@ def _describe_fields(cls: griffe.Class, links: Links) -> None:
     for name, description in described.items():
         member = cls.members.get(name) or _add_inherited(cls, name)
         if isinstance(member, griffe.Attribute) and member.docstring is None:
-            member.docstring = griffe.Docstring(description, parent=member)
+            member.docstring = griffe.Docstring(description[:1].upper() + description[1:], parent=member)
     if cls.docstring is not None:
         kept = [each for each in cls.docstring.parsed if each.kind is not _KINDS.attributes]
         cls.docstring.__dict__["parsed"] = kept
+    constructor = cls.members.get("__init__")
+    if isinstance(constructor, griffe.Function):
+        for member in cls.members.values():
+            if isinstance(member, griffe.Attribute) and "instance-attribute" in member.labels:
+                _describe_type(member, constructor)
     # An exception's own: `args` of BaseException.
     if "args" in cls.members and any(str(base).endswith("Error") for base in cls.bases):
         del cls.members["args"]
     for member in cls.members.values():
         if isinstance(member, griffe.Attribute) and member.docstring is None and _is_prose(member):
             member.docstring = griffe.Docstring(f"{str(member.value)[1:-1]}.", parent=member)
+
+
+def _describe_type(field: griffe.Attribute, constructor: griffe.Function) -> None:
+    """Give a field that the constructor sets the type of the parameter, in place of the expression that is assigned."""
+    if field.annotation is None and field.name in constructor.parameters:
+        field.annotation = constructor.parameters[field.name].annotation
+    if isinstance(field.value, griffe.Expr):
+        field.value = None
 
 
 # Protocols whose implementations need no docstring of their own for a method.
@@ -172,15 +188,20 @@ def _promised(pkg: griffe.Module) -> dict[str, griffe.Function]:
 
 
 def _describe_methods(cls: griffe.Class, promised: dict[str, griffe.Function]) -> None:
+    """Give the methods of an implementation the docstrings of its protocol, unless they have their own."""
     for name, method in cls.members.items():
         contract = promised.get(name)
-        if contract is None or not isinstance(method, griffe.Function | griffe.Attribute):
+        if contract is None or contract.docstring is None or not _implements(method, contract):
             continue
-        refers = method.docstring is not None and _REFERENCE.fullmatch(method.docstring.value) is not None
-        if (method.docstring is None or refers) and contract.docstring is not None:
-            method.docstring = griffe.Docstring(
-                contract.docstring.value, parent=method, parser="google", lineno=contract.docstring.lineno
-            )
+        if method.docstring is None or _REFERENCE.fullmatch(method.docstring.value):
+            method.docstring = griffe.Docstring(contract.docstring.value, parent=method, parser="google")
+
+
+def _implements(method: griffe.Object | griffe.Alias, contract: griffe.Function) -> bool:
+    if isinstance(method, griffe.Function):
+        return [each.name for each in method.parameters] == [each.name for each in contract.parameters]
+    # A function that was given a name in the class, such as `wall = staticmethod(time.time)`.
+    return isinstance(method, griffe.Attribute) and "staticmethod" in str(method.value)
 
 
 def _add_inherited(cls: griffe.Class, name: str) -> griffe.Attribute | None:
@@ -199,7 +220,9 @@ def _add_inherited(cls: griffe.Class, name: str) -> griffe.Attribute | None:
 def _is_prose(member: griffe.Attribute) -> bool:
     """Whether a member of an enumeration has a value that describes it: a string of several words."""
     within = member.parent
-    enumeration = isinstance(within, griffe.Class) and any(str(base) in {"Enum", "StrEnum"} for base in within.bases)
+    enumeration = isinstance(within, griffe.Class) and any(
+        str(base) in {"Enum", "StrEnum"} for base in within.bases
+    )
     value = str(member.value)
     return enumeration and value[:1] in {'"', "'"} and " " in value
 

@@ -51,7 +51,7 @@ class Gate:
         return Permit(self._thread, Target.of(url))
 
     def acquire(self, url: str) -> Permit:
-        """Wait for a permit of a URL that belongs to no thread. End it with `permit.leave()`. Raises what entering a permit raises."""
+        """Wait for a permit of a URL, bound to no thread. End it with `permit.leave()`. Raises what entering a permit raises."""
         return self.permit(url).enter()
 
     def explain(self, url: str) -> Explanation:

@@ -1,4 +1,4 @@
-"""Each public name has one entry on an API page, and says what it is: each field, parameter and error. Read with griffe, as the site does."""
+"""Each public name has one entry on an API page, which says what it is: each field, parameter and error."""
 
 import ast
 import builtins
@@ -12,9 +12,6 @@ from pathlib import Path
 import griffe
 import pytest
 
-import polite
-import polite.ports
-import polite.testing
 from tests.frameworks.installed import FRAMEWORKS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,7 +105,9 @@ def functions() -> Iterator[tuple[str, griffe.Function, griffe.Class | None]]:
     made = {
         entry
         for page in PAGES
-        for entry in re.findall(r"^::: (\S+)\n    options:\n      merge_init_into_class: false$", page.read_text(), re.M)
+        for entry in re.findall(
+            r"^::: (\S+)\n    options:\n      merge_init_into_class: false$", page.read_text(), re.MULTILINE
+        )
     }
     for entry in ENTRIES:
         found = object_of(entry)
@@ -237,7 +236,9 @@ def promised() -> set[tuple[str, ...]]:
 
 def is_promised(function: griffe.Function, owner: griffe.Class | None) -> bool:
     protocol = owner is not None and any("Protocol" in str(base) for base in owner.bases)
-    return not protocol and (function.name, *(parameter.name for parameter in function.parameters)) in promised()
+    return (
+        not protocol and (function.name, *(parameter.name for parameter in function.parameters)) in promised()
+    )
 
 
 def test_each_parameter_is_documented() -> None:
@@ -260,8 +261,16 @@ def raised_by(function: griffe.Function) -> set[str]:
     raised = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise)]
     called = [each.func if isinstance(each, ast.Call) else each for each in raised]
     names = {each.id for each in called if isinstance(each, ast.Name)}
-    checks = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-    options = {name for name, member in object_of("polite.options").members.items() if not member.is_alias and member.is_function}
+    checks = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    options = {
+        name
+        for name, member in object_of("polite.options").members.items()
+        if not member.is_alias and member.is_function
+    }
     return {name for name in names if name[0].isupper()} | ({"InvalidOption"} if checks & options else set())
 
 
@@ -270,7 +279,8 @@ def test_each_error_that_a_function_raises_itself_is_documented() -> None:
         (name, error)
         for name, function, owner in functions()
         for error in raised_by(function)
-        if not has_foreign_base(owner) and error not in contract_of(function, owner) + (text_of(owner) if owner else "")
+        if not has_foreign_base(owner)
+        and error not in contract_of(function, owner) + (text_of(owner) if owner else "")
     ]
 
     assert undocumented == []
@@ -320,6 +330,28 @@ def test_a_field_has_its_description_as_its_own() -> None:
     assert text_of(object_of("polite.PacingPolicy.min_delay")).startswith("The least delay")
     assert text_of(object_of("polite.Decision.path"))
     assert text_of(object_of("polite.Reason.RULE")) == "a rule of the file matches."
+    assert text_of(object_of("polite.frontier.put_options.PutOptions.depth")).startswith(
+        "For `schedulers.BreadthFirst`"
+    )
+
+
+def test_a_field_that_a_constructor_sets_has_the_type_of_the_parameter() -> None:
+    url = object_of("polite.PoliteError.url")
+
+    assert isinstance(url, griffe.Attribute)
+    assert (str(url.annotation), url.value) == ("str | None", None)
+
+
+def test_a_method_without_a_docstring_has_that_of_its_protocol() -> None:
+    assert text_of(object_of("polite.throttles.MinDelay.rest")) == text_of(
+        object_of("polite.throttles.Part.rest")
+    )
+    assert text_of(object_of("polite.schedulers.Fifo.add")) == text_of(
+        object_of("polite.ports.Scheduler.add")
+    )
+    assert text_of(object_of("polite.clock.SystemClock.wall")) == text_of(
+        object_of("polite.ports.Clock.wall")
+    )
 
 
 def test_examples_are_code_and_names_and_errors_are_links() -> None:
@@ -329,7 +361,9 @@ def test_examples_are_code_and_names_and_errors_are_links() -> None:
     assert rule is not None
     assert gate is not None
     assert check is not None
-    text = "".join(section.value for section in gate.parsed if section.kind is griffe.DocstringSectionKind.text)
+    text = "".join(
+        section.value for section in gate.parsed if section.kind is griffe.DocstringSectionKind.text
+    )
     (errors,) = (each for each in check.parsed if each.kind is griffe.DocstringSectionKind.raises)
 
     assert "[`polite.open_gate`][polite.open_gate]" in text
