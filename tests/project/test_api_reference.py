@@ -58,7 +58,7 @@ ENTRIES = [entry for page in PAGES for entry in entries_of(page)]
 
 @cache
 def package() -> griffe.Module:
-    extension = griffe.load_extensions(ROOT / "docs_site" / "docstrings.py")
+    extension = griffe.load_extensions(ROOT / "website" / "docstrings.py")
     loaded = griffe.load(
         "polite",
         search_paths=[ROOT],
