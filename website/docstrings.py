@@ -191,13 +191,15 @@ def _describe_methods(cls: griffe.Class, promised: dict[str, griffe.Function]) -
     """Give the methods of an implementation the docstrings of its protocol, unless they have their own."""
     for name, method in cls.members.items():
         contract = promised.get(name)
-        if contract is None or contract.docstring is None or not _implements(method, contract):
+        if contract is None or contract.docstring is None or isinstance(method, griffe.Alias):
+            continue
+        if not _implements(method, contract):
             continue
         if method.docstring is None or _REFERENCE.fullmatch(method.docstring.value):
             method.docstring = griffe.Docstring(contract.docstring.value, parent=method, parser="google")
 
 
-def _implements(method: griffe.Object | griffe.Alias, contract: griffe.Function) -> bool:
+def _implements(method: griffe.Object, contract: griffe.Function) -> bool:
     if isinstance(method, griffe.Function):
         return [each.name for each in method.parameters] == [each.name for each in contract.parameters]
     # A function that was given a name in the class, such as `wall = staticmethod(time.time)`.
