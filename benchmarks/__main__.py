@@ -1,9 +1,13 @@
-"""`python -m benchmarks [name ...]`: run some or all benchmarks in sequence, each in a process of its own."""
+"""`python -m benchmarks [name ...]`: run some or all benchmarks in sequence, each in a process of its own.
+
+`--table`, `--record` or `--check` instead of names: ratios against peers, as `benchmarks.ratios` describes.
+"""
 
 import subprocess
 import sys
 from pathlib import Path
 
+from benchmarks.ratios import command
 from polite.version import __compiled__
 
 # Modules that the benchmarks share.
@@ -17,6 +21,8 @@ NAMES = sorted(
 
 def main() -> int:
     names = sys.argv[1:] or NAMES
+    if names[0].startswith("-"):
+        return command.main(names)
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         print(f"no benchmark named {', '.join(unknown)}; there are: {', '.join(NAMES)}", file=sys.stderr)

@@ -33,7 +33,7 @@ def main() -> None:
 
 def _compare(cases: list[Case], beside: list[Peer], targets: dict[str, float]) -> None:
     count = sum(len(case.decisions) for case in cases)
-    runners = _ours(cases) | {peer.name: _deciding(peer, cases) for peer in beside}
+    runners = ours(cases) | {peer.name: deciding(peer, cases) for peer in beside}
     taken = race(runners, _ROUNDS)
     for name, seconds in taken.items():
         print(f"  {name:32} {seconds / count * 1e6:8.3f} us")
@@ -41,7 +41,7 @@ def _compare(cases: list[Case], beside: list[Peer], targets: dict[str, float]) -
         print("  " + row(f"{name}, against {beside[0].name}", taken[beside[0].name] / taken[name], target))
 
 
-def _ours(cases: list[Case]) -> dict[str, Callable[[], None]]:
+def ours(cases: list[Case]) -> dict[str, Callable[[], None]]:
     files = [(parse(case.body), case.decisions) for case in cases]
     bound = [(file.rules_for(agent), path) for file, pairs in files for agent, path in pairs]
     urls = [(file, agent, f"https://example.com{path}") for file, pairs in files for agent, path in pairs]
@@ -63,7 +63,7 @@ def _ours(cases: list[Case]) -> dict[str, Callable[[], None]]:
     return {"allows": allows, "decide with rule and line": decide, "robots.decide(agent, url)": decide_url}
 
 
-def _deciding(peer: Peer, cases: list[Case]) -> Callable[[], None]:
+def deciding(peer: Peer, cases: list[Case]) -> Callable[[], None]:
     files = [(peer.read(case.body.decode("utf-8", "replace")), decisions(case)) for case in cases]
 
     def decide() -> None:
@@ -76,7 +76,7 @@ def _deciding(peer: Peer, cases: list[Case]) -> Callable[[], None]:
 def _growth() -> None:
     sizes = (100, 1_000, 10_000)
     cases = {size: large(size, wild=0.0) for size in sizes}
-    taken = race({str(size): _ours([case])["allows"] for size, case in cases.items()}, 31)
+    taken = race({str(size): ours([case])["allows"] for size, case in cases.items()}, 31)
     each = {size: taken[str(size)] / len(cases[size].decisions) * 1e6 for size in sizes}
     print("\nGrowth of allows, literal rules: " + ", ".join(f"{n:,}: {us:.3f} us" for n, us in each.items()))
     growth = each[10_000] / each[100]
@@ -148,7 +148,7 @@ def worst_paths(length: int) -> list[str]:
     ]
 
 
-class _Worst(NamedTuple):
+class Worst(NamedTuple):
     """Milliseconds: polite's index, its short and long paths; Protego's parse and long paths; Google's short paths.
 
     A long path takes Google's parser up to a minute.
@@ -167,26 +167,26 @@ def _worst(beside: list[Peer]) -> None:
     columns = ("parse, bind, index", "100 chars", "2,000 chars", "Protego: parse", "2,000", "Google: 100")
     print(f"  {'':26}" + "".join(f"{column:>20}" for column in columns))
     google = next((peer for peer in beside if peer.name == GOOGLE), None)
-    measured = {name: _measured(filled(make), beside[0], google) for name, make in WORST.items()}
-    for name, figures in measured.items():
+    found = {name: measured(filled(make), beside[0], google) for name, make in WORST.items()}
+    for name, figures in found.items():
         print(f"  {name:26}" + "".join(f"{figure:20.2f}" for figure in figures))
     for at, (what, limit) in enumerate((("parse, bind, index", 70), ("100 characters", 10), ("2,000", 181))):
-        slowest = max(figures[at] for figures in measured.values())
+        slowest = max(figures[at] for figures in found.values())
         print(
             f"  slowest, {what}: {slowest:.2f} ms (target {limit}: {'held' if slowest <= limit else 'NOT HELD'})"
         )
-    slower = [name for name, each in measured.items() if each.long > each.google_short]
+    slower = [name for name, each in found.items() if each.long > each.google_short]
     print(f"  slower at 2,000 characters than Google's C++ at 100: {', '.join(slower) or 'none'}")
 
 
-def _measured(body: bytes, protego: Peer, google: Peer | None) -> _Worst:
+def measured(body: bytes, protego: Peer, google: Peer | None) -> Worst:
     text = body.decode()
     ready = min(_ms(lambda: parse(body).rules_for(HEADER).prepare()) for _ in range(3))
     rules = parse(body).rules_for(HEADER).prepare()
     short, long = (max(_decision_ms(rules, path) for path in worst_paths(length)) for length in (100, 2_000))
     read = _ms(lambda: protego.read(text))
     theirs = _longest_ms(protego, text, 2_000), _longest_ms(google, text, 100) if google else math.inf
-    return _Worst(ready, short, long, read, *theirs)
+    return Worst(ready, short, long, read, *theirs)
 
 
 def _longest_ms(peer: Peer, text: str, length: int) -> float:

@@ -10,6 +10,8 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 import aiohttp
 from yarl import URL
@@ -18,6 +20,7 @@ import polite
 from polite.robots.fetching.exchange import Reply
 from polite.testing import ScriptedTransport
 
+T = TypeVar("T")
 ORIGINS, ROUNDS, BATCH, AT_ONCE = 200, 15, 1_000, 50
 RULES = b"""User-agent: *
 Disallow: /private/
@@ -75,7 +78,8 @@ async def gets(session: aiohttp.ClientSession, urls: list[URL]) -> float:
     return (time.process_time() - start) / len(urls) * 1e6
 
 
-async def measure(port: int) -> None:
+async def measure(port: int, rounds: int = ROUNDS) -> tuple[list[float], list[float]]:
+    """Return microseconds of CPU of each round, per permit and per GET."""
     origins = [f"https://host{n}.example" for n in range(ORIGINS)]
     pacing = polite.PacingPolicy(min_delay=0.0)
     connector = aiohttp.TCPConnector(limit=0)
@@ -86,27 +90,33 @@ async def measure(port: int) -> None:
         for origin in origins:
             await gate.check(f"{origin}/")
         permit_us, get_us = [], []
-        for turn in range(-1, ROUNDS):
+        for turn in range(-1, rounds):
             paths = [f"/shop/item-{turn}-{n}.html?ref={n}" for n in range(BATCH)]
             ours = await permits(gate, [origins[n % ORIGINS] + path for n, path in enumerate(paths)])
             theirs = await gets(session, [URL(f"http://127.0.0.1:{port}{path}") for path in paths])
             if turn >= 0:
                 permit_us.append(ours)
                 get_us.append(theirs)
+    return permit_us, get_us
+
+
+def served(work: Callable[[int], T]) -> T:
+    """Return what `work` returns for the port of a server in another process."""
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            return work(int(server.stdout.readline()))
+        finally:
+            server.kill()
+
+
+def main() -> None:
+    permit_us, get_us = served(lambda port: asyncio.run(measure(port)))
     ratio = statistics.median(ours / theirs for ours, theirs in zip(permit_us, get_us, strict=True))
     print(f"{'':32} {'median':>8} {'min':>8} {'max':>8}")
     for name, figures in (("permit, us of CPU", permit_us), (f"aiohttp GET, {AT_ONCE} at once", get_us)):
         print(f"{name:32} {statistics.median(figures):8.2f} {min(figures):8.2f} {max(figures):8.2f}")
     print(f"{'permit / GET':32} {ratio:8.1%}   (target: at most 10 %)")
-
-
-def main() -> None:
-    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        try:
-            asyncio.run(measure(int(server.stdout.readline())))
-        finally:
-            server.kill()
 
 
 if __name__ == "__main__":

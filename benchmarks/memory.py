@@ -18,40 +18,41 @@ def main() -> None:
     beside = peers()
     what, cases = corpus()
     kept = {
-        "the rules that bind one crawler": _size(cases, _rules),
-        "the same, after all decisions": _size(cases, _rules_decided),
-        "the whole file with its octets, after all decisions": _size(cases, _file_decided),
+        "the rules that bind one crawler": size(cases, _rules),
+        "the same, after all decisions": size(cases, rules_decided),
+        "the whole file with its octets, after all decisions": size(cases, file_decided),
     }
     for peer in [each for each in beside if not each.anew]:
-        kept[peer.name] = _size(cases, partial(_read, peer))
-        kept[f"{peer.name}, after all decisions"] = _size(cases, partial(_decided, peer))
+        kept[peer.name] = size(cases, partial(_read, peer))
+        kept[f"{peer.name}, after all decisions"] = size(cases, partial(peer_decided, peer))
     print(
         f"\n{what}: octets kept per file on average ({sum(len(c.body) for c in cases) // len(cases):,} octets long)"
     )
-    for name, size in kept.items():
-        print(f"  {name:56}{size:10,.0f}")
+    for name, octets in kept.items():
+        print(f"  {name:56}{octets:10,.0f}")
     protego = kept[f"{beside[0].name}, after all decisions"]
     for name in list(kept)[:3]:
         against = kept[beside[0].name] if name == "the rules that bind one crawler" else protego
         print("  " + row(name, against / kept[name], _TARGET))
 
 
-def _size(cases: list[Case], make: Callable[[Case], object]) -> float:
+def size(cases: list[Case], make: Callable[[Case], object]) -> float:
+    """Return octets per file."""
     make(cases[0])
     gc.collect()
     tracemalloc.start()
     files = [make(case) for case in cases]
     gc.collect()
-    size = tracemalloc.get_traced_memory()[0] / len(files)
+    used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    return size
+    return used / len(files)
 
 
 def _rules(case: Case) -> object:
     return parse(_copy(case)).rules_for(case.decisions[0][0])
 
 
-def _rules_decided(case: Case) -> object:
+def rules_decided(case: Case) -> object:
     agent = case.decisions[0][0]
     rules = parse(_copy(case)).rules_for(agent)
     for _, path in case.decisions:
@@ -59,7 +60,7 @@ def _rules_decided(case: Case) -> object:
     return rules
 
 
-def _file_decided(case: Case) -> object:
+def file_decided(case: Case) -> object:
     file = parse(_copy(case))
     for agent, path in case.decisions:
         file.rules_for(agent).allows(path)
@@ -70,7 +71,7 @@ def _read(peer: Peer, case: Case) -> object:
     return peer.read(_text(case))
 
 
-def _decided(peer: Peer, case: Case) -> object:
+def peer_decided(peer: Peer, case: Case) -> object:
     file = peer.read(_text(case))
     peer.decide(file, decisions(case))
     return file

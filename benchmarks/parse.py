@@ -19,23 +19,23 @@ def main() -> None:
     what, cases = corpus()
     texts = [case.body.decode("utf-8", "replace") for case in cases]
     octets = sum(len(case.body) for case in cases)
-    runners = _ours(cases)
+    runners = ours(cases)
     for peer in beside:
         if not peer.anew:
-            runners[peer.name] = partial(_read, peer, texts)
+            runners[peer.name] = partial(read, peer, texts)
         runners[f"{peer.name}, and one decision"] = partial(_decide_once, peer, texts, cases)
     taken = race(runners, _ROUNDS)
     print(f"\n{what}, {octets / 1e6:.1f} MB: medians of {_ROUNDS} interleaved rounds; peers get decoded text")
     for name, seconds in taken.items():
         print(f"  {name:48}{octets / seconds / 1e6:8.1f} MB/s {seconds / len(cases) * 1e6:8.1f} us per file")
-    ours, first = list(runners)[:2]
+    bare, first = list(runners)[:2]
     protego = beside[0].name
-    print("  " + row(f"{ours}, against {protego}", taken[protego] / taken[ours], _TARGET))
+    print("  " + row(f"{bare}, against {protego}", taken[protego] / taken[bare], _TARGET))
     decision = f"{protego}, and one decision"
     print(f"  {'with one decision each:':56} {taken[decision] / taken[first]:8.2f}x  (no target)")
 
 
-def _read(peer: Peer, texts: list[str]) -> None:
+def read(peer: Peer, texts: list[str]) -> None:
     for text in texts:
         peer.read(text)
 
@@ -45,7 +45,7 @@ def _decide_once(peer: Peer, texts: list[str], cases: list[Case]) -> None:
         peer.decide(peer.read(text), decisions(case)[:1])
 
 
-def _ours(cases: list[Case]) -> dict[str, Callable[[], object]]:
+def ours(cases: list[Case]) -> dict[str, Callable[[], object]]:
     firsts = [(case.body, *case.decisions[0]) for case in cases]
     return {
         "parse and bind": lambda: [parse(body).rules_for(agent) for body, agent, _ in firsts],

@@ -78,10 +78,29 @@ async def one_round(origins: list[str]) -> dict[str, float]:
         }  # fmt: skip
 
 
-async def measure(port: int, rounds: int) -> None:
+async def measure(port: int, rounds: int) -> list[dict[str, float]]:
+    """Return microseconds of CPU per origin, by what is done, of each round."""
     origins = [f"http://{hosts.address(number)}:{port}" for number in range(ORIGINS)]
     await one_round(origins)
-    figures = [await one_round(origins) for _ in range(rounds)]
+    return [await one_round(origins) for _ in range(rounds)]
+
+
+def served(rounds: int) -> list[dict[str, float]]:
+    """Return the figures beside a server in another process."""
+    with tempfile.NamedTemporaryFile() as log:
+        command = [sys.executable, "-m", "benchmarks.hosts", "--hosts", str(ORIGINS), "--log", log.name]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            assert server.stdout is not None
+            try:
+                return asyncio.run(measure(int(server.stdout.readline()), rounds))
+            finally:
+                server.terminate()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10)
+    figures = served(parser.parse_args().rounds)
     least = {name: min(each[name] for each in figures) for name in figures[0]}
     print(f"{'us of CPU for each origin':38} {'min':>8} {'median':>8}")
     for name, value in least.items():
@@ -89,20 +108,6 @@ async def measure(port: int, rounds: int) -> None:
     get, _, check, two, _, page = least.values()
     print(f"{'gate.check / GET':38} {check / get:8.2f}   (target: at most 1.2)")
     print(f"{'open_session / two GETs':38} {page / two:8.2f}")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=10)
-    options = parser.parse_args()
-    with tempfile.NamedTemporaryFile() as log:
-        command = [sys.executable, "-m", "benchmarks.hosts", "--hosts", str(ORIGINS), "--log", log.name]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-            assert server.stdout is not None
-            try:
-                asyncio.run(measure(int(server.stdout.readline()), options.rounds))
-            finally:
-                server.terminate()
 
 
 if __name__ == "__main__":

@@ -90,10 +90,10 @@ def snapshots(bodies: list[bytes]) -> list[tuple[Origin, Snapshot]]:
     return made
 
 
-def race(bodies: list[bytes]) -> dict[str, list[tuple[float, float]]]:
+def race(bodies: list[bytes], rounds: int = ROUNDS) -> dict[str, list[tuple[float, float]]]:
     known = snapshots(bodies)
     rates: dict[str, list[tuple[float, float]]] = {"SqliteStore": [], "aiosqlite": []}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, run in (("SqliteStore", ours), ("aiosqlite", theirs)):
             with tempfile.TemporaryDirectory() as folder:
                 rates[name].append(asyncio.run(run(Path(folder), known)))
