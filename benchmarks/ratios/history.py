@@ -80,15 +80,18 @@ def peers() -> dict[str, str]:
 def read(file: Path = FILE) -> list[Record]:
     """Return all records. Raises HistoryBroken, and OSError if the file cannot be read."""
     try:
-        match json.loads(file.read_text()):
-            case list(rows):
-                return [_record(each) for each in rows]
-            case other:
-                raise ValueError(f"{other!r:.40}")
+        return [_record(each) for each in _rows(file.read_text())]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise HistoryBroken(
             f"{file} is not a list of records: {error!r}; take it from the last commit"
         ) from error
+
+
+def _rows(text: str) -> list[Mapping[str, object]]:
+    rows = json.loads(text)
+    if not isinstance(rows, list):
+        raise TypeError(f"{type(rows).__name__} at the top")
+    return rows
 
 
 def _record(each: Mapping[str, object]) -> Record:

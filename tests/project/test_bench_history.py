@@ -191,9 +191,19 @@ def test_a_process_that_fails_ends_the_check(file: Path, capsys: pytest.CaptureF
     assert command.table(broken) == 1
 
 
-def test_a_process_measures_in_the_form_that_runs() -> None:
-    with pytest.raises(command.MeasureFailed, match="KeyError: 'no such ratio'"):
-        command.in_a_process("no such ratio")
+def test_a_process_prints_its_figures_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = tmp_path / "python"
+    monkeypatch.setattr(command.sys, "executable", str(python))
+    python.write_text(
+        '#!/bin/sh\necho "$PYTHONHASHSEED" "$@"\necho \'{"ours": 1, "theirs": 3, "ratio": 3}\'\n'
+    )
+    python.chmod(0o755)
+
+    assert command.in_a_process("parse") == Figures(1, 3, 3)
+
+    python.write_text("#!/bin/sh\necho why >&2\nexit 1\n")
+    with pytest.raises(command.MeasureFailed, match="parse could not be measured:\nwhy"):
+        command.in_a_process("parse")
 
 
 @pytest.mark.parametrize("options", [["--check", "--record"], ["--all"], ["--check", "parse"]])
