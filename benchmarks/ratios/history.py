@@ -39,7 +39,7 @@ class Kind:
 
     @classmethod
     def here(cls) -> "Kind":
-        form = "compiled" if getattr(polite, "__compiled__", False) else "pure"
+        form = "compiled" if polite.__compiled__ else "pure"
         return cls(form, ".".join(map(str, sys.version_info[:2])), machine())
 
     def __str__(self) -> str:
