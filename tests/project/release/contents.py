@@ -28,18 +28,30 @@ def check_sdist(path: Path, source: Path, tracked: AbstractSet[str]) -> str:
     with tarfile.open(path) as sdist:
         # Read in its order: going back in a compressed file would begin at its start each time.
         found = {each.name.removeprefix(f"{top}/"): (each, _read(sdist, each)) for each in sdist}
-    odd = [each.name for each, _ in found.values() if not each.isfile() or each.uid or each.gid]
-    changed = [n for n in {*found} & {*tracked} if found[n][1] != (source / n).read_bytes()]
+    odd = [
+        name
+        for name, (each, _) in found.items()
+        if each.uid or each.gid or not _is_plain(each, source / name)
+    ]
+    changed = [n for n in {*found} & {*tracked} if found[n][1] not in (None, (source / n).read_bytes())]
     _none("is not in the sdist", {*tracked} - {*found})
     _none("is foreign to the sdist", {*found} - {*tracked} - {"PKG-INFO"})
-    _none("is no regular file of root in the sdist", odd)
+    _none("is neither a file of root nor a link of the tree", odd)
     _none("has other octets in the sdist", changed)
     return f"{len(found)} files, each as committed"
 
 
-def _read(sdist: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    file = sdist.extractfile(member)
-    return b"" if file is None else file.read()
+def _is_plain(member: tarfile.TarInfo, path: Path) -> bool:
+    """Whether a member is a file, or the link that is in the tree."""
+    return member.isfile() or (
+        member.issym() and path.is_symlink() and member.linkname == str(path.readlink())
+    )
+
+
+def _read(sdist: tarfile.TarFile, member: tarfile.TarInfo) -> bytes | None:
+    """Return the octets of a file, and None for a link, whose target is compared instead."""
+    file = sdist.extractfile(member) if member.isfile() else None
+    return None if file is None else file.read()
 
 
 def check_wheel(path: Path, source: Path, tracked: AbstractSet[str]) -> str:
@@ -125,7 +137,7 @@ def _metadata(path: Path) -> bytes:
         with zipfile.ZipFile(path) as wheel:
             return wheel.read(f"{_info(path)}METADATA")
     with tarfile.open(path) as sdist:
-        return _read(sdist, sdist.getmember(f"{path.name.removesuffix('.tar.gz')}/PKG-INFO"))
+        return _read(sdist, sdist.getmember(f"{path.name.removesuffix('.tar.gz')}/PKG-INFO")) or b""
 
 
 def _none(what: str, names: object) -> None:

@@ -61,8 +61,10 @@ def wheel(path: Path, changes: Mapping[str, str | None] | None = None, record: s
     return path
 
 
-def sdist(path: Path, changes: Mapping[str, str | None] | None = None, **fields: object) -> Path:
-    """Write an sdist of TREE. `fields` are set for each member, such as `uid=1000`."""
+def sdist(
+    path: Path, changes: Mapping[str, str | None] | None = None, link: str = "", **fields: object
+) -> Path:
+    """Write an sdist of TREE. `fields` are set for each member, such as `uid=1000`; `link` is where a link leads."""
     files = {**TREE, "PKG-INFO": METADATA, **(changes or {})}
     with tarfile.open(path, "w:gz") as archive:
         for name, text in files.items():
@@ -72,6 +74,10 @@ def sdist(path: Path, changes: Mapping[str, str | None] | None = None, **fields:
                 for field, value in fields.items():
                     setattr(member, field, value)
                 archive.addfile(member, io.BytesIO(text.encode()))
+        if link:
+            member = tarfile.TarInfo("polite_crawl-1.0.0/link")
+            member.type, member.linkname = tarfile.SYMTYPE, link
+            archive.addfile(member)
     return path
 
 

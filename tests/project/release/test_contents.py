@@ -113,7 +113,7 @@ def test_an_sdist_of_the_tree_is_good(source: Path, tmp_path: Path) -> None:
         ({"dev": None}, {}, "dev is not in the sdist"),
         ({".env": "SECRET=1"}, {}, ".env is foreign to the sdist"),
         ({"dev": "other"}, {}, "dev has other octets in the sdist"),
-        ({}, {"uid": 1000}, "is no regular file of root"),
+        ({}, {"uid": 1000}, "neither a file of root nor a link"),
     ],
 )
 def test_another_sdist_is_refused(
@@ -123,6 +123,20 @@ def test_another_sdist_is_refused(
 
     with pytest.raises(StepFailed, match=why):
         contents.check_sdist(sdist, source, TRACKED)
+
+
+@pytest.mark.parametrize(("target", "good"), [("dev", True), ("/etc/passwd", False)])
+def test_a_link_in_an_sdist_is_that_of_the_tree(
+    source: Path, tmp_path: Path, target: str, good: bool
+) -> None:
+    (source / "link").symlink_to("dev")
+    sdist = small_archives.sdist(tmp_path / SDIST, link=target)
+
+    if good:
+        assert contents.check_sdist(sdist, source, {*TRACKED, "link"}) == "6 files, each as committed"
+    else:
+        with pytest.raises(StepFailed, match="link is neither a file of root nor a link"):
+            contents.check_sdist(sdist, source, {*TRACKED, "link"})
 
 
 @pytest.mark.parametrize(
