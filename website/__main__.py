@@ -32,17 +32,21 @@ def main() -> int:
     if chosen.build_only:
         return 0 if sound else 1
     try:
-        serve(_ROOT, site.out, chosen.port, lambda: _build(site))
+        serve(_ROOT, site.out, chosen.port, lambda files: _build(site, anew=not _only_pages(files)))
     except OSError as error:
         options.error(f"--port {chosen.port}: {error.strerror}; choose another, or 0 for a free one")
     return 0
 
 
-def _build(site: Site) -> bool:
+def _only_pages(files: set[Path]) -> bool:
+    return all(file.suffix == ".md" for file in files)
+
+
+def _build(site: Site, *, anew: bool = True) -> bool:
     """Build the site and say how it went."""
     began = time.perf_counter()
     try:
-        found = site.build()
+        found = site.build(anew=anew)
     except NavigationError as error:
         found = [str(error)]
     for fault in found:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from website.api_text import ApiText
 from website.checks import faults
 from website.llms import llms_full_txt, llms_txt
 from website.navigation import Section, navigation
@@ -51,8 +52,12 @@ class Site:
         places = (sources.pages | sources.listings).values()
         return navigation(self.configuration["project"]["nav"], sorted(places))
 
-    def build(self) -> list[str]:
-        """Build the site anew, and return a message for each fault, with the file and line where they are known.
+    def build(self, *, anew: bool = True) -> list[str]:
+        """Build the site, and return a message for each fault, with the file and line where they are known.
+
+        Args:
+            anew: Render every page. If false, only those whose text has changed: a page of the API reference does not
+                change with the docstrings that it shows.
 
         Raises:
             NavigationError: zensical.toml names a page that does not exist, or names one twice.
@@ -65,7 +70,7 @@ class Site:
             return broken
         shutil.rmtree(work / "html", ignore_errors=True)
         (work / "mkdocs.yml").write_text(json.dumps(self._for_zensical(order)))
-        reported = _zensical(work / "mkdocs.yml", sources)
+        reported = _zensical(work / "mkdocs.yml", sources, anew=anew)
         if reported:
             return reported
         self._write_plain_text(order, work)
@@ -82,6 +87,8 @@ class Site:
 
     def _write_plain_text(self, order: Section, work: Path) -> None:
         texts = {page: (work / "pages" / page).read_text() for page in order.pages()}
+        reference = ApiText(self.root, "polite")
+        texts = {page: reference.filled(text) for page, text in texts.items()}
         for page, text in texts.items():
             (work / "html" / page).write_text(text)
         optional = self.configuration["llms"]["optional"]
@@ -89,18 +96,11 @@ class Site:
         (work / "html" / "llms-full.txt").write_text(llms_full_txt(order, texts, optional))
 
 
-def _zensical(configuration: Path, sources: Sources) -> list[str]:
+def _zensical(configuration: Path, sources: Sources, *, anew: bool) -> list[str]:
     """Run the builder. It stops at a broken link or anchor, and says where it is."""
-    command = [
-        sys.executable,
-        "-m",
-        "zensical",
-        "build",
-        "--strict",
-        "--clean",
-        "--config-file",
-        str(configuration),
-    ]
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", str(configuration)]
+    if anew:
+        command.append("--clean")
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode == 0:
         return []

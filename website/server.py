@@ -16,8 +16,8 @@ class _Quiet(SimpleHTTPRequestHandler):
         pass
 
 
-def serve(root: Path, site: Path, port: int, changed: Callable[[], object]) -> None:
-    """Serve a folder until interrupted, and call `changed` after each change of a source.
+def serve(root: Path, site: Path, port: int, changed: Callable[[set[Path]], object]) -> None:
+    """Serve a folder until interrupted, and call `changed` with the sources that were written, added or removed.
 
     Raises:
         OSError: The port is taken.
@@ -31,8 +31,9 @@ def serve(root: Path, site: Path, port: int, changed: Callable[[], object]) -> N
                 time.sleep(_LOOK_EVERY_S)
                 now = times(root)
                 if now != seen:
-                    seen = now
-                    changed()
+                    # Building takes seconds. What is written meanwhile is a change of its own.
+                    before, seen = seen, now
+                    changed({file for file, _ in now.items() ^ before.items()})
         except KeyboardInterrupt:
             server.shutdown()
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from website import builder
+from website.api_text import ApiText
 from website.builder import Site
 from website.checks import faults
 from website.llms import llms_full_txt, llms_txt, summary
@@ -152,6 +153,40 @@ ORDER = Section(
         Section("Old", ("c.md",)),
     ),
 )
+
+
+KIND = '''"""A module."""
+
+class Base:
+    def rest(self) -> float:
+        """Return seconds."""
+
+class Throttle(Base):
+    """Decides delays."""
+
+    async def wait(self, url: str = "x") -> None:
+        """Wait."""
+
+    def _own(self) -> None:
+        """Private."""
+
+    def bare(self) -> None: ...
+'''
+
+
+def test_the_api_reference_is_plain_text_with_signatures_and_docstrings(tmp_path: Path) -> None:
+    (tmp_path / "kind.py").write_text(KIND)
+    short = "    options:\n      members: false\n"
+    page = f"# Kind\n\n::: kind\n{short}\n::: kind.Throttle\n\n::: kind.Base\n{short}"
+
+    assert ApiText(tmp_path, "kind").filled(page) == (
+        "# Kind\n\n## `kind`\n\nA module.\n\n"
+        "## `class kind.Throttle`\n\nDecides delays.\n\n"
+        "### `async wait(url: str = 'x') -> None`\n\nWait.\n\n### `rest() -> float`\n\nReturn seconds.\n\n"
+        "## `class kind.Base`\n"
+    )
+    with pytest.raises(KeyError, match="Gone"):
+        ApiText(tmp_path, "kind").filled("::: kind.Gone\n")
 
 
 def test_llms_txt_lists_the_pages_in_the_order_of_the_navigation() -> None:
