@@ -21,9 +21,9 @@ def _lasting() -> Callable[[], float]:
 class SystemClock:
     """Monotonic seconds with and without suspension, Unix time, and timers of the running loop (ports.Clock)."""
 
-    monotonic = staticmethod(time.monotonic)
-    wall = staticmethod(time.time)
-    lasting = staticmethod(_lasting())
+    monotonic: "staticmethod[[], float]" = staticmethod(time.monotonic)
+    wall: "staticmethod[[], float]" = staticmethod(time.time)
+    lasting: "staticmethod[[], float]" = staticmethod(_lasting())
 
     def call_at(self, when: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
         """Schedule a callback at monotonic time `when`.

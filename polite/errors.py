@@ -75,7 +75,7 @@ class PoliteError(Exception):
 
     def __init__(self, message: str, *, url: str | None = None) -> None:
         super().__init__(message)
-        self.url = None if url is None else redact_url(url)
+        self.url: str | None = None if url is None else redact_url(url)
 
 
 class InvalidURL(PoliteError, ValueError):

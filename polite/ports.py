@@ -489,11 +489,11 @@ class Homes(Protocol):
         """
         ...
 
-    def entered(self, home: Home) -> None:
+    def entered(self, home: Home, /) -> None:
         """Count a turn that was granted at a home."""
         ...
 
-    def left(self, home: Home) -> None:
+    def left(self, home: Home, /) -> None:
         """Count a turn that was released, or given back. If it was the last of a closing home, the home leaves."""
         ...
 

@@ -32,7 +32,7 @@ class Permit:
 
     def __init__(self, thread: LoopThread, target: Target) -> None:
         self.target = target
-        self.url = target.url
+        self.url: str = target.url
         self._thread = thread
         self._permit: LoopPermit | None = None  # once entered
         self._entered = False

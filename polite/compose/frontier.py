@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from polite.stores.redis.address import Address
 
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ class CapacityLimiter:
     """
 
     def __init__(self, limit: int) -> None:
-        self.taken = 0
+        self.taken: int = 0
         self._limit = limit
         self._waiters: OrderedDict[asyncio.Future[None], None] = OrderedDict()
         self._watchers: dict[asyncio.Future[None], int] = {}  # each with the number that it waits for

@@ -35,7 +35,7 @@ from polite.pacing.turn import Turn
 from polite.robots.decision import Decision
 from polite.task import Task
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 # Hot path: an enum's member costs a descriptor call each time it is named.
 _SEEK, _TURN_REQUESTED = QueueEvent.SEEK, QueueEvent.TURN_REQUESTED

@@ -18,7 +18,7 @@ from polite.pacing.turn import Turn
 from polite.robots.decision import Decision
 from polite.task import Task
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 OnEnd = Callable[[Task, TaskOutcome], object]
 """What `on_end` of a frontier is: called with each task that ended, and how."""
@@ -51,7 +51,7 @@ class InFlight:
         self._max_tries = max_tries
         self._on_end = on_end
         self._telling = 0
-        self.all_told = asyncio.Event()
+        self.all_told: asyncio.Event = asyncio.Event()
         self.all_told.set()
 
     def give(self, task: Task, turn: Turn, grounds: Grounds) -> bool:

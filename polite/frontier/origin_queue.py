@@ -82,27 +82,27 @@ class OriginQueue:
     )
 
     def __init__(self, origin: Origin, sample: Target, grounds: Grounds | None = None) -> None:
-        self.origin = origin
-        self.state = QueueState.NEW
+        self.origin: Origin = origin
+        self.state: QueueState = QueueState.NEW
         self.unchecked: deque[Task] | None = None
-        self.scheduled = 0
-        self.sample = sample
+        self.scheduled: int = 0
+        self.sample: Target = sample
         self.requested: Target | None = None
         self.grounds = grounds
         self.meaning: Hashable = None
         self.allowed: set[int] | None = None
         self.refused: dict[int, Decision] | None = None
-        self.recheck = False
+        self.recheck: bool = False
         self.turn: Turn | None = None
         self.chosen: Task | None = None
         self.seeker: TurnRequest | None = None
-        self.renewed = False
-        self.wakes_at = -math.inf
-        self.fetched = False
-        self.failures = 0
-        self.turn_failures = 0
+        self.renewed: bool = False
+        self.wakes_at: float = -math.inf
+        self.fetched: bool = False
+        self.failures: int = 0
+        self.turn_failures: int = 0
         self.drop_reason: str | None = None
-        self.to_drop = 0
+        self.to_drop: int = 0
 
     @property
     def waiting(self) -> int:

@@ -39,13 +39,15 @@ class Parts:
         checked = CheckedScheduler(Fifo() if scheduler is None else _complete(scheduler))
         self.services = services
         self.limits = limits
-        self.workers = Workers()
-        self.progress = Progress(self.workers, limits.max_waiting, services.listener)
+        self.workers: Workers = Workers()
+        self.progress: Progress = Progress(self.workers, limits.max_waiting, services.listener)
         services.queues.add(self.progress)
-        self.in_flight = InFlight(
+        self.in_flight: InFlight = InFlight(
             services, self.progress, self.workers, limits.max_tries, on_end=_plain(on_end)
         )
-        self.dispatcher = Dispatcher(services, checked, self.progress, self.workers, self.in_flight, limits)
+        self.dispatcher: Dispatcher = Dispatcher(
+            services, checked, self.progress, self.workers, self.in_flight, limits
+        )
 
     def keep_in(self, store: TaskStore) -> None:
         """Connect the store of the tasks."""

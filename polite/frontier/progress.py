@@ -45,15 +45,16 @@ class Progress:
     def __init__(self, workers: Workers, max_waiting: int, listener: Listener) -> None:
         self._workers = workers
         self._listener = listener
-        self.waiting = CapacityLimiter(max_waiting)
+        self.waiting: CapacityLimiter = CapacityLimiter(max_waiting)
         self.in_flight: dict[int, Task] = {}
-        self.nothing_left, self.nothing_in_flight = asyncio.Event(), asyncio.Event()
+        self.nothing_left: asyncio.Event = asyncio.Event()
+        self.nothing_in_flight: asyncio.Event = asyncio.Event()
         self.nothing_left.set()
         self.nothing_in_flight.set()
-        self.counts = Counts()
-        self.closed = False
-        self.stopped = False
-        self.shared = False
+        self.counts: Counts = Counts()
+        self.closed: bool = False
+        self.stopped: bool = False
+        self.shared: bool = False
         self._ended = False  # a shared crawl: no process has or puts a task any more
         self.failure: Exception | None = None
         self.look_again: Callable[[], None] = lambda: None

@@ -11,7 +11,7 @@ Theory of operation:
 tests/frontier/test_states.py shows that each row occurs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 
 
@@ -19,7 +19,7 @@ class QueueState(Enum):
     """What an origin queue waits for."""
 
     # Hot path: the hash of Enum is a Python call.
-    __hash__ = object.__hash__
+    __hash__: Callable[..., int] = object.__hash__
 
     NEW = "nothing: it was just made"
     SEEKING = "nothing: this step finds out what it needs next, rules or a turn"
@@ -42,7 +42,7 @@ class QueueState(Enum):
 class QueueEvent(Enum):
     """What happened to an origin queue."""
 
-    __hash__ = object.__hash__
+    __hash__: Callable[..., int] = object.__hash__
 
     SEEK = "it needs something, as far as is known: `Dispatcher._seek` finds out what"
     SLOTS_TAKEN = "rules are needed, and no fetch slot is free: wait for one"

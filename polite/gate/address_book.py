@@ -10,7 +10,7 @@ from polite.log import fields
 from polite.ports import AddressSource, Clock
 from polite.url.ip import is_address
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 # Bounds of a name's lifetime (seconds): names that change each second are resolved less often.
 _LEAST_S, _MOST_S = 60.0, 3_600.0

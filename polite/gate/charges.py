@@ -11,7 +11,7 @@ from polite.log import fields
 from polite.origin import Origin, Target
 from polite.pace import RequestedPace
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 
 class Charges:

@@ -29,9 +29,9 @@ class Downloads:
         fetching: FetchPolicy,
         signatures: Signatures | None = None,
     ) -> None:
-        self.schemes = frozenset(transports)
+        self.schemes: frozenset[str] = frozenset(transports)
         self.fetching = fetching
-        self.connections = asyncio.Semaphore(max(1, fetching.connections // 2))
+        self.connections: asyncio.Semaphore = asyncio.Semaphore(max(1, fetching.connections // 2))
         self._transports = transports
         self._signatures = signatures
 

@@ -14,10 +14,10 @@ from polite.events import (
 )
 from polite.log import fields, without_query
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 # Where nothing of this is shown, an event costs one look here.
-LOGGED = {
+LOGGED: dict[type[Event], int] = {
     RobotsFetched: logging.DEBUG,
     BackedOff: logging.INFO,
     CircuitOpened: logging.INFO,

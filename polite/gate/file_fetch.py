@@ -15,7 +15,7 @@ from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.robots.fetching.exchange import BodyEnd, as_sent
 from polite.robots.reason import Reason
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _OPEN_SCHEMES = frozenset({"http", "ftp"})

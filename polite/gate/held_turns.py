@@ -33,7 +33,7 @@ class HeldTurns(dict[Turn, H], Generic[H]):
         self._reclaim = reclaim
         self._timer: Timer | None = None
         self._closed = False
-        self.needs_timer = True
+        self.needs_timer: bool = True
 
     def set_timer(self) -> None:
         """Set the timer for the oldest turn, in place of one that is set. Call it when the limit has changed, too.

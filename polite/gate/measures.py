@@ -57,8 +57,8 @@ class Histogram:
     __slots__ = ("counts", "total_s")
 
     def __init__(self) -> None:
-        self.counts = [0] * (len(BOUNDS_S) + 1)
-        self.total_s = 0.0
+        self.counts: list[int] = [0] * (len(BOUNDS_S) + 1)
+        self.total_s: float = 0.0
 
     def add(self, seconds: float) -> None:
         """Count one time."""
@@ -84,7 +84,7 @@ class Measures:
         robots_fetch: How long fetches of robots.txt took on the network.
     """
 
-    events = frozenset(
+    events: frozenset[type[Event]] = frozenset(
         {
             Refused,
             BackedOff,
@@ -103,9 +103,14 @@ class Measures:
         self.backed_off: Counter[str] = Counter()
         self.demands: Counter[str] = Counter()
         self.robots_fetches: Counter[tuple[str, str]] = Counter()
-        self.retried = self.dropped = self.postponed = self.outages = 0
-        self.permit_wait, self.task_wait = Histogram(), Histogram()
-        self.hold, self.robots_fetch = Histogram(), Histogram()
+        self.retried: int = 0
+        self.dropped: int = 0
+        self.postponed: int = 0
+        self.outages: int = 0
+        self.permit_wait: Histogram = Histogram()
+        self.task_wait: Histogram = Histogram()
+        self.hold: Histogram = Histogram()
+        self.robots_fetch: Histogram = Histogram()
         self._ended = [0] * 10  # by status // 100
 
     @property

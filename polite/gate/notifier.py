@@ -11,7 +11,7 @@ from polite.gate.event_log import LOGGED, log_event
 from polite.log import fields
 from polite.ports import Listener
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 _EVERY = frozenset(get_args(Event))
 

@@ -26,7 +26,7 @@ from polite.robots.parse import PARSE_SIZE_FOR_THREAD, parse
 from polite.robots.policy import RobotsPolicy
 from polite.robots.rules import RuleSet
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 # Refreshes ahead of time at one time: no request waits for them, and other fetches need connections.
 _MAX_REFRESHES = 50

@@ -11,7 +11,7 @@ from polite.origin import Target
 from polite.ports import Meter
 from polite.task import Task
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 OnGranted = Callable[[Target, float, Task | None], None]
 OnLeft = Callable[[Target, int | None, float | None, float], None]

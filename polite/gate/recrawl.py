@@ -13,7 +13,7 @@ from polite.recrawl.freshness import ResponseFields, interval_s
 from polite.recrawl.policy import RecrawlPolicy
 from polite.recrawl.validators import Validators
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 # The statuses whose validators are those of the page.
 _WHOLE = frozenset((200, 203, 206))

@@ -27,7 +27,7 @@ from polite.robots.fetching.result import FetchResult, Found, Unreachable, timed
 from polite.robots.policy import FetchPolicy, RobotsPolicy
 from polite.robots.reason import Reason
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 # Octets of a random name that no site has.
 _NAME_OCTETS = 16
@@ -67,7 +67,7 @@ class RobotsFetcher:
         self._robots = robots
         self._missing = missing
         self._signatures = signatures
-        self.awaited = AwaitedTurns()
+        self.awaited: AwaitedTurns = AwaitedTurns()
         self._begun: set[Origin] = set()  # origins whose fetch has had its first turn
         self._connections = asyncio.Semaphore(fetching.connections)
         # By the origin that redirects lead to: one of them at a time waits for its turn there.

@@ -33,7 +33,7 @@ from polite.robots.errors import Disallowed, RobotsUnreachable
 from polite.robots.reason import Reason
 from polite.task import Task
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 # A permit entered so soon after its grant (seconds) needs no second look at the age of its rules.
 _PROMPT_S = 30.0

@@ -8,7 +8,7 @@ from weakref import WeakMethod
 
 from polite.log import fields
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 Callback = Callable[[], object]
 
@@ -23,7 +23,7 @@ class Shutdown:
     __slots__ = ("_callbacks", "_numbers", "begun")
 
     def __init__(self) -> None:
-        self.begun = False
+        self.begun: bool = False
         self._numbers = count()
         self._callbacks: dict[int, Callable[[], Callback | None]] = {}
 

@@ -26,7 +26,7 @@ class SingleFlight(Generic[T]):
     """
 
     def __init__(self, work: Callable[[], Awaitable[T]], *, name: str, on_end: Callable[[], object]) -> None:
-        self.leaving = False
+        self.leaving: bool = False
         self._on_end = on_end
         # A dict for its order: the first waiter goes on first.
         self._waiters: dict[asyncio.Future[T], None] = {}

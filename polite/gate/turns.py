@@ -14,8 +14,9 @@ from polite.pacing.budgets import Budgets, Declined, Spent
 from polite.pacing.circuit import is_failure, is_response
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
-from polite.pacing.policy import PacingPolicy
+from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.rate_limits import Gap
+from polite.pacing.scopes import ScopePolicy
 from polite.pacing.turn import Outlook, Turn
 from polite.ports import CallbackPacer, Clock, Listener, Pacer, TurnRequest
 
@@ -58,7 +59,7 @@ class Turns:
         keep_back_off: Callable[[Origin, float, str], None] | None = None,
         find: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
-        self.shared = False
+        self.shared: bool = False
         self._keep: Callable[[Turn], Callable[[], None]] | None = None
         self._owns: Callable[[Sequence[Hashable]], bool] | None = None
         self._own: Callable[[Sequence[Hashable]], Awaitable[None]] | None = None
@@ -68,10 +69,10 @@ class Turns:
         self._listener = listener
         self._keep_back_off = keep_back_off
         self._find = find
-        self.scopes_of = policies.scopes
+        self.scopes_of: ScopePolicy = policies.scopes
         self._failing = policies.circuits.rows
         self._quotas = policies.quotas.by_origin
-        self.counters = Counters()
+        self.counters: Counters = Counters()
         self._adopt()
 
     def share(
@@ -99,7 +100,7 @@ class Turns:
 
     def _use(self, pacer: Pacer) -> None:
         self.pacer = pacer
-        self.holds = pacer.holds
+        self.holds: Callable[[Turn], bool] = pacer.holds
         callback_pacer = pacer if isinstance(pacer, CallbackPacer) else None
         self._acquire_later = None if callback_pacer is None else callback_pacer.acquire_later
         self._acquire_now = None if callback_pacer is None else callback_pacer.acquire_now
@@ -122,12 +123,12 @@ class Turns:
         self.pacer.relimit(changed)
 
     def _adopt(self) -> None:
-        self.anchor = self.policies.policy.anchor
-        self.timed = self.policies.timed
+        self.anchor: Anchor = self.policies.policy.anchor
+        self.timed: bool = self.policies.timed
         self._least_refusal = self.policies.least_refusal
         self._ordinary = self.policies.general.ordinary if self.policies.uniform else None
-        self.grants_delay = self.policies.concurrent
-        self.declines = self.policies.declines
+        self.grants_delay: bool = self.policies.concurrent
+        self.declines: bool = self.policies.declines
         self.budgets: Budgets | None = self.policies.budgets if self.policies.budgeted else None
         if self.budgets is None:
             self.policies.budgets.forget_open()

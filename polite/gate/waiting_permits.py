@@ -13,7 +13,9 @@ class WaitingPermits:
     __slots__ = ("begun", "failed", "given")
 
     def __init__(self) -> None:
-        self.begun = self.failed = self.given = 0
+        self.begun: int = 0
+        self.failed: int = 0
+        self.given: int = 0
 
     def now(self, granted: int) -> int:
         """Return how many wait. `granted` counts all grants."""

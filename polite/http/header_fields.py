@@ -31,7 +31,7 @@ class FieldNames:
     __slots__ = ("initials", "names")
 
     def __init__(self, *names: str) -> None:
-        self.names = frozenset(names)
+        self.names: frozenset[str] = frozenset(names)
         letters = {letter for name in names for letter in (name[0].lower(), name[0].upper())}
         self.initials: frozenset[str | int] = frozenset(letters) | frozenset(map(ord, letters))
 

@@ -24,7 +24,7 @@ class Turn:
     def __init__(self, gate: blocking.Gate, url: str) -> None:
         self._gate = gate
         self._url = url
-        self.permit = self._enter()
+        self.permit: blocking.Permit = self._enter()
 
     def again(self, response: Any = None) -> None:  # noqa: ANN401 - of either urllib3
         """Wait for the turn of a retry: after a response, or after an error."""
@@ -157,12 +157,12 @@ class LeavingBody:
     """
 
     permit: blocking.Permit | Permit
-    closed_early = False
-    in_chunks = 0
+    closed_early: bool = False
+    in_chunks: int = 0
 
     def read_chunked(self, *args: Any, **options: Any) -> Iterator[bytes]:  # noqa: ANN401 - as urllib3 has them
         for piece in super().read_chunked(*args, **options):  # type: ignore[misc]
-            self.in_chunks += len(piece)
+            self.note_chunk(piece)
             yield piece
 
     def release_conn(self) -> None:
@@ -180,6 +180,10 @@ class LeavingBody:
     def close(self) -> None:
         self.note_closing()
         super().close()  # type: ignore[misc]
+
+    def note_chunk(self, piece: bytes) -> None:
+        """Count what came."""
+        self.in_chunks += len(piece)
 
     def note_closing(self) -> None:
         """It closes itself at its end."""
@@ -199,7 +203,7 @@ class AsyncLeavingBody(LeavingBody):
 
     async def read_chunked(self, *args: Any, **options: Any) -> AsyncIterator[bytes]:  # type: ignore[override]  # noqa: ANN401
         async for piece in super(LeavingBody, self).read_chunked(*args, **options):  # type: ignore[misc]
-            self.in_chunks += len(piece)
+            self.note_chunk(piece)
             yield piece
 
     async def close(self) -> None:  # type: ignore[override]

@@ -27,10 +27,10 @@ try:
     from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
     from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, TracerProvider
     from opentelemetry.util.types import AttributeValue
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
         "polite.integrations.opentelemetry needs opentelemetry-api: pip install 'polite-crawl[opentelemetry]'"
-    ) from error
+    ) from _error
 
 SCHEMA = "https://opentelemetry.io/schemas/1.44.0"
 

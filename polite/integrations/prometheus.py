@@ -18,10 +18,10 @@ try:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
     from prometheus_client.registry import Collector
     from prometheus_client.utils import floatToGoString
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
         "polite.integrations.prometheus needs prometheus-client: pip install 'polite-crawl[prometheus]'"
-    ) from error
+    ) from _error
 
 Family = CounterMetricFamily | HistogramMetricFamily | GaugeMetricFamily
 

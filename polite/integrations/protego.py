@@ -70,7 +70,7 @@ class Protego:
     """
 
     def __init__(self, robots: Robots | None = None) -> None:
-        self.robots = parse("", PROTEGO) if robots is None else robots
+        self.robots: Robots = parse("", PROTEGO) if robots is None else robots
 
     @classmethod
     def parse(cls, content: str, *, dialect: Dialect = PROTEGO) -> "Protego":

@@ -60,9 +60,9 @@ class RobotFileParser:
         dialect: Dialect = ROBOTPARSER,
     ) -> None:
         self.robots: Robots = parse("", dialect)
-        self.allow_all = False
-        self.disallow_all = False
-        self.last_checked = 0.0
+        self.allow_all: bool = False
+        self.disallow_all: bool = False
+        self.last_checked: float = 0.0
         self._agent = agent
         self._fetching = fetching
         self._dialect = dialect

@@ -25,7 +25,7 @@ class Call:
         self._pacer = pacer
         self._back = back
         self._cancelled = False
-        self.turn = turn
+        self.turn: Turn = turn
 
     def cancel(self) -> None:
         """Cancel the request, or give its turn back. Does nothing once the callback has run."""

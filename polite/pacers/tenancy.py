@@ -45,11 +45,11 @@ class Tenancy:
         self, now: float, free_s: float, unclean_s: float | None, saved: dict[str, SavedScope], *, clean: bool
     ) -> None:
         self.tenure = ()
-        self.taken_at = now
-        self.clean = clean
+        self.taken_at: float = now
+        self.clean: bool = clean
         self._free_at = now + free_s
         self._unclean_since = None if unclean_s is None else now - unclean_s
-        self.saved = saved
+        self.saved: dict[str, SavedScope] = saved
         self.scopes: dict[Hashable, Provisional | None] = {}
         self._many = _MANY_SCOPES
 

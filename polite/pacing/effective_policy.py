@@ -21,7 +21,7 @@ from polite.pacing.scope_table import Concurrency, Delay
 from polite.pacing.scopes import ScopePolicy, ScopeResolver, Scopes
 from polite.pacing.throttle import DelayThrottle, Throttle
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 # Effective policies that are remembered for origins with overrides: making one takes about 20 us.
 _MOST_MADE = 10_000
@@ -59,15 +59,19 @@ class EffectivePolicy:
     __slots__ = ("budget", "circuit", "ordinary", "policy", "rest", "timed")
 
     def __init__(self, policy: PacingPolicy, throttle: Throttle | None) -> None:
-        self.policy = policy
-        self.budget = BudgetLimits(policy.max_pages, policy.max_bytes, policy.max_failures)
-        self.circuit = CircuitLimits(policy.circuit_failures, policy.circuit_rest, policy.max_backoff)
+        self.policy: PacingPolicy = policy
+        self.budget: BudgetLimits = BudgetLimits(policy.max_pages, policy.max_bytes, policy.max_failures)
+        self.circuit: CircuitLimits = CircuitLimits(
+            policy.circuit_failures, policy.circuit_rest, policy.max_backoff
+        )
         own = throttle_of(policy)
         throttle = throttle or own
         known = throttle if isinstance(throttle, DelayThrottle) else None
-        self.rest = _guarded(throttle.rest, own.rest) if known is None else known.rest
-        self.ordinary = None if known is None else known.ordinary
-        self.timed = known is None or known.timed
+        self.rest: Callable[[Outcome, ThrottleContext], Pause] = (
+            _guarded(throttle.rest, own.rest) if known is None else known.rest
+        )
+        self.ordinary: Pause | None = None if known is None else known.ordinary
+        self.timed: bool = known is None or known.timed
 
     def refused_pace(self, pace: RequestedPace) -> Declined | None:
         """Return why the pace that a file requests is refused, if it is. Its slowest rate counts at any hour."""
@@ -109,11 +113,11 @@ class EffectivePolicies:
         scopes: ScopePolicy | None = None,
     ) -> None:
         self._throttle = throttle
-        self.scopes = scopes or scopes_of(policy)
+        self.scopes: ScopePolicy = scopes or scopes_of(policy)
         self._limit = getattr(self.scopes, "limit", None)
-        self.circuits = Circuits()
-        self.quotas = KnownQuotas()
-        self.budgets = Budgets()
+        self.circuits: Circuits = Circuits()
+        self.quotas: KnownQuotas = KnownQuotas()
+        self.budgets: Budgets = Budgets()
         self._set_general(policy.with_checked(overrides=Overrides()))
         self._set(policy)
 
@@ -192,11 +196,12 @@ class EffectivePolicies:
         return set(changed) if alike else None
 
     def _set_general(self, base: PacingPolicy) -> None:
-        self.general = EffectivePolicy(base, self._throttle)
+        self.general: EffectivePolicy = EffectivePolicy(base, self._throttle)
         self._made: dict[str, EffectivePolicy] = {}  # of origins with overrides that were used lately
 
     def _set(self, policy: PacingPolicy) -> None:
-        self.policy, base = policy, self.general.policy
+        self.policy: PacingPolicy = policy
+        base = self.general.policy
         self._own = own = Overrides.of(policy.overrides)
         self.limits: tuple[Concurrency, Delay] = (self.concurrency, self.delay)
         if self._limit is None and not own and base.concurrency == 1:
@@ -205,15 +210,15 @@ class EffectivePolicies:
         # A user's throttle is the same for all origins.
         jitters = self._throttle is None and own.most("jitter") > 0
         timed = self._throttle is None and own.most("latency_factor") > 0
-        self.timed = self.general.timed or timed
-        self.plain = self.general.ordinary is not None and not jitters and not timed
+        self.timed: bool = self.general.timed or timed
+        self.plain: bool = self.general.ordinary is not None and not jitters and not timed
         # Whichever statuses an override has: they are few.
         refusals = (_TOO_MANY_REQUESTS, *base.backoff_statuses)
-        self.least_refusal = _LEAST_ERROR if own.most("backoff_statuses") else min(refusals)
-        self.budgeted = self.general.budget != BudgetLimits() or any(map(own.most, _BUDGETS))
+        self.least_refusal: int = _LEAST_ERROR if own.most("backoff_statuses") else min(refusals)
+        self.budgeted: bool = self.general.budget != BudgetLimits() or any(map(own.most, _BUDGETS))
         refuses = base.on_long_delay == "refuse" or bool(own.most("on_long_delay"))
-        self.declines = self.budgeted or refuses
-        self.concurrent = self._limit is not None or max(base.concurrency, own.most("concurrency")) > 1
+        self.declines: bool = self.budgeted or refuses
+        self.concurrent: bool = self._limit is not None or max(base.concurrency, own.most("concurrency")) > 1
 
     @property
     def uniform(self) -> bool:

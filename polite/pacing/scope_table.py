@@ -31,9 +31,9 @@ class ScopeTable:
         strikes_kept_s: float,
     ) -> None:
         self._by_key: dict[Hashable, ScopeState] = {}
-        self.concurrency = concurrency
-        self.provisional_s = provisional_s
-        self.version = 0  # of concurrency and provisional_s
+        self.concurrency: Concurrency = concurrency
+        self.provisional_s: Delay = provisional_s
+        self.version: int = 0  # of concurrency and provisional_s
         self._strikes_kept_s = strikes_kept_s
         self._ring: deque[ScopeState] = deque()
         self._added = 0  # since the last sweep

@@ -163,7 +163,7 @@ class ScopeResolver:
         self._limits = scopes.limits
         self._divided = frozenset(each.kind for each in scopes.custom if each.divide) | {"crawl"}
         self._domain_of = domain_of if scopes.domain is not None else None
-        self.addresses = addresses if scopes.address is not None else None
+        self.addresses: KnownAddresses | None = addresses if scopes.address is not None else None
         self._crawl = () if scopes.crawl is None else (ScopeName("crawl", ""),)
 
     def __call__(self, target: Target, /) -> tuple[Hashable, ...]:

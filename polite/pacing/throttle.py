@@ -183,8 +183,8 @@ class DelayThrottle:
         self._refusals = backoff_statuses
         self._rest = Jittered(self._longest, jitter, random=random).rest if jitter else self._longest.rest
         # Made once: nearly every response gets it.
-        self.ordinary = None if jitter or latency_factor else least.pause
-        self.timed = latency_factor > 0
+        self.ordinary: Pause | None = None if jitter or latency_factor else least.pause
+        self.timed: bool = latency_factor > 0
 
     def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
         """Return the delay after this outcome."""

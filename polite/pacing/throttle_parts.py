@@ -28,7 +28,7 @@ class MinDelay:
 
     def __init__(self, seconds: float) -> None:
         seconds = number("MinDelay: seconds", seconds)
-        self.pause = Pause(seconds, f"min_delay {seconds:g} s")
+        self.pause: Pause = Pause(seconds, f"min_delay {seconds:g} s")
 
     def rest(self, outcome: Outcome, context: ThrottleContext) -> Pause:
         return self.pause

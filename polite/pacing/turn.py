@@ -64,26 +64,28 @@ class ScopeState:
     )
 
     def __init__(self, key: Hashable, limit: int, provisional_s: float, version: int = 0) -> None:
-        self.key = key
-        self.version = version  # of the limits below
-        self.limit = limit  # turns that may be open at one time
-        self.provisional_s = (
+        self.key: Hashable = key
+        self.version: int = version  # of the limits below
+        self.limit: int = limit  # turns that may be open at one time
+        self.provisional_s: float = (
             provisional_s  # the delay of a grant beside others, or of a turn that was never settled
         )
         # The provisional delay of its last request, if it named one.
         self.asked_s: float | Callable[[], float] = 0.0
-        self.open = 0
-        self.ready_at = float("-inf")
+        self.open: int = 0
+        self.ready_at: float = float("-inf")
         self.because: str | None = None  # what set ready_at
-        self.since = self.ready_at  # when that was, or when the last turn was granted, if that was later
-        self.strikes = 0  # refusals that are not forgiven yet
-        self.awaited = 0  # turns that wait here, or will: the scope must not be forgotten before them
+        self.since: float = (
+            self.ready_at
+        )  # when that was, or when the last turn was granted, if that was later
+        self.strikes: int = 0  # refusals that are not forgiven yet
+        self.awaited: int = 0  # turns that wait here, or will: the scope must not be forgotten before them
         self.front: Turn | None = None  # the first in its queue; it may wait at its next scope already
         # The turns behind the front: (order, turn), a heap. None when empty, as it is for most scopes most of the time.
         self.queue: list[tuple[int, Turn]] | None = None
-        self.stale = 0  # cancelled turns in the queue
-        self.scheduled = False  # whether the calendar queue has an entry for it
-        self.listed = False  # whether it is among the scopes that may be idle
+        self.stale: int = 0  # cancelled turns in the queue
+        self.scheduled: bool = False  # whether the calendar queue has an entry for it
+        self.listed: bool = False  # whether it is among the scopes that may be idle
 
     @property
     def waiting(self) -> int:
@@ -175,18 +177,18 @@ class Turn:
     )
 
     def __init__(self, owner: object, scopes: tuple[ScopeState, ...], order: int) -> None:
-        self.owner = owner
-        self.scope_states = scopes
-        self.order = order
-        self.path = scopes
-        self.stage = 0
-        self.refusal_counted = False
+        self.owner: object = owner
+        self.scope_states: tuple[ScopeState, ...] = scopes
+        self.order: int = order
+        self.path: tuple[ScopeState, ...] = scopes
+        self.stage: int = 0
+        self.refusal_counted: bool = False
         self.granted_at: float | None = None
         self.provisional_s: float | Callable[[], float] = 0.0
-        self.settled = False
-        self.state = _WAITING
+        self.settled: bool = False
+        self.state: TurnState = _WAITING
         self.tenure: Any = None
-        self.waited = True  # a pacer that grants it at once sets it to False
+        self.waited: bool = True  # a pacer that grants it at once sets it to False
 
     @property
     def scopes(self) -> tuple[Hashable, ...]:

@@ -21,7 +21,7 @@ from polite.pacing.scope_table import Concurrency, Delay, Provisional, ScopeTabl
 from polite.pacing.turn import Outlook, ScopeState, Turn, TurnState
 from polite.pacing.wait_queue import WaitQueue
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 # An enum's member costs a descriptor call each time it is named.
 _WAITING = TurnState.WAITING
@@ -65,7 +65,7 @@ class Turnstile:
     ) -> None:
         self._scopes = ScopeTable(1, 0.0, number("Turnstile: strikes_kept_s", strikes_kept_s))
         self.limit(concurrency, provisional_s)
-        self.max_waiting = integer("PacingPolicy: max_waiting", max_waiting, least=1)
+        self.max_waiting: int = integer("PacingPolicy: max_waiting", max_waiting, least=1)
         self._wait_queue = WaitQueue()
         self._requests = 0
         # Scopes whose limits may have changed, the next one at the end; and whether they changed again since the list was made.

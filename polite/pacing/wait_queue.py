@@ -31,7 +31,7 @@ class WaitQueue:
 
     def __init__(self) -> None:
         self._calendar = CalendarQueue()
-        self.waiting = 0
+        self.waiting: int = 0
 
     @property
     def next_at(self) -> float | None:

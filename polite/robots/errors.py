@@ -23,7 +23,7 @@ class Disallowed(PoliteError):
 
     def __init__(self, decision: Decision, *, url: str) -> None:
         super().__init__("", url=url)
-        self.args = (decision,)
+        self.args: tuple[Any, ...] = (decision,)
         self.decision = decision
 
     def __str__(self) -> str:

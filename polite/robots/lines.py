@@ -1,7 +1,7 @@
 """The lines of a file: numbered, each a field and its value, without comments."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
@@ -33,7 +33,7 @@ class Field(Enum):
     NONE = "no field at all"
 
     # Hot path: Enum's own __hash__ is written in Python and costs more than the rest of a set lookup.
-    __hash__ = object.__hash__
+    __hash__: Callable[..., int] = object.__hash__
 
 
 _KNOWN = {field.value: field for field in Field if field not in {Field.UNKNOWN, Field.NONE}}
@@ -174,11 +174,15 @@ class Fields(dict[str, Field]):
             del self._exact[Field.ALLOW.value]
         extendable = [name for name, field in self._exact.items() if field in _EXTENDABLE]
         self._starts = tuple(extendable) if dialect.extends_fields else ()
-        self.least = min(map(len, self._exact))
-        self.starts = {field: self._starts_of(field) for field in _LOOKED_FOR}
+        self.least: int = min(map(len, self._exact))
+        self.starts: dict[Field, tuple[bytes, tuple[bytes, ...]]] = {
+            field: self._starts_of(field) for field in _LOOKED_FOR
+        }
         names = "|".join(re.escape(name) for name in self._exact)
         pattern = rf"[{WHITE}]*(?:{names})" if dialect.colon_optional else r"(?!)"
-        self.colonless = re.compile(pattern, re.IGNORECASE | re.ASCII).match
+        self.colonless: Callable[[str], re.Match[str] | None] = re.compile(
+            pattern, re.IGNORECASE | re.ASCII
+        ).match
 
     def _starts_of(self, field: Field) -> tuple[bytes, tuple[bytes, ...]]:
         # Only up to the first non-ASCII character: other letters have no unique lower case.

@@ -58,7 +58,7 @@ class Robots:
     )
 
     def __init__(self, body: bytes, dialect: Dialect) -> None:
-        self.dialect = dialect
+        self.dialect: Dialect = dialect
         self._file: bytes | KeptOctets = body
         # The rules of the first agent, until one asks again: many a file is read for one decision only.
         self._first: tuple[UserAgent, RuleSet] | None = None

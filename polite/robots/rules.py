@@ -118,11 +118,11 @@ class RuleSet:
             request_rates: the rates of the groups.
             visit_time: the hours of the groups.
         """
-        self.group = group
-        self.dialect = dialect
-        self.crawl_delay = crawl_delay
-        self.request_rates = request_rates
-        self.visit_time = visit_time
+        self.group: str | None = group
+        self.dialect: Dialect = dialect
+        self.crawl_delay: float | None = crawl_delay
+        self.request_rates: tuple[RequestRate, ...] = request_rates
+        self.visit_time: VisitTime | None = visit_time
         self.access: FetchResult | None = None
         self.cause: Reason | None = None
         # A tuple: the garbage collector does not track tuples of texts.
@@ -137,7 +137,7 @@ class RuleSet:
         self._index: RuleIndex | None = None
         # Whether there is no Allow. Then any match decides, whichever rule it is. Set with the prefilter.
         self._only_disallows = False
-        self.quick_length = _QUICK // (_STEPS_OF_ANY_RULE * len(paths)) + 1 if paths else maxsize
+        self.quick_length: int = _QUICK // (_STEPS_OF_ANY_RULE * len(paths)) + 1 if paths else maxsize
         self._order: Sequence[int] = ()
         self._made: dict[int, Rule] = {}
         self._memory = 0  # not estimated yet

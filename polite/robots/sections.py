@@ -56,7 +56,7 @@ class Sections:
         self._text = text
         self._dialect = dialect
         self._fields = fields_of(dialect)
-        self.agents = list(field_lines(text, Field.USER_AGENT, self._fields))
+        self.agents: list[FieldLine] = list(field_lines(text, Field.USER_AGENT, self._fields))
 
     def groups(self, of: Iterable[int]) -> Iterator[range]:
         """Iterate over the groups that contain these user-agent lines (positions, ascending).

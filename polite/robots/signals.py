@@ -160,9 +160,9 @@ class SignalSet:
         licenses: tuple[tuple[int, str], ...],
         dialect: Dialect,
     ) -> None:
-        self.statements = tuple(statement for statement, _ in statements)
-        self.above = tuple(statement for statement, _ in above)
-        self.licenses = licenses
+        self.statements: tuple[Statement, ...] = tuple(statement for statement, _ in statements)
+        self.above: tuple[Statement, ...] = tuple(statement for statement, _ in above)
+        self.licenses: tuple[tuple[int, str], ...] = licenses
         self._grammar = grammar(dialect)
         self._ranked = self._by_pattern(statements)
         self._above = self._by_pattern((each.only_refusals(), raw) for each, raw in above)

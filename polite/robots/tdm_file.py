@@ -74,8 +74,8 @@ class TdmFile:
     def __init__(
         self, rules: Iterable[TdmRule] = (), problem: str | None = None, *, dialect: Dialect = RFC9309
     ) -> None:
-        self.rules = tuple(rules)
-        self.problem = problem
+        self.rules: tuple[TdmRule, ...] = tuple(rules)
+        self.problem: str | None = problem
         self._grammar = grammar(dialect)
         self._ranked = [(self._grammar.pattern(_raw(rule.location)), rule) for rule in self.rules]
 

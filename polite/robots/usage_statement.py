@@ -1,6 +1,6 @@
 """UsageStatement: one statement of a site about one use of a page, and the line that makes it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ class UsageSource(Enum):
     META = "meta element"
     TDM_FILE = "/.well-known/tdmrep.json"
 
-    __hash__ = object.__hash__
+    __hash__: Callable[..., int] = object.__hash__
 
 
 class UsageStatement(NamedTuple):

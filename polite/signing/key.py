@@ -17,7 +17,7 @@ from polite.log import fields
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 # Octets of a key file. One key has some hundreds.
 _LONGEST_FILE = 65_536

@@ -73,8 +73,8 @@ class WebBotAuth:
         self._plain_http = boolean("WebBotAuth: plain_http", plain_http)
         self._agent_as_string = boolean("WebBotAuth: agent_as_string", agent_as_string)
         self._components = _checked_components(components)
-        self.signature_agent = _checked_url(signature_agent)
-        self.key = key if isinstance(key, SigningKey) else SigningKey.read(key)
+        self.signature_agent: str = _checked_url(signature_agent)
+        self.key: SigningKey = key if isinstance(key, SigningKey) else SigningKey.read(key)
         self._lifetime_s = int(lifetime)
 
     def sign(self, method: str, target: Target, now: float) -> dict[str, str]:

@@ -34,8 +34,8 @@ class Findings:
 
     def __init__(self, file: Target, policy: SitemapPolicy) -> None:
         self.kind: SitemapKind | None = None
-        self.entries = 0
-        self.skipped = 0
+        self.entries: int = 0
+        self.skipped: int = 0
         self._file = file
         self._sitemap = file.url
         self._most = policy.max_entries

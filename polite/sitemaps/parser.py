@@ -49,7 +49,7 @@ class SitemapParser:
     """
 
     def __init__(self, url: str, policy: SitemapPolicy | None = None) -> None:
-        self.ended = False
+        self.ended: bool = False
         self.problem: str | None = None
         policy = SitemapPolicy() if policy is None else policy
         self._findings = Findings(Target.of(url), policy)

@@ -62,7 +62,7 @@ class XmlReader:
     """
 
     def __init__(self, findings: Findings, encoding: str | None = None) -> None:
-        self.ended = False
+        self.ended: bool = False
         self._findings = findings
         # Without a dictionary of names, which would keep each one twice.
         self._expat = parser = expat.ParserCreate(encoding, None, None)

@@ -4,7 +4,7 @@ import logging
 
 from polite.log import fields
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 
 class FailureLog:

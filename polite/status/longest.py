@@ -16,7 +16,7 @@ class Longest(Generic[T]):
         self._heap: list[tuple[float, int, T]] = []
         self._offered = 0
         # What an item must exceed to be kept.
-        self.least = float("-inf")
+        self.least: float = float("-inf")
 
     def offer(self, length: float, item: T) -> None:
         """Keep the item if it is among the longest."""

@@ -53,7 +53,7 @@ class Monitor:
         self._survey = Survey(self._services, parts)
         self._rows = Rows(self._services, parts, self._survey)
         self._shared = SharedCrawl(gate, self._clock)
-        self.urls = UrlReports(self._services, parts, self._rows, self._recorder)
+        self.urls: UrlReports = UrlReports(self._services, parts, self._rows, self._recorder)
         now = self._clock.monotonic()
         self._began, self._granted_at = now, now
         self._timeline = Timeline(now)

@@ -90,7 +90,7 @@ class Recorder:
             StoreAway: self._store_away,
             StoreBack: self._store_back,
         }
-        self.events = frozenset(self._by_kind)
+        self.events: frozenset[type] = frozenset(self._by_kind)
 
     def __call__(self, event: Event, /) -> None:
         self._by_kind[type(event)](event)

@@ -1,5 +1,6 @@
 """What a URL waits for, as an operator would say it."""
 
+from collections.abc import Callable
 from enum import Enum
 
 
@@ -7,7 +8,7 @@ class WaitReason(Enum):
     """Why a URL waits. The value is the text for people."""
 
     # Hot path: the hash of Enum is a Python call.
-    __hash__ = object.__hash__
+    __hash__: Callable[..., int] = object.__hash__
 
     UNREACHABLE = "robots.txt was out of reach; it is requested again later"
     CIRCUIT = "the circuit is open, after failures in a row"

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from polite.errors import Overloaded, StoreFailed
 from polite.log import fields
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 Job = TypeVar("Job")
 _Pending = tuple[Job, "Future[Any] | None"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from polite.errors import StoreFailed
 from polite.log import fields
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 _CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})

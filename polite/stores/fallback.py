@@ -10,7 +10,7 @@ from polite.log import fields
 from polite.ports import SavedBackOff
 from polite.robots.fetching.snapshot import Snapshot, merged
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 # Seconds between two attempts: an attempt on a locked file takes its whole busy_timeout.
 _TRY_EVERY_S = 30.0

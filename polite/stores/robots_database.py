@@ -21,7 +21,7 @@ from polite.stores.database import Database, WrongFile
 from polite.stores.eviction import Evictor
 from polite.stores.schema import FIRST_CHECKSUMS, has_checksums, migrate, version_of
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ from polite.stores.fallback import CircuitBreaker, PendingWrites, later
 from polite.stores.robots_database import Kind, RobotsDatabase
 from polite.stores.unwritten_validators import UnwrittenValidators
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 
 class Use(Enum):
@@ -91,7 +91,7 @@ class SqliteStore:
         on_failure: Literal["raise", "memory"] = "raise",
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self.path = _path(path)
+        self.path: Path = _path(path)
         integer("SqliteStore: max_origins", max_origins, least=1, most=1_000_000_000)
         integer("SqliteStore: max_bytes", max_bytes, least=1 << 20, most=1 << 44)
         integer("SqliteStore: max_urls", max_urls, least=1, most=1_000_000_000)

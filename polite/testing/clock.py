@@ -10,8 +10,8 @@ class _Timer:
     __slots__ = ("callback", "cancelled")
 
     def __init__(self, callback: Callable[[], None]) -> None:
-        self.callback = callback
-        self.cancelled = False
+        self.callback: Callable[[], None] = callback
+        self.cancelled: bool = False
 
     def cancel(self) -> None:
         self.cancelled = True

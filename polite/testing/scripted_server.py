@@ -20,7 +20,7 @@ class ScriptedServer:
 
     def __init__(self, host: str, scheme: str) -> None:
         self.port = 0
-        self.hits = 0
+        self.hits: int = 0
         self.requests: list[bytes] = []
         self._host = f"[{host}]" if ":" in host else host
         self._scheme = scheme

@@ -26,7 +26,7 @@ class ScriptedTransport:
     def __init__(self, script: Mapping[str, Answer | Sequence[Answer]] | None = None) -> None:
         self._script: dict[str, list[Answer]] = {}
         self.asked: list[str] = []
-        self.closed = 0
+        self.closed: int = 0
         self._open = asyncio.Event()
         self._open.set()
         for url, answers in (script or {}).items():

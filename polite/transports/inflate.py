@@ -43,7 +43,7 @@ class Inflater:
         self._split_magic = b""
         self._finds_gzip = finds_gzip
         self._looks_for_gzip = finds_gzip and self._member is None
-        self.full = not self._known
+        self.full: bool = not self._known
 
     @property
     def body(self) -> bytes:

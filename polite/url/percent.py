@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Callable
+from typing import TypeAlias
 from urllib.parse import quote, unquote_to_bytes
+
+_Encode: TypeAlias = Callable[[str], str]
 
 _PRINTABLE = "".join(map(chr, range(0x20, 0x7F)))
 
 
-def _encoder(also_encoded: str) -> Callable[[str], str]:
+def _encoder(also_encoded: str) -> _Encode:
     """Return an encoder for a percent-encode set: controls, non-ASCII, and `also_encoded`.
 
     `%` is in no set: existing escapes, valid or not, stay as they are.
@@ -24,12 +27,12 @@ def _encoder(also_encoded: str) -> Callable[[str], str]:
 _QUERY = ' "#<>'
 _PATH = _QUERY + "?^`{}"
 
-encode_opaque_host = _encoder("")
-encode_fragment = _encoder(' "<>`')
-encode_query = _encoder(_QUERY)
-encode_special_query = _encoder(_QUERY + "'")
-encode_path = _encoder(_PATH)
-encode_userinfo = _encoder(_PATH + "/:;=@[\\]|")
+encode_opaque_host: _Encode = _encoder("")
+encode_fragment: _Encode = _encoder(' "<>`')
+encode_query: _Encode = _encoder(_QUERY)
+encode_special_query: _Encode = _encoder(_QUERY + "'")
+encode_path: _Encode = _encoder(_PATH)
+encode_userinfo: _Encode = _encoder(_PATH + "/:;=@[\\]|")
 
 
 def decode(text: str) -> str:

@@ -21,7 +21,8 @@ class Interrupt:
     """
 
     def __init__(self, task: asyncio.Task[object] | None) -> None:
-        self.first, self.second = asyncio.Event(), asyncio.Event()
+        self.first: asyncio.Event = asyncio.Event()
+        self.second: asyncio.Event = asyncio.Event()
         self.status: Exit | None = None
         self._task = task
 

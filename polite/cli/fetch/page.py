@@ -156,7 +156,7 @@ class Pages:
         self._foreign_headers = without_secrets(self._headers)
         self._fetching = fetching
         self._max_bytes = fetching.max_bytes
-        self.timeout = fetching.timeout
+        self.timeout: float = fetching.timeout
         self._session = aiohttp.ClientSession(
             connector=guarded_connector(fetching, limit=connections, resolver=names),
             cookie_jar=aiohttp.DummyCookieJar(),

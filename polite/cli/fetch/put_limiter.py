@@ -15,7 +15,7 @@ class PutLimiter:
     """
 
     def __init__(self, concurrent: int, new: int | None) -> None:
-        self.reached = False
+        self.reached: bool = False
         self._concurrent = concurrent
         self._left = new
         self._pending = 0

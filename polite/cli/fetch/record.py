@@ -65,9 +65,9 @@ class Records:
     """
 
     def __init__(self, out: TextIO) -> None:
-        self.gravest = Exit.ALLOWED
-        self.counts = dict.fromkeys(_EXITS, 0)
-        self.error_pages = 0
+        self.gravest: Exit = Exit.ALLOWED
+        self.counts: dict[str, int] = dict.fromkeys(_EXITS, 0)
+        self.error_pages: int = 0
         self._out = out
 
     def write(self, url: str, outcome: str, *, given: str | None = None, **more: object) -> None:

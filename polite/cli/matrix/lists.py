@@ -38,7 +38,7 @@ class ListReader:
     """
 
     def __init__(self) -> None:
-        self.invalid = False
+        self.invalid: bool = False
 
     def agents(self, name: str) -> list[Column]:
         """Return the agents of a list, each once. Raises InvalidOption if there are none, or too many; and OSError."""

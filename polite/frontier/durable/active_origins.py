@@ -66,9 +66,9 @@ class ActiveOrigins:
         self._by_id: dict[int, ActiveOrigin] = {}
         self._to_load: list[ActiveOrigin] = []
         self._own = OwnNumbers() if shared else None
-        self.opened_at = self._clock.monotonic()
+        self.opened_at: float = self._clock.monotonic()
         # The last run may have sent a request just before it ended: no origin becomes active before the longest delay has passed.
-        self.begun = not last_origin
+        self.begun: bool = not last_origin
         # Whether origins in the store wait to become active. Only the store knows. Each batch returns it, and nothing else
         # writes it: the result of an older batch would overwrite the change.
         self._origins_waiting = False

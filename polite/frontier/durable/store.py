@@ -36,7 +36,7 @@ from polite.ports import Timer
 from polite.schedulers import ORDERS, FileOrder
 from polite.task import NOT_UNIQUE, Admission, Task
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 # The longest timer (seconds): event loops differ in the longest one they take.
 _LONGEST_S = 600.0

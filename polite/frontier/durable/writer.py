@@ -19,7 +19,7 @@ from polite.log import fields
 from polite.origin import Target
 from polite.task import Admission, Task
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 
 @dataclass(slots=True)
@@ -87,9 +87,10 @@ class BatchWriter:
         self._backend = backend
         self._clock = clock
         self._owner = owner
-        self.batch, self.pending = Batch(), PendingReplies()
+        self.batch: Batch = Batch()
+        self.pending: PendingReplies = PendingReplies()
         self.gone: set[int] = set()
-        self.closed = False
+        self.closed: bool = False
         self.under_way: dict[asyncio.Future[BatchResult], Batch] = {}
         self._scheduled = False
         self._failed = False  # a batch failed: nothing more can be written

@@ -30,7 +30,7 @@ class CrawlTotals:
         self._latest: list[StepReply | None] = [None] * partitions
         self._replies = [0] * partitions
         self._empty: _Reading | None = None
-        self.confirmed = False
+        self.confirmed: bool = False
 
     def add(self, partition: int, reply: StepReply) -> None:
         """Take in a reply, and look whether two readings agree."""

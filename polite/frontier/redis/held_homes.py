@@ -15,9 +15,9 @@ class HeldOrigin:
     __slots__ = ("home", "number", "text")
 
     def __init__(self, number: int, text: str, home: "HeldHome") -> None:
-        self.number = number
-        self.text = text
-        self.home = home
+        self.number: int = number
+        self.text: str = text
+        self.home: HeldHome = home
 
 
 class HeldHome:
@@ -32,7 +32,7 @@ class HeldHome:
     __slots__ = ("failures", "home", "in_flight", "origins")
 
     def __init__(self, home: Home) -> None:
-        self.home = home
+        self.home: Home = home
         self.origins: dict[str, HeldOrigin] = {}
         self.in_flight: set[int] = set()
         self.failures: dict[str, int] = {}

@@ -38,7 +38,7 @@ class Activations:
 
     def __init__(self, order: Order, tasks_per_origin: int) -> None:
         self._order = order
-        self.budgets = SpentBudgets()
+        self.budgets: SpentBudgets = SpentBudgets()
         self._tasks_per_origin = tasks_per_origin
         key = order.key or "0"
         # The words in these are ours.
@@ -48,7 +48,7 @@ class Activations:
         head = f"SELECT {key} FROM tasks WHERE origin = origins.id AND place = 0 ORDER BY {order.by} LIMIT 1"  # noqa: S608
         self._head = f"SELECT failures, ({head}) FROM origins WHERE id = ?"  # noqa: S608
         best = "NULL" if order.key is None else f"({head})"
-        self.deactivate_all = f"UPDATE origins SET active = 0, since = 0, best = {best} WHERE active = 1"  # noqa: S608
+        self.deactivate_all: str = f"UPDATE origins SET active = 0, since = 0, best = {best} WHERE active = 1"  # noqa: S608
 
     def load(self, connection: sqlite3.Connection, origin: int, count: int) -> list[Row]:
         """Return the first ready tasks of an origin."""

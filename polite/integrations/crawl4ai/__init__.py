@@ -12,10 +12,10 @@ what it cannot pace (`crawler`, `warned`). `PoliteBrowserStrategy` guards the co
 
 try:
     import crawl4ai as _  # noqa: F401
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
         "polite.integrations.crawl4ai needs crawl4ai: pip install 'polite-crawl[crawl4ai]'"
-    ) from error
+    ) from _error
 
 from polite.integrations.crawl4ai.browser import PoliteBrowserStrategy
 from polite.integrations.crawl4ai.crawler import PoliteCrawler

@@ -54,7 +54,7 @@ class PoliteCrawler(AsyncWebCrawler):
         self._gate = crawler_strategy.gate
         self._warned = warned.Warned()
         self._parsing = asyncio.Lock()
-        self.robots_parser = RulesOfGate(self._gate)
+        self.robots_parser: RulesOfGate = RulesOfGate(self._gate)
         # AsyncWebCrawler has put a function in the place of its method, which starts deep crawls.
         self._arun_or_deep = self.__dict__["arun"]
         self.__dict__["arun"] = self._arun_checked

@@ -17,7 +17,7 @@ class Exchange:
     """
 
     def __init__(self) -> None:
-        self.limit = asyncio.timeout(None)
+        self.limit: asyncio.Timeout = asyncio.timeout(None)
         self.response: ClientResponse | None = None
         self._left_s: float | None = None
         self._started: float | None = None

@@ -11,10 +11,10 @@ A request stays "in progress" in crawlee's queue until it is handled, so that a 
 
 try:
     import crawlee as _  # noqa: F401
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
         "polite.integrations.crawlee needs crawlee: pip install 'polite-crawl[crawlee]'"
-    ) from error
+    ) from _error
 
 from polite.integrations.crawlee.crawler import polite_crawler
 from polite.integrations.crawlee.http_client import PoliteHttpClient

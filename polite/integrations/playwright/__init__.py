@@ -13,10 +13,10 @@ If the guard cannot decide, for whatever reason, the request fails.
 
 try:
     import playwright as _  # noqa: F401
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
         "polite.integrations.playwright needs Playwright: pip install 'polite-crawl[playwright]'"
-    ) from error
+    ) from _error
 
 from polite.integrations.playwright.context_guard import Guard, Subresources
 from polite.integrations.playwright.guarding import guard

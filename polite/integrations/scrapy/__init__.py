@@ -18,10 +18,10 @@ middleware, and its errback is called.
 
 try:
     import scrapy as _  # noqa: F401
-except ImportError as error:
+except ImportError as _error:
     raise ImportError(
         "polite.integrations.scrapy needs Scrapy: pip install 'polite-crawl[scrapy]'"
-    ) from error
+    ) from _error
 
 from polite.integrations.scrapy.addon import Addon
 from polite.integrations.scrapy.middleware import PoliteMiddleware

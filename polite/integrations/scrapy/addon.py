@@ -13,7 +13,7 @@ from polite.integrations.scrapy.middleware import PoliteMiddleware
 from polite.integrations.scrapy.options import gate_options
 from polite.integrations.scrapy.priority_queue import PoliteQueue
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 _INNERMOST = 990
 

@@ -32,7 +32,7 @@ from polite.task import Task
 if TYPE_CHECKING:
     from polite.integrations.scrapy.priority_queue import PoliteQueue
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 # So many requests may have their turn and wait for the engine: their origins wait with them.
 _AHEAD = 16
@@ -59,7 +59,7 @@ class CrawlTurns:
             raise InvalidOption(
                 "polite needs asyncio: remove TWISTED_REACTOR, or set it to twisted.internet.asyncioreactor.AsyncioSelectorReactor"
             )
-        self.ledger = Ledger(crawler.stats)
+        self.ledger: Ledger = Ledger(crawler.stats)
         self.gate: Gate | None = None
         self._crawler = crawler
         self._engine = EngineSlot(crawler)

@@ -3,7 +3,7 @@
 import logging
 from typing import Any
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 _SCRAPYS = "scrapy.core.downloader.handlers."
 

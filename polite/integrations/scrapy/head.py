@@ -26,9 +26,9 @@ class Head:
     __slots__ = ("bucket", "error", "permit", "queue", "request", "taken")
 
     def __init__(self, queue: "PoliteQueue", bucket: str, request: Request) -> None:
-        self.queue = queue
-        self.bucket = bucket
-        self.request = request
+        self.queue: PoliteQueue = queue
+        self.bucket: str = bucket
+        self.request: Request = request
         self.permit: TaskPermit | None = None
         self.error: PoliteError | None = None
-        self.taken = False
+        self.taken: bool = False

@@ -11,7 +11,7 @@ from scrapy.http import Response
 from polite.errors import PoliteError
 from polite.integrations.scrapy.crawl_turns import CrawlTurns
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 
 class PoliteMiddleware:
@@ -31,7 +31,7 @@ class PoliteMiddleware:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self.turns = CrawlTurns(crawler)
+        self.turns: CrawlTurns = CrawlTurns(crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

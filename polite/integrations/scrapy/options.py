@@ -14,7 +14,7 @@ from polite.compose.gate import open_gate
 from polite.errors import InvalidOption
 from polite.robots.agent import UserAgent
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 # They may be the name of an object, since Scrapy copies the values of settings.
 _OBJECTS = ("listener", "signer", "throttle")

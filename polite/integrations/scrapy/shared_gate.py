@@ -18,7 +18,7 @@ from polite.pacing.policy import PacingPolicy
 from polite.ports import Listener
 from polite.robots.agent import UserAgent
 
-log = logging.getLogger(__name__)
+log: logging.Logger = logging.getLogger(__name__)
 
 _COUNTED = frozenset({RobotsFetched, BackedOff, CircuitOpened})
 
@@ -35,7 +35,7 @@ class Audience:
         self._listener = listener
         self.crawlers: list[Callable[[Event], None]] = []
         wanted = _COUNTED if listener is None else getattr(listener, "events", None)
-        self.events = None if wanted is None else _COUNTED.union(wanted)
+        self.events: frozenset[type[Event]] | None = None if wanted is None else _COUNTED.union(wanted)
         self._wanted = wanted
 
     def __call__(self, event: Event, /) -> None:

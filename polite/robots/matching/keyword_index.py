@@ -74,7 +74,7 @@ class KeywordIndex:
             grammar: how the dialect reads paths.
             tails: by rank, the text behind the first `*`. Needed for more than FEW rules.
         """
-        self.best = ranks[0]
+        self.best: int = ranks[0]
         self._head = len(head)
         self._texts = texts
         self._grammar = grammar
@@ -93,7 +93,7 @@ class KeywordIndex:
         else:
             self._add_unkeyed(ranks)
         self._always_scans = self._always_scans or bool(self._repetitive)
-        self.steps = self._cost(len(ranks))
+        self.steps: int = self._cost(len(ranks))
         self._lengths = {len(key) for by_key in self._by_character.values() for key in by_key}
 
     def strongest(self, path: str, rank: int) -> int:

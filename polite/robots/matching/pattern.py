@@ -102,8 +102,8 @@ class Pattern:
     __slots__ = ("octets", "shape")
 
     def __init__(self, octets: int, shape: Shape) -> None:
-        self.octets = octets
-        self.shape = shape
+        self.octets: int = octets
+        self.shape: tuple[str, tuple[str, ...], bool] = shape
 
     @property
     def has_wildcard(self) -> bool:
@@ -139,8 +139,8 @@ class Grammar:
         self._dialect = dialect
         decodes, excluded = dialect.decodes_unreserved, dialect.excluded_equal_escapes
         self._excluded = excluded
-        self.has_wildcards = dialect.has_wildcards
-        self.plain_specials = dialect.specials_equal_escapes
+        self.has_wildcards: bool = dialect.has_wildcards
+        self.plain_specials: bool = dialect.specials_equal_escapes
         reserved = RESERVED if dialect.reserved_equal_escapes else ""
         if dialect.escaped_slash_differs:
             reserved = reserved.replace("/", "")

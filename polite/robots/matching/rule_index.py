@@ -49,7 +49,7 @@ class RuleIndex:
             texts: normal forms, the strongest rule first. A rule's position is its rank.
             grammar: how the dialect reads paths.
         """
-        self.none = len(texts)
+        self.none: int = len(texts)
         self._texts = texts
         self._grammar = grammar
         # A keyword index of few rules is made when first needed; until then its ranks are stored.
@@ -60,7 +60,7 @@ class RuleIndex:
         for at, ranks in self._indexes.items():
             if isinstance(ranks, list) and len(ranks) > FEW:
                 self._indexes[at] = KeywordIndex(self._heads[at], ranks, texts, grammar, tails)
-        self.steps = sum(map(_steps, self._indexes.values()))
+        self.steps: int = sum(map(_steps, self._indexes.values()))
 
     def strongest(self, path: str, *, any_will_do: bool = False) -> int:
         """Return the strongest rank that matches a path in normal form, or `none`.

@@ -43,7 +43,7 @@ class ShiftAnd:
         while "**" in text:
             text = text.replace("**", "*")
         states = _marked_before_stars(text.encode("ascii"))
-        self.steps = 600 + len(states) // 3
+        self.steps: int = 600 + len(states) // 3
         everywhere = (1 << len(states)) - 1
         self._starts = _where(states, _IS_START)
         self._lasts = (self._starts << 1) & everywhere | 1

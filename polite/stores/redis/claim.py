@@ -19,7 +19,7 @@ class Claim:
 
     def __init__(self, homes: list[Mine], leaving: list[Mine]) -> None:
         self._homes = homes if len(homes) <= _ENTRIES else leaving + homes
-        self.begins = True
+        self.begins: bool = True
 
     @property
     def part(self) -> list[Mine]:

@@ -16,7 +16,7 @@ class Tenure:
 
     def __init__(self, clock: Clock) -> None:
         self._lasting = clock.lasting
-        self.until = -math.inf
+        self.until: float = -math.inf
 
     @property
     def good(self) -> bool:
@@ -63,14 +63,20 @@ class Home:
     )
 
     def __init__(self, name: str, fence: int, tenure: Tenure, clock: Clock) -> None:
-        self.name = name
-        self.fence = fence
-        self.open = 0
-        self.closing = self.wanted = self.used = self.spare = self.served = self.touched = self.over = False
-        self.since = clock.monotonic()
-        self.free_at = -math.inf
+        self.name: str = name
+        self.fence: int = fence
+        self.open: int = 0
+        self.closing: bool = False
+        self.wanted: bool = False
+        self.used: bool = False
+        self.spare: bool = False
+        self.served: bool = False
+        self.touched: bool = False
+        self.over: bool = False
+        self.since: float = clock.monotonic()
+        self.free_at: float = -math.inf
         self.note: str | None = None
-        self.suspects = 0
+        self.suspects: int = 0
         self._tenure = tenure
         self._lasting = clock.lasting
 

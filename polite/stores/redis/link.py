@@ -90,8 +90,8 @@ class Script:
     """
 
     def __init__(self, name: str) -> None:
-        self.text = Path(__file__).with_name(f"{name}.lua").read_text(encoding="utf-8")
-        self.sha = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+        self.text: str = Path(__file__).with_name(f"{name}.lua").read_text(encoding="utf-8")
+        self.sha: str = hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
 
 class RedisLink:

@@ -13,11 +13,11 @@ try:
     from polite.stores.redis.link import RedisLink
     from polite.stores.redis.robots import RedisStore
     from polite.stores.redis.server import Server, checked
-except ImportError as error:
+except ImportError as _error:
     # Said here once, for all who import this file when a store is opened.
     raise InvalidOption(
         "a shared store needs the package redis: pip install 'polite-crawl[redis]'"
-    ) from error
+    ) from _error
 
 # Partitions of a new crawl: a cluster spreads them over its masters.
 _PER_MASTER = 4

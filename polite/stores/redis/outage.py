@@ -8,7 +8,7 @@ from polite.events import StoreAway, StoreBack
 from polite.log import fields
 from polite.ports import Clock, Listener
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 
 class Outage:

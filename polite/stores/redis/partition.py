@@ -127,11 +127,11 @@ class Partition:
         self._prefix = prefix
         self.settings = settings
         self._owner = owner
-        self.changes = Changes()
+        self.changes: Changes = Changes()
         self.homes: dict[str, Home] = {}
-        self.wanted = WantedHomes()
-        self.tenure = Tenure(clock)
-        self.picking = 0
+        self.wanted: WantedHomes = WantedHomes()
+        self.tenure: Tenure = Tenure(clock)
+        self.picking: int = 0
         self.reply: StepReply | None = None
         self.away_since: float | None = None
         self._queue = ChangeQueue()

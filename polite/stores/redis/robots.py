@@ -18,7 +18,7 @@ from polite.stores.fallback import later
 from polite.stores.redis.link import RedisLink, Script
 from polite.stores.redis.patience import PATIENCE_S, Patience
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 _SCRIPT = Script("robots")
 # The first octet of each value.

@@ -12,7 +12,7 @@ from polite.log import fields
 from polite.stores.redis.link import RedisLink
 from polite.stores.redis.step import Unreached
 
-log = logging.getLogger("polite")
+log: logging.Logger = logging.getLogger("polite")
 
 # Scripts reach keys that they compute, and read TIME before they write: both are sure from 7.0 on.
 _LEAST = (7, 0)

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from polite.errors import GateClosed, InvalidOption
@@ -62,16 +63,17 @@ class Session:
         max_done: int = _NO_LIMIT,
     ) -> None:
         self._clock = clock
-        self.settings = CrawlSettings(lease_s, keyed, max_tries, max_done)
-        self.closed = False
-        self.name = link.name
-        self.partitions = tuple(
+        self.settings: CrawlSettings = CrawlSettings(lease_s, keyed, max_tries, max_done)
+        self.closed: bool = False
+        self.name: str = link.name
+        self.partitions: tuple[Partition, ...] = tuple(
             Partition(link, clock, f"polite:{{{crawl}:{index}}}:", self.settings, self, index)
             for index in range(partitions)
         )
         self._homes = HeldHomes(clock, self.settings.beat_s, self.partition)
         # Hot path: bound here, since a frame of their own would be a part of what a permit costs.
-        self.entered, self.left = self._homes.entered, self._homes.left
+        self.entered: Callable[[AnyHome], None] = self._homes.entered
+        self.left: Callable[[AnyHome], None] = self._homes.left
         self._shares = RoomShares()
         self._outage = Outage(link.name, clock, tell)
         self._failure: Exception | None = None

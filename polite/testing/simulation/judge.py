@@ -44,7 +44,7 @@ class Judge:
         self._gaps = Gaps(plan, trace, now, self._history, least_gap)
         self._now = now
         self._wall_was_set = False
-        self.pages = 0
+        self.pages: int = 0
 
     @property
     def fetches(self) -> int:

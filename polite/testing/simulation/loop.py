@@ -54,8 +54,8 @@ class SimulationLoop(VirtualTimeLoop):
         self._delays = delays
         self._queues: dict[Executor, deque[_Job]] = {}
         self.job_error: Callable[[Callable[[], Any]], Exception | None] = lambda work: None
-        self.jobs = 0
-        self.shared_jobs = 0
+        self.jobs: int = 0
+        self.shared_jobs: int = 0
 
     @property
     def timers(self) -> list[asyncio.TimerHandle]:

@@ -70,7 +70,7 @@ class Progress:
         )
         self._unused_delays = _unused_delays(plan)
         self._suspended_until = -math.inf
-        self.events = 0
+        self.events: int = 0
 
     # Events.
 

@@ -21,7 +21,7 @@ class SimulationFailed(AssertionError):
         smaller = f" (Simulation({seed}, ...).run(shrink=True) makes the world smaller)"
         super().__init__(f"seed {seed}: {violation}{smaller if isinstance(plan, Plan) else ''}")
         self.seed = seed
-        self.invariant = violation.invariant
+        self.invariant: str = violation.invariant
         self.plan = plan
         self.trace = trace
 

@@ -42,7 +42,7 @@ class RobotsFetches:
         self._fetches: dict[str, _Fetch] = {}
         self._forgot_all = False  # perhaps: after a restart with a store that sometimes fails
         self.wall_was_set = False
-        self.count = 0
+        self.count: int = 0
 
     def begin(self, origin: str) -> None:
         """A fetch of the origin's robots.txt begins."""

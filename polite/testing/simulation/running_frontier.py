@@ -8,9 +8,10 @@ from polite.errors import Overloaded, StoreFailed
 from polite.frontier.frontier import Frontier
 from polite.frontier.puts import FrontierClosed
 from polite.robots.errors import Disallowed
+from polite.testing.simulation.ledger import Ledger
 from polite.testing.simulation.loop import SimulationLoop
 from polite.testing.simulation.parts import Parts
-from polite.testing.simulation.plan import origin_of
+from polite.testing.simulation.plan import FrontierPlan, origin_of
 from polite.testing.simulation.progress import Waiter
 from polite.testing.simulation.sites import PageFailed
 from polite.testing.simulation.visits import GaveUp
@@ -35,9 +36,9 @@ class RunningFrontier:
     def __init__(self, frontier: Frontier, number: int, parts: Parts, loop: SimulationLoop) -> None:
         self.frontier = frontier
         self.number = number
-        self.plan = parts.plan.frontiers[number]
-        self.ledger = parts.ledgers[number]
-        self.closing = False
+        self.plan: FrontierPlan = parts.plan.frontiers[number]
+        self.ledger: Ledger = parts.ledgers[number]
+        self.closing: bool = False
         self._parts = parts
         self._loop = loop
         self._workers: list[asyncio.Task[None]] = []

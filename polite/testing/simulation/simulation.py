@@ -64,7 +64,7 @@ class Simulation:
             raise InvalidOption(
                 "Simulation(throttle=...): pass least_gap too, the shortest gap that it keeps (seconds)"
             )
-        self.plan = draw(seed)
+        self.plan: Plan = draw(seed)
         self._options = Options(scheduler, throttle, least_gap, listener, visit, tell)
 
     def run(self, *, shrink: bool = False) -> Report:

@@ -9,6 +9,7 @@ from typing import TypeVar
 from polite.frontier.permit import TaskPermit
 from polite.gate.permit import Permit
 from polite.http.header_fields import Headers
+from polite.task import Task
 from polite.testing.simulation.faults import odd_headers
 from polite.testing.simulation.gaps import Request
 from polite.testing.simulation.judge import Judge
@@ -36,11 +37,11 @@ class ObservedPermit:
     """
 
     def __init__(self, permit: Permit, request: Request, visitor: "Visitor") -> None:
-        self.url = permit.url
-        self.task = permit.task if isinstance(permit, TaskPermit) else None
+        self.url: str = permit.url
+        self.task: Task | None = permit.task if isinstance(permit, TaskPermit) else None
         self._permit = permit
         self.request = request
-        self.reported = False
+        self.reported: bool = False
         self._visitor = visitor
         self.after: float | None = None
         self.failed = False
@@ -95,7 +96,7 @@ class Visitor:
         self._trace = trace
         self._now = now
         self._visit = visit
-        self.received = 0
+        self.received: int = 0
         self.granted = 0
         self.turns: dict[str, float] = {}
         self._visits = 0

@@ -43,12 +43,12 @@ class World:
         self._wall = _EPOCH
         self._loop: SimulationLoop | None = None
         self._clock: SimulatedClock | None = None
-        self.trace = Trace(self.now, options.tell)
+        self.trace: Trace = Trace(self.now, options.tell)
         self.trace.stop = self._stop
-        self.judge = Judge(plan, self.trace, self.now, self.wall, least_gap=options.least_gap)
-        self.progress = Progress(plan, self.trace, self.now)
+        self.judge: Judge = Judge(plan, self.trace, self.now, self.wall, least_gap=options.least_gap)
+        self.progress: Progress = Progress(plan, self.trace, self.now)
         shared = Path("/dev/shm")  # noqa: S108 - in memory, and in a folder of its own
-        self.folder = Path(
+        self.folder: Path = Path(
             tempfile.mkdtemp(prefix="polite-simulation-", dir=shared if shared.is_dir() else None)
         )
         self.logged: list[str] = []

@@ -70,11 +70,11 @@ class Conductor:
     """
 
     def __init__(self) -> None:
-        self.now = 0.0
+        self.now: float = 0.0
         self.stopped = False
         self.unborn = 0
-        self.second = 0
-        self.spins = False
+        self.second: int = 0
+        self.spins: bool = False
         self._rounds = 0  # in this second
         self.loops: list[MachineLoop] = []
         self._events: list[tuple[float, int, Callable[[], object]]] = []

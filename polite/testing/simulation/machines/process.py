@@ -76,8 +76,8 @@ class Process:
     """
 
     def __init__(self, parts: Parts, machine: int, life: int, loop: MachineLoop, wire: Wire) -> None:
-        self.name = f"m{machine}.{life}"
-        self.number = machine * 1_000 + life
+        self.name: str = f"m{machine}.{life}"
+        self.number: int = machine * 1_000 + life
         self.waits: list[str] = []
         self.loop = loop
         self.wire = wire
@@ -91,7 +91,7 @@ class Process:
         self._frontier: Frontier | None = None
         self._idle: set[asyncio.Task[None]] = set()
         self._leaving = self._ending = False
-        self.failed = False
+        self.failed: bool = False
 
     @property
     def dead(self) -> bool:

@@ -77,7 +77,10 @@ class Servers:
         self._now = now
         self._origins = {each.name: _Origin(each) for each in plan.origins}
         self._chance = Random(f"{plan.seed} servers")
-        self.pages = self.fetches = self.late = self.events = 0
+        self.pages: int = 0
+        self.fetches: int = 0
+        self.late: int = 0
+        self.events: int = 0
 
     # Requests.
 

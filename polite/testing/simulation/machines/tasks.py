@@ -57,9 +57,9 @@ class Tasks:
         self._max_tries = max_tries
         self.dead: set[int] = set()
         self.forgot = False
-        self.events = 0
-        self.put_at = 0.0
-        self.emptied_at = math.inf
+        self.events: int = 0
+        self.put_at: float = 0.0
+        self.emptied_at: float = math.inf
 
     @property
     def exact(self) -> bool:

@@ -67,7 +67,7 @@ class VirtualServer:
         self._run = 0
         self._names: dict[str, str] = {}
         self._known: dict[str, str] = {}  # the sums of the scripts that it knows, and of their virtual texts
-        self.calls = 0
+        self.calls: int = 0
         self._execute("FLUSHALL")
 
     def execute(self, *command: Any) -> Any:  # noqa: ANN401 - what redis-py sends and gets

@@ -22,8 +22,8 @@ class ServerState:
     """Whether the server answers now. Times are world seconds."""
 
     def __init__(self) -> None:
-        self.paused_until = -math.inf
-        self.down_until = -math.inf
+        self.paused_until: float = -math.inf
+        self.down_until: float = -math.inf
 
 
 class Wire:
@@ -52,9 +52,9 @@ class Wire:
         self._server = server
         self._chance = chance
         self._trace = trace
-        self.cut_until = -math.inf
+        self.cut_until: float = -math.inf
         self.dead = False
-        self.began_at = math.inf
+        self.began_at: float = math.inf
         self.sending: Callable[[], None] = lambda: None
         self.reached: Callable[[str, float], None] = lambda partition, sent: None
 

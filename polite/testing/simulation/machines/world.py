@@ -39,10 +39,11 @@ class MachinesWorld:
         self.plan = plan
         self.logged: list[str] = []
         self._conductor = conductor = Conductor()
-        self.trace = trace = Trace(conductor.time, tell)
+        trace = Trace(conductor.time, tell)
+        self.trace: Trace = trace
         trace.stop = self._stop
         self._disturbances = Disturbances(trace, conductor)
-        self.servers = Servers(plan, self._disturbances, trace, conductor.time)
+        self.servers: Servers = Servers(plan, self._disturbances, trace, conductor.time)
         self._tasks = Tasks(self._disturbances, trace, conductor.time, max_tries=plan.max_tries)
         server = VirtualServer(own_server(), lambda: _SERVER_EPOCH + conductor.now)
         self._server, self._state = server, ServerState()
