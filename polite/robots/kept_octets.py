@@ -32,11 +32,11 @@ class KeptOctets:
             octets: the octets.
             packed: the same octets compressed, if they were before: then they are not again.
         """
-        self.length = len(octets)
+        self.length: int = len(octets)
         self._hash = hash(octets)
         if packed is None:
             packed = zlib.compress(octets, _LEVEL) if len(octets) >= _LEAST else octets
-        self.packed = packed if len(packed) < len(octets) else octets
+        self.packed: bytes = packed if len(packed) < len(octets) else octets
 
     @property
     def octets(self) -> bytes:

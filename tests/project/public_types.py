@@ -1,7 +1,7 @@
 """`./dev types`: have pyright list each public symbol of polite whose type it does not know. One is a failure.
 
-mypy checks that polite is right. This checks what its users' editors and type checkers read: a public name without a full annotation is
-inferred, by each checker in its own way, or is unknown.
+mypy checks that polite is right. This checks what its users' editors and type checkers read: they infer a public name without a full
+annotation, each in its own way, or do not know its type.
 """
 
 import json
@@ -15,14 +15,20 @@ _COMMAND = ("pyright", "--verifytypes", "polite", "--ignoreexternal", "--outputj
 _UNTYPED = ("polite.integrations.crawl4ai.",)
 
 
-def incomplete(symbols: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield a line for each symbol that users import and whose type is not known, with the reasons."""
+def incomplete(symbols: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each reason why a type is not known: those that have another reason only if there is no first one."""
+    reasons = list(_reasons(symbols))
+    return [line for line in reasons if "partially unknown" not in line] or reasons
+
+
+def _reasons(symbols: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for symbol in symbols:
         if symbol["isExported"] and not symbol["isTypeKnown"] and not symbol["name"].startswith(_UNTYPED):
-            for reason in symbol["diagnostics"] or ({"message": "its type is not known"},):
-                start = reason.get("range", {}).get("start", {})
-                line = start.get("line", -1) + 1
-                place = f"{reason['file']}:{line}: " if line and "file" in reason else ""
+            errors = [each for each in symbol["diagnostics"] if each["severity"] == "error"]
+            for reason in errors or ({"message": "its type is partially unknown"},):
+                place = (
+                    f"{reason['file']}:{reason['range']['start']['line'] + 1}: " if "range" in reason else ""
+                )
                 yield f"{place}{symbol['name']}: {reason['message']}"
 
 
@@ -33,7 +39,7 @@ def main() -> int:
     if not report or not report["symbols"]:
         print(f"pyright has no report (status {run.returncode})", file=sys.stderr)
         return 2
-    failures = list(incomplete(report["symbols"]))
+    failures = incomplete(report["symbols"])
     print("\n".join([*failures, summary(report["symbols"], len(failures))]))
     return 1 if failures else 0
 
