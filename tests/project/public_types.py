@@ -1,6 +1,6 @@
 """`./dev types`: have pyright list each public symbol of polite whose type it does not know. One is a failure.
 
-mypy checks that polite is right. This checks what its users' editors and type checkers read: they infer a public name without a full
+mypy checks that polite is right. This checks what its users' editors and type checkers read: they infer a public name without an
 annotation, each in its own way, or do not know its type.
 """
 
