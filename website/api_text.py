@@ -54,7 +54,8 @@ def _described(heading: str, described: griffe.Object | griffe.Alias) -> Iterato
 
 
 def _signature(described: griffe.Object | griffe.Alias, name: str) -> str:
-    if not described.is_function:
-        return f"class {name}" if described.is_class else name
-    parameters = described.signature(return_type=True).partition("(")[2]
-    return f"{'async ' if 'async' in described.labels else ''}{name}({parameters}"
+    itself = described.final_target if isinstance(described, griffe.Alias) else described
+    if not isinstance(itself, griffe.Function):
+        return f"class {name}" if itself.is_class else name
+    parameters = itself.signature(return_type=True).partition("(")[2]
+    return f"{'async ' if 'async' in itself.labels else ''}{name}({parameters}"
