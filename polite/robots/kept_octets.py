@@ -23,7 +23,7 @@ class KeptOctets:
         packed: the octets as they are kept. They are compressed if they are fewer than `length`.
     """
 
-    __slots__ = ("_hash", "length", "packed")
+    __slots__ = ("length", "packed")
 
     def __init__(self, octets: bytes, packed: bytes | None = None) -> None:
         """Compress octets: about 8 us for each kB.
@@ -33,7 +33,6 @@ class KeptOctets:
             packed: the same octets compressed, if they were before: then they are not again.
         """
         self.length: int = len(octets)
-        self._hash = hash(octets)
         if packed is None:
             packed = zlib.compress(octets, _LEVEL) if len(octets) >= _LEAST else octets
         self.packed: bytes = packed if len(packed) < len(octets) else octets
@@ -51,10 +50,13 @@ class KeptOctets:
             return self.length == len(other) and self.octets == other
         if not isinstance(other, KeptOctets):
             return NotImplemented
-        return self.packed == other.packed or (self._hash == hash(other) and self.octets == other.octets)
+        if self.packed == other.packed:
+            return self.length == other.length
+        # Another version of zlib may have compressed it.
+        return self.length == other.length and self.octets == other.octets
 
     def __hash__(self) -> int:
-        return self._hash
+        return hash(self.octets)
 
     def __repr__(self) -> str:
         return f"KeptOctets({self.octets!r})"

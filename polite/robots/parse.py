@@ -68,7 +68,7 @@ class Robots:
         self._extensions: dict[str, tuple[tuple[int, str], ...]] | None = None
         self._signals: SiteSignals | None = None
         self._licenses: tuple[str, ...] | None = None
-        self._agent_signals: dict[UserAgent, SignalSet] = {}
+        self._agent_signals: dict[UserAgent, SignalSet] | None = None
 
     @property
     def _body(self) -> bytes:
@@ -166,13 +166,16 @@ class Robots:
         Raises InvalidUserAgent.
         """
         agent = UserAgent.of(agent)
-        found = self._agent_signals.get(agent)
+        known = self._agent_signals
+        if known is None:
+            known = self._agent_signals = {}
+        found = known.get(agent)
         if found is None:
             locator = GroupLocator(self._sections(), agent, self.dialect)
             found = self._site_signals.of_groups(locator, self.dialect)
-            if len(self._agent_signals) >= _MAX_AGENTS:
-                self._agent_signals.clear()
-            self._agent_signals[agent] = found
+            if len(known) >= _MAX_AGENTS:
+                known.clear()
+            known[agent] = found
         return found
 
     def signals(self, agent: str | UserAgent, url: str) -> Signals:

@@ -11,6 +11,7 @@ from polite.robots.dialect import RFC9309, Dialect, WildcardConflict
 from polite.robots.fetching.result import FetchResult
 from polite.robots.lifetime import Lifetime
 from polite.robots.lines import readable
+from polite.robots.matching.compact import compact
 from polite.robots.matching.pattern import Matcher, grammar, shape_matches
 from polite.robots.matching.prefilter import (
     ALL_ALLOWED,
@@ -27,6 +28,8 @@ from polite.robots.pace_fields import slowest
 from polite.robots.reason import Reason
 
 _NO_MARKS = array("I")
+# Never changed: most rule sets are asked for verdicts only.
+_NONE_MADE: dict[int, Rule] = {}
 # The upper bound of steps of a quick decision; 0.35 ns each.
 _QUICK = 1_750_000
 # Steps of a rule for each octet of a path: of one with wildcards, and of one that was not parsed yet.
@@ -139,7 +142,7 @@ class RuleSet:
         self._only_disallows = False
         self.quick_length: int = _QUICK // (_STEPS_OF_ANY_RULE * len(paths)) + 1 if paths else maxsize
         self._order: Sequence[int] = ()
-        self._made: dict[int, Rule] = {}
+        self._made = _NONE_MADE
         self._memory = 0  # not estimated yet
         self._lifetime: Lifetime | None = None
 
@@ -402,6 +405,7 @@ class RuleSet:
         self._certain = made.certain
 
     def _build_prefilter(self) -> Prefilter:
+        self._paths = self._grammar.shared(self._paths)
         forbidding = [p for p, mark in zip(self._paths, self._marks, strict=True) if p and not mark & 1]
         self._only_disallows = len(forbidding) == len(self._paths) - self._paths.count("")
         if not forbidding:
@@ -428,7 +432,7 @@ class RuleSet:
             # Of equal rules the first one decides.
             strongest = dict(zip(reversed(texts), reversed(positions), strict=True))
             positions = [strongest[text] for text in ranked]
-        self._order = array("I", positions)
+        self._order = compact(list(positions))
         self._index = index = RuleIndex(tuple(ranked), self._grammar)
         self._limit_quick_length(index.steps)
         return index
@@ -443,7 +447,11 @@ class RuleSet:
         """Return the rule of a rank. Cached: only few rules ever decide."""
         rule = self._made.get(rank)
         if rule is None:
-            rule = self._made[rank] = self._rule(self._order[rank])
+            rule = self._rule(self._order[rank])
+            if self._made:
+                self._made[rank] = rule
+            else:
+                self._made = {rank: rule}
         return rule
 
     def _rule(self, position: int) -> Rule:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import compress
 
 from polite.robots.matching.pattern import Grammar, Shape, is_linear, shape_matches, shape_matches_linearly
 from polite.robots.matching.shift_and import ShiftAnd
@@ -27,6 +28,10 @@ _STEPS_OF_A_REPETITIVE_RULE = 60
 _STEPS_OF_KEYS = 1_500
 # Stored for a key whose rules are in the automaton.
 _AUTOMATON = -1
+# Never changed.
+_NONE: frozenset[int] = frozenset()
+_NO_SHAPES: dict[int, Shape] = {}
+_NO_KEYS: dict[str, dict[str, int | list[int]]] = {}
 
 
 class KeywordIndex:
@@ -78,23 +83,29 @@ class KeywordIndex:
         self._head = len(head)
         self._texts = texts
         self._grammar = grammar
-        self._shapes: dict[int, Shape] = {}
-        self._superlinear: set[int] = set()
-        self._few: list[tuple[int, str, Shape]] = []
-        self._by_character: dict[str, dict[str, int | list[int]]] = {}
+        # Most indexes have a few rules and no keys. They share what is empty.
+        self._shapes: dict[int, Shape] = _NO_SHAPES
+        self._superlinear: AbstractSet[int] = _NONE
+        self._few: Sequence[tuple[int, str, Shape]] = ()
+        self._by_character: dict[str, dict[str, int | list[int]]] = _NO_KEYS
         self._automaton: ShiftAnd | None = None
         self._in_automaton: Sequence[int] = ()
         # Rules without a key that have a piece for which `is_linear` does not hold, by rank.
-        self._repetitive: list[tuple[int, Shape]] = []
+        self._repetitive: Sequence[tuple[int, Shape]] = ()
         # Whether each search must try those rules, or run the automaton.
         self._always_scans = False
         if len(ranks) > FEW:
+            self._shapes, self._by_character = {}, {}
             self._keep(ranks, tails)
         else:
             self._add_unkeyed(ranks)
         self._always_scans = self._always_scans or bool(self._repetitive)
         self.steps: int = self._cost(len(ranks))
-        self._lengths = {len(key) for by_key in self._by_character.values() for key in by_key}
+        self._lengths: AbstractSet[int] = (
+            {len(key) for by_key in self._by_character.values() for key in by_key}
+            if self._by_character
+            else _NONE
+        )
 
     def strongest(self, path: str, rank: int) -> int:
         """Return the strongest matching rank if it is stronger than `rank`, else `rank`."""
@@ -167,12 +178,12 @@ class KeywordIndex:
         return by_key.keys() & stretches
 
     def _add_unkeyed(self, ranks: Sequence[int]) -> None:
-        for rank in ranks:
-            shape = self._grammar.shape(self._texts[rank])
-            if all(map(is_linear, shape[1])):
-                self._few.append((rank, needle(shape), shape))
-            else:
-                self._repetitive.append((rank, shape))
+        shapes = [(rank, self._grammar.shared_shape(self._texts[rank])) for rank in ranks]
+        linear = [all(map(is_linear, shape[1])) for _, shape in shapes]
+        # Tuples take less memory than lists.
+        few = [(rank, needle(shape), shape) for rank, shape in compress(shapes, linear)]
+        repetitive = [each for each, is_fast in zip(shapes, linear, strict=True) if not is_fast]
+        self._few, self._repetitive = (*self._few, *few), (*self._repetitive, *repetitive)
 
     def _keep(self, ranks: Sequence[int], tails: Sequence[str]) -> None:
         """File the rules under keys; put rules that keys do not tell apart into the automaton."""
@@ -202,6 +213,7 @@ class KeywordIndex:
     ) -> None:
         by_character = self._by_character
         few: list[int] = []
+        superlinear: set[int] = set()
         for rank in ranks:
             held = tails[rank]
             if held[-1:] == "$":
@@ -217,7 +229,7 @@ class KeywordIndex:
             if len(held) > _SHORT and not all(
                 map(is_linear, map(self._grammar.plain, tails[rank].split("*")))
             ):
-                self._superlinear.add(rank)
+                superlinear.add(rank)
             # Many rules are about a query, and most paths have no query.
             character = "?" if "?" in held else key[0]
             by_key = by_character.get(character)
@@ -233,6 +245,8 @@ class KeywordIndex:
                 if len(kept) == _FULL_BUCKET:
                     buckets.append((by_key, key))
         self._add_unkeyed(few)
+        if superlinear:
+            self._superlinear |= superlinear
 
 
 def _in_full_buckets(buckets: Sequence[tuple[Mapping[str, int | list[int]], str]]) -> list[int]:

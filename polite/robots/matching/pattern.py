@@ -24,6 +24,11 @@ Matcher = str | Shape
 _SHORT = 16
 # Octets of a path times those of a piece: up to this many comparisons take less time than setting up a two-way search.
 _FEW_STEPS = 100_000
+# Paths and shapes that are kept for the next file, and the octets of the longest of them.
+_MOST_SHARED = 4_000
+_LONGEST_SHARED = 40
+# Larger files are few, and a hostile one must not fill the table.
+_MOST_RULES_SHARED = 64
 # In texts of this many octets, and of four times the piece, `str.find` is linear for pieces of six octets or more.
 _TWO_WAY = 30_000
 
@@ -129,7 +134,9 @@ class Grammar:
     __slots__ = (
         "_dialect",
         "_excluded",
+        "_paths",
         "_rule_spelling",
+        "_shapes",
         "_url_spelling",
         "has_wildcards",
         "plain_specials",
@@ -144,6 +151,8 @@ class Grammar:
         reserved = RESERVED if dialect.reserved_equal_escapes else ""
         if dialect.escaped_slash_differs:
             reserved = reserved.replace("/", "")
+        self._paths: dict[str, str] = {}
+        self._shapes: dict[str, Shape] = {}
         # In a rule `%2A` and `%24` stay escaped until the pattern is split.
         self._rule_spelling = escape_normaliser(
             unreserved=decodes, specials=False, excluded=excluded, reserved=reserved
@@ -198,12 +207,18 @@ class Grammar:
         return list(map(len, normals))
 
     def matchers(self, raws: Sequence[str]) -> Sequence[Matcher]:
-        """Return what rules' paths (as written) match."""
+        """Return what a few rules' paths (as written) match."""
         normals = self.normals(raws)
         together = "".join(normals)
         if "*" in together or "$" in together or "%2" in together:
-            return [self.matcher(normal) for normal in normals]
+            return [self._shared_matcher(normal) for normal in normals]
         return normals
+
+    def _shared_matcher(self, normal: str) -> Matcher:
+        if "*" in normal or normal[-1:] == "$":
+            shape = self.shared_shape(normal)
+            return shape if shape[1] or shape[2] else shape[0]
+        return self.plain(normal)
 
     def matcher(self, normal: str) -> Matcher:
         """Return what a rule's path in normal form matches."""
@@ -235,6 +250,26 @@ class Grammar:
             anchored = anchored and parts[-1] != ""
             parts = [part for part in parts if part]
         return head, tuple(parts), anchored
+
+    def shared_shape(self, normal: str) -> Shape:
+        """Return what `shape` returns, made once for the sites that have the same rule: many have."""
+        shape = self._shapes.get(normal)
+        if shape is None:
+            shape = self.shape(normal)
+            if len(normal) <= _LONGEST_SHARED:
+                if len(self._shapes) >= _MOST_SHARED:
+                    self._shapes.clear()
+                self._shapes[normal] = shape
+        return shape
+
+    def shared(self, raws: Sequence[str]) -> tuple[str, ...]:
+        """Return the same paths. If they are few, those that other sites have, too, are the same objects."""
+        if len(raws) > _MOST_RULES_SHARED or len("".join(raws)) > _MOST_RULES_SHARED * _LONGEST_SHARED:
+            return tuple(raws)
+        known = self._paths
+        if len(known) >= _MOST_SHARED:
+            known.clear()
+        return tuple(map(known.setdefault, raws, raws))
 
     def path(self, url_path: str) -> str:
         """Return a URL's path and query in normal form: without fragment, non-ASCII as UTF-8."""

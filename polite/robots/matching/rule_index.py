@@ -1,10 +1,10 @@
 """RuleIndex: finds the strongest of many rules that matches a path, without trying each."""
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 
+from polite.robots.matching.compact import compact
 from polite.robots.matching.keyword_index import FEW, STEPS_OF_A_RULE, KeywordIndex
 from polite.robots.matching.pattern import Grammar
 
@@ -50,7 +50,8 @@ class RuleIndex:
             grammar: how the dialect reads paths.
         """
         self.none: int = len(texts)
-        self._texts = texts
+        # Needed for rules with wildcards only.
+        self._texts: Sequence[str] = texts
         self._grammar = grammar
         # A keyword index of few rules is made when first needed; until then its ranks are stored.
         self._indexes: dict[int, KeywordIndex | _Ranks] = {}
@@ -60,6 +61,8 @@ class RuleIndex:
         for at, ranks in self._indexes.items():
             if isinstance(ranks, list) and len(ranks) > FEW:
                 self._indexes[at] = KeywordIndex(self._heads[at], ranks, texts, grammar, tails)
+        if not wild:
+            self._texts = ()
         self.steps: int = sum(map(_steps, self._indexes.values()))
 
     def strongest(self, path: str, *, any_will_do: bool = False) -> int:
@@ -152,9 +155,9 @@ class RuleIndex:
             if is_parent[at]:
                 ancestors.append(parent)
                 parent, start = at, head
-        self._parents = array("i", parents)
-        self._ranks = array("i", ranks)
-        self._wild = array("i", wilds)
+        self._parents = compact(parents)
+        self._ranks = compact(ranks)
+        self._wild = compact(wilds)
 
 
 def _steps(kept: KeywordIndex | _Ranks) -> int:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polite.robots.dialect import CLASSIC, GOOGLE, GOOGLE_2010, RFC9309
-from polite.robots.matching.pattern import grammar, is_linear, shape_matches, shape_matches_linearly
+from polite.robots.matching.pattern import Grammar, grammar, is_linear, shape_matches, shape_matches_linearly
 
 
 @pytest.mark.parametrize(
@@ -127,3 +127,40 @@ def test_rules_that_are_not_tame_match_what_they_matched(pieces: list[str], part
 
     assert shape_matches_linearly(shape, path) == shape_matches(shape, path)
     assert shape_matches_linearly(shape, long) == shape_matches(shape, long)
+
+
+def test_paths_and_shapes_that_sites_share_are_kept_once():
+    of_dialect = Grammar(RFC9309)
+    paths = ["/wp-admin/", "/*?sort="]
+
+    shared = of_dialect.shared(paths)
+
+    assert shared == tuple(paths)
+    assert of_dialect.shared(["".join(path) for path in map(list, paths)])[1] is shared[1]
+    assert of_dialect.shared_shape("/*?sort=") == of_dialect.shape("/*?sort=")
+    assert of_dialect.shared_shape("/*?sort=") is of_dialect.shared_shape("/*?sort=")
+
+
+@pytest.mark.parametrize(
+    "paths", [[f"/{each}" for each in range(65)], ["/" + "a" * 3_000]], ids=["many", "long"]
+)
+def test_paths_of_large_files_are_not_kept(paths: list[str]):
+    of_dialect = Grammar(RFC9309)
+
+    of_dialect.shared(paths)
+
+    assert of_dialect.shared(["".join(list(paths[0]))])[0] is not paths[0]
+
+
+def test_what_is_kept_for_other_sites_is_bounded():
+    of_dialect = Grammar(RFC9309)
+    first, shape = "/first/path"[:6], of_dialect.shared_shape("/*first")
+    assert of_dialect.shared([first])[0] is first
+
+    for each in range(5_000):
+        of_dialect.shared([f"/{each}"])
+        of_dialect.shared_shape(f"/*{each}")
+
+    assert of_dialect.shared(["".join(list(first))])[0] is not first
+    assert of_dialect.shared_shape("/*first") is not shape
+    assert of_dialect.shared_shape("/*" + "a" * 50) is not of_dialect.shared_shape("/*" + "a" * 50)
