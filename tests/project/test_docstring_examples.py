@@ -1,13 +1,16 @@
-"""The examples in the docstrings of public names run, and print what they say."""
+"""The examples in the docstrings of the names on the API pages run, and print what they say."""
 
+import ast
 import asyncio
 import contextlib
 import doctest
 import inspect
+import pkgutil
 import re
 import sys
 import textwrap
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,41 +18,53 @@ import aiohttp
 import pytest
 
 import polite
-from polite.gate.counters import Counters
+from polite.integrations.aiohttp import middleware
 from polite.stores.redis.opening import open_shared
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
 from polite.testing.simulation.machines.own_server import own_server
 from polite.testing.simulation.machines.virtual_client import VirtualClient
 from polite.testing.simulation.machines.virtual_server import VirtualServer
+from tests.frameworks.installed import FRAMEWORKS
+
+API = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api"
+OF_A_FRAMEWORK = re.compile(rf"polite\.integrations\.({'|'.join(FRAMEWORKS)})\b")
+# Run by the pages on them (tests/project/test_docs.py): they need servers, or a thread without an event loop.
+OF_A_CLIENT = re.compile(r"blocking\.|status\.serve|integrations\.(httpx|requests|niquests|curl_cffi)\.")
+
+
+def entries() -> Iterator[tuple[str, Any]]:
+    """What the API pages name, but frameworks that are not installed here, which `./dev frameworks` tests."""
+    for page in sorted(API.glob("*.md")):
+        for entry in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE):
+            if not OF_A_FRAMEWORK.match(entry):
+                yield entry.removeprefix("polite."), pkgutil.resolve_name(entry)
 
 
 def examples() -> Iterator[doctest.DocTest]:
     """The `>>>` examples of each public name and of its methods. Constants have none of their own."""
     finder = doctest.DocTestFinder(recurse=True, exclude_empty=True)
-    for name in polite.__all__:
-        value = getattr(polite, name)
+    for name, value in entries():
         if inspect.isclass(value) or inspect.isroutine(value) or inspect.ismodule(value):
-            # A copy of the names for each example: what one defines, no other sees. A module's example has its names, too.
+            # A copy of the names for each example: what one defines, no other sees. An example has its module's names, too.
             names = {public: getattr(polite, public) for public in polite.__all__}
-            names |= vars(value) if inspect.ismodule(value) else {}
+            names |= vars(value if inspect.ismodule(value) else sys.modules[value.__module__])
             yield from (found for found in finder.find(value, name, globs=names) if found.examples)
 
 
-def blocks() -> dict[str, str]:
-    """The text below `Example:` in the docstrings of public names: what a coroutine of a crawler contains."""
-    public = {name: getattr(polite, name) for name in polite.__all__}
-    public |= {kind.__name__: kind for kind in (Counters, SqliteStore)}
-    documented = {
-        name: inspect.getdoc(value) or ""
-        for name, value in public.items()
+def all_blocks() -> dict[str, str]:
+    """The text below `Example:` in the docstrings of public names, by their entries."""
+    found = {
+        entry: re.search(r"^Example:\n((?:    .*\n?|\n)+)", inspect.getdoc(value) or "", re.MULTILINE)
+        for entry, value in entries()
         if inspect.isclass(value) or inspect.isroutine(value)
     }
-    found = {
-        name: re.search(r"^Example:\n((?:    .*\n?|\n)+)", text, re.MULTILINE)
-        for name, text in documented.items()
-    }
-    return {name: match[1] for name, match in found.items() if match}
+    return {entry: match[1] for entry, match in found.items() if match}
+
+
+def blocks() -> dict[str, str]:
+    """Those of them that a coroutine of a crawler contains, and that run without a server."""
+    return {entry: text for entry, text in all_blocks().items() if not OF_A_CLIENT.match(entry)}
 
 
 @pytest.mark.parametrize("example", list(examples()), ids=lambda example: example.name)
@@ -102,6 +117,7 @@ async def run_block(text: str) -> str:
         frontier.close()
         names: dict[str, Any] = {"polite": polite, "aiohttp": aiohttp, "asyncio": asyncio, "sys": sys}
         names["SqliteStore"] = SqliteStore
+        names["middleware"] = middleware
         names |= {"gate": gate, "session": session, "frontier": frontier, "url": url}
         # Options as a user may mistype them: the example shows what happens then.
         names |= {"agent": "ExampleBot/1.0", "name": "", "seconds": -1.0}
@@ -123,6 +139,30 @@ def test_the_block_of_an_example_runs(name: str, fetched: list[str]) -> None:
 
     assert message.startswith("configuration: ") == (name in {"InvalidUserAgent", "InvalidOption"})
     assert bool(fetched) == ("session.get(" in text)
+
+
+class Placeholder:
+    """An argument of a call that is not made."""
+
+
+@pytest.mark.parametrize("entry", sorted(all_blocks().keys() - blocks().keys()))
+def test_an_example_that_pages_run_makes_calls_that_exist(entry: str) -> None:
+    tree = ast.parse(f"async def example():\n{textwrap.indent(all_blocks()[entry], '    ')}")
+    module = vars(sys.modules[pkgutil.resolve_name(f"polite.{entry}").__module__])
+    calls = 0
+
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        first, *rest = ast.unparse(call.func).split(".")
+        called = polite if first == "polite" else module.get(first)
+        if called is None:
+            continue
+        for name in rest:
+            called = getattr(called, name)
+        calls += 1
+        keywords = {keyword.arg: Placeholder() for keyword in call.keywords if keyword.arg}
+        inspect.signature(called).bind(*(Placeholder() for _ in call.args), **keywords)
+
+    assert calls or "gate." in all_blocks()[entry]
 
 
 def test_every_public_name_but_constants_has_an_example() -> None:
