@@ -307,6 +307,17 @@ def test_each_error_that_a_docstring_names_is_a_public_one_or_pythons() -> None:
     ] == []
 
 
+def test_no_line_of_a_docstring_is_lost(caplog: pytest.LogCaptureFixture) -> None:
+    for entry, found in [*((name, function) for name, function, _ in functions()), *classes()]:
+        caplog.clear()
+        docstring = griffe.Docstring(text_of(found), parent=found)
+
+        with caplog.at_level("WARNING", logger="griffe"):
+            docstring.parse("google", warn_unknown_params=False)
+
+        assert caplog.messages == [], entry
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "index"], ids=lambda page: page.stem)
 def test_a_page_and_the_reference_in_words_link_to_each_other(page: Path) -> None:
     leads = re.findall(r"\]\((?:\.\./)+((?:[\w-]+/)?[\w-]+\.md)", page.read_text())
