@@ -72,6 +72,7 @@ def parser() -> argparse.ArgumentParser:
     _add_doctor(commands.add_parser)
     _add_card(commands.add_parser)
     _add_demo(commands.add_parser)
+    _add_completion(commands.add_parser)
     return command
 
 
@@ -350,6 +351,21 @@ def _add_demo(add_command: _AddCommand) -> None:
     demo.set_defaults(run=_run_demo)
 
 
+def _add_completion(add_command: _AddCommand) -> None:
+    text = "print a script with which a shell completes command lines of polite"
+    epilog = (
+        "exit status: 0 success, 2 wrong usage, or the package shtab is missing (needs polite-crawl[cli])"
+    )
+    completion = add_command("completion", help=text, description=text, epilog=epilog)
+    completion.add_argument(
+        "shell",
+        choices=("bash", "zsh", "fish"),
+        metavar="bash|zsh|fish",
+        help="the shell that reads the script",
+    )
+    completion.set_defaults(run=_run_completion)
+
+
 # Subcommands are imported when they run: --help and --version need none of them.
 def _run_check(options: argparse.Namespace) -> int:
     from polite.cli.check import check
@@ -427,3 +443,9 @@ def _run_demo(options: argparse.Namespace) -> int:
     from polite.cli.demo.run import demo
 
     return demo(options)
+
+
+def _run_completion(options: argparse.Namespace) -> int:
+    from polite.cli.completion import completion
+
+    return completion(options)

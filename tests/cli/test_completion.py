@@ -1,0 +1,98 @@
+"""`polite completion`: shells complete command lines with the scripts that it prints."""
+
+import builtins
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from polite.cli.main import main
+
+# As bash does at a tab: the words, and the place of the last one.
+BASH = """
+source ./script
+function=$(complete -p polite | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
+"$function" polite "${!#}" "${@: -2:1}"
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch, capsys):
+    """Print the script for a shell to a file in a folder with a robots.txt and a folder `records`."""
+    monkeypatch.chdir(tmp_path)
+    Path("robots.txt").touch()
+    Path("records").mkdir()
+
+    def write(shell):
+        if shutil.which(shell) is None:
+            pytest.skip(f"{shell} is not installed")
+        assert main(["completion", shell]) == 0
+        Path("script").write_text(capsys.readouterr().out)
+
+    return write
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (["ch"], ["check"]),
+        (["fetch", "--max-b"], ["--max-bytes"]),
+        (["fetch", "--long-delay", ""], ["cap", "obey", "refuse"]),
+        (["check", "--dialect", "google-"], ["google-2010", "google-2019"]),
+        (["check", "--robots", "ro"], ["robots.txt"]),
+        (["store", "pu"], ["purge"]),
+        (["store", "ls", "ro"], ["robots.txt"]),
+        (["store", "show", "https://example.com", "ro"], ["robots.txt"]),
+        (["fetch", "--output", ""], ["records"]),
+        (["completion", "z"], ["zsh"]),
+    ],
+)
+def test_bash_completes_commands_options_choices_and_files(script, line, found):
+    script("bash")
+
+    assert run("bash", "--norc", "-c", BASH, "bash", "polite", *line) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("ch", "check"),
+        ("fetch --max-b", "--max-bytes"),
+        ("fetch --long-delay ob", "obey"),
+        ("lint ro", "robots.txt"),
+    ],
+)
+def test_fish_completes_commands_options_choices_and_files(script, line, found):
+    script("fish")
+
+    completed = run("fish", "--no-config", "-c", f"source script; complete --do-complete 'polite {line}'")
+
+    assert found in completed
+
+
+def test_zsh_reads_the_script(script):
+    script("zsh")
+
+    assert run("zsh", "-f", "-n", "script") == []
+    assert Path("script").read_text().startswith("#compdef polite\n")
+
+
+def test_without_shtab_the_error_says_what_to_install(monkeypatch, capsys):
+    real = builtins.__import__
+
+    def without_shtab(name, *rest):
+        if name == "shtab":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without_shtab)
+
+    assert main(["completion", "bash"]) == 2
+    assert "pip install 'polite-crawl[cli]'" in capsys.readouterr().err
