@@ -58,7 +58,9 @@ def parser() -> argparse.ArgumentParser:
     """Return the parser. Parsed options have the function of the subcommand as `run`."""
     command = _Parser(prog="polite", description="May I fetch this URL, and now?", epilog=_ALL_EXITS)
     form = " (compiled)" if __compiled__ else ""
-    command.add_argument("--version", action="version", version=f"polite {__version__}{form}")
+    command.add_argument(
+        "--version", action="version", version=f"polite {__version__}{form}", help="print the version"
+    )
     commands = command.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_check(commands.add_parser)
     _add_explain(commands.add_parser)

@@ -2,7 +2,9 @@
 
 import pytest
 
+from polite.cli.command_tree import arguments, subcommands
 from polite.cli.main import main
+from polite.cli.parser import parser
 
 
 @pytest.mark.parametrize(
@@ -31,10 +33,7 @@ def test_each_command_has_help(command, says, capsys):
     "command",
     [
         [],
-        *(
-            [name]
-            for name in ("check", "explain", "lint", "diff", "matrix", "store", "fetch", "timeline", "demo")
-        ),
+        *([name] for name, _ in subcommands(parser())),
     ],
 )
 def test_help_names_the_exit_statuses(command, capsys):
@@ -42,6 +41,18 @@ def test_help_names_the_exit_statuses(command, capsys):
         main([*command, "--help"])
 
     assert "exit status: 0" in capsys.readouterr().out
+
+
+def test_help_texts_have_one_form():
+    for name, command in subcommands(parser()):
+        texts = [
+            command.description,
+            *(action.help for action in arguments(command) if action.dest != "help"),
+        ]
+        for text in texts:
+            assert text, name
+            assert text[0].islower() or text.split()[0].isupper() or text.startswith(("ETag", "TOML")), text
+            assert not text.endswith("."), text
 
 
 def test_the_version_is_printed(capsys):
