@@ -7,7 +7,7 @@ from pathlib import Path
 
 from website.builder import Site
 from website.navigation import NavigationError
-from website.server import serve
+from website.server import open_server, serve
 
 _ROOT = Path(__file__).resolve().parents[1]
 
@@ -28,13 +28,14 @@ def main() -> int:
     )
     chosen = options.parse_args()
     site = Site(_ROOT, chosen.out.resolve())
-    sound = _build(site)
     if chosen.build_only:
-        return 0 if sound else 1
+        return 0 if _build(site) else 1
     try:
-        serve(_ROOT, site.out, chosen.port, lambda files: _build(site, anew=not _only_pages(files)))
-    except OSError as error:
-        options.error(f"--port {chosen.port}: {error.strerror}; choose another, or 0 for a free one")
+        server = open_server(site.out, chosen.port)
+    except (OSError, OverflowError) as error:
+        options.error(f"--port {chosen.port}: {error}; choose another, or 0 for a free one")
+    with server:
+        serve(server, _ROOT, lambda files: _build(site, anew=not _only_pages(files)))
     return 0
 
 
