@@ -26,6 +26,7 @@ from polite.robots.matching.ranking import Match, Ranking, Reading, matching, ra
 from polite.robots.matching.rule_index import MAX_CACHED_RULES, RuleIndex
 from polite.robots.pace_fields import slowest
 from polite.robots.reason import Reason
+from polite.robots.switching import let_threads_switch
 
 _NO_MARKS = array("I")
 # Never changed: most rule sets are asked for verdicts only.
@@ -427,6 +428,7 @@ class RuleSet:
 
     def _indexed(self) -> RuleIndex:
         texts, positions, _ = self._ranked()
+        let_threads_switch()
         ranked = dict.fromkeys(texts)
         if len(ranked) < len(texts):
             # Of equal rules the first one decides.

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from polite.robots.dialect import Dialect
 from polite.robots.lines import WHITE, Field, Fields, fields_of
+from polite.robots.switching import let_threads_switch
 
 _RULES = frozenset({Field.ALLOW, Field.DISALLOW})
 _PACES = frozenset({Field.CRAWL_DELAY, Field.REQUEST_RATE, Field.VISIT_TIME})
@@ -14,7 +15,9 @@ _UNGROUPED = frozenset({Field.SITEMAP, Field.HOST, Field.NONE, Field.USER_AGENT}
 
 
 # Octets that one call splits into rows. Other threads, such as an event loop's, wait for that call.
-_AT_A_TIME = 65_536
+_AT_A_TIME = 16_384
+# Octets that may hold enough lines of one field to take half a millisecond.
+_MANY_LINES = 8_192
 
 
 class FieldLine(NamedTuple):
@@ -98,6 +101,7 @@ class Sections:
             while start <= stop:
                 end = stop if stop - start <= _AT_A_TIME else self._text.find("\n", start + _AT_A_TIME, stop)
                 end = stop if end < 0 else end
+                let_threads_switch()
                 _read(self._text[start:end], number, self._fields, self._dialect, below)
                 number += self._text.count("\n", start, end + 1)
                 start = end + 1
@@ -173,7 +177,11 @@ def field_lines(text: str, of: Field, fields: Fields) -> Iterator[FieldLine]:
     # Octets, since lower() of a str changes letters outside ASCII, too.
     lower = text.encode("latin-1").lower()
     at = lower.find(start_of_field)
+    switch_at = _MANY_LINES
     while at >= 0:
+        if at > switch_at:
+            let_threads_switch()
+            switch_at = at + _MANY_LINES
         end = text.find("\n", at)
         end = len(text) if end < 0 else end
         start = at if text[at - 1 : at] == "\n" else text.rfind("\n", 0, at) + 1

@@ -6,6 +6,7 @@ from itertools import compress
 
 from polite.robots.matching.pattern import Grammar, Shape, is_linear, shape_matches, shape_matches_linearly
 from polite.robots.matching.shift_and import ShiftAnd
+from polite.robots.switching import let_threads_switch
 
 # Up to this many rules, trying each is faster than looking them up.
 FEW = 24
@@ -22,6 +23,8 @@ _MOST_TRIED = 256
 # If nearly all of the first _SAMPLE rules are in full buckets, the remaining rules go to the automaton without keys.
 _SAMPLE = 1_024
 _MOSTLY = 7 / 8
+# Rules that are filed between two moments at which threads may switch.
+_AT_A_TIME = 1_024
 # Steps for each octet of a path: to search for a rule's pieces, and to look up the keys.
 STEPS_OF_A_RULE = 6
 _STEPS_OF_A_REPETITIVE_RULE = 60
@@ -136,6 +139,7 @@ class KeywordIndex:
         return steps if self._automaton is None else steps + self._automaton.steps
 
     def _first(self, kept: int | list[int], path: str, rank: int) -> int:
+        let_threads_switch()
         for each in (kept,) if isinstance(kept, int) else kept:
             if each >= rank:
                 break
@@ -154,6 +158,7 @@ class KeywordIndex:
     def _scan(self, path: str, rank: int) -> int:
         """Do what `strongest` does, for repetitive rules without a key and for the automaton."""
         for each, shape in self._repetitive:
+            let_threads_switch()
             if each >= rank:
                 break
             if shape_matches_linearly(shape, path):
@@ -166,15 +171,11 @@ class KeywordIndex:
 
     def _keys_in(self, character: str, by_key: Mapping[str, object], path: str) -> AbstractSet[str]:
         """Return the keys in the path that start with `character`, or contain it if it is "?"."""
-        if character == "?":
-            positions = range(len(path))
-            return by_key.keys() & {path[at : at + length] for length in self._lengths for at in positions}
-        at = path.find(character)
-        stretches = set()
-        while at >= 0:
-            for length in self._lengths:
-                stretches.add(path[at : at + length])
-            at = path.find(character, at + 1)
+        positions: Sequence[int] = range(len(path)) if character == "?" else _positions(character, path)
+        stretches: set[str] = set()
+        for length in self._lengths:
+            let_threads_switch()
+            stretches.update([path[at : at + length] for at in positions])
         return by_key.keys() & stretches
 
     def _add_unkeyed(self, ranks: Sequence[int]) -> None:
@@ -194,7 +195,9 @@ class KeywordIndex:
         if self._always_scans:
             crowded += ranks[_SAMPLE:]
         else:
-            self._file(ranks[_SAMPLE:], tails, buckets)
+            for start in range(_SAMPLE, len(ranks), _AT_A_TIME):
+                let_threads_switch()
+                self._file(ranks[start : start + _AT_A_TIME], tails, buckets)
             crowded = _in_full_buckets(buckets)
         if len(crowded) > _MOST_TRIED:
             crowded.sort()
@@ -247,6 +250,15 @@ class KeywordIndex:
         self._add_unkeyed(few)
         if superlinear:
             self._superlinear |= superlinear
+
+
+def _positions(character: str, path: str) -> list[int]:
+    found: list[int] = []
+    at = path.find(character)
+    while at >= 0:
+        found.append(at)
+        at = path.find(character, at + 1)
+    return found
 
 
 def _in_full_buckets(buckets: Sequence[tuple[Mapping[str, int | list[int]], str]]) -> list[int]:

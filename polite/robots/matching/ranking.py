@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from polite.robots.matching.pattern import Grammar, Matcher, matches
+from polite.robots.switching import let_threads_switch
 
 
 class Ranking(NamedTuple):
@@ -63,8 +64,10 @@ def ranking(paths: Sequence[str], marks: Sequence[int], grammar: Grammar) -> Ran
         grammar: how the dialect reads paths.
     """
     positions, texts, precedences = _read(paths, marks, grammar)
+    let_threads_switch()
     # The sort is stable, so rules of equal precedence stay in the order of the file.
     order = sorted(range(len(texts)), key=precedences.__getitem__, reverse=True)
+    let_threads_switch()
     return Ranking(
         [texts[at] for at in order], [positions[at] for at in order], [precedences[at] for at in order]
     )
@@ -101,6 +104,7 @@ def reading(paths: Sequence[str], marks: Sequence[int], grammar: Grammar, path: 
 
 def _matcher(text: str, grammar: Grammar, path: str) -> Matcher | None:
     """Return what a rule matches, if the path is matched. Compares heads first, which is cheap."""
+    let_threads_switch()
     if not grammar.has_wildcards:
         plain = grammar.plain(text)
         return plain if path.startswith(plain) else None
@@ -126,7 +130,9 @@ def _read(
             for reading in grammar.readings(path, allows=marks[p] & 1 == 1)
         ]
         positions, paths = [position for position, _ in read], [reading for _, reading in read]
+    let_threads_switch()
     texts = grammar.normals(paths)
+    let_threads_switch()
     lengths = grammar.octets(texts)
     precedences = [
         2 * length + (marks[position] & 1) for position, length in zip(positions, lengths, strict=True)

@@ -7,11 +7,14 @@ from itertools import repeat
 from polite.robots.matching.compact import compact
 from polite.robots.matching.keyword_index import FEW, STEPS_OF_A_RULE, KeywordIndex
 from polite.robots.matching.pattern import Grammar
+from polite.robots.switching import let_threads_switch
 
 _NOWHERE = -1
 # Rules in small keyword indexes that are cached once made. One rule takes up to 1.5 kB, and a hostile file has a head for each
 # of its rules.
 MAX_CACHED_RULES = 1_000
+# Rules that are indexed between two moments at which threads may switch.
+_AT_A_TIME = 1_024
 # The ranks of one head's wildcard rules. Most heads have one rule, which needs no list.
 _Ranks = int | list[int]
 
@@ -61,6 +64,7 @@ class RuleIndex:
         for at, ranks in self._indexes.items():
             if isinstance(ranks, list) and len(ranks) > FEW:
                 self._indexes[at] = KeywordIndex(self._heads[at], ranks, texts, grammar, tails)
+        let_threads_switch()
         if not wild:
             self._texts = ()
         self.steps: int = sum(map(_steps, self._indexes.values()))
@@ -90,7 +94,10 @@ class RuleIndex:
                     self._indexes[at] = index
             if index.best < rank:
                 rank = index.strongest(path, rank)
-            at = self._wild[self._parents[at]] if at else _NOWHERE
+            if not at:
+                break
+            let_threads_switch()
+            at = self._wild[self._parents[at]]
         return rank
 
     def _by_head(self) -> tuple[dict[str, int], dict[str, _Ranks], list[str]]:
@@ -109,6 +116,8 @@ class RuleIndex:
             return dict(zip(self._texts, range(len(self._texts)), strict=True)), wild, tails
         star = "*" if has_wildcards else "\n"  # LF is in no rule
         for rank, text in enumerate(self._texts):
+            if not rank % _AT_A_TIME:
+                let_threads_switch()
             head, wildcard, tail = text.partition(star)
             tails.append(tail)
             if not wildcard and has_wildcards and head[-1:] == "$":
@@ -134,16 +143,20 @@ class RuleIndex:
         # A tuple: the garbage collector does not track tuples of texts, but visits the items of a list in each
         # collection, and the event loop waits for it.
         self._heads = heads = tuple(sorted(dict.fromkeys(("", *literal, *wild))))
+        let_threads_switch()
         # The root is its own parent.
         parents = [0] * len(heads)
         ranks = list(map(literal.get, heads, repeat(self.none)))
         wilds = [at if head in wild else _NOWHERE for at, head in enumerate(heads)] if wild else []
         self._indexes.update((at, wild[heads[at]]) for at in wilds if at >= 0)
+        let_threads_switch()
         # Whether the next head starts with this one. Most heads start no other.
         is_parent = [*map(str.startswith, heads[1:], heads), False]
         ancestors: list[int] = []
         parent, start = 0, ""
         for at, head in enumerate(heads):
+            if not at % _AT_A_TIME:
+                let_threads_switch()
             while not head.startswith(start):
                 parent = ancestors.pop()
                 start = heads[parent]
