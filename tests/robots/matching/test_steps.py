@@ -118,6 +118,7 @@ def in_another_order(rules: int) -> str:
     return AGENT + "".join(f"Disallow: /*{a}*{b}*{n}\n" for n, (a, b) in enumerate(pairs[:rules]))
 
 
+@pytest.mark.pure("counts calls, of which compiled code has fewer")
 def test_rules_that_nothing_tells_apart_are_walked_together():
     few, many = (ready(in_another_order(rules).encode(), RFC9309) for rules in (300, 600))
     path = "/0123456789" + 2 * LETTERS
