@@ -17,6 +17,7 @@ PAGES = Path(__file__).resolve().parents[1] / "docs" / "reference" / "api"
 _ENTRY = re.compile(r"^::: (polite[\w.]*)$", re.MULTILINE)
 # In backticks: a name, perhaps with its module or a member, perhaps with arguments.
 _NAMED = re.compile(r"(?<![\w`\[])`((?:polite\.)?(\w+(?:\.\w+)*)(?:\([^`]*\))?)`(?![`\]])")
+_LITERAL = re.compile(r"[\d'\"(]|frozenset\(")
 # The docstring of an implementation: "See ports.Scheduler."
 _REFERENCE = re.compile(r"See ports\.\w+\.")
 _KINDS = griffe.DocstringSectionKind
@@ -40,6 +41,11 @@ class Docstrings(griffe.Extension):
                 _describe_fields(each, links)
                 _describe_methods(each, promised)
         for each in _all_of(pkg):
+            if isinstance(each, griffe.Function):
+                for parameter in each.parameters:
+                    parameter.default = _literal(pkg, each, parameter.default)
+            elif isinstance(each, griffe.Attribute) and isinstance(each.parent, griffe.Class):
+                each.value = _literal(pkg, each, each.value)
             if each.docstring is not None:
                 each.docstring.__dict__["parsed"] = [
                     links.in_section(_with_code(section), each) for section in each.docstring.parsed
@@ -167,6 +173,30 @@ def _describe_type(field: griffe.Attribute, constructor: griffe.Function) -> Non
         field.annotation = constructor.parameters[field.name].annotation
     if isinstance(field.value, griffe.Expr):
         field.value = None
+
+
+def _literal(
+    pkg: griffe.Module, of: griffe.Object, value: str | griffe.Expr | None
+) -> str | griffe.Expr | None:
+    """Return the number, text or set that a default stands for: `REFUSALS`, or `_DEFAULTS.max_waiting` of a dataclass.
+
+    Anything else is returned as it is.
+    """
+    name, _, field = str(value).partition(".")
+    if not isinstance(value, griffe.ExprName | griffe.ExprAttribute) or "." in field:
+        return value
+    found = _of_module(pkg, of, name)
+    if field and isinstance(found, griffe.Attribute):
+        made = _of_module(pkg, found, str(found.value).removesuffix("()"))
+        found = made.members.get(field) if isinstance(made, griffe.Class) else None
+    known = found.value if isinstance(found, griffe.Attribute) else None
+    return known if known is not None and _LITERAL.match(str(known)) else value
+
+
+def _of_module(pkg: griffe.Module, of: griffe.Object, name: str) -> griffe.Object | griffe.Alias | None:
+    """Return what a name is in the module of an object, perhaps imported there."""
+    member = of.module.members.get(name)
+    return _found(pkg, member.target_path) if isinstance(member, griffe.Alias) else member
 
 
 # Protocols whose implementations need no docstring of their own for a method.

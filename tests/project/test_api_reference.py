@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import inspect
 import re
 import textwrap
 from collections import Counter
@@ -12,6 +13,7 @@ from pathlib import Path
 import griffe
 import pytest
 
+import polite
 from tests.frameworks.installed import FRAMEWORKS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -352,6 +354,18 @@ def test_a_field_that_a_constructor_sets_has_the_type_of_the_parameter() -> None
 
     assert isinstance(url, griffe.Attribute)
     assert (str(url.annotation), url.value) == ("str | None", None)
+
+
+def test_a_default_is_shown_as_the_value_that_it_stands_for() -> None:
+    def default(method: str, parameter: str) -> str:
+        function = object_of(method)
+        assert isinstance(function, griffe.Function)
+        return str(function.parameters[parameter].default)
+
+    tries = inspect.signature(polite.Frontier).parameters["max_tries"].default
+    assert default("polite.Frontier.__init__", "max_tries") == str(tries)
+    assert default("polite.PacingPolicy.__init__", "backoff_statuses") == "frozenset({429, 503})"
+    assert default("polite.PacingPolicy.__init__", "scopes") == "by_origin"
 
 
 def test_a_method_without_a_docstring_has_that_of_its_protocol() -> None:
