@@ -57,19 +57,20 @@ def _read(sdist: tarfile.TarFile, member: tarfile.TarInfo) -> bytes | None:
 def check_wheel(path: Path, source: Path, tracked: AbstractSet[str]) -> str:
     """Check the files of a wheel, its RECORD and its licence against the tree that it was built from."""
     compiled = not path.name.endswith("-none-any.whl")
-    wanted = {name for name in tracked if name.startswith("polite/")}
+    wanted = _wheel_names(path, tracked)
     with zipfile.ZipFile(path) as wheel:
         names = wheel.namelist()
         info = _info(path)
         own = {name for name in names if name.startswith(info)}
-        extensions = {name for name in names if compiled and _is_extension(name, wanted)}
+        extensions = {name for name in names if compiled and _is_extension(name, {*wanted})}
         _none("is twice in the wheel", {name for name in names if names.count(name) > 1})
-        _none("is not in the wheel", wanted - {*names})
-        _none("is foreign to the wheel", {*names} - wanted - own - extensions)
+        _none("is not in the wheel", {*wanted} - {*names})
+        _none("is foreign to the wheel", {*names} - {*wanted} - own - extensions)
         _none("is missing in .dist-info", _DIST_INFO - {name.removeprefix(info) for name in own})
         _none("is foreign to .dist-info", {name.removeprefix(info) for name in own} - _DIST_INFO)
         _none(
-            "has other octets in the wheel", (n for n in wanted if wheel.read(n) != (source / n).read_bytes())
+            "has other octets in the wheel",
+            (name for name, of in wanted.items() if wheel.read(name) != (source / of).read_bytes()),
         )
         _check_record(wheel, info)
         if wheel.read(f"{info}licenses/LICENSE") != (source / "LICENSE").read_bytes():
@@ -77,6 +78,13 @@ def check_wheel(path: Path, source: Path, tracked: AbstractSet[str]) -> str:
     if compiled and not extensions:
         raise StepFailed(f"{path.name} has no extension module")
     return f"{len(names)} files" + (f", {len(extensions)} of them compiled" if compiled else "")
+
+
+def _wheel_names(path: Path, tracked: AbstractSet[str]) -> dict[str, str]:
+    """Return where the files of the tree are in a wheel, and which files these are: the package and the man pages."""
+    pages = _info(path).replace(".dist-info/", ".data/data/share/man/man1/")
+    found = {name: name for name in tracked if name.startswith("polite/")}
+    return found | {name.replace("man/", pages, 1): name for name in tracked if name.startswith("man/")}
 
 
 def _info(path: Path) -> str:

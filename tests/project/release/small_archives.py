@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 INFO = "polite_crawl-1.0.0.dist-info/"
+PAGE = "polite_crawl-1.0.0.data/data/share/man/man1/polite.1"
 PURE = "polite_crawl-1.0.0-py3-none-any.whl"
 COMPILED = "polite_crawl-1.0.0-cp311-cp311-linux_x86_64.whl"
 METADATA = """\
@@ -32,6 +33,7 @@ TREE = {
     "polite/url/path.py": "path = 1\n",
     "LICENSE": "MIT\n",
     "dev": "#!/bin/sh\n",
+    "man/polite.1": ".TH\n",
 }
 
 
@@ -51,7 +53,7 @@ def wheel(path: Path, changes: Mapping[str, str | None] | None = None, record: s
         f"{INFO}WHEEL": "Wheel-Version: 1.0\n",
         f"{INFO}entry_points.txt": "",
     }
-    files |= {f"{INFO}licenses/LICENSE": TREE["LICENSE"]}
+    files |= {PAGE: TREE["man/polite.1"], f"{INFO}licenses/LICENSE": TREE["LICENSE"]}
     kept = {name: text for name, text in {**files, **(changes or {})}.items() if text is not None}
     rows = [f"{name},sha256={_digest(text)},{len(text)}\n" for name, text in kept.items()]
     with zipfile.ZipFile(path, "w") as archive:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.project.release import contents, small_archives
 from tests.project.release.checklist import StepFailed
-from tests.project.release.small_archives import COMPILED, INFO, METADATA, PURE, TREE
+from tests.project.release.small_archives import COMPILED, INFO, METADATA, PAGE, PURE, TREE
 
 TRACKED = {*TREE}
 SDIST = "polite_crawl-1.0.0.tar.gz"
@@ -20,7 +20,7 @@ def source(tmp_path: Path) -> Path:
 def test_a_wheel_of_the_tree_is_good(source: Path, tmp_path: Path) -> None:
     wheel = small_archives.wheel(tmp_path / PURE)
 
-    assert contents.check_wheel(wheel, source, TRACKED) == "7 files"
+    assert contents.check_wheel(wheel, source, TRACKED) == "8 files"
     assert contents.check_metadata(wheel, "1.0.0") == "polite-crawl 1.0.0, MIT, Python >=3.11"
     assert contents.requires(wheel) == ["aiohttp>=3", 'rich; extra == "cli"']
 
@@ -35,6 +35,8 @@ def test_a_wheel_of_the_tree_is_good(source: Path, tmp_path: Path) -> None:
         ({"polite/__init__.py": "changed = 1"}, "polite/__init__.py has other octets"),
         ({f"{INFO}licenses/LICENSE": None}, "licenses/LICENSE is missing in .dist-info"),
         ({f"{INFO}licenses/LICENSE": "GPL"}, "its licence is not LICENSE"),
+        ({PAGE: None}, "polite.1 is not in the wheel"),
+        ({PAGE.replace("polite.1", "other.1"): ""}, "other.1 is foreign to the wheel"),
         ({f"{INFO}odd": ""}, "odd is foreign to .dist-info"),
     ],
 )
@@ -63,7 +65,7 @@ def test_a_record_that_is_not_whole_is_refused(source: Path, tmp_path: Path, rec
 
 def test_a_record_with_a_file_too_many_or_a_wrong_digest_is_refused(source: Path, tmp_path: Path) -> None:
     names = [*(name for name in TREE if name.startswith("polite/")), f"{INFO}METADATA", f"{INFO}WHEEL"]
-    names += [f"{INFO}entry_points.txt", f"{INFO}licenses/LICENSE", f"{INFO}RECORD"]
+    names += [PAGE, f"{INFO}entry_points.txt", f"{INFO}licenses/LICENSE", f"{INFO}RECORD"]
     rows = "".join(f"{name},sha256=x,1\n" for name in names)
 
     wrong = small_archives.wheel(tmp_path / PURE, record=rows)
@@ -82,7 +84,7 @@ def test_a_compiled_wheel_has_the_sources_and_extensions_of_them(source: Path, t
     }
     wheel = small_archives.wheel(tmp_path / COMPILED, extensions)
 
-    assert contents.check_wheel(wheel, source, TRACKED) == "10 files, 3 of them compiled"
+    assert contents.check_wheel(wheel, source, TRACKED) == "11 files, 3 of them compiled"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ def test_a_wheel_for_one_system_has_an_extension(source: Path, tmp_path: Path) -
 def test_an_sdist_of_the_tree_is_good(source: Path, tmp_path: Path) -> None:
     sdist = small_archives.sdist(tmp_path / SDIST)
 
-    assert contents.check_sdist(sdist, source, TRACKED) == "5 files, each as committed"
+    assert contents.check_sdist(sdist, source, TRACKED) == "6 files, each as committed"
     assert contents.check_metadata(sdist, "1.0.0")
 
 
@@ -133,7 +135,7 @@ def test_a_link_in_an_sdist_is_that_of_the_tree(
     sdist = small_archives.sdist(tmp_path / SDIST, link=target)
 
     if good:
-        assert contents.check_sdist(sdist, source, {*TRACKED, "link"}) == "6 files, each as committed"
+        assert contents.check_sdist(sdist, source, {*TRACKED, "link"}) == "7 files, each as committed"
     else:
         with pytest.raises(StepFailed, match="link is neither a file of root nor a link"):
             contents.check_sdist(sdist, source, {*TRACKED, "link"})
