@@ -91,12 +91,12 @@ class KeywordIndex:
         # Most indexes have a few rules and no keys. They share what is empty.
         self._shapes: dict[int, Shape] = _NO_SHAPES
         self._superlinear: AbstractSet[int] = _NONE
-        self._few = _NO_FEW
+        self._few: Sequence[tuple[int, str, Shape]] = _NO_FEW
         self._by_character: dict[str, dict[str, int | list[int]]] = _NO_KEYS
         self._automaton: ShiftAnd | None = None
         self._in_automaton: Sequence[int] = ()
         # Rules without a key that have a piece for which `is_linear` does not hold, by rank.
-        self._repetitive = _NO_REPETITIVE
+        self._repetitive: Sequence[tuple[int, Shape]] = _NO_REPETITIVE
         # Whether each search must try those rules, or run the automaton.
         self._always_scans = False
         if len(ranks) > FEW:
