@@ -1,4 +1,4 @@
-"""Builds the site: stages the sources, runs Zensical over them, adds llms.txt, and checks the result."""
+"""Builds the site: stages the sources, runs Zensical over them, orders the search, adds llms.txt, and checks the result."""
 
 import json
 import re
@@ -15,6 +15,7 @@ from website.api_text import ApiText
 from website.checks import faults
 from website.llms import llms_full_txt, llms_txt
 from website.navigation import Section, navigation
+from website.search import ordered
 from website.sources import Sources
 from website.staging import stage
 
@@ -73,6 +74,7 @@ class Site:
         reported = _zensical(work / "mkdocs.yml", sources, anew=anew)
         if reported:
             return reported
+        _order_search(work / "html" / "search.json")
         self._write_plain_text(order, work)
         shutil.rmtree(self.out, ignore_errors=True)
         (work / "html").rename(self.out)
@@ -94,6 +96,10 @@ class Site:
         optional = self.configuration["llms"]["optional"]
         (work / "html" / "llms.txt").write_text(llms_txt(order, texts, optional))
         (work / "html" / "llms-full.txt").write_text(llms_full_txt(order, texts, optional))
+
+
+def _order_search(index: Path) -> None:
+    index.write_text(json.dumps(ordered(json.loads(index.read_text()))))
 
 
 def _zensical(configuration: Path, sources: Sources, *, anew: bool) -> list[str]:

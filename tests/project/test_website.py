@@ -1,5 +1,6 @@
 """The documentation site: every page has a place, links lead somewhere on it too, and nothing is loaded from elsewhere."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from website.builder import Site
 from website.checks import faults
 from website.llms import llms_full_txt, llms_txt, summary
 from website.navigation import NavigationError, Section, navigation
+from website.search import ordered
 from website.server import times
 from website.sources import Sources
 from website.staging import LinkError, stage, staged
@@ -187,6 +189,35 @@ def test_the_api_reference_is_plain_text_with_signatures_and_docstrings(tmp_path
     )
     with pytest.raises(KeyError, match="Gone"):
         ApiText(tmp_path, "kind").filled("::: kind.Gone\n")
+
+
+def item(location: str, level: int, title: str, text: str) -> dict[str, Any]:
+    return {"location": location, "level": level, "title": title, "text": text, "path": ["Reference"]}
+
+
+def test_search_finds_a_public_name_before_fields_of_that_name() -> None:
+    entries = (
+        item("faq.html#decision", 2, "Decision", "Why?"),
+        item("reference/api/rules.html#polite.Trace.decision", 3, "decision", "The decision."),
+        item("reference/api/rules.html#polite.DecisionTrace", 2, "polite.DecisionTrace", "Each step."),
+        item(
+            "reference/api/rules.html#polite.Decision", 2, "polite.Decision", "May I? Source code in <code>x"
+        ),
+    )
+
+    index = ordered({"config": {"lang": ["en"], "separator": r"\s+|\.(?!\d)"}, "items": entries})
+
+    assert [(each["path"], each["text"]) for each in index["items"]] == [
+        (["polite.Decision", "Reference"], "<code>polite.Decision</code> May I?"),
+        (["polite.DecisionTrace", "Reference"], "<code>polite.DecisionTrace</code> Each step."),
+        (["Reference"], "Why?"),
+        (["polite.Trace", "Reference"], "The decision."),
+    ]
+    separator = re.compile(index["config"]["separator"])
+    assert [separator.split("polite.Decision"), separator.split("by polite. It")] == [
+        ["", "Decision"],
+        ["by", "polite", "", "It"],
+    ]
 
 
 def test_llms_txt_lists_the_pages_in_the_order_of_the_navigation() -> None:
