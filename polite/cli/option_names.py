@@ -68,6 +68,7 @@ OPTION_NAMES = {
     "PacingPolicy.max_waiting": "the limit on waiting requests",
     "PacingPolicy.home": "what one process of a shared crawl paces alone",
     "PacingPolicy.overrides": "the policies of single origins",
+    "open_gate(signer=...)": "--sign",
 }
 
 _NO_OPTION = "no command-line option"
@@ -76,6 +77,7 @@ _PHRASES = {
     " blocked; only FetchPolicy.allowed_networks can permit": " blocked and never fetched: no option permits",
     "FetchPolicy.allow_private or allowed_networks": "--allow-private",
     "open_gate(transports=...)": _NO_OPTION,
+    "open_gate(signer=...)": OPTION_NAMES["open_gate(signer=...)"],
     "WebBotAuth: signature_agent": "--signature-agent",
     "crawl must be a name": "--crawl must be a name",
     "SqliteStore(max_bytes=...)": "the size limit of the store",

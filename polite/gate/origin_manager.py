@@ -164,6 +164,10 @@ class OriginManager:
         try:
             for _, flight in flights:
                 await flight.ended()
+        except BaseException:
+            # This wait was cancelled, so none is left that bounds theirs.
+            self._cancel_fetches()
+            raise
         finally:
             giving_up.cancel()
             if self._store is not None and self._owns_store:
