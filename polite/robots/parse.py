@@ -72,7 +72,9 @@ class Robots:
 
     @property
     def _body(self) -> bytes:
-        return self._file if isinstance(self._file, bytes) else self._file.octets
+        # Read once: another thread may compress it now.
+        file = self._file
+        return file if isinstance(file, bytes) else file.octets
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -188,13 +190,15 @@ class Robots:
     def _bind(self, key: str | UserAgent) -> RuleSet:
         """Bind an agent. Cache the rules under `key`, too: a str is looked up faster."""
         agent = UserAgent.of(key)
-        if isinstance(self._file, bytes):
-            if self._first is None:
+        # Each is read once: other threads may be here, too.
+        file, first = self._file, self._first
+        if isinstance(file, bytes):
+            if first is None:
                 self._first = first = agent, bind(self._sections(), agent, self.dialect)
                 return first[1]
             # A file that is asked again is kept. Its octets are needed for other agents and other lines only.
-            self._file = KeptOctets(self._file)
-            self._bound[self._first[0]] = self._first[1]
+            self._bound[first[0]] = first[1]
+            self._file = KeptOctets(file)
             self._first = None
         if len(self._bound) >= _MAX_AGENTS:
             self._bound.clear()

@@ -1,5 +1,7 @@
 """parse and Robots: what is accepted, what is bounded, and what a file says beside its rules."""
 
+import sys
+import threading
 import time
 
 import pytest
@@ -128,3 +130,37 @@ def test_a_full_file_of_anything_is_read_in_linear_time(dialect: Dialect, block:
 
     # 0.2 s at most where this was written; anything quadratic needs minutes.
     assert time.process_time() - started < 10.0
+
+
+@pytest.fixture
+def threads_switch_often():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("threads_switch_often")
+def test_threads_may_ask_one_file_for_rules_at_one_time():
+    agents = [f"Bot{number}" for number in range(6)]
+    lines = "\n".join(f"User-agent: {agent}\nDisallow: /{agent}" for agent in agents)
+    body = f"{lines}\n{'# padding' * 5_000}"
+    wrong: list[object] = []
+
+    def ask() -> None:
+        ready.wait()
+        try:
+            wrong.extend(agent for agent in agents if robots.rules_for(agent).allows(f"/{agent}"))
+        except Exception as error:  # noqa: BLE001 - a thread that fails would be silent
+            wrong.append(error)
+
+    for _ in range(40):
+        robots = parse(body)
+        ready = threading.Barrier(6)
+        threads = [threading.Thread(target=ask) for _ in agents]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert wrong == []

@@ -1,10 +1,13 @@
 """The TDM file of a site: which rule applies to a path, and what a file means that cannot be read."""
 
+import copy
 import json
+import pickle
 from typing import Any
 
 import pytest
 
+from polite.robots.parse import parse
 from polite.robots.tdm_file import TDM_LIMIT, TdmFile, parse_tdm_file
 from tests.support import calls_of
 
@@ -142,3 +145,22 @@ def test_a_file_is_shown_with_its_problem():
     assert repr(parse_tdm_file(FILE)) == "<TdmFile: 3 rules>"
     assert repr(parse_tdm_file(b"[")) == "<TdmFile: 1 rules, broken JSON>"
     assert str(parse_tdm_file(FILE).rules[0]) == '{"location": "/directory-a/", "tdm-reservation": 1}'
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, lambda of: pickle.loads(pickle.dumps(of))],  # noqa: S301 - our own octets
+)
+def test_a_copy_has_the_same_rules(copied):
+    file = parse_tdm_file(FILE)
+
+    other = copied(file)
+
+    for path in ("/directory-a/x", "/directory-b/images/x.jpg", "/x"):
+        assert other.at(path) == file.at(path)
+
+
+def test_a_pickle_holds_no_paths_of_other_sites():
+    parse("User-agent: *\nDisallow: /of-another-site/*.pdf$").rules_for("ExampleBot").allows("/")
+
+    assert b"of-another-site" not in pickle.dumps(parse_tdm_file(FILE))

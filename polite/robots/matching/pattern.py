@@ -1,6 +1,6 @@
 """Pattern: what a rule's path matches, in time linear in the URL's path for any pattern."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from polite.robots.dialect import Dialect
@@ -110,6 +110,9 @@ class Pattern:
         self.octets: int = octets
         self.shape: tuple[str, tuple[str, ...], bool] = shape
 
+    def __reduce__(self) -> tuple[type["Pattern"], tuple[int, Shape]]:
+        return Pattern, (self.octets, self.shape)
+
     @property
     def has_wildcard(self) -> bool:
         """Whether there is a `*` with an effect; a `*` at the end has none."""
@@ -163,6 +166,10 @@ class Grammar:
             self._url_spelling = escape_normaliser(
                 unreserved=decodes, specials=specials, excluded=excluded, reserved=reserved
             )
+
+    def __reduce__(self) -> tuple[Callable[[Dialect], "Grammar"], tuple[Dialect]]:
+        # What it keeps for the next file is of other sites.
+        return grammar, (self._dialect,)
 
     def rereads(self, raws: Sequence[str]) -> bool:
         """Return whether any of these rules' paths has more than one of `readings`. Rarely wrong, and then True."""
