@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -44,6 +45,20 @@ def test_the_form_of_the_package_is_that_of_what_is_compiled() -> None:
     )
 
     assert polite.__compiled__ is bool(compiled)
+
+
+@pytest.mark.skipif(not polite.__compiled__, reason="the sources can be subclassed and patched")
+def test_compiled_classes_refuse_subclasses_and_ignore_patches() -> None:
+    class Own(polite.RuleSet):
+        pass
+
+    robots = polite.parse("User-agent: *\nDisallow: /")
+
+    with pytest.raises(TypeError, match="cannot inherit from compiled"):
+        Own()
+    with mock.patch.object(polite.RuleSet, "decide", return_value="patched"):
+        assert not robots.decide("ExampleBot/1.0", "https://example.com/")
+        assert robots.rules_for("ExampleBot/1.0").decide("/") == "patched"
 
 
 def test_all_is_sorted_as_ruff_sorts_it_constants_then_types_then_functions() -> None:
