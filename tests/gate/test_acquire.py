@@ -1,7 +1,7 @@
 """Permits that no task and no block holds: entered by one task, and left from anywhere."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -137,8 +137,13 @@ async def test_a_pump_that_enters_for_workers_goes_on_in_any_order() -> None:
         assert (gate.counters.granted, len(gate.services.held_turns)) == (30, 0)
 
 
-async def cancelled_after(seconds: float, work: asyncio.Future[Any]) -> None:
-    await asyncio.sleep(seconds)
+async def cancelled_after(seconds: float, wait: Coroutine[Any, Any, Any]) -> None:
+    # This timer is set before those of `wait`, which begins at once if tasks are eager: it is called first at the same instant.
+    loop = asyncio.get_running_loop()
+    due = loop.create_future()
+    loop.call_later(seconds, due.set_result, None)
+    work = asyncio.ensure_future(wait)
+    await due
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
@@ -149,7 +154,7 @@ async def test_a_wait_that_is_cancelled_at_the_robots_fetch_loses_nothing(way: W
     transport = ScriptedTransport({"https://site.test/robots.txt": Reply(200, RULES)})
     async with opened(transport) as (gate, _):
         transport.hold()
-        await cancelled_after(1.0, asyncio.ensure_future(way(gate, PAGE)))
+        await cancelled_after(1.0, way(gate, PAGE))
         transport.let_go()
         async with asyncio.timeout(20):
             (await way(gate, PAGE)).leave()
@@ -164,7 +169,7 @@ async def test_a_wait_that_is_cancelled_before_its_turn_loses_nothing(way: Way, 
     async with opened() as (gate, _):
         await visit(gate)
         last = now()
-        await cancelled_after(seconds, asyncio.ensure_future(way(gate, PAGE)))
+        await cancelled_after(seconds, way(gate, PAGE))
 
         assert len(gate.services.held_turns) == 0
         assert await visit(gate) == pytest.approx(last + 1.0)
@@ -205,7 +210,7 @@ async def unsent_failed(gate: polite.Gate) -> polite.Permit:
 
 async def unsent_cancelled(gate: polite.Gate) -> polite.Permit:
     permit, blocking = gate.permit(PAGE), await gate.acquire(PAGE)
-    await cancelled_after(1.0, asyncio.ensure_future(permit.enter()))
+    await cancelled_after(1.0, permit.enter())
     blocking.unsent()
     return permit
 

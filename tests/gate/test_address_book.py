@@ -38,8 +38,12 @@ async def test_a_host_is_asked_for_once_however_many_wait() -> None:
     book = AddressBook(source, ManualClock())
     assert book.known(HOST) == ()
 
-    assert await asyncio.gather(*(book.find(HOST) for _ in range(10))) == [True] * 10
+    source.open.clear()
+    finds = [asyncio.ensure_future(book.find(HOST)) for _ in range(10)]
+    await asyncio.sleep(0)
+    source.open.set()
 
+    assert await asyncio.gather(*finds) == [True] * 10
     assert source.asked == [HOST]
     assert book.known(HOST) == ("192.0.2.1",)
     assert not await book.find(HOST)
