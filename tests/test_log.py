@@ -17,8 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polite
-from polite.events import Event, RobotsFetched
+from polite.events import Event, OriginPostponed, RobotsFetched
+from polite.gate.event_log import log_event
 from polite.log import LINES, LineFilter, fields, scrubbed, without_query
+from polite.origin import Origin
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
 from polite.robots.fetching.exchange import Failed, Reply
 from polite.testing import ScriptedTransport
@@ -398,6 +400,13 @@ async def test_events_are_logged_at_their_levels(caplog: pytest.LogCaptureFixtur
         "payment_required",
         "license_required",
     }
+
+
+@pytest.mark.parametrize(("tasks", "text"), [(1, "1 task of "), (2, "2 tasks of ")])
+def test_a_number_of_tasks_agrees_with_its_noun(tasks: int, text: str, shown: io.StringIO) -> None:
+    log_event(OriginPostponed(Origin.of("https://example.com"), tasks, 6.0, "TIMEOUT"))
+
+    assert text in shown.getvalue()
 
 
 # Without any configuration.

@@ -1,7 +1,8 @@
 """What the API reference shows of docstrings: a griffe extension, which changes them after they are read from the source.
 
 A field that a class describes under `Attributes:` or `Args:` gets a heading of its own, so that search finds it. A method without
-a docstring has that of the protocol that it implements. Examples become code. The names of public things in backticks, and the
+a docstring has that of the protocol that it implements. What only polite itself uses is left out. A context manager has the type
+that a call returns. Examples become code. The names of public things in backticks, and the
 errors under `Raises:`, become links to their entries.
 """
 
@@ -21,6 +22,12 @@ _LITERAL = re.compile(r"[\d'\"(]|frozenset\(")
 # The docstring of an implementation: "See ports.Scheduler."
 _REFERENCE = re.compile(r"See ports\.\w+\.")
 _KINDS = griffe.DocstringSectionKind
+_MANAGERS = {
+    "contextlib.asynccontextmanager": "AbstractAsyncContextManager",
+    "contextlib.contextmanager": "AbstractContextManager",
+}
+# In the docstring of a member that only other packages of polite use.
+PRIVATE = "No part of the public API."
 
 
 def entries() -> Iterator[str]:
@@ -40,8 +47,10 @@ class Docstrings(griffe.Extension):
             if isinstance(each, griffe.Class):
                 _describe_fields(each, links)
                 _describe_methods(each, promised)
+                _leave_out_private(each)
         for each in _all_of(pkg):
             if isinstance(each, griffe.Function):
+                _describe_context_manager(each)
                 for parameter in each.parameters:
                     parameter.default = _literal(pkg, each, parameter.default)
             elif isinstance(each, griffe.Attribute) and isinstance(each.parent, griffe.Class):
@@ -165,6 +174,22 @@ def _describe_fields(cls: griffe.Class, links: Links) -> None:
     for member in cls.members.values():
         if isinstance(member, griffe.Attribute) and member.docstring is None and _is_prose(member):
             member.docstring = griffe.Docstring(f"{str(member.value)[1:-1]}.", parent=member)
+
+
+def _leave_out_private(cls: griffe.Class) -> None:
+    """Leave out members without an underscore that only polite itself uses. Their descriptions say so."""
+    for name, member in list(cls.members.items()):
+        if isinstance(member, griffe.Object) and member.docstring is not None and PRIVATE in member.docstring.value:
+            del cls.members[name]
+
+
+def _describe_context_manager(function: griffe.Function) -> None:
+    """Give a generator that `contextlib` makes a context manager the type of a call: `async with` takes it, `await` does not."""
+    decorators = {decorator.callable_path for decorator in function.decorators}
+    for path, manager in _MANAGERS.items():
+        if path in decorators and isinstance(function.returns, griffe.ExprSubscript):
+            function.returns = griffe.ExprSubscript(griffe.ExprName(manager), function.returns.slice)
+            function.labels.discard("async")
 
 
 def _describe_type(field: griffe.Attribute, constructor: griffe.Function) -> None:

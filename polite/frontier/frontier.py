@@ -103,7 +103,7 @@ class Frontier:
 
     @classmethod
     def from_parts(cls, gate: Gate, parts: Parts) -> Self:
-        """Make a frontier of a gate and parts whose store is connected and open. For `polite.open_frontier`, not for users."""
+        """Make a frontier of a gate and parts, for `polite.open_frontier`: the store is open. No part of the public API."""
         frontier = cls.__new__(cls)
         frontier._delegate_to(parts, gate)  # noqa: SLF001 - its own method
         return frontier

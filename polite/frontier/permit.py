@@ -90,7 +90,7 @@ class TaskPermit(Permit):
             held.set_timer()
 
     def is_of(self, owner: Owner) -> bool:
-        """Return whether `owner` issued this permit."""
+        """Return whether `owner` issued this permit. No part of the public API."""
         return self._owner is owner
 
     @property
@@ -186,7 +186,7 @@ class TaskPermit(Permit):
 
     @property
     def stands(self) -> bool:
-        """Whether the turn that it was given with still holds; it is to be entered."""
+        """Whether the turn that it was given with still holds; it is to be entered. No part of the public API."""
         return self._granted is not None and self._services.turns.holds(self._granted)
 
     def unsent(self, *, requeue: bool = True) -> None:

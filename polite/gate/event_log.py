@@ -51,7 +51,15 @@ def log_event(event: Event) -> None:
             log.info("circuit of %s closed after status %d", origin, status, extra=extra)
         case OriginPostponed(origin=origin, tasks=tasks, for_s=seconds, because=because):
             extra = fields("origin_postponed", origin=origin, count=tasks)
-            log.info("%d tasks of %s postponed for %.0f s: %s", tasks, origin, seconds, because, extra=extra)
+            log.info(
+                "%d task%s of %s postponed for %.0f s: %s",
+                tasks,
+                "" if tasks == 1 else "s",
+                origin,
+                seconds,
+                because,
+                extra=extra,
+            )
         case PaymentRequired(url=url, origin=origin, price=price):
             extra = fields("payment_required", origin=origin, url=url)
             log.info("%s asks for a payment: %s", without_query(url), price, extra=extra)

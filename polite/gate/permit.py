@@ -353,11 +353,11 @@ class Permit:
                 return f"granted{lost}, status {outcome.status}"
 
     def grounds_at(self, origin: Origin) -> Grounds | None:
-        """Return what allowed the permit, if that is the origin's rules."""
+        """Return what allowed the permit, if that is the origin's rules. No part of the public API."""
         return self._grounds if self._target.origin == origin else None
 
     def lose(self, turn: Turn) -> None:
-        """The turn is taken back from the block, which may go on: its report still counts."""
+        """Take the turn back from the block, which may go on: its report still counts. No part of the public API."""
         self._lost = True
         if self._holder is not None:
             self._services.open_permits.remove(self._holder, self)

@@ -3,9 +3,6 @@
 from typing import Any
 from urllib.parse import urlencode
 
-from curl_cffi.requests import AsyncSession, Headers, Response, Session
-from curl_cffi.requests.exceptions import TooManyRedirects
-
 from polite import blocking
 from polite.errors import InvalidOption, InvalidURL
 from polite.gate.gate import Gate
@@ -18,6 +15,14 @@ from polite.integrations.entering import (
     require_gate,
 )
 from polite.origin import Target
+
+try:
+    from curl_cffi.requests import AsyncSession, Headers, Response, Session
+    from curl_cffi.requests.exceptions import TooManyRedirects
+except ImportError as _error:
+    raise ImportError(
+        "polite.integrations.curl_cffi needs curl_cffi: pip install 'polite-crawl[curl-cffi]'"
+    ) from _error
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # What another origin must not get.

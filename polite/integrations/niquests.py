@@ -2,10 +2,6 @@
 
 from typing import Any
 
-from niquests import AsyncResponse, PreparedRequest, Response
-from niquests.adapters import AsyncHTTPAdapter, HTTPAdapter
-from niquests.utils import default_user_agent
-
 from polite import blocking
 from polite.gate.gate import Gate
 from polite.integrations.adapter_turns import AdapterRetries, AsyncTurn, Turn, leave_at_the_end
@@ -16,6 +12,15 @@ from polite.integrations.entering import (
     require_blocking_gate,
     require_gate,
 )
+
+try:
+    from niquests import AsyncResponse, PreparedRequest, Response
+    from niquests.adapters import AsyncHTTPAdapter, HTTPAdapter
+    from niquests.utils import default_user_agent
+except ImportError as _error:
+    raise ImportError(
+        "polite.integrations.niquests needs niquests: pip install 'polite-crawl[niquests]'"
+    ) from _error
 
 
 class PoliteAdapter(AdapterRetries, HTTPAdapter):

@@ -2,13 +2,18 @@
 
 from typing import Any
 
-from requests import PreparedRequest, Response
-from requests.adapters import HTTPAdapter
-from requests.utils import default_user_agent
-
 from polite import blocking
 from polite.integrations.adapter_turns import AdapterRetries, Turn, leave_at_the_end
 from polite.integrations.entering import brings_page, failure, require_agent, require_blocking_gate
+
+try:
+    from requests import PreparedRequest, Response
+    from requests.adapters import HTTPAdapter
+    from requests.utils import default_user_agent
+except ImportError as _error:
+    raise ImportError(
+        "polite.integrations.requests needs requests: pip install 'polite-crawl[requests]'"
+    ) from _error
 
 
 class PoliteAdapter(AdapterRetries, HTTPAdapter):

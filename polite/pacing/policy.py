@@ -189,7 +189,7 @@ class PacingPolicy:
         return self.with_checked(**dict(own), overrides=Overrides()) if own else self
 
     def with_checked(self, **checked: object) -> Self:
-        """Return the same policy with other values, which are checked already."""
+        """Return the same policy with other values, which are checked already. No part of the public API."""
         changed = object.__new__(type(self))
         for field in fields(self):
             value = checked[field.name] if field.name in checked else getattr(self, field.name)

@@ -202,6 +202,7 @@ def test_each_field_that_a_docstring_describes_is_there() -> None:
         for section in griffe.Docstring(text_of(found), parent=found).parse("google", warnings=False)
         if section.kind is griffe.DocstringSectionKind.attributes
         for field in section.value
+        if "No part of the public API." not in field.description
     }
 
     assert len(described) > 300
@@ -366,6 +367,25 @@ def test_a_default_is_shown_as_the_value_that_it_stands_for() -> None:
     assert default("polite.Frontier.__init__", "max_tries") == str(tries)
     assert default("polite.PacingPolicy.__init__", "backoff_statuses") == "frozenset({429, 503})"
     assert default("polite.PacingPolicy.__init__", "scopes") == "by_origin"
+
+
+@pytest.mark.parametrize("name", ["polite.open_gate", "polite.open_frontier", "polite.status.serve"])
+def test_a_context_manager_has_the_type_that_a_call_returns(name: str) -> None:
+    function = object_of(name)
+
+    assert isinstance(function, griffe.Function)
+    assert str(function.returns).startswith("AbstractAsyncContextManager[")
+    assert "async" not in function.labels  # it would say: await it
+
+
+def test_what_only_polite_uses_is_no_part_of_the_reference() -> None:
+    gate, permit, policy = (object_of(f"polite.{name}") for name in ("Gate", "TaskPermit", "PacingPolicy"))
+
+    assert not {"services"} & set(gate.all_members)
+    assert not {"grounds_at", "lose", "is_of", "stands"} & set(permit.all_members)
+    assert "with_checked" not in policy.all_members
+    assert {"pacing", "check"} <= set(gate.all_members)
+    assert {"report", "retry"} <= set(permit.all_members)
 
 
 def test_a_method_without_a_docstring_has_that_of_its_protocol() -> None:

@@ -1,0 +1,40 @@
+"""An integration whose package is missing says which extra brings it."""
+
+import importlib
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "extra"),
+    [
+        ("curl_cffi", "curl_cffi", "curl-cffi"),
+        ("niquests", "niquests", "niquests"),
+        ("opentelemetry", "opentelemetry", "opentelemetry"),
+        ("prometheus", "prometheus_client", "prometheus"),
+        ("requests", "requests", "requests"),
+    ],
+)
+def test_the_error_names_the_extra(
+    module: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, each)
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, f"polite.integrations.{module}", raising=False)
+
+    with pytest.raises(ImportError, match=re.escape(f"pip install 'polite-crawl[{extra}]'")):
+        importlib.import_module(f"polite.integrations.{module}")
+
+
+def test_extras_have_the_names_that_any_pip_finds() -> None:
+    # In the metadata a name is normalised (PEP 685). pip before 23.3 looks for what was typed, and only warns.
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+    assert [name for name in extras if re.sub(r"[-_.]+", "-", name).lower() != name] == []
