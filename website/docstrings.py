@@ -179,7 +179,11 @@ def _describe_fields(cls: griffe.Class, links: Links) -> None:
 def _leave_out_private(cls: griffe.Class) -> None:
     """Leave out members without an underscore that only polite itself uses. Their descriptions say so."""
     for name, member in list(cls.members.items()):
-        if isinstance(member, griffe.Object) and member.docstring is not None and PRIVATE in member.docstring.value:
+        if (
+            isinstance(member, griffe.Object)
+            and member.docstring is not None
+            and PRIVATE in member.docstring.value
+        ):
             del cls.members[name]
 
 
