@@ -3,11 +3,9 @@
 import re
 from collections.abc import Iterator
 from html import unescape
-from itertools import islice
 
 # Octets, or characters, of a page that are read: the head of any honest page is well within.
 HTML_LIMIT = 131_072
-_MOST_ELEMENTS = 1_000
 
 # HTML, 13.2.5: what the tokenizer takes as one piece, or the rest of a page that ends inside a piece. Each alternative consumes
 # what it starts with, so a page is read once. Quotes hide a > in a value only, after an equals sign.
@@ -32,7 +30,10 @@ def metas(html: bytes | str | None) -> Iterator[tuple[str, str]]:
 
     Never raises on content.
     """
-    for attributes in islice(_meta_tags(_text(html[:HTML_LIMIT]) if html else ""), _MOST_ELEMENTS):
+    # All of them: pages of journals have an element for each reference, and the one for crawlers may come last.
+    for attributes in _meta_tags(_text(html[:HTML_LIMIT]) if html else ""):
+        if "content" not in attributes.lower():
+            continue
         found = {"name": "", "content": ""}
         # Of an attribute given twice the first counts (HTML, 13.2.5.33).
         for name, value in reversed(_NAME_AND_VALUE.findall(attributes)):

@@ -161,7 +161,7 @@ def usage(
     path = url if page is None else page.path
     agent = UserAgent.of(agent)
     headers = _Headers(selected(response_headers, _HEADERS))
-    elements = list(metas(html))
+    elements = list(dict.fromkeys(metas(html)))
     signals = None if robots is None else robots.signals_for(agent)
     lines = [] if signals is None else signals.read_with_care(path)
     tdm, policy = _tdm(headers, elements, path, tdm_file)

@@ -362,3 +362,10 @@ def test_unknown_directives_are_joined_once():
     asked = indexing(header(",".join(["a", "b", "a"] * 200)), meta("c, b"))
 
     assert asked.unknown == ("a", "b", "c")
+
+
+def test_an_element_behind_a_thousand_others_counts():
+    others = '<meta name="citation_reference" content="a">' * 1_500
+
+    assert not indexing(html=f'{others}<meta name="robots" content="noindex">').index
+    assert indexing(html=others).index

@@ -565,3 +565,13 @@ def test_more_headers_never_permit_what_was_refused(
         if name != "tdm-reservation":
             after = usage([*headers, (name, more)], robots, "ExampleBot", PAGE)
             assert set(before.refused) <= set(after.refused)
+
+
+@pytest.mark.parametrize(
+    "last", ['<meta name="robots" content="noai">', '<meta name="tdm-reservation" content="1">']
+)
+def test_an_element_behind_a_thousand_others_counts(last: str):
+    others = '<meta name="citation_reference" content="a">' * 1_500
+
+    assert "ai-train" in usage({}, None, "ExampleBot", "/a", html=others + last).refused
+    assert not usage({}, None, "ExampleBot", "/a", html=others).refused
