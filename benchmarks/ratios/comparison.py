@@ -22,7 +22,8 @@ class Change:
 
     @property
     def failed(self) -> bool:
-        return self.limit is not None and (self.now is None or self.now < self.limit)
+        # What is no number is not compared as less.
+        return self.limit is not None and (self.now is None or not self.now >= self.limit)
 
     def __str__(self) -> str:
         if self.before is None:

@@ -99,6 +99,8 @@ def _record(each: Mapping[str, object]) -> Record:
     kind = Kind(*(str(fields.pop(name)) for name in ("form", "python", "machine")))
     record = Record(**fields, kind=kind)  # type: ignore[arg-type]
     Version(record.version)
+    if not record.ratios:
+        raise ValueError(f"{record.version} has no ratios, so nothing could fall")
     bad = [name for name, value in record.ratios.items() if not (0 < value < math.inf)]
     if bad:
         raise ValueError(f"{record.version}: {', '.join(bad)} must be numbers above 0")

@@ -63,6 +63,10 @@ def test_a_ratio_that_fell_fails_with_its_name_both_values_and_the_limit(
     assert lines == [["FELL", "parse", "1.790", "was", "2.000", "(-10.5%),", "limit", "1.800"]]
 
 
+def test_a_ratio_that_is_no_number_has_failed() -> None:
+    assert Change("parse", 2.0, float("nan")).failed
+
+
 @pytest.mark.parametrize("now", [1.81, 2.0, 9.0])
 def test_a_tenth_less_is_no_failure(file: Path, now: float) -> None:
     assert command.main(["--check"], measuring({"parse": [now] * 3})) == 0
@@ -158,6 +162,7 @@ ROW = {"version": "0.1.0", "date": "", "form": "pure", "python": "", "machine": 
         [1],
         [{"version": "0.1.0"}],
         [{**ROW, "ratios": {"parse": 0}}],
+        [{**ROW, "ratios": {}}],
         [{**ROW, "version": "one"}],
         [{**ROW, "odd": 1}],
     ],
