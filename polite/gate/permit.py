@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from types import TracebackType
 from typing import Any, Self, SupportsIndex
@@ -11,13 +11,14 @@ from polite.errors import GateClosed, InvalidOption, PermitMisused, redact_url
 from polite.events import LicenseRequired, PaymentRequired, PermitDelayed
 from polite.gate.open_permits import Task
 from polite.gate.origin_rules import Grounds, OriginRules
+from polite.gate.permit_outcome import Begun, Demanding, with_demand
 from polite.gate.permit_watch import OnGranted, OnLeft
 from polite.gate.recrawl import PageReport
 from polite.gate.services import Services, waits_for_itself
 from polite.gate.signatures import SignerFailed
 from polite.http.body_length import LENGTH_FIELDS, body_length
-from polite.http.demand import DEMAND_FIELDS, DEMANDING, Demand, demand
-from polite.http.header_fields import Fields, Headers, selected
+from polite.http.demand import DEMAND_FIELDS, DEMANDING, Demand
+from polite.http.header_fields import Headers, selected
 from polite.options import integer
 from polite.origin import Origin, Target
 from polite.pacing.outcome import Outcome
@@ -29,19 +30,6 @@ from polite.recrawl.freshness import RELEVANT_FIELDS
 
 _FAILED = Outcome(failed=True)
 _READ_FIELDS = RELEVANT_FIELDS | PACING_FIELDS.names | DEMAND_FIELDS | LENGTH_FIELDS
-
-
-class _Begun(Outcome):
-    """The outcome of a response whose status is not known (yet)."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Demanding(Outcome):
-    """The outcome of a response that asks for a price or a licence instead of giving the page."""
-
-    demand: Demand | None = None
 
 
 class Stage(Enum):
@@ -188,7 +176,7 @@ class Permit:
         if self._turn is None:
             raise PermitMisused(f"report outside the permit's block: {self.url}", url=self.url)
         begun = self._outcome
-        if begun is not None and type(begun) is not _Begun:
+        if begun is not None and type(begun) is not Begun:
             raise PermitMisused(f"reported twice: {self.url}; one permit is one request", url=self.url)
         services = self._services
         recrawl = services.recrawl
@@ -198,7 +186,7 @@ class Permit:
         else:
             # Read once: they may be pairs of an iterator.
             fields = selected(headers or (), _READ_FIELDS)
-            outcome = _demanding(reported(status, fields, services.clock.wall), fields)
+            outcome = with_demand(reported(status, fields, services.clock.wall), fields)
             if recrawl is not None:
                 self._page = recrawl.reported(self._target, outcome, fields)
             if turns.budgets is not None:
@@ -212,7 +200,7 @@ class Permit:
             settle = turns.settle if begun is None or self._lost else turns.settle_begun
             grounds = self._grounds
             settle(self._turn, self._target, outcome, None if grounds is None else grounds.pace)
-        if type(outcome) is _Demanding and services.listener is not None:
+        if type(outcome) is Demanding and services.listener is not None:
             self._tell_demand(services.listener, outcome)
 
     def received(self, octets: SupportsIndex) -> None:
@@ -241,7 +229,7 @@ class Permit:
             raise PermitMisused(f"began outside the permit's block: {self.url}", url=self.url)
         if self._outcome is not None:
             raise PermitMisused(f"began twice, or after its report: {self.url}", url=self.url)
-        self._outcome = self._timed(_Begun(), self._turn)
+        self._outcome = self._timed(Begun(), self._turn)
         if self._lost or self._services.turns.anchor is Anchor.FIRST_BYTE:
             self._settle(self._turn, self._outcome)
 
@@ -478,9 +466,9 @@ class Permit:
     @property
     def demand(self) -> Demand | None:
         """What the reported response asks for instead of giving the page: a price or a licence. None for nothing."""
-        return self._outcome.demand if type(self._outcome) is _Demanding else None
+        return self._outcome.demand if type(self._outcome) is Demanding else None
 
-    def _tell_demand(self, listener: Listener, outcome: _Demanding) -> None:
+    def _tell_demand(self, listener: Listener, outcome: Demanding) -> None:
         url, origin, found = self.url, self._target.origin.text, outcome.demand
         if found is not None and found.price is not None:
             listener(PaymentRequired(url, origin, found.price))
@@ -540,13 +528,3 @@ class Permit:
     def _settle(self, turn: Turn, outcome: Outcome) -> None:
         pace = None if self._grounds is None else self._grounds.pace
         self._services.turns.settle(turn, self._target, outcome, pace)
-
-
-def _demanding(outcome: Outcome, fields: Fields) -> Outcome:
-    """Return the same outcome, with what the response asks for."""
-    found = demand(outcome.status, fields)
-    if found is None:
-        return outcome
-    return _Demanding(
-        outcome.status, outcome.retry_after_s, outcome.elapsed_s, outcome.failed, outcome.rate_limits, found
-    )
