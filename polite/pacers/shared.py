@@ -83,7 +83,7 @@ class SharedPacer(LocalPacer):
             else:
                 await self._wait_for(turn)
                 if not self._usable(tenure):
-                    super().give_back(turn)
+                    LocalPacer.give_back(self, turn)
                     urgent = True
                     continue
             turn.tenure = tenure
@@ -130,7 +130,7 @@ class SharedPacer(LocalPacer):
 
         def arrived(turn: Turn, error: Exception | None) -> None:
             if error is None and not self._usable(held):
-                super(SharedPacer, self).give_back(turn)
+                LocalPacer.give_back(self, turn)
                 error = TurnLost(_LOST)
             elif error is None:
                 self._enter(turn, held)
