@@ -5,6 +5,7 @@
 
 import contextlib
 import os
+import random
 import shutil
 import signal
 import socket
@@ -249,9 +250,13 @@ def _has_slot(node: ValkeyServer, slot: int) -> bool:
 
 
 def free_port() -> int:
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port that no other test run takes meanwhile, nor a connection, whose own port is from 32768 on."""
+    draw = random.SystemRandom()
+    while True:
+        port = draw.randrange(10_000, 32_768)
+        with contextlib.closing(socket.socket()) as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def eventually(true: Callable[[], object], what: str, *, within: float = 10) -> None:
