@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Coroutine
-from typing import Any, Protocol, Self, SupportsFloat
+from typing import Any, Protocol, Self
 
 from polite.errors import InvalidOption, PermitMisused, redact_url
 from polite.gate.origin_rules import Grounds
@@ -98,7 +98,7 @@ class TaskPermit(Permit):
         """The task: URL, priority, depth, payload and number of tries."""
         return self._task
 
-    def retry(self, *, after: SupportsFloat = 0.0) -> bool:
+    def retry(self, *, after: float = 0.0) -> bool:
         """Requeue the task when the block exits. It waits for its origin's turn as any task.
 
         Args:
@@ -114,7 +114,7 @@ class TaskPermit(Permit):
         """
         if self._turn is None:
             raise PermitMisused(f"retry outside the permit's block: {self.url}", url=self.url)
-        if isinstance(after, bool) or not isinstance(after, int | float) or not 0 <= after < math.inf:
+        if type(after) not in (int, float) or not 0 <= after < math.inf:
             raise InvalidOption(f"after must be a finite number of seconds >= 0, got {after!r}", url=self.url)
         self._again_in = after
         self.unread()

@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Hashable
 from dataclasses import replace
 from enum import Enum
 from types import TracebackType
-from typing import Any, Self, SupportsIndex
+from typing import Any, Self
 
 from polite.errors import GateClosed, InvalidOption, PermitMisused, redact_url
 from polite.events import LicenseRequired, PaymentRequired, PermitDelayed
@@ -159,7 +159,7 @@ class Permit:
             raise PermitMisused(f"due needs {missing}: {self.url}", url=self.url)
         return self._page.due
 
-    def report(self, *, status: SupportsIndex, headers: Headers | None = None) -> None:
+    def report(self, *, status: int, headers: Headers | None = None) -> None:
         """Report the response as soon as its headers are there: the origin's delay starts now (T4: Retry-After, 429, 503).
 
         Without a report, the delay starts when the block exits. After `PacingPolicy.max_hold` the turn is gone; a report still
@@ -203,7 +203,7 @@ class Permit:
         if type(outcome) is Demanding and services.listener is not None:
             self._tell_demand(services.listener, outcome)
 
-    def received(self, octets: SupportsIndex) -> None:
+    def received(self, octets: int) -> None:
         """Count octets of the response's body in the origin's budget (`PacingPolicy.max_bytes`). May be called for each piece.
 
         Without it, Content-Length counts. Without a budget it does nothing.
@@ -214,10 +214,10 @@ class Permit:
         """
         if self._turn is None:
             raise PermitMisused(f"received outside the permit's block: {self.url}", url=self.url)
-        count = integer("received: octets", octets, least=0)
+        integer("received: octets", octets, least=0)
         budgets = self._services.turns.budgets
         if budgets is not None:
-            budgets.receive(self._turn, count)
+            budgets.receive(self._turn, octets)
 
     def began(self) -> None:
         """Start the delay: the response began, but its status is not known (yet). A later `report` can only lengthen the delay.

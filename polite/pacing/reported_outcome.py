@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import SupportsIndex
 
 from polite.errors import InvalidOption
 from polite.http.header_fields import FieldNames, Fields, Headers, found, text_of
@@ -25,7 +24,7 @@ def _ordinary(status: int) -> Outcome:
     return Outcome.of_answer(status)
 
 
-def reported(status: SupportsIndex, headers: Headers | Fields | None, wall: Callable[[], float]) -> Outcome:
+def reported(status: int, headers: Headers | Fields | None, wall: Callable[[], float]) -> Outcome:
     """Return the outcome of a response, with its Retry-After counted from `wall` (Unix time), and its RateLimit fields.
 
     >>> reported(503, {"Retry-After": "120"}, lambda: 0.0).retry_after_s
