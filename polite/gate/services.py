@@ -61,10 +61,6 @@ class EnteredPermit(Protocol):
         ...
 
 
-def _scopes(permit: EnteredPermit) -> tuple[Hashable, ...]:
-    return permit.scopes
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Services:
     """The parts of one gate, and what is decided by several of them.
@@ -92,7 +88,9 @@ class Services:
     recrawl: Recrawl | None = None
     signatures: Signatures | None = None
     decider: Decider = field(default_factory=Decider)
-    open_permits: OpenPermits[EnteredPermit] = field(default_factory=lambda: OpenPermits(_scopes))
+    open_permits: OpenPermits[EnteredPermit] = field(
+        default_factory=lambda: OpenPermits(lambda permit: permit.scopes)
+    )
     shutdown: Shutdown = field(default_factory=Shutdown)
     resources: AsyncExitStack = field(default_factory=AsyncExitStack)
     waiting: WaitingPermits = field(default_factory=WaitingPermits)
