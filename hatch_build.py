@@ -92,7 +92,7 @@ def _accept_objects(path: Path, functions: dict[str, str]) -> None:
         argument.annotation
         for node in ast.walk(ast.parse(b"".join(lines)))
         if isinstance(node, ast.FunctionDef)
-        for argument in node.args.args
+        for argument in node.args.args + node.args.kwonlyargs
         if functions.get(node.name) == argument.arg and argument.annotation is not None
     ]
     if len(annotations) < len(functions):

@@ -2,14 +2,14 @@
 
 import asyncio
 import contextlib
-import math
 from collections.abc import Coroutine
 from typing import Any, Protocol, Self
 
-from polite.errors import InvalidOption, PermitMisused, redact_url
+from polite.errors import PermitMisused, redact_url
 from polite.gate.origin_rules import Grounds
 from polite.gate.permit import Permit, Stage
 from polite.gate.services import Services
+from polite.options import number
 from polite.pacing.turn import Turn
 from polite.robots.decision import Decision
 from polite.robots.errors import Disallowed, RobotsUnreachable
@@ -114,9 +114,7 @@ class TaskPermit(Permit):
         """
         if self._turn is None:
             raise PermitMisused(f"retry outside the permit's block: {self.url}", url=self.url)
-        if type(after) not in (int, float) or not 0 <= after < math.inf:
-            raise InvalidOption(f"after must be a finite number of seconds >= 0, got {after!r}", url=self.url)
-        self._again_in = after
+        self._again_in = number(f"retry of {self.url}: after", after)
         self.unread()
         return self.demand is None and self._owner.may_retry(self._task)
 

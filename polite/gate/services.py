@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Protocol
 
 from polite.errors import GateClosed, PermitMisused, TurnLost
@@ -89,7 +90,7 @@ class Services:
     signatures: Signatures | None = None
     decider: Decider = field(default_factory=Decider)
     open_permits: OpenPermits[EnteredPermit] = field(
-        default_factory=lambda: OpenPermits(lambda permit: permit.scopes)
+        default_factory=lambda: OpenPermits(attrgetter("scopes"))
     )
     shutdown: Shutdown = field(default_factory=Shutdown)
     resources: AsyncExitStack = field(default_factory=AsyncExitStack)

@@ -19,6 +19,8 @@ from polite.testing import ScriptedTransport, Simulation
 from tests.frontier.support import Opened, memory_only
 from tests.support import RULES, A, B, fetch_all
 
+pytestmark = pytest.mark.pure("records the events of OriginQueue by replacing a method")
+
 Row = tuple[QueueState, QueueEvent]
 S, E = QueueState, QueueEvent
 WORLDS = 120

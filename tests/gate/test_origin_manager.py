@@ -375,6 +375,7 @@ async def test_a_file_is_kept_compressed_and_a_large_one_is_compressed_off_the_l
     assert large.snapshot.octets < 5_000
 
 
+@pytest.mark.pure("replaces a function that OriginManager calls")
 async def test_a_large_file_is_read_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[bool] = []
     monkeypatch.setattr(

@@ -360,6 +360,7 @@ async def test_a_defect_of_ours_does_not_cause_a_fetch_per_request(
     assert "was not refreshed ahead of time: ZeroDivisionError" in caplog.text
 
 
+@pytest.mark.pure("replaces a method of Turns")
 async def test_a_request_keeps_waiting_for_its_turn_when_the_refresh_changes_nothing() -> None:
     transport = slow(RULES, RULES, STRICTER)
     order: list[int] = []

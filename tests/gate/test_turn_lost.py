@@ -15,7 +15,10 @@ from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.support import TimedTransport, now, scripted_gate
 
-pytestmark = pytest.mark.virtual_time
+pytestmark = [
+    pytest.mark.virtual_time,
+    pytest.mark.pure("its pacer inherits from one of polite's, which the compiled form forbids"),
+]
 
 SITE = "https://site.test"
 PAGE = f"{SITE}/page"

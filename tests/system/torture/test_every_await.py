@@ -275,6 +275,7 @@ def awaits(file: str) -> list[tuple[str, set[int]]]:
     return named
 
 
+@pytest.mark.pure("reads the lines of suspended coroutines, which compiled ones do not have")
 def test_every_await_there_is_was_among_those_that_failed(template: File) -> None:
     seen: set[Place] = set()
     suspensions = 0
