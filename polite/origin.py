@@ -151,7 +151,9 @@ def _plain(url: object) -> Target | None:
     """Return the target without parsing, if origin and path are known or canonical, else None."""
     if not isinstance(url, str) or len(url) > _MAX_PLAIN:
         return None
-    spelling, end = _split(url)
+    # Hot path: inlines _split.
+    end = url.find("/", 8)
+    spelling = url if end < 0 else url[:end]
     origin = _spellings.get(spelling)
     if origin is None:
         found = canonical_origin(spelling)

@@ -279,7 +279,7 @@ class Turns:
             and outcome.retry_after_s is None
             and outcome.rate_limits is None
             and not self._failing
-            and not turn.broader
+            and len(turn.scope_states) == 1
             and (not self._quotas or target.origin.text not in self._quotas)
         ):
             self.pacer.settle(turn, ordinary.seconds, because=ordinary.because)

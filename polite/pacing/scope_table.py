@@ -15,11 +15,15 @@ Provisional = float | Callable[[], float]
 """The delay in seconds that starts with the grant of one turn, or a function that is called for it at the grant."""
 
 
+# A scope that granted a turn a moment ago (seconds) is likely to be asked for another: to add it anew would cost more.
+_KEPT_S = 1.0
+
+
 class ScopeTable:
     """A dict of scopes, and a ring of those that may be idle, swept in turn: O(1) for each request, on average.
 
-    A scope is idle if no turn is open or waits, its delay is over, and it has refused nothing for `strikes_kept_s` since. A scope
-    whose delay runs is never forgotten, since its next request would come too early.
+    A scope is idle if no turn is open or waits, its delay is over and its last grant some time ago, and it has refused nothing for
+    `strikes_kept_s` since. A scope whose delay runs is never forgotten, since its next request would come too early.
     """
 
     __slots__ = ("_added", "_by_key", "_ring", "_strikes_kept_s", "concurrency", "provisional_s", "version")
@@ -64,15 +68,18 @@ class ScopeTable:
     def sweep(self, now: float, requests: int) -> None:
         """Forget the idle scopes among the next ones in the ring. To be called once every `requests` requests.
 
-        Twice as many are visited as can have been added, so that the sweep outruns them: the number of remembered scopes stays
+        Twice as many are visited as were added, and more, so that the sweep outruns them: the number of remembered scopes stays
         below a small multiple of those in use.
         """
         ring = self._ring
-        for _ in range(min(len(ring), 2 * (requests + self._added))):
+        for _ in range(min(len(ring), requests + 2 * self._added)):
             scope = ring.popleft()
             if scope.open or scope.awaited:
                 scope.listed = False  # retire() lists it again
-            elif scope.ready_at + (self._strikes_kept_s if scope.strikes else 0.0) > now:
+            elif (
+                scope.ready_at + (self._strikes_kept_s if scope.strikes else 0.0) > now
+                or scope.since + _KEPT_S > now
+            ):
                 ring.append(scope)
             else:
                 del self._by_key[scope.key]
