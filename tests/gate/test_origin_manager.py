@@ -379,7 +379,7 @@ async def test_a_file_is_kept_compressed_and_a_large_one_is_compressed_off_the_l
 async def test_a_large_file_is_read_off_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[bool] = []
     monkeypatch.setattr(
-        "polite.gate.origin_manager.parse",
+        "polite.gate.rules_reader.parse",
         lambda body, dialect: (
             threads.append(threading.current_thread() is threading.main_thread()) or parse(body, dialect)
         ),

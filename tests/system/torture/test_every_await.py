@@ -195,9 +195,9 @@ NEVER_SUSPEND = {
     # tests/gate/test_rules_replaced_meanwhile.py has them expire.
     "gate/services.py: await self.learn(target)",
     # The copy from before the failure has been read.
-    "gate/origin_manager.py: await self._rules_of(origin, latest, known)",
+    "gate/rules_source.py: await self._reader.rules_of(origin, latest, known)",
     # A copy that another gate could not refresh is read in a thread if it is large.
-    "gate/origin_manager.py: await self._rules_of(origin, good, before)",
+    "gate/rules_reader.py: await self.rules_of(origin, good, before)",
     # What is done after a failure: that would be the second.
     "compose/gate.py: await file.close()",
     # No task is in flight when a crawl ends by itself; tests/frontier/test_lifecycle.py drains.
@@ -227,8 +227,8 @@ FOR_A_FILE = {
 # Turns and robots.txt of a shared crawl: tests/gate/test_turn_lost.py, tests/gate/test_shared_gate.py, tests/many.
 SHARED_CRAWL = {
     "gate/turns.py: await self._own(self.scopes_of(target))",
-    "gate/origin_manager.py: await self._looked_up(origin, before)",
-    "gate/origin_manager.py: await self._fetch_and_save(origin, before, kept)",
+    "gate/rules_source.py: await self._looked_up(origin, before)",
+    "gate/rules_source.py: await self._fetch_and_save(origin, before, kept)",
     "gate/robots_fetcher.py: await meanwhile()",
     "gate/robots_fetcher.py: await self._found(meanwhile, turn)",
     "gate/robots_fetcher.py: await self._turn_of(origin, exchange.ask.target, lambda: pace)",
@@ -247,7 +247,8 @@ USAGE = {
     "gate/gate.py: await fetch_tdm_file(self.services, target.origin)",
 }
 FILES = (
-    "gate/gate.py", "gate/permit.py", "gate/services.py", "gate/origin_manager.py", "gate/single_flight.py",
+    "gate/gate.py", "gate/permit.py", "gate/services.py", "gate/origin_manager.py", "gate/rules_source.py",
+    "gate/rules_reader.py", "gate/single_flight.py",
     "gate/robots_fetcher.py", "gate/turns.py", "gate/address_book.py", "gate/recrawl.py", "gate/charges.py", "compose/gate.py",
     "pacers/local.py", "stores/memory.py", "stores/sqlite.py", "stores/batch_worker.py", "frontier/frontier.py",
     "frontier/puts.py", "frontier/dispatcher.py", "frontier/turn_seeker.py", "frontier/task_rules.py",
