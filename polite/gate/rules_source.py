@@ -180,8 +180,8 @@ class RulesSource:
             return self._put(origin, found)
         # Otherwise the next process would fetch it again.
         self._flights.finish(origin)
-        if isinstance(access, Found):
-            access = await self._reader.kept(origin, access)
+        read = await self._reader.read(origin, access, before) if isinstance(access, Found) else None
+        access = access if read is None else read.file
         now = self._clock.wall()
         still_good = before is not None and before.fresh(now)
         before = None if before is None else before.dated(skew(self._clock))
@@ -198,7 +198,7 @@ class RulesSource:
             # A refresh ahead of time that failed makes nothing worse.
             known = before.attempted(snapshot)
         else:
-            known = await self._reader.rules_of(origin, snapshot, before)
+            known = await self._reader.rules_of(origin, snapshot, before, read=read)
         self._delay_as_asked(origin, known.pace)
         known = self._put(origin, self._extended(origin, known))
         self._tell(origin, snapshot, known)

@@ -392,3 +392,24 @@ async def test_a_large_file_is_read_off_the_loop(monkeypatch: pytest.MonkeyPatch
 
     assert not large.rules.allows("/private")
     assert threads == [False, True]
+
+
+async def test_a_large_file_takes_one_step_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = []
+    in_a_thread = asyncio.to_thread
+    monkeypatch.setattr(asyncio, "to_thread", lambda work: steps.append(work) or in_a_thread(work))
+    parsed = []
+    monkeypatch.setattr(
+        "polite.gate.rules_reader.parse", lambda body, dialect: parsed.append(body) or parse(body, dialect)
+    )
+    body = RULES.body + b"#" * 200_000
+
+    async with managing(Reply(200, body)) as (manager, _):
+        first = await manager.learn(SITE)
+        await asyncio.sleep(25 * 3_600)
+        again = await manager.learn(SITE)
+
+    assert len(steps) == 2
+    assert len(parsed) == 1
+    assert again is not first
+    assert again.rules is first.rules
