@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from heapq import heappop, heappush
+from threading import get_ident
 
 
 class _Timer:
@@ -118,10 +119,17 @@ class LoopClock:
     def __init__(self, *, epoch: float = 1_700_000_000.0) -> None:
         self._epoch = epoch
         self._suspended = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None  # the loop that ran last, and its thread
+        self._thread = 0
 
     def monotonic(self) -> float:
         """Return the loop's time in seconds."""
-        return asyncio.get_running_loop().time()
+        # Finding out which loop runs costs a system call each time on Python 3.11, and a crawl reads its clock often.
+        loop = self._loop
+        if loop is None or self._thread != get_ident() or not loop.is_running():
+            self._loop = loop = asyncio.get_running_loop()
+            self._thread = get_ident()
+        return loop.time()
 
     def wall(self) -> float:
         """Return Unix time in seconds. It moves with the loop's time."""
