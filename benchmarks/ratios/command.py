@@ -49,9 +49,11 @@ def check(measure: Measure) -> int:
     kind = Kind.here()
     before = history.last(history.read(), kind, __version__)
     if before is None:
+        form = "--compiled " if kind.form == "compiled" else ""
         print(
             f"benchmarks/history.json has no record of: {kind}\n"
-            "Record the last release on this machine first: check out its tag, and run ./dev bench --record there.",
+            f"Run ./dev bench {form}--record on this machine first: at the tag of the last release or, if no release has a tag"
+            " yet, at the commit before your change. Then check out your change, with the history that this wrote.",
             file=sys.stderr,
         )
         return 2

@@ -119,6 +119,26 @@ def test_nothing_is_compared_with_another_kind(
     assert f"has no record of: {KIND}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("form", "command_line"), [("pure", "bench --record"), ("compiled", "bench --compiled --record")]
+)
+def test_without_a_record_the_message_says_what_to_record_with_and_without_a_tag(
+    file: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+    command_line: str,
+) -> None:
+    history.write([])
+    monkeypatch.setattr(Kind, "here", lambda: Kind(form, "3.11", KIND.machine))
+
+    assert command.main(["--check"], measuring()) == 2
+
+    said = capsys.readouterr().err
+    assert f"Run ./dev {command_line} on this machine first: at the tag of the last release" in said
+    assert "if no release has a tag yet, at the commit before your change" in said
+
+
 def test_the_last_release_is_the_newest_that_is_not_newer() -> None:
     records = [record(version) for version in ("0.9.0", "0.10.0", "0.11.0rc1", "1.0.0")]
 
