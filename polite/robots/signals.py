@@ -108,6 +108,10 @@ class Statement(NamedTuple):
         refused = tuple(name for name, allowed in self.says.items() if not allowed)
         return self._replace(says={}, values=_NO_VALUES, refuses=(*refused, *self.refuses))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # A mapping proxy cannot be pickled.
+        return Statement, (*self[:4], dict(self.values), *self[5:])
+
 
 # A line that matches a path, with the length of its own path in octets.
 _Ranked = tuple[int, Statement]

@@ -112,6 +112,26 @@ class Usage:
     def __str__(self) -> str:
         return "\n".join(map(str, self.statements)) or "nothing is said about the use of the page"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # A mapping proxy cannot be pickled.
+        return _frozen, (dict(self.by_use), dict(self.values), self.licenses, self.challenge, self.tdm_policy)
+
+
+def _frozen(
+    by_use: Mapping[str, tuple[UsageStatement, ...]],
+    values: Mapping[str, str],
+    licenses: tuple[License, ...],
+    challenge: LicenseChallenge | None,
+    tdm_policy: str | None,
+) -> Usage:
+    return Usage(
+        by_use=MappingProxyType(by_use),
+        values=MappingProxyType(values),
+        licenses=licenses,
+        challenge=challenge,
+        tdm_policy=tdm_policy,
+    )
+
 
 def usage(
     response_headers: Headers,
@@ -172,21 +192,17 @@ def usage(
         tdm,
     )
     licenses = () if signals is None else signals.licenses
-    return Usage(
-        by_use=MappingProxyType(by_use(found)),
-        values=MappingProxyType(
-            preferences.strictest_values(
-                chain(
-                    (line.values for line in lines), map(preferences.values, headers.lines("content-signal"))
-                )
-            )
+    return _frozen(
+        by_use(found),
+        preferences.strictest_values(
+            chain((line.values for line in lines), map(preferences.values, headers.lines("content-signal")))
         ),
-        licenses=(
+        (
             *(License(link, line) for line, link in licenses),
             *(License(_absolute(link, page)) for link in linked(headers.lines("link"))),
         ),
-        challenge=challenge_in(headers.lines("www-authenticate")),
-        tdm_policy=None if policy is None else _absolute(policy, page),
+        challenge_in(headers.lines("www-authenticate")),
+        None if policy is None else _absolute(policy, page),
     )
 
 

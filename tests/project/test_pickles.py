@@ -1,0 +1,162 @@
+"""Each public value can be pickled and copied: a crawler passes values to other processes."""
+
+import copy
+import dataclasses
+import enum
+import importlib
+import pickle
+import re
+import types
+from collections.abc import Callable, Hashable, Mapping
+from datetime import time
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import pytest
+
+import polite
+from polite.robots.decision import Decider
+from polite.robots.kept_octets import KeptOctets
+
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "reference" / "api"
+# Other tests have environments with these packages.
+FRAMEWORKS = ("scrapy", "crawlee", "crawl4ai", "playwright")
+ROBOTS = """\
+User-agent: *
+Disallow: /private/
+Content-Signal: search=yes, ai-train=no, use=reference
+Content-Usage: /news/ train-ai=n
+Clean-param: ref /shop/
+License: https://example.com/license.xml
+"""
+
+
+def entry(name: str) -> object:
+    """Return what an entry of the API pages names."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except ImportError:
+        return importlib.import_module(name)
+
+
+def is_value(found: object) -> bool:
+    if not isinstance(found, type):
+        return False
+    frozen = dataclasses.is_dataclass(found) and found.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    return frozen or (issubclass(found, tuple) and hasattr(found, "_fields"))
+
+
+def value_classes() -> list[type]:
+    texts = [page.read_text(encoding="utf-8") for page in sorted(PAGES.glob("*.md"))]
+    names = [name for text in texts for name in re.findall(r"^::: (polite\.\S+)$", text, re.MULTILINE)]
+    found = [entry(name) for name in names if not any(f".{each}" in name for each in FRAMEWORKS)]
+    return [each for each in found if is_value(each)]  # type: ignore[misc]
+
+
+def by_host(target: polite.Target) -> str:
+    return target.origin.host
+
+
+PARSED = polite.parse(ROBOTS)
+TARGET = polite.Target.of("https://example.com/private/a")
+# Where a type alone does not say which values are valid.
+EXAMPLES: Mapping[object, object] = {
+    Callable[[polite.Target], str | None]: by_host,
+    Decider: PARSED.rules_for("ExampleBot"),
+    Hashable: "https://example.com",
+    KeptOctets: b"User-agent: *",
+    polite.Dialect: polite.Dialect(name="example"),
+    polite.Origin: TARGET.origin,
+    polite.Target: TARGET,
+    polite.UserAgent: polite.UserAgent.of("ExampleBot/1.0"),
+    Any: 1,
+    time: time(12, 30),
+    str: "a",
+    bytes: b"a",
+    bool: True,
+    int: 1,
+    float: 1.5,
+    type(None): None,
+}
+
+
+def example(kind: Any) -> Any:
+    """Return a value of a type."""
+    if kind in EXAMPLES:
+        return EXAMPLES[kind]
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in {types.UnionType, Union}:
+        return example(arguments[0])
+    if origin is tuple:
+        return tuple(example(each) for each in arguments if each is not ...)
+    if origin is Mapping:
+        return {example(arguments[0]): example(arguments[1])}
+    return next(iter(kind)) if issubclass(kind, enum.Enum) else made(kind)
+
+
+def made(cls: type) -> Any:
+    """Return a value of a class, with an example of each field that has no default."""
+    if cls in EXAMPLES:
+        return EXAMPLES[cls]
+    hints = get_type_hints(cls)
+    if dataclasses.is_dataclass(cls):
+        missing = dataclasses.MISSING
+        needed = [
+            each.name
+            for each in dataclasses.fields(cls)
+            if each.init and each.default is missing and each.default_factory is missing
+        ]
+    else:
+        needed = [name for name in cls._fields if name not in cls._field_defaults]  # type: ignore[attr-defined]
+    return cls(**{name: example(hints[name]) for name in needed})
+
+
+COPIES = [copy.copy, copy.deepcopy, lambda of: pickle.loads(pickle.dumps(of))]  # noqa: S301 - our own octets
+
+
+@pytest.mark.parametrize("cls", value_classes(), ids=lambda cls: f"{cls.__module__}.{cls.__name__}")
+def test_a_value_comes_back_equal(cls: type) -> None:
+    value = made(cls)
+
+    for copied in COPIES:
+        again = copied(value)
+        assert type(again) is cls
+        # A Task is equal only to itself.
+        assert repr(again) == repr(value) if cls is polite.Task else again == value
+
+
+# What functions return has more in it than an example of each field.
+RETURNED = {
+    "rules": PARSED.rules_for("ExampleBot"),
+    "signals of a file": PARSED.signals_for("ExampleBot"),
+    "signals of a path": PARSED.signals("ExampleBot", "https://example.com/news/a"),
+    "usage": polite.usage({"TDM-Reservation": "1"}, PARSED, "ExampleBot", "https://example.com/news/a"),
+    "decision": PARSED.decide("ExampleBot", TARGET.url),
+    "trace": PARSED.explain("ExampleBot", TARGET.url),
+    "clean parameters": PARSED.clean_params,
+}
+
+
+def shown(value: Any) -> object:
+    if isinstance(value, polite.SignalSet):
+        return value.statements, value.above, value.licenses, value.at("/a"), value.at("/news/a")
+    if isinstance(value, polite.RuleSet):
+        return value.decide("/private/a"), value.decide("/")
+    return value
+
+
+@pytest.mark.parametrize("value", RETURNED.values(), ids=RETURNED)
+def test_what_functions_return_comes_back_equal(value: object) -> None:
+    for copied in COPIES:
+        again = copied(value)
+        assert type(again) is type(value)
+        assert shown(again) == shown(value)
+
+
+def test_usage_that_was_pickled_cannot_be_changed() -> None:
+    again = COPIES[-1](RETURNED["usage"])
+
+    for mapping in (again.by_use, again.values):
+        with pytest.raises(TypeError):
+            mapping["a"] = ()
