@@ -1,14 +1,15 @@
 """What the API reference shows of docstrings: a griffe extension, which changes them after they are read from the source.
 
 A field that a class describes under `Attributes:` or `Args:` gets a heading of its own, so that search finds it. A method without
-a docstring has that of the protocol that it implements. What only polite itself uses is left out. A context manager has the type
-that a call returns. Examples become code. The names of public things in backticks, and the
-errors under `Raises:`, become links to their entries.
+a docstring has that of the protocol that it implements. What only polite itself uses is left out, and a base class without an
+entry gives way to its own bases. A context manager has the type that a call returns. Examples become code. The names of public
+things in backticks, and the errors under `Raises:`, become links to their entries.
 """
 
 import re
 import textwrap
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,10 @@ class Docstrings(griffe.Extension):
                 _describe_fields(each, links)
                 _describe_methods(each, promised)
                 _leave_out_private(each)
+        public = {found.path for entry in entries() if (found := _found(pkg, entry)) is not None}
         for each in _all_of(pkg):
+            if isinstance(each, griffe.Class):
+                each.bases = [base for every in each.bases for base in _public_bases(pkg, every, public)]
             if isinstance(each, griffe.Function):
                 _describe_context_manager(each)
                 for parameter in each.parameters:
@@ -174,6 +178,19 @@ def _describe_fields(cls: griffe.Class, links: Links) -> None:
     for member in cls.members.values():
         if isinstance(member, griffe.Attribute) and member.docstring is None and _is_prose(member):
             member.docstring = griffe.Docstring(f"{str(member.value)[1:-1]}.", parent=member)
+
+
+def _public_bases(
+    pkg: griffe.Module, base: str | griffe.Expr, public: AbstractSet[str]
+) -> Iterator[str | griffe.Expr]:
+    """Yield a base, or those of a base that only polite itself uses."""
+    path = base.canonical_path if isinstance(base, griffe.Expr) else base
+    found = _found(pkg, path) if path.startswith("polite.") and path not in public else None
+    if isinstance(found, griffe.Class):
+        for each in found.bases:
+            yield from _public_bases(pkg, each, public)
+    else:
+        yield base
 
 
 def _leave_out_private(cls: griffe.Class) -> None:

@@ -388,6 +388,21 @@ def test_what_only_polite_uses_is_no_part_of_the_reference() -> None:
     assert {"report", "retry"} <= set(permit.all_members)
 
 
+def test_the_bases_of_a_class_are_public() -> None:
+    public = set(map(canonical, ENTRIES))
+    bases = {entry: found.bases for entry, found in classes()}
+
+    assert [*map(str, bases["polite.Decision"])] == ["NamedTuple"]
+    assert [*map(str, bases["polite.RobotsUnreachable"])] == ["Disallowed"]
+    assert {
+        (entry, str(base))
+        for entry, of_entry in bases.items()
+        for base in of_entry
+        if isinstance(base, griffe.Expr) and base.canonical_path.startswith("polite.")
+        if base.canonical_path not in public
+    } == set()
+
+
 def test_a_method_without_a_docstring_has_that_of_its_protocol() -> None:
     assert text_of(object_of("polite.throttles.MinDelay.rest")) == text_of(
         object_of("polite.throttles.Part.rest")
