@@ -153,12 +153,12 @@ class Turn:
         provisional_s: The delay of its narrowest scope from the grant, if more than one turn may be open there; or a function
             that is called for it at the grant.
         tenure: The homes under which a pacer that is shared between processes granted it, while it is open.
-        owner: The turnstile that made it.
-        scope_states: Its scopes, narrowest first; for the turnstile and its wait queue, as are all below.
-        order: Its rank in a queue: urgent turns first, then by the order of requests.
-        path: Its scopes in the order in which it passes them.
-        stage: The index in `path` at which it waits. It is the front of the scopes before.
-        refusal_counted: Whether its refusal is counted.
+        owner: The turnstile that made it. No part of the public API.
+        scope_states: Its scopes, narrowest first. No part of the public API.
+        order: Its rank in a queue: urgent turns first, then by the order of requests. No part of the public API.
+        path: Its scopes in the order in which it passes them. No part of the public API.
+        stage: The index in `path` at which it waits. It is the front of the scopes before. No part of the public API.
+        refusal_counted: Whether its refusal is counted. No part of the public API.
     """
 
     __slots__ = (

@@ -315,7 +315,7 @@ class RuleSet:
         return self._otherwise if best is None else best.precedence & 1 == 1
 
     def reading(self, path: str) -> tuple[Reading, bool]:
-        """Return all that the verdict about a path depends on. Equal readings have equal verdicts."""
+        """Return all that the verdict about a path depends on. Equal readings have equal verdicts. No part of the public API."""
         normal = self._normal(path)
         return reading(self._paths, self._marks, self._grammar, normal), normal == self._exempt
 

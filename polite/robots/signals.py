@@ -104,7 +104,7 @@ class Statement(NamedTuple):
         return bool(self.says or self.values)
 
     def only_refusals(self) -> "Statement":
-        """Return the line with nothing but the categories that it refuses."""
+        """Return the line with nothing but the categories that it refuses. No part of the public API."""
         refused = tuple(name for name, allowed in self.says.items() if not allowed)
         return self._replace(says={}, values=_NO_VALUES, refuses=(*refused, *self.refuses))
 
@@ -185,7 +185,7 @@ class SignalSet:
         """Return the lines that a careful reader obeys at a path: those of `at`, and lines that refuse something.
 
         A line that is in no valid syntax counts unless a valid line has a longer path, and a line above the first group unless
-        a valid line applies. Nothing but the refusals of these lines is kept.
+        a valid line applies. Nothing but the refusals of these lines is kept. No part of the public API.
         """
         matching = self._matching(path, self._ranked)
         above = self._matching(path, self._above)

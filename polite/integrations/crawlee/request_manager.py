@@ -127,13 +127,17 @@ class PoliteRequestManager(RequestManager):
         return callback
 
     def take_permit(self, request: Request) -> TaskPermit | None:
-        """Return the permit that the request was given out with, if there is one. The caller reports and leaves it."""
+        """Return the permit that the request was given out with, if there is one. The caller reports and leaves it.
+
+        No part of the public API.
+        """
         return self._permits.pop(request.unique_key, None)
 
     def claim_permit(self, url: str) -> Permit | None:
         """Return the permit of a page that is not sent yet, if it is for this URL. Others of its origin are left.
 
         A hook or a handler that sends a request of its own would wait for the turn that its page holds. The page takes another.
+        No part of the public API.
         """
         target = Target.of(url)
         for key, permit in [each for each in self._permits.items() if each[1].target.origin == target.origin]:

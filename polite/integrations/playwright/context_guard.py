@@ -85,7 +85,7 @@ class Guard:
         self._sweep: asyncio.TimerHandle | None = None
 
     async def begin(self) -> None:
-        """Listen to the context from now on. What its pages have sent before is charged."""
+        """Listen to the context from now on. What its pages have sent before is charged. No part of the public API."""
         self.context.on("page", self._page_opened)
         self.context.on("requestfailed", self._abandoned)
         self.context.on("close", self._end)
@@ -127,13 +127,13 @@ class Guard:
         return self._refusals.get(await self.target_of(page))
 
     async def target_of(self, page: Page) -> str:
-        """Return the page's key in CDP, which is that of its main frame, too."""
+        """Return the page's key in CDP, which is that of its main frame, too. No part of the public API."""
         if page not in self._targets or page.is_closed():
             await self._meet(page, is_new=True)
         return self._targets[page]
 
     async def take_ahead(self, frame: str, url: str, permit: HeldTurn | None = None) -> HeldTurn:
-        """Wait for a permit for the URL of the frame's next document, if there is none yet."""
+        """Wait for a permit for the URL of the frame's next document, if there is none yet. No part of the public API."""
         self._refusals.pop(frame, None)
         permit = permit or await self._gate.acquire(url)
         before, self._ahead[frame] = self._ahead.get(frame), permit
@@ -142,14 +142,17 @@ class Guard:
         return permit
 
     def give_back(self, frame: str, permit: HeldTurn) -> PoliteError | None:
-        """End a permit that was taken ahead, if no request used it. Return why the frame's last document was blocked."""
+        """End a permit that was taken ahead, if no request used it. Return why the frame's last document was blocked.
+
+        No part of the public API.
+        """
         if self._ahead.get(frame) is permit:
             del self._ahead[frame]
             permit.unsent()
         return self._refusals.get(frame)
 
     async def handle(self, request: PausedRequest) -> None:
-        """Decide about a request that is not sent yet, or take note of the head of its response."""
+        """Decide about a request that is not sent yet, or take note of the head of its response. No part of the public API."""
         if request.has_head:
             self._head_came(request)
             await self._requests.resume(request)
@@ -172,7 +175,7 @@ class Guard:
         self._refusals[frame] = error
 
     def target_gone(self, target: str) -> None:
-        """Forget a target (a page, a frame or a worker) that was closed."""
+        """Forget a target (a page, a frame or a worker) that was closed. No part of the public API."""
         self._refusals.pop(target, None)
         self._look_for(lambda request: request.frame == target)
 

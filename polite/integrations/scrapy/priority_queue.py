@@ -68,7 +68,7 @@ class PoliteQueue(DownloaderAwarePriorityQueue):
         return self._ready[0].request if self._ready else None
 
     def offer(self, head: Head) -> None:
-        """Let `pop` return the request of a head."""
+        """Let `pop` return the request of a head. No part of the public API."""
         self._ready.append(head)
 
     def _advance(self, bucket: str) -> None:
@@ -97,7 +97,7 @@ class PoliteQueue(DownloaderAwarePriorityQueue):
         return priorities
 
     def withdraw(self) -> list[tuple[str, Head]]:
-        """Give no more requests out: end the heads and return them by bucket."""
+        """Give no more requests out: end the heads and return them by bucket. No part of the public API."""
         heads, self._heads = self._heads, {}
         self._ready.clear()
         for head in heads.values():
