@@ -22,7 +22,7 @@ RELEASES = ((3, 11), (3, 12), (3, 13), (3, 14))
 LOOPS = ("asyncio", "eager", "uvloop")
 _EAGER_SINCE = (3, 12)
 _MADE_FROM = ("pyproject.toml", "constraints.txt", "polite/version.py")
-_EXTRAS = ".[cli,dev]"
+_WANTED = ("--group", "dev", "--editable", ".[cli]")
 # What pytest's exit status says: https://docs.pytest.org/en/stable/reference/exit-codes.html
 _OUTCOMES = {0: "passed", 5: "no tests"}
 
@@ -94,10 +94,10 @@ def environment(uv: str, version: Version, python: Path) -> Path:
     """The folder with this Python's environment, made anew when what it was made from has changed. Raises CalledProcessError."""
     folder = ROOT / f".venv-{spoken(version)}"
     made_from = sha256(b"\0".join((ROOT / name).read_bytes() for name in _MADE_FROM)).hexdigest()
-    made_from += f" {_EXTRAS} {python}"
+    made_from += f" {' '.join(_WANTED)} {python}"
     stamp = folder / "made-from"
     if not stamp.exists() or stamp.read_text() != made_from:
-        install = ["--constraint", "constraints.txt", "--no-binary", "urllib3-future", "--editable", _EXTRAS]
+        install = ["--constraint", "constraints.txt", "--no-binary", "urllib3-future", *_WANTED]
         _run(uv, "venv", "--quiet", "--clear", "--python", str(python), str(folder))
         _run(uv, "pip", "install", "--quiet", "--python", str(folder / "bin/python"), *install)
         stamp.write_text(made_from)

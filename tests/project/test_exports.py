@@ -145,3 +145,16 @@ def test_every_text_that_names_an_extra_names_the_distribution() -> None:
 
     assert project["name"] == "polite-crawl"
     assert named == {"polite-crawl"}
+
+
+def test_every_extra_is_one_that_users_are_offered() -> None:
+    # What only work on polite itself needs is in groups, which a wheel's metadata does not name.
+    root = INIT.parents[1]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    rows = re.findall(
+        r"^\| (`.*`) \|", (root / "docs" / "how-to" / "install.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+
+    offered = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
+
+    assert {*project["optional-dependencies"]} == offered

@@ -53,7 +53,7 @@ def installed(name: str) -> Installed:
         found = distribution(name)
     except PackageNotFoundError:
         raise StepFailed(
-            f"{name} is needed on another Python or system and is not installed here: add it to the extra `release`"
+            f"{name} is needed on another Python or system and is not installed here: add it to the group `release`"
         ) from None
     licence = found.metadata.get("License-Expression") or found.metadata.get("License") or ""
     return Installed(found.version, tuple(found.requires or ()), licence)

@@ -102,14 +102,14 @@ class Release:
 
     def _try(self, wheel: Path, form: str) -> str:
         trial = Trial(self._uv, self._folder / f"bare-{form}", self._python)
-        trial.install(wheel, self.builds.first / "constraints.txt")
+        trial.install(wheel, self.builds.first)
         note = trial.try_all(__version__, compiled=form == "compiled")
         self._tried.append(wheel)
         return note
 
     def _tests(self) -> str:
         trial = Trial(self._uv, self._folder / "for-tests", self._python)
-        trial.install(self.builds.pure, self.builds.first / "constraints.txt", "[cli,dev]")
+        trial.install(self.builds.pure, self.builds.first, extras="[cli]", groups=["dev"])
         with tarfile.open(self.builds.sdist) as sdist:
             sdist.extractall(self._folder / "unpacked", filter="data")
         (unpacked,) = (self._folder / "unpacked").iterdir()

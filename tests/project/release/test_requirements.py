@@ -55,5 +55,5 @@ def test_another_version_than_the_pin_is_refused() -> None:
 def test_what_is_installed_says_its_version_and_needs() -> None:
     assert installed("aiohttp").requires
 
-    with pytest.raises(StepFailed, match="add it to the extra `release`"):
+    with pytest.raises(StepFailed, match="add it to the group `release`"):
         installed("no-such-package-at-all")

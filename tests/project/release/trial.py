@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.project.release.builds import clean_environment
@@ -21,7 +22,8 @@ class Trial:
         self._uv = uv
         self._python = python
 
-    def install(self, wheel: Path, constraints: Path, extras: str = "") -> None:
+    def install(self, wheel: Path, source: Path, extras: str = "", groups: Sequence[str] = ()) -> None:
+        """Install the wheel with the pins of `source`, and groups of packages that its pyproject.toml names."""
         run(
             self._uv,
             "venv",
@@ -35,7 +37,9 @@ class Trial:
         target = f"polite-crawl{extras} @ {wheel.resolve().as_uri()}"
         run(
             *(self._uv, "pip", "install", "--quiet", "--no-config", "--python", self.program("python")),
-            *("--constraints", constraints, "--no-binary", "urllib3-future", target),
+            *("--constraints", source / "constraints.txt", "--no-binary", "urllib3-future"),
+            *(word for group in groups for word in ("--group", f"{source / 'pyproject.toml'}:{group}")),
+            target,
             env=self.environment(),
         )
         run(self._uv, "pip", "check", "--python", self.program("python"), env=clean_environment())
