@@ -2,7 +2,8 @@
 
 Every step is tried, and each prints `ok`, `failed`, `left out` (this machine cannot try it) or `not tried` (it needs a step that
 failed). The exit status is 1 if one failed. `--dry-run` accepts a CHANGELOG and a history of benchmarks that do not have the
-version yet. Without it, both must, and the commands that publish are printed. Nothing is uploaded, and no tag is made.
+version yet. Without it, both must, and the commands that publish are printed. Nothing is uploaded, and no tag is made. If a step
+failed, there is no dist/ afterwards, not even an older one.
 """
 
 import argparse
@@ -36,7 +37,14 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(rest)
     with TemporaryDirectory(prefix="polite-release-") as folder:
         release = Release(ROOT, uv, Path(folder), Path(sys._base_executable))
-        good = walk(release.steps(final=not options.dry_run))
+        good = False
+        # What an earlier walk left would look like the result of this one.
+        release.discard()
+        try:
+            good = walk(release.steps(final=not options.dry_run))
+        finally:
+            if not good:
+                release.discard()
     if not good:
         print(f"\npolite {__version__} is not ready: see `failed` above")
         return 1

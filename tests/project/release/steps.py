@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import tarfile
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,8 @@ from tests.project.release.builds import Builds, digest
 from tests.project.release.checklist import LeftOut, Step
 from tests.project.release.trial import Trial, run_own_tests, run_tests
 
+# The folder of what is published.
+DIST = "dist"
 # The names of the steps that others need.
 _COPIED = "two copies of the commit"
 _PURE = "sdist and pure wheel, built twice"
@@ -54,8 +57,13 @@ class Release:
             Step(_TESTS, self._tests, needs=(_PURE,)),
             Step(_COMPILED, self._compile, needs=(_COPIED,)),
             *self._of_wheel("compiled", _COMPILED),
-            Step("dist/", self._publishable, needs=(_PURE, _SDIST, _TESTS)),
+            Step(f"{DIST}/", self._publishable, needs=(_PURE, _SDIST, _TESTS)),
         ]
+
+    def discard(self) -> None:
+        """Remove dist/. Raises OSError if that is not possible."""
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self._root / DIST)
 
     def _of_wheel(self, form: str, build: str) -> list[Step]:
         def wheel() -> Path:
@@ -125,8 +133,8 @@ class Release:
 
     def _publishable(self) -> str:
         """Copy the sdist, the wheels that were tried, and their SBOMs to dist/, with their digests in SHA256SUMS."""
-        folder = self._root / "dist"
-        shutil.rmtree(folder, ignore_errors=True)
+        self.discard()
+        folder = self._root / DIST
         folder.mkdir()
         for artefact in (self.builds.sdist, *self._tried):
             for path in (artefact, artefact.with_name(f"{artefact.name}{sbom.ENDING}")):
