@@ -1,9 +1,13 @@
-"""`python -m benchmarks.memory`: memory of a parsed file, beside other engines (tracemalloc)."""
+"""`python -m benchmarks.memory`: memory of a process before it crawls (VmRSS), and of a parsed file, beside other engines
+(tracemalloc)."""
 
 import gc
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from benchmarks.corpus import Case, corpus
 from benchmarks.peers import Peer, decisions, peers
@@ -11,10 +15,40 @@ from benchmarks.stopwatch import row
 from polite.robots.parse import parse
 
 _TARGET = 3.0
+_STATUS = Path("/proc/self/status")
+_RSS = f"""
+def print_rss():
+    with open({str(_STATUS)!r}) as status:
+        print(next(line for line in status if line.startswith("VmRSS")).split()[1])
+"""
+_CRAWLER = """
+import asyncio, tempfile, aiohttp, polite
+
+async def main(folder):
+    async with (
+        polite.open_gate("ExampleBot/1.0") as gate,
+        polite.open_frontier(gate, store=folder + "/queue.sqlite"),
+        aiohttp.ClientSession(),
+    ):
+        await asyncio.sleep(0.5)
+        print_rss()
+
+with tempfile.TemporaryDirectory() as folder:
+    asyncio.run(main(folder))
+"""
+_PROCESSES = {
+    "Python with asyncio": "import asyncio; print_rss()",
+    "the same with aiohttp": "import asyncio, aiohttp; print_rss()",
+    "a gate, a frontier in a file, an aiohttp session": _CRAWLER,
+}
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
+    if _STATUS.exists():
+        print("a new process: resident memory (VmRSS)")
+        for name, program in _PROCESSES.items():
+            print(f"  {name:56}{resident_mib(program):7.1f} MiB")
     beside = peers()
     what, cases = corpus()
     kept = {
@@ -34,6 +68,14 @@ def main() -> None:
     for name in list(kept)[:3]:
         against = kept[beside[0].name] if name == "the rules that bind one crawler" else protego
         print("  " + row(name, against / kept[name], _TARGET))
+
+
+def resident_mib(program: str) -> float:
+    """Return the MiB that a program prints by `print_rss`."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"{_RSS}{program}"], capture_output=True, text=True, check=True
+    )
+    return int(done.stdout) / 1024
 
 
 def size(cases: list[Case], make: Callable[[Case], object]) -> float:
