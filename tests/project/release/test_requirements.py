@@ -35,6 +35,12 @@ def test_extras_and_pythons_that_are_not_supported_need_nothing() -> None:
     assert direct(lines) == ("idna-two",)
 
 
+def test_a_pin_ends_where_a_comment_or_a_marker_begins() -> None:
+    found = pins("# old==0.1\nOne.two==1.0# a reason\nthree==2.0;python_version < '3.13'\nfour>=3\n")
+
+    assert found == {"one-two": "1.0", "three": "2.0"}
+
+
 @pytest.mark.parametrize(
     "marker", ['sys_platform == "win32"', 'sys_platform == "darwin"', 'python_version >= "3.14"']
 )

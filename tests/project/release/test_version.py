@@ -20,7 +20,7 @@ def test_a_version_has_three_numbers_and_may_be_a_pre_release(good: str) -> None
 
 
 @pytest.mark.parametrize(
-    "bad", ["1.0", "v1.0.0", "01.0.0", "1.0.0-rc.1", "1.0.0.dev1", "1.0.0+local", "1.0.0\n", "1.0.٠", ""]
+    "bad", ["1.0", "v1.0.0", "01.0.0", "1.0.0-rc.1", "1.0.0.dev1", "1.0.0+local", "1.0.0\n", "1.0.1٠", ""]
 )
 def test_other_versions_are_refused(bad: str) -> None:
     with pytest.raises(StepFailed, match=r"^polite/version\.py: "):
@@ -55,6 +55,12 @@ def test_an_empty_section_for_what_comes_next_may_stand_above() -> None:
         ("0.1.0", changelog("Unreleased", "0.1.0 - 2026-01-01"), "0.1.0 is released already"),
         ("0.2.0", changelog("0.1.0 - 2026-01-01"), "no section for 0.2.0: its topmost is 0.1.0"),
         ("0.2.0", changelog("0.2.0 - 2026-01-01", "0.10.0 - 2025-01-01"), "0.2.0 is not newer than 0.10.0"),
+        # 0.9.0 is the last one in the order of texts.
+        (
+            "0.9.5",
+            changelog("0.9.5 - 2026-01-01", "0.10.0 - 2025-01-01", "0.9.0 - 2024-01-01"),
+            "newer than 0.10.0",
+        ),
         ("1.0.0rc1", changelog("1.0.0rc1 - 2026-01-01", "1.0.0 - 2025-01-01"), "is not newer than 1.0.0"),
         ("0.2.0", changelog("0.2.0"), "needs a date: 2026-03-01"),
         ("0.2.0", changelog("0.2.0 - soon"), "needs a date"),
@@ -68,6 +74,12 @@ def test_an_empty_section_for_what_comes_next_may_stand_above() -> None:
 def test_another_changelog_is_refused(now: str, text: str, why: str) -> None:
     with pytest.raises(StepFailed, match=why):
         version.check_changelog(now, text, TODAY, final=False)
+
+
+def test_an_old_heading_that_is_no_version_is_passed_over() -> None:
+    text = changelog("0.2.0 - 2026-02-01", "Experiments")
+
+    assert version.check_changelog("0.2.0", text, TODAY, final=True)
 
 
 def test_a_release_candidate_comes_before_its_release() -> None:
