@@ -40,6 +40,10 @@ class Outlook:
     because: str | None
     since: float | None = None
 
+    def __reduce__(self) -> tuple[type["Outlook"], tuple[object, ...]]:
+        # pickle would set the fields, which a compiled frozen class refuses.
+        return Outlook, (self.ready_at, self.scope, self.waiting, self.open, self.because, self.since)
+
 
 class ScopeState:
     """What the turnstile knows of one scope: an origin, a registrable domain, an address, the whole crawl."""

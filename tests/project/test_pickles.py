@@ -78,6 +78,9 @@ EXAMPLES: Mapping[object, object] = {
     int: 1,
     float: 1.5,
     type(None): None,
+    # What a compiled class has for other types.
+    tuple: (),
+    type: "a",
 }
 
 
