@@ -1,10 +1,11 @@
-"""The build hook of hatchling that compiles modules of the wheel with mypyc if POLITE_COMPILE=1.
+"""The hooks of hatchling: one compiles modules of the wheel with mypyc if POLITE_COMPILE=1, one writes the project's description.
 
-Why not hatch-mypyc: docs/decisions/0008-compiled-wheels.md.
+Why not hatch-mypyc: docs/decisions/0008-compiled-wheels.md. Why not hatch-fancy-pypi-readme: docs/decisions/0010.
 """
 
 import ast
 import os
+import re
 from contextlib import chdir
 from pathlib import Path
 from shutil import copytree, ignore_patterns
@@ -12,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 # `./dev lint` checks all types. Here, the packages that polite imports may be missing, only what is compiled counts, and the
 # arguments that are annotated as `object` are passed on: mypyc checks these at runtime.
@@ -22,6 +24,30 @@ disable_error_code = arg-type
 """
 # As mypyc itself does.
 _OPTIMISATION = "3"
+
+_FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
+# A link or an image whose address has no scheme.
+_RELATIVE = re.compile(r"!?\[([^\]]+)\]\((?!\w+:)([^)\s]+)\)")
+_NOTE = "\nPaths in parentheses are those of files in the source distribution.\n"
+
+
+class DescriptionHook(MetadataHookInterface):
+    """Gives the wheel and the sdist README.md as their description, with paths in the place of relative links."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set `readme`."""
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        metadata["readme"] = {"content-type": "text/markdown", "text": without_relative_links(text)}
+
+
+def without_relative_links(text: str) -> str:
+    """Return Markdown with text and path in the place of each relative link or image. Code stays as it is."""
+    parts = _FENCED.split(text)
+    # Every second part is code.
+    parts[::2] = [_RELATIVE.sub(r"\1 (`\2`)", part) for part in parts[::2]]
+    return "".join(parts) + _NOTE
 
 
 class CompileHook(BuildHookInterface):  # type: ignore[type-arg]

@@ -2,6 +2,7 @@
 
 import base64
 import csv
+import re
 import tarfile
 import zipfile
 from collections.abc import Set as AbstractSet
@@ -17,6 +18,8 @@ from tests.project.release.checklist import StepFailed
 
 NAME = "polite-crawl"
 _DIST_INFO = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
 # The endings of extension modules: https://docs.python.org/3/library/importlib.html#importlib.machinery.EXTENSION_SUFFIXES
 _COMPILED = (".so", ".pyd")
 
@@ -130,9 +133,18 @@ def check_metadata(path: Path, version: str) -> str:
     _none("is no classifier of the index", {*(metadata.classifiers or ())} - {*classifiers})
     if message_from_bytes(octets)["Description-Content-Type"] != "text/markdown" or not metadata.description:
         raise StepFailed(f"{path.name}: its description is not README.md as text/markdown")
+    _none(
+        f"in the description of {path.name} leads nowhere on an index", relative_links(metadata.description)
+    )
     if metadata.license_files != ["LICENSE"] or metadata.requires_python is None:
         raise StepFailed(f"{path.name} names no licence file, or no Python")
     return f"{metadata.name} {metadata.version}, {metadata.license_expression}, Python {metadata.requires_python}"
+
+
+def relative_links(markdown: str) -> set[str]:
+    """Return the relative links and images of a text, outside of its code."""
+    prose = _FENCED.sub("", markdown)
+    return {link for link in _LINK.findall(prose) if not re.match(r"\w+:", link)}
 
 
 def requires(path: Path) -> list[str]:

@@ -141,6 +141,12 @@ def test_a_link_in_an_sdist_is_that_of_the_tree(
             contents.check_sdist(sdist, source, {*TRACKED, "link"})
 
 
+def test_a_description_may_have_code_and_links_with_an_address() -> None:
+    text = "[a](https://example.com/a)\n\n```python\nrules[0](path)\n```\n[b](b.md#c)\n"
+
+    assert contents.relative_links(text) == {"b.md#c"}
+
+
 @pytest.mark.parametrize(
     ("before", "after", "why"),
     [
@@ -149,6 +155,8 @@ def test_a_link_in_an_sdist_is_that_of_the_tree(
         ("License-Expression: MIT", "License-Expression: of our own", "license"),
         ("Framework :: AsyncIO", "Framework :: Politeness", "Framework :: Politeness is no classifier"),
         ("text/markdown", "text/plain", "its description is not README.md"),
+        ("# polite\n", "# polite\n[a](docs/a.md)", "docs/a.md in the description of .* leads nowhere"),
+        ("# polite\n", "![a](images/a.svg)", "images/a.svg in the description"),
         ("License-File: LICENSE\n", "", "names no licence file"),
         ("Requires-Dist: aiohttp>=3", "Requires-Dist: aiohttp>>3", "aiohttp"),
     ],

@@ -1,0 +1,56 @@
+"""The description of the package, which an index shows: README.md without links that lead nowhere there."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def hooks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """hatch_build.py. Only environments of builds have hatchling."""
+    for name, interface in (
+        ("hatchling.builders.hooks.plugin.interface", "BuildHookInterface"),
+        ("hatchling.metadata.plugin.interface", "MetadataHookInterface"),
+    ):
+        stub = ModuleType(name)
+        setattr(stub, interface, type(interface, (), {"__class_getitem__": lambda *_: object}))
+        monkeypatch.setitem(sys.modules, name, stub)
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[Five\nlines](docs/five.md#a) do", "Five\nlines (`docs/five.md#a`) do"),
+        ("![a picture](docs/a.svg)", "a picture (`docs/a.svg`)"),
+        ("[this](#there)", "this (`#there`)"),
+        ("[it](https://example.com/) or [mail](mailto:a@example.com)",) * 2,
+        ("```python\nrules[0](path)\n```",) * 2,
+    ],
+)
+def test_a_relative_link_becomes_its_text_and_path(hooks: ModuleType, text: str, shown: str) -> None:
+    assert hooks.without_relative_links(text).startswith(f"{shown}\nPaths in parentheses are")
+
+
+def test_the_description_is_readme_without_relative_links(hooks: ModuleType) -> None:
+    metadata: dict[str, dict[str, str]] = {}
+
+    hooks.DescriptionHook.update(SimpleNamespace(root=str(ROOT)), metadata)
+
+    text = metadata["readme"]["text"]
+    assert metadata["readme"]["content-type"] == "text/markdown"
+    assert text.startswith("# polite\n")
+    assert "a small crawler (`docs/tutorial/small-crawler.md`)" in text
+    assert "](docs/" not in text
+    for path in hooks._RELATIVE.findall((ROOT / "README.md").read_text()):
+        assert (ROOT / path[1]).exists(), path
