@@ -69,3 +69,10 @@ def test_a_command_returns_its_output_or_fails_with_the_end_of_it() -> None:
     with pytest.raises(StepFailed) as failed:
         run(sys.executable, "-c", "import sys; print('why', file=sys.stderr); sys.exit(3)")
     assert str(failed.value).endswith("ended with 3:\nwhy")
+
+
+def test_of_a_long_output_the_last_thirty_lines_are_shown() -> None:
+    with pytest.raises(StepFailed) as failed:
+        run(sys.executable, "-c", "import sys; print(*range(100), sep='\\n'); sys.exit(1)")
+
+    assert str(failed.value).splitlines()[1:] == [str(number) for number in range(70, 100)]

@@ -116,6 +116,7 @@ def test_an_sdist_of_the_tree_is_good(source: Path, tmp_path: Path) -> None:
         ({".env": "SECRET=1"}, {}, ".env is foreign to the sdist"),
         ({"dev": "other"}, {}, "dev has other octets in the sdist"),
         ({}, {"uid": 1000}, "neither a file of root nor a link"),
+        ({}, {"gid": 1000}, "neither a file of root nor a link"),
     ],
 )
 def test_another_sdist_is_refused(
@@ -125,6 +126,14 @@ def test_another_sdist_is_refused(
 
     with pytest.raises(StepFailed, match=why):
         contents.check_sdist(sdist, source, TRACKED)
+
+
+def test_a_link_in_an_sdist_in_the_place_of_a_file_is_refused(source: Path, tmp_path: Path) -> None:
+    (source / "link").write_text("a file")
+    sdist = small_archives.sdist(tmp_path / SDIST, link="dev")
+
+    with pytest.raises(StepFailed, match="link is neither a file of root nor a link"):
+        contents.check_sdist(sdist, source, {*TRACKED, "link"})
 
 
 @pytest.mark.parametrize(("target", "good"), [("dev", True), ("/etc/passwd", False)])
