@@ -25,7 +25,7 @@ class Bindings:
 
     def names(self) -> Iterator[str]:
         """Iterate over the values of all user-agent lines, as written."""
-        return (readable(line.value) for line in self._sections.agents)
+        return (readable(value) for _, _, value in self._sections.agents)
 
     def rules_for(self, agent: UserAgent) -> RuleSet:
         """Return rules that decide as the agent's rules do.

@@ -1,6 +1,6 @@
 """Group: user-agent lines with their rules; and which groups bind a crawler."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from polite.robots import pace_fields as pace
@@ -62,7 +62,7 @@ def _read(sections: Sections, bound: Sequence[range]) -> Iterator[Group]:
     numbers = sections.numbers()
     for group, below in zip(bound, sections.each_below(bound), strict=True):
         yield Group(
-            tuple(readable(sections.agents[position].value) for position in group),
+            tuple(readable(sections.agents[position][2]) for position in group),
             tuple(numbers[group.start : group.stop]),
             tuple(
                 (mark & 1 == 1, path, mark >> 1) for path, mark in zip(below.paths, below.marks, strict=True)
@@ -107,16 +107,19 @@ def rules_of(sections: Sections, bound: Iterable[range], name: str | None, diale
 def _select(sections: Sections, names: Sequence[str]) -> tuple[str | None, list[int]]:
     """Return the name that is found, "*", or None; and the positions of its user-agent lines."""
     starts = tuple(names)
-    near = [
-        (position, line.value)
-        for position, line in enumerate(sections.agents)
-        if line.value.lower().startswith(starts)
-    ]
+    values = [value for _, _, value in sections.agents]
+    # Each value once: a hostile file has 39,000 lines.
+    distinct = set(values)
+    near = [value for value in distinct if value.lower().startswith(starts)]
     for name in names if near else ():
-        if positions := [position for position, value in near if names_agent(value, name)]:
-            return name, positions
-    everyone = [position for position, line in enumerate(sections.agents) if names_all(line.value)]
-    return "*" if everyone else None, everyone
+        if naming := {value for value in near if names_agent(value, name)}:
+            return name, _positions(values, naming)
+    everyone = {value for value in distinct if names_all(value)}
+    return "*" if everyone else None, _positions(values, everyone)
+
+
+def _positions(values: Sequence[str], of: Collection[str]) -> list[int]:
+    return [position for position, value in enumerate(values) if value in of]
 
 
 def _values(below: GroupLines, field: Field) -> list[str]:

@@ -222,7 +222,7 @@ class Fields(dict[str, Field]):
 
     def read_colonless(self, row: str) -> tuple[Field, str]:
         """Return what `read` returns for a row without a colon that may state a field."""
-        name, value = self._two_words(row.partition("#")[0].strip(WHITE))
+        name, value = self._two_words((row.partition("#")[0] if "#" in row else row).strip(WHITE))
         return (self[name], value) if name else (Field.NONE, "")
 
     def split(self, content: str) -> tuple[Field, str, str]:
@@ -239,8 +239,8 @@ class Fields(dict[str, Field]):
         if self._colon_optional:
             if "\t" in content:
                 content = content.replace("\t", " ")
-            name, _, value = content.partition(" ")
-            value = value.strip(" ")
+            name, space, value = content.partition(" ")
+            value = value.strip(" ") if space else ""
             if value and " " not in value and self[name] not in self._colon_needed:
                 return name, value
         return "", ""

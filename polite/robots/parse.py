@@ -287,8 +287,8 @@ def parse(body: bytes | str, dialect: Dialect = RFC9309) -> Robots:
 def _site_lines(counted: str, dialect: Dialect) -> tuple[tuple[str, ...], str | None]:
     """Return the sitemaps and the host. They belong to no group and do not end one (G6)."""
     fields = fields_of(dialect)
-    sitemaps = (line.value for line in field_lines(counted, Field.SITEMAP, fields))
-    hosts = (line.value for line in field_lines(counted, Field.HOST, fields))
+    sitemaps = (url for _, _, url in field_lines(counted, Field.SITEMAP, fields))
+    hosts = (host for _, _, host in field_lines(counted, Field.HOST, fields))
     return tuple(readable(url) for url in sitemaps if _ABSOLUTE.match(url)), next(
         map(readable, filter(None, hosts)), None
     )

@@ -1,6 +1,5 @@
 """Sections: a file cut at its user-agent lines, and the rules between them."""
 
-from array import array
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -14,24 +13,13 @@ _PACES = frozenset({Field.CRAWL_DELAY, Field.REQUEST_RATE, Field.VISIT_TIME})
 _UNGROUPED = frozenset({Field.SITEMAP, Field.HOST, Field.NONE, Field.USER_AGENT})
 
 
+# A line of one field: the positions in the file's text where it starts and ends, and its value, one character per octet. A plain
+# tuple: a hostile file has 39,000.
+FieldLine = tuple[int, int, str]
 # Octets that one call splits into rows. Other threads, such as an event loop's, wait for that call.
 _AT_A_TIME = 16_384
 # Octets that may hold enough lines of one field to take half a millisecond.
 _MANY_LINES = 8_192
-
-
-class FieldLine(NamedTuple):
-    """A line of one field.
-
-    Attributes:
-        start: the position in the file's text where the line starts.
-        end: where it ends.
-        value: one character per octet.
-    """
-
-    start: int
-    end: int
-    value: str
 
 
 class GroupLines(NamedTuple):
@@ -44,7 +32,7 @@ class GroupLines(NamedTuple):
     """
 
     paths: list[str]
-    marks: "array[int]"
+    marks: list[int]
     paces: list[tuple[Field, str]]
 
 
@@ -66,21 +54,23 @@ class Sections:
 
         Each group is the range of its user-agent lines.
         """
+        agents, separated, most = self.agents, self._separated, len(self.agents)
         stop = 0
         for position in of:
             if position < stop:
                 continue
             start = position
-            while start > stop and not self._separated(start - 1):
+            while start > stop and not separated(start - 1):
                 start -= 1
             stop = position + 1
-            while stop < len(self.agents) and not self._separated(stop - 1):
+            # Most lines that do not start a group follow the line before at once.
+            while stop < most and (agents[stop][0] == agents[stop - 1][1] + 1 or not separated(stop - 1)):
                 stop += 1
             yield range(start, stop)
 
     def below(self, groups: Iterable[range]) -> GroupLines:
         """Read the lines of these groups, merged. The groups must be in the order of the file."""
-        together = GroupLines([], array("I"), [])
+        together = GroupLines([], [], [])
         # User-agent lines between groups that follow each other say nothing more.
         for _ in self._read(_joined(groups), lambda: together):
             pass
@@ -88,12 +78,12 @@ class Sections:
 
     def each_below(self, groups: Iterable[range]) -> Iterator[GroupLines]:
         """Read the lines of each of these groups, which must be in the order of the file."""
-        return self._read(groups, lambda: GroupLines([], array("I"), []))
+        return self._read(groups, lambda: GroupLines([], [], []))
 
     def _read(self, groups: Iterable[range], into: Callable[[], GroupLines]) -> Iterator[GroupLines]:
         number, counted = 1, 0
         for group in groups:
-            start, stop = self.agents[group.start].end, self._start(group.stop)
+            start, stop = self.agents[group.start][1], self._start(group.stop)
             number += self._text.count("\n", counted, start)
             counted = start
             below = into()
@@ -119,22 +109,28 @@ class Sections:
         return found
 
     def _start(self, position: int) -> int:
-        return self.agents[position].start if position < len(self.agents) else len(self._text)
+        return self.agents[position][0] if position < len(self.agents) else len(self._text)
 
     def _separated(self, position: int) -> bool:
         """Return whether the next user-agent line starts another group (G1, G2)."""
-        start, stop = self.agents[position].end + 1, self.agents[position + 1].start - 1
+        start, stop = self.agents[position][1] + 1, self.agents[position + 1][0] - 1
         if start > stop:
             return False
+        text, fields = self._text, self._fields
+        if text.find("\n", start, stop) < 0 and "#" not in (row := text[start:stop]):
+            # Hot path: one line, as in a file that has a group for each rule.
+            name, colon, _ = row.partition(":")
+            if colon and fields[name] in _RULES:
+                return True
         # A known field, or an unknown one such as `x:`.
-        text, least = self._text, min(self._fields.least, 2)
+        least = min(fields.least, 2)
         while start <= stop:
             end = text.find("\n", start, stop)
             end = stop if end < 0 else end
             if end - start >= least and self._parts(text[start:end]):
                 return True
             start = end + 1
-        return self._dialect.blank_line_separates and self._blank_before(self.agents[position + 1].start - 1)
+        return self._dialect.blank_line_separates and self._blank_before(self.agents[position + 1][0] - 1)
 
     def _parts(self, row: str) -> bool:
         name, colon, _ = row.partition(":")
@@ -156,16 +152,15 @@ class Sections:
 
 def _joined(groups: Iterable[range]) -> Iterator[range]:
     """Join groups that follow each other: a hostile file has 20,000 of them."""
-    before = range(0)
+    start = stop = 0
     for group in groups:
-        if before and group.start == before.stop:
-            before = range(before.start, group.stop)
-        else:
-            if before:
-                yield before
-            before = group
-    if before:
-        yield before
+        if group.start != stop:
+            if start < stop:
+                yield range(start, stop)
+            start = group.start
+        stop = group.stop
+    if start < stop:
+        yield range(start, stop)
 
 
 def field_lines(text: str, of: Field, fields: Fields) -> Iterator[FieldLine]:
@@ -186,20 +181,21 @@ def field_lines(text: str, of: Field, fields: Fields) -> Iterator[FieldLine]:
         end = len(text) if end < 0 else end
         start = at if text[at - 1 : at] == "\n" else text.rfind("\n", 0, at) + 1
         if lower.startswith(names, at) and (start == at or not text[start:at].strip(WHITE)):
+            # Hot path: inlines Fields.read for a line with a colon and without a comment.
+            name, colon, value = text[at:end].partition(":")
+            if colon and fields[name] is of and "#" not in value:
+                yield start, end, value.strip(WHITE)
+                at = lower.find(start_of_field, end + 1)
+                continue
             field, value = fields.read(text[at:end])
             if field is of:
-                # Hot path: inlines the constructor of the NamedTuple; a file may have a thousand lines.
-                yield _field_line(FieldLine, (start, end, value))
+                yield start, end, value
         at = lower.find(start_of_field, end + 1)
-
-
-_field_line = tuple.__new__
 
 
 def _read(text: str, number: int, fields: Fields, dialect: Dialect, below: GroupLines) -> None:
     """Add the rules and paces of the text to `below`. `number`: the number of the first row."""
     paths, marks, paces = below
-    found: list[int] = []
     disallow, allow, none = Field.DISALLOW, Field.ALLOW, Field.NONE
     has_comments, forgiving = "#" in text, dialect.colon_optional
     colonless, least = fields.colonless, fields.least
@@ -217,7 +213,6 @@ def _read(text: str, number: int, fields: Fields, dialect: Dialect, below: Group
             if has_comments and "#" in value:
                 value = value.partition("#")[0]
             paths.append(value.strip(WHITE))
-            found.append(mark if field is disallow else mark + 1)
+            marks.append(mark if field is disallow else mark + 1)
         elif field in _PACES:
             paces.append((field, value.partition("#")[0].strip(WHITE)))
-    marks.extend(found)

@@ -13,7 +13,7 @@ from tests.support import calls_of
 def grouped(text: str, dialect: Dialect = RFC9309) -> list[list[str]]:
     sections = Sections(text, dialect)
     return [
-        [sections.agents[place].value for place in group]
+        [sections.agents[place][2] for place in group]
         for group in sections.groups(range(len(sections.agents)))
     ]
 
@@ -92,7 +92,7 @@ def test_groups_that_follow_each_other_are_read_at_once_and_say_the_same():
     group = "User-agent: a\nDisallow: /{}\nCrawl-delay: {}\nUser-agent b\nUser-agent: a\nAllow: /{}\n"
     text = "User-agent: c\nDisallow: /c\n".join(group.replace("{}", str(each)) * 2 for each in range(3))
     sections = Sections(text, RFC9309)
-    of_a = [each for each, line in enumerate(sections.agents) if line.value == "a"]
+    of_a = [each for each, (_, _, value) in enumerate(sections.agents) if value == "a"]
 
     below = sections.below(sections.groups(of_a))
     each = list(sections.each_below(sections.groups(of_a)))

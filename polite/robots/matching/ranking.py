@@ -13,12 +13,10 @@ class Ranking(NamedTuple):
     Attributes:
         texts: the normal forms.
         positions: the positions of the rules in the file.
-        precedences: twice the length in octets, plus 1 for an Allow.
     """
 
     texts: Sequence[str]
     positions: Sequence[int]
-    precedences: Sequence[int]
 
 
 class Match(NamedTuple):
@@ -68,9 +66,9 @@ def ranking(paths: Sequence[str], marks: Sequence[int], grammar: Grammar) -> Ran
     # The sort is stable, so rules of equal precedence stay in the order of the file.
     order = sorted(range(len(texts)), key=precedences.__getitem__, reverse=True)
     let_threads_switch()
-    return Ranking(
-        [texts[at] for at in order], [positions[at] for at in order], [precedences[at] for at in order]
-    )
+    # A range is its own positions. `map` takes half the time of a comprehension.
+    ranked = order if isinstance(positions, range) else list(map(positions.__getitem__, order))
+    return Ranking(list(map(texts.__getitem__, order)), ranked)
 
 
 def matching(paths: Sequence[str], marks: Sequence[int], grammar: Grammar, path: str) -> list[Match]:
@@ -134,7 +132,7 @@ def _read(
     texts = grammar.normals(paths)
     let_threads_switch()
     lengths = grammar.octets(texts)
-    precedences = [
-        2 * length + (marks[position] & 1) for position, length in zip(positions, lengths, strict=True)
-    ]
+    if not isinstance(positions, range):
+        marks = list(map(marks.__getitem__, positions))
+    precedences = [2 * length + (mark & 1) for length, mark in zip(lengths, marks, strict=True)]
     return positions, texts, precedences

@@ -1,8 +1,8 @@
 """RuleIndex: finds the strongest of many rules that matches a path, without trying each."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import repeat
+from itertools import compress, repeat
 
 from polite.robots.matching.compact import compact
 from polite.robots.matching.keyword_index import FEW, STEPS_OF_A_RULE, KeywordIndex
@@ -60,14 +60,14 @@ class RuleIndex:
         self._indexes: dict[int, KeywordIndex | _Ranks] = {}
         self._cacheable = MAX_CACHED_RULES
         literal, wild, tails = self._by_head()
-        self._link(literal, wild)
-        for at, ranks in self._indexes.items():
-            if isinstance(ranks, list) and len(ranks) > FEW:
-                self._indexes[at] = KeywordIndex(self._heads[at], ranks, texts, grammar, tails)
+        self._link(literal, wild, are_heads=not tails)
+        self.steps: int = STEPS_OF_A_RULE * len(wild)
+        for head, ranks in wild.items():
+            if isinstance(ranks, list):
+                self.steps += self._add_several(head, ranks, tails)
         let_threads_switch()
         if not wild:
             self._texts = ()
-        self.steps: int = sum(map(_steps, self._indexes.values()))
 
     def strongest(self, path: str, *, any_will_do: bool = False) -> int:
         """Return the strongest rank that matches a path in normal form, or `none`.
@@ -104,7 +104,7 @@ class RuleIndex:
         """Group the rules by head.
 
         Returns the strongest literal rule of each head, all wildcard rules of each head, and by rank the text behind the
-        first `*`.
+        first `*`. There are no such texts if each rule is its own head.
         """
         literal: dict[str, int] = {}
         wild: dict[str, _Ranks] = {}
@@ -115,65 +115,99 @@ class RuleIndex:
         if not escapes and not (has_wildcards and ("*" in together or "$" in together)):
             return dict(zip(self._texts, range(len(self._texts)), strict=True)), wild, tails
         star = "*" if has_wildcards else "\n"  # LF is in no rule
-        for rank, text in enumerate(self._texts):
-            if not rank % _AT_A_TIME:
-                let_threads_switch()
-            head, wildcard, tail = text.partition(star)
-            tails.append(tail)
-            if not wildcard and has_wildcards and head[-1:] == "$":
-                head, wildcard = head[:-1], "$"
-            elif tail == "" or tail == "$":
-                wildcard = ""  # a last `*` has no effect
-            if escapes and "%2" in head:
-                head = grammar.plain(head)
-            if not wildcard:
-                literal.setdefault(head, rank)
-                continue
-            kept = wild.get(head)
-            if kept is None:
-                wild[head] = rank
-            elif isinstance(kept, int):
-                wild[head] = [kept, rank]
-            else:
-                kept.append(rank)
+        anchors = has_wildcards and "$" in together
+        place = wild.setdefault
+        for start in range(0, len(self._texts), _AT_A_TIME):
+            let_threads_switch()
+            # Hot path: `map` takes less time than a call for each rule.
+            parts = list(map(str.partition, self._texts[start : start + _AT_A_TIME], repeat(star)))
+            tails += [tail for _, _, tail in parts]
+            for rank, (before, wildcard, tail) in enumerate(parts, start):
+                head = before
+                # A last `*` has no effect.
+                is_wild = wildcard != "" and tail != "" and tail != "$"
+                if not wildcard and anchors and before[-1:] == "$":
+                    head, is_wild = before[:-1], True
+                if escapes and "%2" in head:
+                    head = grammar.plain(head)
+                if not is_wild:
+                    literal.setdefault(head, rank)
+                    continue
+                kept = place(head, rank)
+                if kept == rank:
+                    pass  # the first one of its head, as nearly all are
+                elif isinstance(kept, int):
+                    wild[head] = [kept, rank]
+                else:
+                    kept.append(rank)
         return literal, wild, tails
 
-    def _link(self, literal: Mapping[str, int], wild: Mapping[str, _Ranks]) -> None:
-        """Find each head's parent, and give each head what its ancestors know. Parents come first."""
+    def _add_several(self, head: str, ranks: list[int], tails: Sequence[str]) -> int:
+        """Index the rules of a head that has many. Return the steps that its rules take beside those of one rule."""
+        if len(ranks) <= FEW:
+            return STEPS_OF_A_RULE * (len(ranks) - 1)
+        index = KeywordIndex(head, ranks, self._texts, self._grammar, tails)
+        self._indexes[bisect_left(self._heads, head)] = index
+        return index.steps - STEPS_OF_A_RULE
+
+    def _link(self, literal: Mapping[str, int], wild: Mapping[str, _Ranks], *, are_heads: bool) -> None:
+        """Find each head's parent, and give each head what its ancestors know. Parents come first.
+
+        Args:
+            literal: the strongest literal rule of each head.
+            wild: all wildcard rules of each head.
+            are_heads: whether each rule is its own head. Then it is longer, hence stronger, than its ancestors.
+        """
         # A tuple: the garbage collector does not track tuples of texts, but visits the items of a list in each
         # collection, and the event loop waits for it.
-        self._heads = heads = tuple(sorted(dict.fromkeys(("", *literal, *wild))))
-        let_threads_switch()
-        # The root is its own parent.
-        parents = [0] * len(heads)
-        ranks = list(map(literal.get, heads, repeat(self.none)))
-        wilds = [at if head in wild else _NOWHERE for at, head in enumerate(heads)] if wild else []
-        self._indexes.update((at, wild[heads[at]]) for at in wilds if at >= 0)
+        self._heads = heads = (
+            ("", *sorted(literal)) if are_heads else tuple(sorted(dict.fromkeys(("", *literal, *wild))))
+        )
         let_threads_switch()
         # Whether the next head starts with this one. Most heads start no other.
         is_parent = [*map(str.startswith, heads[1:], heads), False]
-        ancestors: list[int] = []
-        parent, start = 0, ""
-        for at, head in enumerate(heads):
-            if not at % _AT_A_TIME:
-                let_threads_switch()
-            while not head.startswith(start):
-                parent = ancestors.pop()
-                start = heads[parent]
-            if ranks[parent] < ranks[at]:
-                ranks[at] = ranks[parent]
-            parents[at] = parent
-            if wilds and wilds[at] < 0:
-                wilds[at] = wilds[parent]
-            if is_parent[at]:
-                ancestors.append(parent)
-                parent, start = at, head
+        let_threads_switch()
+        parents = _parents(heads, is_parent)
+        let_threads_switch()
+        inner = list(compress(range(1, len(heads)), is_parent[1:]))
+        ranks = list(map(literal.get, heads, repeat(self.none)))
+        if literal and not are_heads:
+            for at in inner:
+                ranks[at] = min(ranks[at], ranks[parents[at]])
+            ranks = list(map(min, ranks, map(ranks.__getitem__, parents)))
+        let_threads_switch()
+        wilds: list[int] = []
+        if wild:
+            found = list(map(wild.get, heads))
+            self._indexes = {at: kept for at, kept in enumerate(found) if kept is not None}
+            wilds = [_NOWHERE if kept is None else at for at, kept in enumerate(found)]
+            let_threads_switch()
+            for at in inner:
+                if wilds[at] < 0:
+                    wilds[at] = wilds[parents[at]]
+            wilds = [at if at >= 0 else wilds[parent] for at, parent in zip(wilds, parents, strict=True)]
+        let_threads_switch()
         self._parents = compact(parents)
         self._ranks = compact(ranks)
         self._wild = compact(wilds)
 
 
-def _steps(kept: KeywordIndex | _Ranks) -> int:
-    if isinstance(kept, KeywordIndex):
-        return kept.steps
-    return STEPS_OF_A_RULE * (1 if isinstance(kept, int) else len(kept))
+def _parents(heads: Sequence[str], is_parent: Sequence[bool]) -> list[int]:
+    """Return each head's parent. The root is its own.
+
+    Args:
+        heads: the heads, sorted, the root first.
+        is_parent: for each head, whether it is the parent of the next one.
+    """
+    parents: list[int] = []
+    ancestors: list[int] = []
+    parent, start = 0, ""
+    for at, head in enumerate(heads):
+        while not head.startswith(start):
+            parent = ancestors.pop()
+            start = heads[parent]
+        parents.append(parent)
+        if is_parent[at]:
+            ancestors.append(parent)
+            parent, start = at, head
+    return parents

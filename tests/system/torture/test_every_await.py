@@ -196,6 +196,8 @@ NEVER_SUSPEND = {
     "gate/services.py: await self.learn(target)",
     # The copy from before the failure has been read.
     "gate/rules_source.py: await self._reader.rules_of(origin, latest, known)",
+    # What was fetched has been read. Only a large copy that another gate saved during a failure would be read here.
+    "gate/rules_source.py: await self._reader.rules_of(origin, snapshot, before, read=read)",
     # A copy that another gate could not refresh is read in a thread if it is large.
     "gate/rules_reader.py: await self.rules_of(origin, good, before)",
     # What is done after a failure: that would be the second.
