@@ -209,8 +209,13 @@ class Grammar:
 
     def octets(self, normals: Sequence[str]) -> Sequence[int]:
         """Return the lengths of normal forms by which precedence is decided (P1)."""
-        if self._excluded and _excluded_in("".join(normals)):
-            return [len(normal) + 2 * _excluded_in(normal) for normal in normals]
+        if self._excluded:
+            # LF is in no rule, and is not excluded.
+            together = "\n".join(normals).encode("ascii")
+            rest = together.translate(None, _EXCLUDED)
+            if len(rest) < len(together):
+                kept = map(len, rest.split(b"\n"))
+                return [3 * length - 2 * each for length, each in zip(map(len, normals), kept, strict=True)]
         return list(map(len, normals))
 
     def matchers(self, raws: Sequence[str]) -> Sequence[Matcher]:
@@ -290,11 +295,6 @@ class Grammar:
         if raw[:1] != "/" and self._dialect.supplies_slash:
             raw = "/" + raw
         return self._rule_spelling(raw) if "%" in raw or not raw.isascii() else raw
-
-
-def _excluded_in(normal: str) -> int:
-    octets = normal.encode("ascii")
-    return len(octets) - len(octets.translate(None, _EXCLUDED))
 
 
 @lru_cache(maxsize=16)

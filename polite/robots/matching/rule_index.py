@@ -170,7 +170,7 @@ class RuleIndex:
         parents = _parents(heads, is_parent)
         let_threads_switch()
         inner = list(compress(range(1, len(heads)), is_parent[1:]))
-        ranks = list(map(literal.get, heads, repeat(self.none)))
+        ranks = list(map(literal.get, heads, repeat(self.none))) if literal else [self.none] * len(heads)
         if literal and not are_heads:
             for at in inner:
                 ranks[at] = min(ranks[at], ranks[parents[at]])
@@ -182,10 +182,11 @@ class RuleIndex:
             self._indexes = {at: kept for at, kept in enumerate(found) if kept is not None}
             wilds = [_NOWHERE if kept is None else at for at, kept in enumerate(found)]
             let_threads_switch()
-            for at in inner:
-                if wilds[at] < 0:
-                    wilds[at] = wilds[parents[at]]
-            wilds = [at if at >= 0 else wilds[parent] for at, parent in zip(wilds, parents, strict=True)]
+            if None in found[1:]:
+                for at in inner:
+                    if wilds[at] < 0:
+                        wilds[at] = wilds[parents[at]]
+                wilds = [at if at >= 0 else wilds[parent] for at, parent in zip(wilds, parents, strict=True)]
         let_threads_switch()
         self._parents = compact(parents)
         self._ranks = compact(ranks)

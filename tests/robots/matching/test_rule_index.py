@@ -55,6 +55,33 @@ def test_rules_that_start_with_a_star_stand_above_all_others():
     assert [index.strongest(path) for path in ("/c", "/a/b", "/a/", "/b", "/d")] == [0, 1, 2, 3, 4]
 
 
+def test_a_head_without_a_literal_rule_has_that_of_its_ancestor():
+    index = RuleIndex(["/ab*c/long", "/abd*e", "/a"], grammar(RFC9309))
+
+    assert [index.strongest(path) for path in ("/ab/x", "/abdx", "/abcc/long", "/b")] == [2, 2, 0, 3]
+
+
+def test_a_literal_rule_with_stars_behind_it_is_stronger_than_a_longer_head():
+    index = RuleIndex(["/a****", "/ab", "/b*c"], grammar(RFC9309))
+
+    assert index.strongest("/ab") == 0
+
+
+def test_a_head_without_a_wildcard_rule_has_those_of_its_ancestors():
+    index = RuleIndex(["/a*long-rule", "/abcd", "/abc"], grammar(RFC9309))
+
+    assert [index.strongest(path) for path in ("/abc/long-rule", "/abcde/long-rule", "/abcde")] == [0, 0, 1]
+
+
+def test_each_wildcard_rule_is_a_part_of_the_steps():
+    one_head = [f"/a*{number}" for number in range(20)]
+    heads = [f"/{number}*x" for number in range(20)]
+
+    assert RuleIndex(one_head, grammar(RFC9309)).steps == RuleIndex(heads, grammar(RFC9309)).steps == 20 * 6
+    many = RuleIndex([f"/a*{number:05}" for number in range(200)], grammar(RFC9309)).steps
+    assert RuleIndex([f"/a*{n:05}" for n in range(200)] + heads, grammar(RFC9309)).steps == many + 20 * 6
+
+
 def test_a_head_is_known_by_what_its_escapes_stand_for():
     index = RuleIndex(["/a%2Ab*c", "/a%24", "/a$"], grammar(RFC9309))
 
