@@ -134,12 +134,10 @@ class RuleIndex:
                     literal.setdefault(head, rank)
                     continue
                 kept = place(head, rank)
-                if kept == rank:
-                    pass  # the first one of its head, as nearly all are
-                elif isinstance(kept, int):
-                    wild[head] = [kept, rank]
-                else:
+                if isinstance(kept, list):
                     kept.append(rank)
+                elif kept != rank:
+                    wild[head] = [kept, rank]
         return literal, wild, tails
 
     def _add_several(self, head: str, ranks: list[int], tails: Sequence[str]) -> int:
