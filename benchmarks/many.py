@@ -22,8 +22,10 @@ from polite.robots.fetching.exchange import Reply
 from polite.robots.fetching.result import Found
 from polite.robots.fetching.snapshot import renewed
 from polite.robots.policy import RobotsPolicy
+from polite.stores.redis.changes import Changes, Ended, PutEntry
 from polite.stores.redis.opening import open_shared
-from polite.stores.redis.step import Changes, Ended, PutEntry, StepReply, StepRequest
+from polite.stores.redis.step import StepRequest
+from polite.stores.redis.step_reply import StepReply
 from polite.testing import ScriptedTransport
 from tests.many.faults import FAULTS, Fault, wrong
 from tests.many.matrix import run

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import polite.stores.redis
-from polite.stores.redis.step import Changes, Ended, PutEntry, StepReply, StepRequest, Taken, TaskRow
+from polite.stores.redis.changes import Changes, Ended, PutEntry
+from polite.stores.redis.step import StepRequest
+from polite.stores.redis.step_reply import StepReply, Taken, TaskRow
 from tests.many.servers import ValkeyServer
 
 STEP = (Path(polite.stores.redis.__file__).parent / "step.lua").read_text()

@@ -10,10 +10,11 @@ from polite.clock import SystemClock
 from polite.errors import StoreEmptied
 from polite.ports import TakenHome
 from polite.stores.redis.address import Address
+from polite.stores.redis.changes import Changes, Ended, PutEntry
 from polite.stores.redis.home import Home
 from polite.stores.redis.link import RedisLink
 from polite.stores.redis.session import Remaining, Session
-from polite.stores.redis.step import Changes, Ended, PutEntry, StepReply, TaskRow
+from polite.stores.redis.step_reply import StepReply, TaskRow
 from tests.many.servers import ValkeyServer
 
 # The shortest lease: a beat is 167 ms.

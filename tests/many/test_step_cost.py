@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from polite.stores.redis.step import Hold, Leave, Load, Lookup, Mine, Out, Postpone, Requeued, StepReply
+from polite.stores.redis.changes import Hold, Leave, Load, Lookup, Out, Postpone, Requeued
+from polite.stores.redis.step import Mine
+from polite.stores.redis.step_reply import StepReply
 from tests.many.stepping import LEASE, SECOND, STEP, Crawl, Process, digest, ended, put
 
 HOST = "https://a.example"

@@ -1,6 +1,7 @@
 """step.lua, steps 1 to 3: whether it is the crawl the caller knows, another server, late batches, and a store that was away."""
 
-from polite.stores.redis.step import Leave, Mine
+from polite.stores.redis.changes import Leave
+from polite.stores.redis.step import Mine
 from tests.many.stepping import BEAT, LEASE, SECOND, Crawl, ended, put
 
 A = "https://a.example/a"

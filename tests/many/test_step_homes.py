@@ -2,7 +2,9 @@
 
 import pytest
 
-from polite.stores.redis.step import Hold, Leave, Mine, Taken
+from polite.stores.redis.changes import Hold, Leave
+from polite.stores.redis.step import Mine
+from polite.stores.redis.step_reply import Taken
 from tests.many.stepping import LEASE, SECOND, Crawl, Process, ended, put
 
 HOST = "https://a.example"

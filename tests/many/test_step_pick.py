@@ -2,7 +2,8 @@
 
 import pytest
 
-from polite.stores.redis.step import Leave, Load, Mine, Postpone
+from polite.stores.redis.changes import Leave, Load, Postpone
+from polite.stores.redis.step import Mine
 from tests.many.stepping import BEAT, SECOND, Crawl, Process, digest, ended, paths
 
 HOST, PLAIN = "https://a.example", "http://a.example"

@@ -4,18 +4,9 @@ import random
 
 import pytest
 
-from polite.stores.redis.step import (
-    Back,
-    Changes,
-    Hold,
-    Leave,
-    Load,
-    Mine,
-    Out,
-    Postpone,
-    Requeued,
-    StepReply,
-)
+from polite.stores.redis.changes import Back, Changes, Hold, Leave, Load, Out, Postpone, Requeued
+from polite.stores.redis.step import Mine
+from polite.stores.redis.step_reply import StepReply
 from tests.many.stepping import LEASE, SECOND, Crawl, Process, digest, ended, put
 
 HOMES = ("a.example", "b.example", "c.example")

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from polite.stores.redis.step import Back, Leave, Mine, Out, Requeued
+from polite.stores.redis.changes import Back, Leave, Out, Requeued
+from polite.stores.redis.step import Mine
 from tests.many.stepping import LEASE, SECOND, Crawl, Process, digest, ended, paths, put, split
 
 HOST = "https://a.example"

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from polite.stores.redis.step import Ended, Leave, Load, Lookup, Out, PutEntry, Requeued, StepReply
+from polite.stores.redis.changes import Ended, Leave, Load, Lookup, Out, PutEntry, Requeued
+from polite.stores.redis.step_reply import StepReply
 from tests.many.stepping import LEASE, SECOND, Crawl, digest, ended, paths, put
 
 HOST = "https://a.example"

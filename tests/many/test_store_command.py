@@ -16,8 +16,8 @@ from polite.ports import SavedBackOff
 from polite.robots.fetching.result import Found
 from polite.robots.fetching.snapshot import renewed
 from polite.robots.policy import RobotsPolicy
+from polite.stores.redis.changes import Hold, Out, Postpone
 from polite.stores.redis.opening import open_shared
-from polite.stores.redis.step import Hold, Out, Postpone
 from tests.many.servers import ValkeyCluster, ValkeyServer
 from tests.many.stepping import SECOND, Crawl, Process, digest, put
 from tests.many.test_link import acl_rules

@@ -6,9 +6,11 @@ import pytest
 
 from polite.origin import Origin
 from polite.ports import SavedBackOff
+from polite.stores.redis.changes import Changes
 from polite.stores.redis.crawl import partition_prefix
 from polite.stores.redis.opening import open_shared
-from polite.stores.redis.step import Changes, StepReply, StepRequest, Unreached
+from polite.stores.redis.step import StepRequest, Unreached
+from polite.stores.redis.step_reply import StepReply
 from polite.testing.loop import VirtualTimeLoop
 from polite.testing.simulation.loop import SimulatedClock
 from polite.testing.simulation.machines.own_server import own_server

@@ -33,22 +33,11 @@ from polite.frontier.redis.known_urls import KnownUrls
 from polite.frontier.redis.partition_batch import PartitionBatches
 from polite.origin import Origin, Target
 from polite.ports import Clock, Timer
+from polite.stores.redis.changes import Back, Changes, Ended, Load, Lookup, Out, Postpone, PutEntry, Requeued
 from polite.stores.redis.home import Home
 from polite.stores.redis.partition import URGENT_S
 from polite.stores.redis.session import Session
-from polite.stores.redis.step import (
-    Back,
-    Changes,
-    Ended,
-    Load,
-    Lookup,
-    Out,
-    Postpone,
-    PutEntry,
-    Requeued,
-    StepReply,
-    TaskRow,
-)
+from polite.stores.redis.step_reply import StepReply, TaskRow
 from polite.task import NOT_UNIQUE, seen_as
 
 _K = TypeVar("_K")

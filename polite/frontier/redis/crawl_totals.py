@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from polite.frontier.durable.batch import Totals
-from polite.stores.redis.step import StepReply
+from polite.stores.redis.step_reply import StepReply
 
 
 @dataclass(frozen=True, slots=True)

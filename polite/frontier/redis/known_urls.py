@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 
-from polite.stores.redis.step import StepReply
+from polite.stores.redis.step_reply import StepReply
 
 # About 10 MB. Links lead to the same pages again and again, and soon after.
 _MOST = 100_000

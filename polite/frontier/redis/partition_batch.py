@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from polite.frontier.durable.batch import BatchResult
+from polite.stores.redis.changes import Changes
 from polite.stores.redis.session import Session
-from polite.stores.redis.step import Changes, StepReply, TaskRow
+from polite.stores.redis.step_reply import StepReply, TaskRow
 
 Compose = Callable[[list[int | None], list[bool], list[tuple[str, list[TaskRow]]]], BatchResult]
 

@@ -9,12 +9,13 @@ from functools import partial
 from itertools import takewhile
 from typing import TypeVar
 
-from polite.stores.redis.step import Back, Changes, Leave, Out, Requeued, StepReply, TaskRow, cost_of
+from polite.stores.redis.changes import Back, Changes, Leave, Out, Requeued, cost_of
+from polite.stores.redis.step_reply import StepReply, TaskRow
 
 _T = TypeVar("_T")
 
 # What the entries of one batch may cost, in units of work: about 1.2 ms of the server, which must never be busy for 5 ms.
-MOST_COST = 120.0
+_MOST_COST = 120.0
 # A batch is a prefix of the queue, and each section is cut in this order. Thus no end of a page is stored before the URLs
 # that were found on it, and no home leaves before the ends of its tasks.
 _ORDER = ("puts", "met", "ended", "requeued", "outs", "backs", "postpones", "holds", "leaves", "loads")
@@ -63,10 +64,15 @@ class ChangeBatch:
     cost: float = 0.0
     repeated: bool = False
 
+    @property
+    def takes_beside(self) -> int:
+        """How many homes it may ask for, beside its other changes."""
+        return max(10, int((_MOST_COST - self.cost) / cost_of("takes", None)))
+
     def fits(self, kind: str, entry: object) -> bool:
         """Count an entry if it fits. The first one does, whatever it costs."""
         cost = cost_of(kind, entry)
-        if self.cost and self.cost + cost > MOST_COST:
+        if self.cost and self.cost + cost > _MOST_COST:
             return False
         self.cost += cost
         return True

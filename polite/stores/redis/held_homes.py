@@ -8,11 +8,13 @@ from itertools import islice
 
 from polite.ports import Clock, TakenHome, Tenant, Timer
 from polite.ports import Home as AnyHome
+from polite.stores.redis.changes import Changes, Leave
 from polite.stores.redis.handed_over import joined, parted
 from polite.stores.redis.home import Home
 from polite.stores.redis.home_user import HomeUser
-from polite.stores.redis.partition import Partition, microseconds
-from polite.stores.redis.step import Changes, Leave, StepReply, Taken, TaskRow
+from polite.stores.redis.partition import Partition
+from polite.stores.redis.step import microseconds
+from polite.stores.redis.step_reply import StepReply, Taken, TaskRow
 
 # How long a home that others want is kept while requests of this process need it.
 _QUANTUM_S = 5.0

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from polite.stores.redis.home import Home
-from polite.stores.redis.step import StepReply, TaskRow
+from polite.stores.redis.step_reply import StepReply, TaskRow
 
 
 class HomeUser(Protocol):

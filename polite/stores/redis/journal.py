@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from polite.stores.redis.step import Changes, Ended, PutEntry
+from polite.stores.redis.changes import Changes, Ended, PutEntry
 
 # Puts and ends that are kept: about 20 MB. What is older is lost in a failover that dropped it.
 _ENTRIES = 50_000

@@ -4,56 +4,30 @@ import asyncio
 import math
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from polite.errors import GateClosed, StoreEmptied, StoreFailed
 from polite.pace import exponential
 from polite.ports import Clock, Timer
-from polite.stores.redis.change_queue import MOST_COST, ChangeBatch, ChangeQueue, Section
+from polite.stores.redis.change_queue import ChangeBatch, ChangeQueue, Section
+from polite.stores.redis.changes import Changes
 from polite.stores.redis.claim import Claim
+from polite.stores.redis.crawl_settings import CrawlSettings
 from polite.stores.redis.home import Home, Tenure
 from polite.stores.redis.journal import Journal
 from polite.stores.redis.session_name import session_name
-from polite.stores.redis.step import Changes, Link, Mine, StepReply, StepRequest, Unreached, cost_of
+from polite.stores.redis.step import Link, Mine, StepRequest, Unreached, microseconds
+from polite.stores.redis.step_reply import StepReply
 from polite.stores.redis.wanted_homes import WantedHomes
 
 # How long a batch is collected (seconds): changes that something waits for, and others.
 URGENT_S = 0.03
 LAZY_S = 0.15
-_LONGEST_BEAT_S = 2.5
 _FIRST_RETRY_S = 0.05
 _LAST_RETRY_S = 1.0
 # How long `end` waits for a server that does not respond.
 _END_S = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlSettings:
-    """What all processes of a crawl agree on.
-
-    Attributes:
-        lease_s: How long a session lasts without a batch.
-        keyed: Whether tasks have scheduler's keys.
-        max_tries: How often a task is given out before it is dropped.
-        max_done: How many finished URLs a partition remembers.
-    """
-
-    lease_s: float
-    keyed: bool
-    max_tries: int
-    max_done: int
-
-    @property
-    def beat_s(self) -> float:
-        """The longest time between two batches: for so long an owner does not hear that others want its homes."""
-        return min(self.lease_s / 6, _LONGEST_BEAT_S)
-
-    @property
-    def margin_s(self) -> float:
-        """What a session's deadline lies before the server's: clock rates differ by 1 % at most."""
-        return 0.2 + 0.01 * self.lease_s
 
 
 class PartitionOwner(Protocol):
@@ -306,7 +280,7 @@ class Partition:
         leaving = {each.home for each in self._queue.leaves}
         if not in_part:
             batch.changes.takes = self.wanted.to_take(
-                lambda name: name not in leaving and self._owner.may_take(name), _takes_beside(batch.cost)
+                lambda name: name not in leaving and self._owner.may_take(name), batch.takes_beside
             )
         settings = self.settings
         return StepRequest(
@@ -473,13 +447,3 @@ class Partition:
             within_s = 0.0
         beat_at = self._sent_at + self.settings.beat_s
         self._send_at(max(now, min(now + within_s, self._wished_at, self._queue.due, beat_at)))
-
-
-def _takes_beside(cost: float) -> int:
-    """Return how many homes a batch may ask for, beside other changes."""
-    return max(10, int((MOST_COST - cost) / cost_of("takes", None)))
-
-
-def microseconds(seconds: float) -> int:
-    """Return whole microseconds, rounded up; at most 115 days, which the script's numbers hold exactly."""
-    return math.ceil(min(max(seconds, 0.0) * 1e6, 1e13))

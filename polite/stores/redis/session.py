@@ -9,14 +9,17 @@ from typing import NamedTuple
 from polite.errors import GateClosed, InvalidOption
 from polite.ports import Clock, Listener, Tenant
 from polite.ports import Home as AnyHome
+from polite.stores.redis.changes import Changes, Hold
+from polite.stores.redis.crawl_settings import CrawlSettings
 from polite.stores.redis.held_homes import HeldHomes
 from polite.stores.redis.home import Home
 from polite.stores.redis.home_user import HomeUser
 from polite.stores.redis.outage import Outage
-from polite.stores.redis.partition import LAZY_S, URGENT_S, CrawlSettings, Partition, microseconds
+from polite.stores.redis.partition import LAZY_S, URGENT_S, Partition
 from polite.stores.redis.patience import PATIENCE_S
 from polite.stores.redis.room_shares import RoomShares
-from polite.stores.redis.step import Changes, Hold, Link, StepReply, TaskRow
+from polite.stores.redis.step import Link, microseconds
+from polite.stores.redis.step_reply import StepReply, TaskRow
 
 # Wanted homes are asked for again so often.
 _ASK_AGAIN_S = 0.2

@@ -1,4 +1,4 @@
--- One batch of one process for one partition of a crawl, applied atomically. step.py has the request (ARGV[1]) and the reply.
+-- One batch of one process for one partition of a crawl, applied atomically. step.py has the request (ARGV[1]), step_reply.py the reply.
 --
 -- KEYS[1] is the prefix `polite:{<crawl>:<partition>}:` of all keys. The other keys are not declared: their names depend on what
 -- is stored. All have the prefix's hash tag, so they are in the slot of KEYS[1], which is what a cluster checks at each access.
@@ -37,7 +37,7 @@ end
 local now, run = clock()
 
 -- What one call does at most, so that others never wait long for the server: 150 units of work, of about 10 us each. The more a
--- batch brings (`cost`, see step.py), the less else is done; the rest is for the next calls.
+-- batch brings (`cost`, see changes.py), the less else is done; the rest is for the next calls.
 local work_left = max(30, 150 - a.cost)
 local function work(units) work_left = work_left - units end
 -- Octets of stored rows that are read; to read and to send 4,000 is a unit of work.

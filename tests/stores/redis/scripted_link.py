@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from polite.stores.redis.step import Ended, PutEntry, Unreached
+from polite.stores.redis.changes import Ended, PutEntry
+from polite.stores.redis.step import Unreached
 
 Request = dict[str, Any]
 

@@ -8,9 +8,11 @@ import random
 import pytest
 
 from polite.errors import GateClosed, StoreEmptied, StoreFailed
+from polite.stores.redis.changes import Changes, Leave, Load, Lookup, Out, Requeued
+from polite.stores.redis.crawl_settings import CrawlSettings
 from polite.stores.redis.home import Home
-from polite.stores.redis.partition import CrawlSettings, Partition
-from polite.stores.redis.step import Changes, Leave, Load, Lookup, Out, Requeued, StepReply
+from polite.stores.redis.partition import Partition
+from polite.stores.redis.step_reply import StepReply
 from polite.testing import LoopClock, VirtualTimeLoop
 from tests.stores.redis.scripted_link import Fault, Request, ScriptedLink, digests, ended, put
 

@@ -13,7 +13,7 @@ from polite.events import Event, StoreAway, StoreBack
 from polite.ports import Homes, TakenHome
 from polite.stores.redis.home import Home
 from polite.stores.redis.session import Remaining, Session
-from polite.stores.redis.step import StepReply, TaskRow
+from polite.stores.redis.step_reply import StepReply, TaskRow
 from polite.testing import LoopClock
 from tests.stores.redis.homes_server import HomesServer
 from tests.stores.redis.scripted_link import Fault, Request, ScriptedLink
