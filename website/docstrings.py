@@ -251,11 +251,12 @@ _PROTOCOLS = ("polite.ports", "polite.pacing.throttle")
 
 def _promised(pkg: griffe.Module) -> dict[str, griffe.Function]:
     """Return the methods of protocols, by their names."""
-    modules = (_found(pkg, path) for path in _PROTOCOLS)
+    found = (_found(pkg, path) for path in _PROTOCOLS)
     return {
         name: method
-        for module in modules
-        if module is not None
+        for parent in found
+        if parent is not None
+        for module in (parent, *parent.modules.values())
         for cls in module.members.values()
         if isinstance(cls, griffe.Class) and any("Protocol" in str(base) for base in cls.bases)
         for name, method in cls.members.items()
