@@ -1,13 +1,14 @@
-"""Declares the subcommands and their options."""
+"""Declares the subcommands, and the options of those that have few."""
 
 import argparse
 from collections.abc import Callable
 from datetime import datetime
 from typing import NoReturn, TypeAlias
 
+from polite.cli.card.options import add_card_options
 from polite.cli.fetch.options import add_fetch_options
+from polite.cli.matrix.options import add_matrix_options
 from polite.cli.options import (
-    DEFAULT_AGENT,
     add_connections,
     add_dialect,
     add_format,
@@ -17,6 +18,7 @@ from polite.cli.options import (
     add_rules,
     typed,
 )
+from polite.cli.store.options import add_store_options
 from polite.robots.agent import UserAgent
 from polite.version import __compiled__, __version__
 
@@ -144,42 +146,7 @@ def _add_matrix(add_command: _AddCommand) -> None:
         "3 robots.txt unreachable; the highest counts"
     )
     matrix = add_command("matrix", help=text, description=text, epilog=epilog)
-    matrix.add_argument(
-        "--robots",
-        required=True,
-        metavar="FILE|URL",
-        help="a robots.txt, - for standard input, or any URL of the site",
-    )
-    matrix.add_argument(
-        "--agents",
-        required=True,
-        metavar="FILE",
-        help="a list of User-Agent headers, one per line, or * for an agent that no group names; - reads standard input",
-    )
-    matrix.add_argument(
-        "--urls",
-        required=True,
-        metavar="FILE",
-        help="a list of URLs or paths, one per line; - reads standard input",
-    )
-    matrix.add_argument(
-        "--rules",
-        action="store_true",
-        help="add the rule of each verdict, and its line (json always has them)",
-    )
-    add_format(
-        matrix,
-        ("text", "json", "csv"),
-        "text (default), json (one object per URL and agent), or csv (one record per URL)",
-    )
-    add_number(
-        matrix,
-        "--width",
-        "limit on characters of a line of text (default: the terminal's width, or 80)",
-        least=40,
-        most=1_000,
-    )
-    add_network(matrix)
+    add_matrix_options(matrix)
     matrix.set_defaults(run=_run_matrix)
 
 
@@ -190,35 +157,7 @@ def _add_store(add_command: _AddCommand) -> None:
         "POLITE_STORE_USER and POLITE_STORE_PASSWORD are for a URL without credentials"
     )
     store = add_command("store", help=text, description=text, epilog=epilog)
-    store.add_argument(
-        "action",
-        choices=("ls", "show", "purge"),
-        metavar="ls|show|purge",
-        help="list the origins (or crawls), show all about one, or delete",
-    )
-    store.add_argument(
-        "origin",
-        nargs="?",
-        metavar="ORIGIN",
-        help="any URL of the origin; for show, and for purge of one origin",
-    )
-    store.add_argument(
-        "file",
-        metavar="FILE|URL",
-        help="the store: a file, the queue of polite fetch --resume, or the URL of a shared one (redis://host/0)",
-    )
-    store.add_argument("--crawl", metavar="NAME", help="a crawl of a shared store; for ls, show and purge")
-    add_number(
-        store,
-        "--limit",
-        "limit on origins and URLs of a queue, or on crawls and entries of each kind of a shared store (default: %(default)s)",
-        most=10_000,
-        default="20",
-    )
-    store.add_argument("--yes", action="store_true", help="really purge a shared store")
-    store.add_argument("--expired", action="store_true", help="purge only expired copies of robots.txt")
-    store.add_argument("--back-offs", action="store_true", help="also purge back-offs that have not ended")
-    add_json(store)
+    add_store_options(store)
     store.set_defaults(run=_run_store)
 
 
@@ -290,44 +229,7 @@ def _add_card(add_command: _AddCommand) -> None:
     text = "write the key directory and the card of a crawler that signs its requests, or make its key"
     epilog = "exit status: 0 success, 2 wrong usage, or the key cannot be used (needs polite-crawl[sign])"
     card = add_command("card", help=text, description=text, epilog=epilog)
-    card.add_argument("key", metavar="KEY", help="the file of an Ed25519 key: PEM, or a JWK")
-    card.add_argument("--new", action="store_true", help="make a new key in KEY, which must not exist")
-    card.add_argument(
-        "--signature-agent",
-        metavar="URL",
-        help="where the key directory is served: its URL, or its origin for the well-known one there",
-    )
-    card.add_argument("--output", metavar="DIR", help="write the files to DIR, as they are to be served")
-    card.add_argument(
-        "--agent",
-        type=typed(UserAgent),
-        default=DEFAULT_AGENT,
-        help="the User-Agent header (default: POLITE_AGENT, else %(default)s)",
-    )
-    card.add_argument(
-        "--also",
-        action="append",
-        default=[],
-        metavar="KEY",
-        help="another key for the directory, while keys change; may be repeated",
-    )
-    card.add_argument("--about", metavar="URL", help="the page about the crawler (default: the URL in AGENT)")
-    card.add_argument(
-        "--contact",
-        action="append",
-        default=[],
-        metavar="URI",
-        help="such as mailto:bot@example.com; may be repeated",
-    )
-    card.add_argument("--purpose", metavar="TEXT", help="what the data is for, such as search")
-    card.add_argument("--ip-ranges", metavar="URL", help="where the crawler's address ranges are published")
-    add_number(
-        card,
-        "--days",
-        "how long the signatures of the directory are valid (default: %(default)s)",
-        most=366,
-        default="30",
-    )
+    add_card_options(card)
     card.set_defaults(run=_run_card)
 
 
@@ -400,7 +302,7 @@ def _run_matrix(options: argparse.Namespace) -> int:
 
 
 def _run_store(options: argparse.Namespace) -> int:
-    from polite.cli.store import store
+    from polite.cli.store.command import store
 
     return store(options)
 
@@ -436,7 +338,7 @@ def _run_doctor(options: argparse.Namespace) -> int:
 
 
 def _run_card(options: argparse.Namespace) -> int:
-    from polite.cli.card import card
+    from polite.cli.card.command import card
 
     return card(options)
 

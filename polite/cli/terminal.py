@@ -1,4 +1,4 @@
-"""Returns a rich console if rich is installed and the output is a terminal."""
+"""What a terminal gets: a rich console if rich is installed, and text without control characters."""
 
 from typing import TYPE_CHECKING, TextIO
 
@@ -15,3 +15,8 @@ def console(out: TextIO) -> "Console | None":
     except ImportError:
         return None
     return Console(file=out)
+
+
+def printable(text: str) -> str:
+    """Escape control characters, which a site could send to control the terminal."""
+    return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in text)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from polite.cli.fetch.origin_stats import Entry
 from polite.cli.fetch.run_status import RunStatus, clock, state, totals
-from polite.cli.origin_page import printable
+from polite.cli.terminal import printable
 from polite.errors import redact_url
 
 # Lines beside the rows: totals, the bar, what waits, the headings, how many more; and one for the cursor.

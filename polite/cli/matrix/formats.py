@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from polite.cli.matrix.grid import Grid
 from polite.cli.matrix.lists import Column
 from polite.cli.matrix.text_table import text_table
-from polite.cli.origin_page import printable
+from polite.cli.terminal import printable
 from polite.cli.url_report import decision_fields, wants_colour
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from polite.cli.matrix.grid import Grid, Verdict
 from polite.cli.matrix.lists import Column
-from polite.cli.origin_page import printable
+from polite.cli.terminal import printable
 from polite.errors import redact_url
 from polite.robots.decision import Rule
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from polite.cli.exit_codes import Exit
-from polite.cli.origin_page import printable
+from polite.cli.terminal import printable
 from polite.errors import InvalidOption
 from polite.frontier.sqlite.inspector import QueuedOrigin, QueuedTask, QueueInspector, QueueTotals
 from polite.origin import Origin

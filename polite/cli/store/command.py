@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from polite.cli.exit_codes import Exit
-from polite.cli.origin_page import as_json, page, printable
-from polite.cli.queue_file import queue_file
-from polite.cli.shared_store import shared_store
+from polite.cli.store.origin_page import as_json, page
+from polite.cli.store.queue_file import queue_file
+from polite.cli.store.shared_store import shared_store
+from polite.cli.terminal import printable
 from polite.errors import InvalidOption
 from polite.frontier.sqlite.inspector import is_queue
 from polite.origin import Origin

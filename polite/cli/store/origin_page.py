@@ -5,6 +5,8 @@ import math
 from datetime import UTC, datetime
 from typing import Any
 
+from polite.cli.terminal import printable
+
 _TIMES = ("fetched_at", "expires_at", "unreachable_since", "good_at", "back_off_until")
 
 
@@ -29,8 +31,3 @@ def _when(wall: float) -> str:
         return datetime.fromtimestamp(wall, UTC).isoformat(" ", "seconds")
     except (OverflowError, ValueError, OSError):
         return str(wall)  # a policy may set infinity
-
-
-def printable(text: str) -> str:
-    """Escape control characters, which a site could send to control the terminal."""
-    return "".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in text)

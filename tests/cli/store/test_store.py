@@ -31,7 +31,7 @@ FILE, NONE, DOWN, OLD, HELD, EVER = (
 def crawl(tmp_path, monkeypatch):
     """A store as a crawl leaves it."""
     path, now = tmp_path / "crawl.sqlite", time.time()
-    monkeypatch.setattr("polite.cli.store.time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr("polite.cli.store.command.time", SimpleNamespace(time=lambda: now))
     rules = Found(b"User-agent: *\nDisallow: /\x1b[31m" + b"#" * 9_000, 200, FILE.robots_url)
     found = renewed(None, rules, POLICY, now)
     known = {

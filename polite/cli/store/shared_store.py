@@ -10,8 +10,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from polite.cli.exit_codes import Exit
-from polite.cli.origin_page import as_json, page, printable
-from polite.cli.shared_origin import origin_lines
+from polite.cli.store.origin_page import as_json, page
+from polite.cli.store.shared_origin import origin_lines
+from polite.cli.terminal import printable
 from polite.clock import SystemClock
 from polite.errors import InvalidOption, StoreFailed
 from polite.origin import Origin

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from polite.cli.origin_page import printable
+from polite.cli.terminal import printable
 
 if TYPE_CHECKING:
     from polite.stores.redis.inspector import OriginState
