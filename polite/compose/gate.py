@@ -1,7 +1,7 @@
 """Builds a gate: its pacer, transports, stores and lookups."""
 
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -123,23 +123,14 @@ async def open_gate(
     clock = clock or SystemClock()
     signatures = None if signer is None else Signatures(signer, clock)
     spoken = _transports(agent, fetching, transports or {}, resolver)
-    tell = Notifier()
-    if listener is not None:
-        tell.add(listener)
+    tell = _notifier(listener)
     book = _address_book(pacing, fetching, clock, addresses, resolver)
+    find = None if book is None else book.find
     policies = EffectivePolicies(pacing, throttle, scopes=_scopes(pacing, book))
-    concurrency, delay = policies.limits
-    pacer = LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
+    pacer = _pacer(pacing, policies, clock)
     shared = await opened(store, clock, crawl, lease)
     kept = shared.robots if shared is not None else await _kept(store, clock)
-    turns = Turns(
-        pacer,
-        policies,
-        clock,
-        tell,
-        keep_back_off=keep_back_off(kept, clock),
-        find=None if book is None else book.find,
-    )
+    turns = Turns(pacer, policies, clock, tell, keep_back_off=keep_back_off(kept, clock), find=find)
     fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots, signatures=signatures)
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=kept)
     remembered = _remembered(recrawl, validators, kept)
@@ -151,16 +142,30 @@ async def open_gate(
     async with gate.services.resources as resources, AsyncExitStack() as closing:
         if shared is not None:
             resources.push_async_callback(shared.close)
-        for transport in {id(t): t for t in spoken.values()}.values():
-            closing.push_async_callback(transport.close)
-        if remembered is not None:
-            closing.push_async_callback(remembered.close)
-        if book is not None:
-            closing.push_async_callback(book.close)
+        for each in (*_distinct(spoken), remembered, book):
+            if each is not None:
+                closing.push_async_callback(each.close)
         if shared is not None:
             await join(gate, shared, crawl, tell=tell, lease_s=lease)
         closing.push_async_callback(gate.close)
         yield gate
+
+
+def _notifier(listener: Listener | None) -> Notifier:
+    tell = Notifier()
+    if listener is not None:
+        tell.add(listener)
+    return tell
+
+
+def _pacer(pacing: PacingPolicy, policies: EffectivePolicies, clock: Clock) -> LocalPacer:
+    concurrency, delay = policies.limits
+    return LocalPacer(clock, concurrency=concurrency, provisional_s=delay, max_waiting=pacing.max_waiting)
+
+
+def _distinct(transports: Mapping[str, Transport]) -> Iterable[Transport]:
+    """Return each transport once: one may serve several schemes."""
+    return {id(transport): transport for transport in transports.values()}.values()
 
 
 def _refuse_odd_recrawl(recrawl: object, validators: object) -> None:

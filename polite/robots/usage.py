@@ -15,7 +15,7 @@ from polite.robots.indexing import in_header, in_meta, merged, names_of
 from polite.robots.licenses import License, LicenseChallenge, challenge_in, linked
 from polite.robots.meta_elements import metas
 from polite.robots.parse import Robots
-from polite.robots.signals import Statement
+from polite.robots.signals import SignalSet, Statement
 from polite.robots.tdm_file import Reservation, TdmFile, reservation_in
 from polite.robots.usage_statement import (
     AI_INPUT,
@@ -173,10 +173,7 @@ def usage(
         InvalidUserAgent: if the agent's header is invalid.
         InvalidOption: if the headers are neither a mapping nor pairs, or robots is a text or a response.
     """
-    if robots is not None and not isinstance(robots, Robots):
-        raise InvalidOption(
-            f"robots must be what polite.parse or Gate.robots returned, or None, got {type(robots).__name__}"
-        )
+    _refuse_odd(robots)
     page = None if url[:1] == "/" else Target.of(url)
     path = url if page is None else page.path
     agent = UserAgent.of(agent)
@@ -191,19 +188,21 @@ def usage(
         _of_robots_tags(headers, elements, names_of(agent)),
         tdm,
     )
-    licenses = () if signals is None else signals.licenses
+    values = chain((line.values for line in lines), map(preferences.values, headers.lines("content-signal")))
     return _frozen(
         by_use(found),
-        preferences.strictest_values(
-            chain((line.values for line in lines), map(preferences.values, headers.lines("content-signal")))
-        ),
-        (
-            *(License(link, line) for line, link in licenses),
-            *(License(_absolute(link, page)) for link in linked(headers.lines("link"))),
-        ),
+        preferences.strictest_values(values),
+        tuple(_licenses(signals, headers, page)),
         challenge_in(headers.lines("www-authenticate")),
         None if policy is None else _absolute(policy, page),
     )
+
+
+def _refuse_odd(robots: object) -> None:
+    if robots is not None and not isinstance(robots, Robots):
+        raise InvalidOption(
+            f"robots must be what polite.parse or Gate.robots returned, or None, got {type(robots).__name__}"
+        )
 
 
 class _Headers:
@@ -332,6 +331,13 @@ def _reserved(
     reservation: Reservation, source: UsageSource, text: str, line: int | None = None
 ) -> Iterator[UsageStatement]:
     return statements(((TDM, not reservation.reserved, reservation.careful),), source, text, line)
+
+
+def _licenses(signals: SignalSet | None, headers: _Headers, page: Target | None) -> Iterator[License]:
+    """Yield the licences that robots.txt and Link headers name."""
+    if signals is not None:
+        yield from (License(link, line) for line, link in signals.licenses)
+    yield from (License(_absolute(link, page)) for link in linked(headers.lines("link")))
 
 
 def _absolute(reference: str, page: Target | None) -> str:

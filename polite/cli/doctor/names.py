@@ -51,27 +51,8 @@ def page_of(header: str) -> str | None:
 
 def _check_name(agent: UserAgent) -> Iterator[Check]:
     name, spelled = agent.named[0], product_token(agent)
-    if name == "mozilla":
-        yield Check(
-            _HEADER,
-            Verdict.PROBLEM,
-            "it is a browser's header: sites cannot tell the crawler from a person, and robots.txt addresses it as `mozilla`; "
-            "write ExampleBot/1.0 (+URL), or Mozilla/5.0 (compatible; ExampleBot/1.0; +URL)",
-        )
-        return
-    if name in _LIBRARIES.split():
-        yield Check(
-            _HEADER,
-            Verdict.PROBLEM,
-            f"`{spelled}` names a piece of software that many use: robots.txt cannot address this crawler alone",
-        )
-        return
-    if name in _KNOWN_CRAWLERS.split():
-        yield Check(
-            _HEADER,
-            Verdict.PROBLEM,
-            f"`{spelled}` is the name of a crawler that sites know: use one of your own",
-        )
+    if (whose := _whose(name, spelled)) is not None:
+        yield Check(_HEADER, Verdict.PROBLEM, whose)
         return
     if name in _GENERIC.split():
         yield Check(
@@ -79,21 +60,39 @@ def _check_name(agent: UserAgent) -> Iterator[Check]:
             Verdict.WARNING,
             f"`{spelled}` is a name that many crawlers have: choose one that says whose crawler it is, and what for",
         )
-    if cut := _cut(agent.header, spelled):
-        yield Check(
+    yield _check_spelling(agent.header, name, spelled)
+
+
+def _whose(name: str, spelled: str) -> str | None:
+    """Say whose name it is, if it is not one of the crawler's own."""
+    if name == "mozilla":
+        return (
+            "it is a browser's header: sites cannot tell the crawler from a person, and robots.txt addresses it as `mozilla`; "
+            "write ExampleBot/1.0 (+URL), or Mozilla/5.0 (compatible; ExampleBot/1.0; +URL)"
+        )
+    if name in _LIBRARIES.split():
+        return f"`{spelled}` names a piece of software that many use: robots.txt cannot address this crawler alone"
+    if name in _KNOWN_CRAWLERS.split():
+        return f"`{spelled}` is the name of a crawler that sites know: use one of your own"
+    return None
+
+
+def _check_spelling(header: str, name: str, spelled: str) -> Check:
+    """Return whether robots.txt can address the name as it is written."""
+    if cut := _cut(header, spelled):
+        return Check(
             _HEADER,
             Verdict.WARNING,
             f"robots.txt addresses it as `{name}`, not as `{cut}`: a product token has letters, - and _ only (RFC 9309, 2.2.1); "
             f"write {re.sub(r'[^A-Za-z0-9_-]', '', cut)}, or {re.sub(r'[^A-Za-z0-9_-]+', '-', cut)}",
         )
-    elif any(character.isdigit() for character in name):
-        yield Check(
+    if any(character.isdigit() for character in name):
+        return Check(
             _HEADER,
             Verdict.WARNING,
             f"`{spelled}` has digits: a product token has letters, - and _ only (RFC 9309, 2.2.1); some parsers stop before them",
         )
-    else:
-        yield Check(_HEADER, Verdict.OK, f"robots.txt addresses it as `{spelled}`, a product token")
+    return Check(_HEADER, Verdict.OK, f"robots.txt addresses it as `{spelled}`, a product token")
 
 
 def _cut(header: str, spelled: str) -> str:

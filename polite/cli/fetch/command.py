@@ -154,10 +154,8 @@ async def _fetch(options: argparse.Namespace, signer: WebBotAuth | None) -> Exit
 async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt: Interrupt) -> Exit:
     async with AsyncExitStack() as stack:
         clock = SystemClock()
-        resumed: list[tuple[str, int, float | None]] = []
-        if options.resume is not None:
-            # Before a file is opened or made: this one may be no queue.
-            resumed = await asyncio.to_thread(waiting_by_origin, Path(options.resume), MAX_ORIGINS)
+        # Before a file is opened or made: this one may be no queue.
+        resumed = await _resumed(options)
         run_log = _run_log(options, stack, clock)
         for each in resumed:
             run_log.origin_stats.add_resumed(*each)
@@ -171,19 +169,7 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
         frontier = await stack.enter_async_context(_frontier(options, gate))
         if options.status is not None:
             await _serve_status(options.status, gate, frontier, stack)
-        fetching = FetchPolicy(
-            timeout=options.timeout, allow_private=options.allow_private, max_bytes=options.max_bytes
-        )
-        pages = await stack.enter_async_context(
-            Pages(
-                options.agent,
-                fetching,
-                connections=options.concurrency,
-                names=options.resolve,
-                headers=options.header or (),
-                signs=gate.signs,
-            )
-        )
+        pages = await stack.enter_async_context(_pages(options, gate))
         crawl = Crawl(
             gate,
             frontier,
@@ -197,6 +183,27 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
             limit=options.limit,
         )
         return await Run(options, crawl, frontier, run_log, interrupt).finish()
+
+
+async def _resumed(options: argparse.Namespace) -> list[tuple[str, int, float | None]]:
+    """Return what waits in the queue of an earlier run, by origin."""
+    if options.resume is None:
+        return []
+    return await asyncio.to_thread(waiting_by_origin, Path(options.resume), MAX_ORIGINS)
+
+
+def _pages(options: argparse.Namespace, gate: Gate) -> Pages:
+    fetching = FetchPolicy(
+        timeout=options.timeout, allow_private=options.allow_private, max_bytes=options.max_bytes
+    )
+    return Pages(
+        options.agent,
+        fetching,
+        connections=options.concurrency,
+        names=options.resolve,
+        headers=options.header or (),
+        signs=gate.signs,
+    )
 
 
 def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemClock) -> RunLog:
