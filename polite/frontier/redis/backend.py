@@ -3,12 +3,8 @@
 import asyncio
 import json
 import math
-from base64 import urlsafe_b64encode
-from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
-from hashlib import blake2b
-from typing import TypeVar
 
 from polite.errors import StoreFailed
 from polite.frontier.durable.active_origin import TASKS_PER_ORIGIN
@@ -16,46 +12,32 @@ from polite.frontier.durable.batch import (
     Activation,
     Batch,
     BatchResult,
-    Deactivation,
-    EndedTask,
     GivenUp,
-    Mark,
     News,
     Put,
-    Requeue,
     Row,
     StoreSummary,
     TaskState,
 )
+from polite.frontier.redis.batch_changes import BatchChanges
 from polite.frontier.redis.crawl_totals import CrawlTotals
+from polite.frontier.redis.gone_tasks import GoneTasks
 from polite.frontier.redis.held_homes import HeldHome, HeldHomes
+from polite.frontier.redis.home_demand import HomeDemand
 from polite.frontier.redis.known_urls import KnownUrls
-from polite.frontier.redis.partition_batch import PartitionBatches
+from polite.frontier.redis.stored_task import row_of
 from polite.origin import Origin, Target
 from polite.ports import Clock, Timer
-from polite.stores.redis.changes import Back, Changes, Ended, Load, Lookup, Out, Postpone, PutEntry, Requeued
+from polite.stores.redis.changes import Changes, Load
 from polite.stores.redis.home import Home
 from polite.stores.redis.partition import URGENT_S
 from polite.stores.redis.session import Session
 from polite.stores.redis.step_reply import StepReply, TaskRow
-from polite.task import NOT_UNIQUE, seen_as
 
-_K = TypeVar("_K")
-
-# Ended tasks that are remembered: about 10 MB.
-_MOST_ENDED = 100_000
-# Octets of a URL's digest: 1,000,000,000 URLs have two that are equal with a chance of 1 to 10**11.
-_DIGEST_OCTETS = 12
 # While this process has clearly too few homes, or none, it looks for others this often (seconds).
 _LOOK_S = 0.5
-# What JSON has instead of infinity, which tasks without a deadline have as their key.
-_FAR = 1e300
 # How long `close` waits for a server that does not respond, in a session that goes on (seconds).
 _CLOSE_S = 5.0
-# Origins of a home whose failures are handed over with it.
-_MOST_NOTED = 5
-# How long homes are kept while no worker waits and no task is in flight (seconds).
-_WITHOUT_WORKERS_S = 10.0
 # Before it says that nothing is left, it looks at each partition once more, after so long (seconds).
 _CONFIRM_S = 0.2
 
@@ -87,26 +69,18 @@ class RedisBackend:
         self._session = session
         self._clock = clock
         self._home_of = home_of
-        self._key = key
-        self._busy = busy
         self._is_fetching = is_fetching
-        self._busy_at = clock.monotonic()
-        self._used = False  # a worker or `join` has come
-        self._untaken_since: float | None = None  # since when homes wait that no process takes (monotonic)
-        self._dormant = False  # no home was picked, since no worker was there
         self._partitions = len(session.partitions)
         self._homes = HeldHomes()
         self._totals = CrawlTotals(self._partitions)
+        self._demand = HomeDemand(clock, self._totals, busy)
         self._tell: Callable[[News], None] = lambda _: None
         self._news = News()
         self._telling = False
         self._places: Callable[[], int] = lambda: 0
-        # Digests of tasks that ended, or wait for a time, until the server knows: rows may still name them.
-        self._gone: Counter[str] = Counter()
-        self._gone_numbers: Counter[int] = Counter()
-        # Ended tasks of which the server knows: rows that were read before may be delivered later, by a slower partition.
-        self._ended: OrderedDict[int, None] = OrderedDict()
+        self._gone = GoneTasks()
         self._known = [KnownUrls() for _ in session.partitions]
+        self._changes = BatchChanges(session, home_of, key, self._homes, self._gone, self._known)
         self._under_way: set[asyncio.Future[BatchResult]] = set()
         self._closed = False
         self._closing: asyncio.Future[None] | None = None
@@ -139,7 +113,7 @@ class RedisBackend:
         return held is not None and held.home.suspects > 0
 
     def is_gone(self, number: int) -> bool:
-        return number in self._gone_numbers or number in self._ended
+        return self._gone.has_number(number)
 
     def put_no_more(self) -> None:
         self._session.close_puts()
@@ -175,25 +149,7 @@ class RedisBackend:
     # Batches.
 
     def apply(self, batch: Batch) -> "asyncio.Future[BatchResult]":
-        parts = PartitionBatches(self._session)
-        for put in batch.puts:
-            self._put(parts, put, batch.now)
-        for text, path, identity, again in batch.seen:
-            home, digest = self._placed(Target(Origin.of(text), path), identity)
-            parts.at(home).met.append(Lookup(home, text, digest, again))
-            parts.order("met", home)
-        for requeue in batch.requeued:
-            self._requeue(parts, requeue, batch.now)
-        for number, mark in batch.marks.items():
-            self._mark(parts, number, mark)
-        for ended in batch.ended:
-            self._end(parts, ended)
-        for change in batch.deactivated:
-            self._deactivate(parts, change, batch.now)
-        for number, count in batch.loads:
-            self._load(parts, number, count)
-        if batch.check_times:
-            parts.ask_all()
+        parts = self._changes.split(batch)
         result = parts.send(lambda: self._written(batch), self._result)
         self._under_way.add(result)
         result.add_done_callback(self._returned)
@@ -205,86 +161,9 @@ class RedisBackend:
         self._under_way.discard(result)
         self._close_if_written()
 
-    def _put(self, parts: PartitionBatches, put: Put, now: float) -> None:
-        home, digest = self._placed(Target(Origin.of(put.origin), put.path), put.identity)
-        if not put.again and digest in self._known[self._session.partition(home).index]:
-            parts.order("puts", None)
-            return
-        key = None if self._key is None else max(-_FAR, min(_FAR, self._key(put)))
-        row = [put.path, put.priority, put.depth, put.deadline, put.not_before, put.payload, key]
-        if put.identity is not None:
-            row.append(put.identity)
-        parts.at(home).puts.append(
-            PutEntry(
-                home, put.origin, digest, json.dumps(row), key, put.again, _microseconds(put.ready_at, now)
-            )
-        )
-        parts.order("puts", home)
-
-    def _requeue(self, parts: PartitionBatches, requeue: Requeue, now: float) -> None:
-        home, digest = self._placed(requeue.target, requeue.identity)
-        ready_in = _microseconds(requeue.ready_at, now)
-        parts.at(home, lazy=True).requeued.append(
-            Requeued(home, requeue.target.origin.text, digest, requeue.tries, ready_in)
-        )
-        if ready_in is not None:
-            self._gone[digest] += 1
-            self._gone_numbers[requeue.number] += 1
-        self._landed(home, requeue.number)
-
-    def _mark(self, parts: PartitionBatches, number: int, mark: Mark) -> None:
-        """Tell who is out. Of a home that was lost nothing is told: its session ended, and that was counted."""
-        home, digest = self._placed(mark.target, mark.identity)
-        held = self._homes.get(home)
-        if held is None:
-            return
-        text = mark.target.origin.text
-        if mark.state is TaskState.IN_FLIGHT:
-            held.in_flight.add(number)
-            is_suspect = held.home.suspects > 0
-            held.home.suspects -= is_suspect
-            parts.at(home, lazy=not is_suspect).outs.append(Out(home, held.home.fence, text, digest))
-        else:
-            parts.at(home, lazy=True).backs.append(Back(home, held.home.fence, text, digest))
-            self._landed(home, number)
-
-    def _end(self, parts: PartitionBatches, ended: EndedTask) -> None:
-        home, digest = self._placed(ended.target, ended.identity)
-        parts.at(home, lazy=True).ended.append(Ended(home, ended.target.origin.text, digest, ended.end))
-        self._gone[digest] += 1
-        self._gone_numbers[ended.number] += 1
-        self._landed(home, ended.number)
-
-    def _landed(self, home: str, number: int) -> None:
-        held = self._homes.get(home)
-        if held is not None:
-            held.in_flight.discard(number)
-
-    def _load(self, parts: PartitionBatches, number: int, count: int) -> None:
-        origin = self._homes.origin(number)
-        if origin is None:
-            parts.order("loads", None)
-            return
-        home = origin.home.home
-        parts.at(home.name).loads.append(Load(home.name, home.fence, origin.text, count))
-        parts.order("loads", home.name)
-
     def _written(self, batch: Batch) -> None:
-        """The server knows of these now: a later row that names them is a new task."""
         self._load_own(batch)
-        for put in batch.puts:
-            home, digest = self._placed(Target(Origin.of(put.origin), put.path), put.identity)
-            if not digest.startswith(NOT_UNIQUE):
-                self._known[self._session.partition(home).index].add(digest)
-        later = [each for each in batch.requeued if each.ready_at is not None]
-        gone: list[EndedTask | Requeue] = [*batch.ended, *later]
-        for each in gone:
-            _take(self._gone, digest_of(each.target, each.identity))
-            _take(self._gone_numbers, each.number)
-        for ended in batch.ended:
-            self._ended[ended.number] = None
-        while len(self._ended) > _MOST_ENDED:
-            self._ended.popitem(last=False)
+        self._changes.written(batch)
 
     def _load_own(self, batch: Batch) -> None:
         """Ask for tasks that wait now in origins of held homes that are not active. The server tells only other owners."""
@@ -319,20 +198,7 @@ class RedisBackend:
             [],
         )
 
-    # Homes that are needed.
-
-    def _deactivate(self, parts: PartitionBatches, change: Deactivation, now: float) -> None:
-        origin = self._homes.origin(change.origin_id)
-        if origin is None:
-            return
-        held, ready_in = origin.home, _microseconds(change.until, now)
-        self._homes.deactivate(origin)
-        held.failures.pop(origin.text, None)
-        if change.failures and len(held.failures) < _MOST_NOTED:
-            held.failures[origin.text] = change.failures
-        if ready_in is not None:
-            home = held.home
-            parts.at(home.name).postpones.append(Postpone(home.name, home.fence, origin.text, ready_in))
+    # Homes that are not needed any more.
 
     def _release_unneeded(self) -> None:
         for held in [each for each in self._homes if not each.needed]:
@@ -344,31 +210,8 @@ class RedisBackend:
 
     @property
     def room(self) -> int:
-        """How many homes it can take now. A process without workers leaves them to others; one that only puts, even when alone.
-
-        The network of a producer may reach no site: what it finds of robots.txt would be told to all.
-        """
-        if self._closed:
-            return 0
-        if not (self._used if self._totals.live == 1 or self._untaken else self._busy()):
-            self._dormant = True
-            return 0
-        return self._free
-
-    @property
-    def _untaken(self) -> bool:
-        """Whether homes have waited for so long that no process seems to have workers. If all only join, they look themselves."""
-        since = self._untaken_since
-        return since is not None and self._clock.monotonic() - since > _WITHOUT_WORKERS_S
-
-    def _look_for_untaken(self) -> None:
-        if not self._totals.origins_waiting or len(self._homes):
-            if self._untaken:
-                # It keeps them for a while, though no worker comes.
-                self._busy_at = self._clock.monotonic()
-            self._untaken_since = None
-        elif self._untaken_since is None:
-            self._untaken_since = self._clock.monotonic()
+        """How many homes it can take now."""
+        return self._free if not self._closed and self._demand.accepts() else 0
 
     @property
     def _free(self) -> int:
@@ -381,33 +224,26 @@ class RedisBackend:
 
     def awaited(self) -> None:
         """A worker waits for a permit, or `join` for the end of all tasks: from now on homes are picked."""
-        self._used = True
-        self._wake()
+        if self._demand.awaited():
+            self._ask_soon()
 
     def look_again(self) -> None:
         """Ask all partitions anew whether anything is left."""
         self._totals.doubt()
+        self._ask_soon()
+
+    def _ask_soon(self) -> None:
         for partition in self._session.partitions:
             partition.stir(URGENT_S)
 
-    def _wake(self) -> None:
-        if self._dormant:
-            self._dormant = False
-            for partition in self._session.partitions:
-                partition.stir(URGENT_S)
-
     def _leave_if_idle(self) -> None:
         """Leave all homes if no worker has come for long: other processes may have some."""
-        now = self._clock.monotonic()
-        if self._used and (self._totals.live == 1 or self._untaken):
-            self._wake()
-        if self._busy() or self._totals.live == 1:
-            self._busy_at = now
-        elif now - self._busy_at > _WITHOUT_WORKERS_S:
-            for held in list(self._homes):
-                if not self.keeps(held.home):
-                    self.withdrawn(held.home)
-                    self._session.recall(held.home)
+        if not self._demand.is_idle():
+            return
+        for held in list(self._homes):
+            if not self.keeps(held.home):
+                self.withdrawn(held.home)
+                self._session.recall(held.home)
 
     def picked(self, home: Home, origins: Sequence[tuple[str, list[TaskRow]]], note: str | None) -> None:
         """A home was taken from the line, with the first tasks of its origins."""
@@ -466,7 +302,9 @@ class RedisBackend:
         """A partition has replied."""
         self._totals.add(partition, reply)
         self._known[partition].hear(reply)
-        self._look_for_untaken()
+        self._demand.look_for_untaken(holds_some=len(self._homes) > 0)
+        if self._demand.revived():
+            self._ask_soon()
         self._leave_if_idle()
         self._news.given_up += [self._given_up(partition, *each) for each in reply.given_up]
         self._tell_soon()
@@ -502,10 +340,6 @@ class RedisBackend:
 
     # Rows.
 
-    def _placed(self, target: Target, identity: str | None) -> tuple[str, str]:
-        """Return the home and the digest of a task."""
-        return self._home_of(target), digest_of(target, identity)
-
     def _given_up(self, partition: int, origin: str, row: TaskRow) -> GivenUp:
         try:
             return GivenUp(origin, row.tries, self._row(partition, row))
@@ -515,27 +349,7 @@ class RedisBackend:
 
     def _rows(self, home: str, rows: list[TaskRow]) -> list[Row]:
         partition = self._session.partition(home).index
-        return [self._row(partition, row) for row in rows if row.digest not in self._gone]
+        return [self._row(partition, row) for row in rows if not self._gone.has_digest(row.digest)]
 
     def _row(self, partition: int, row: TaskRow) -> Row:
-        path, priority, depth, deadline, not_before, payload, _, *more = json.loads(row.text)
-        number = row.number * self._partitions + partition
-        identity = more[0] if more else None
-        return (number, path, priority, depth, deadline, not_before, row.tries, payload, identity)
-
-
-def digest_of(target: Target, identity: str | None) -> str:
-    """Return the name of a task among those of its origin. It begins with NOT_UNIQUE if the task is not: see step.lua."""
-    digest = blake2b(seen_as(target, identity).encode(), digest_size=_DIGEST_OCTETS).digest()
-    name = urlsafe_b64encode(digest).decode()
-    return name if identity is None or not identity.startswith(NOT_UNIQUE) else NOT_UNIQUE + name
-
-
-def _take(counter: "Counter[_K]", key: _K) -> None:
-    counter[key] -= 1
-    if not counter[key]:
-        del counter[key]
-
-
-def _microseconds(at: float | None, now: float) -> int | None:
-    return None if at is None else max(0, round((at - now) * 1e6))
+        return row_of(row, row.number * self._partitions + partition)
