@@ -30,6 +30,8 @@ settings.register_profile(
 )
 settings.load_profile("polite")
 
+# It compares what a page prints: its failures show the difference, as those of a test file do.
+pytest.register_assert_rewrite("tests.project.page_reader")
 
 LOOP = os.environ.get("POLITE_TEST_LOOP", "")
 if LOOP not in ("", "eager", "uvloop"):

@@ -1,119 +1,27 @@
 """README and docs are true: every block is run as a reader would, and prints what the page says; the reference is the code's."""
 
 import argparse
-import ast
-import asyncio
 import importlib
 import inspect
-import os
 import re
-import runpy
-import shlex
-import socket
 import ssl
-import sys
-import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-import anyio
 import pytest
 import trustme
-from aiohttp import web
-from curl_cffi.requests import Session as CurlSession
 
 import polite
-from polite.cli import main as polite_command
 from polite.cli.parser import parser
-from polite.robots.fetching.exchange import Reply
-from polite.testing import LoopClock, ScriptedTransport, VirtualTimeLoop
-from polite.transports.http import HttpTransport
 from polite.version import __version__
 from tests.frameworks.installed import FRAMEWORKS
-from tests.hasty_clock import HastyClock
+from tests.project.page_reader import Reader
+from tests.project.page_web import PageWeb
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-
-# The web that the pages speak of. Each robots.txt and sitemap comes from a script, each page from a real server on loopback.
-ROBOTS = {
-    "https://example.com/robots.txt": Reply(
-        200, b"User-agent: *\nDisallow: /private/\nAllow: /private/press\nCrawl-delay: 2\n"
-    ),
-    "https://busy.example/robots.txt": Reply(503, retry_after="120"),
-    "https://example.com/sitemap.xml": Reply(
-        200,
-        b"<urlset><url><loc>https://example.com/about</loc><lastmod>2026-05-01</lastmod><priority>0.8</priority></url>"
-        b"<url><loc>https://example.com/search</loc><lastmod>2025-11-30</lastmod></url>"
-        b"<url><loc>https://example.com/private/diary</loc></url></urlset>",
-    ),
-}
-WEB = {
-    "https://example.com/": (200, '<a href="/about">About</a> <a href="/private/diary">Diary</a>'),
-    "https://example.com/about": (200, "About this site"),
-    "https://example.com/private/press": (200, "Press"),
-    "https://example.com/search": (429, "Not so fast"),
-}
-
-# Blocks of README, and whole pages, that tests/frameworks runs: `./dev frameworks` installs what they need.
-OF_A_FRAMEWORK = re.compile(rf"\bpolite\.integrations\.({'|'.join(FRAMEWORKS)})\b")
-
-
-@dataclass(frozen=True)
-class Block:
-    """One fenced block: where it is, its language, and the comment above it (`<!-- file: robots.txt -->`)."""
-
-    page: Path
-    line: int
-    language: str
-    note: str
-    text: str
-
-    @property
-    def place(self) -> str:
-        return f"{self.page.name}, line {self.line}"
-
-
-def blocks(page: Path) -> Iterator[Block]:
-    lines = page.read_text().splitlines()
-    start = 0
-    while start < len(lines):
-        if lines[start].lstrip(" >").startswith(("```", "~~~")):
-            end = lines.index("```", start + 1)
-            note = re.fullmatch(r"<!-- (.+) -->", lines[start - 1])
-            text = "".join(f"{line}\n" for line in lines[start + 1 : end])
-            yield Block(page, start + 1, lines[start].removeprefix("```"), note[1] if note else "", text)
-            start = end
-        start += 1
-
-
-class Everywhere(aiohttp.abc.AbstractResolver):
-    """Every name is the server on loopback, whatever its port."""
-
-    def __init__(self, ports: dict[int, int]) -> None:
-        self._ports = ports
-
-    async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> list[Any]:
-        here = {"host": "127.0.0.1", "port": self._ports[port], "family": socket.AF_INET}
-        return [{"hostname": host, "proto": 0, "flags": 0, **here}]
-
-    async def close(self) -> None:
-        pass
-
-
-@dataclass(frozen=True)
-class World:
-    """`run` is what asyncio.run does there; the transport and the session are the real ones, for who dials addresses."""
-
-    run: Callable[[Awaitable[Any]], Any]
-    transport: type[HttpTransport]
-    session: type[aiohttp.ClientSession]
-    in_a_thread: Callable[[], AbstractContextManager[None]]
 
 
 @pytest.fixture(scope="module")
@@ -127,228 +35,17 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.S
     return server, client, str(file)
 
 
-def clock_of_the_loop() -> LoopClock | HastyClock:
-    """A gate of `polite.blocking` has a loop of its own, which is not virtual."""
-    virtual = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
-    return LoopClock() if virtual else HastyClock()
-
-
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch, tls: tuple[ssl.SSLContext, ssl.SSLContext, str]) -> World:
-    """Puts the pages' web in the place of the real one, and virtual time in that of the clock."""
-    server_tls, client_tls, ca_file = tls
-    ports: dict[int, int] = {}
-
-    async def answer(request: web.BaseRequest) -> web.Response:
-        status, text = WEB.get(f"{request.scheme}://{request.host}{request.path_qs}", (404, "no such page"))
-        headers = (
-            {"Retry-After": "60"} if status == 429 else {"ETag": '"1"'} if request.path == "/about" else {}
-        )
-        if request.headers.get("If-None-Match") == '"1"':
-            return web.Response(status=304, headers=headers)
-        return web.Response(status=status, text=text, headers=headers, content_type="text/html")
-
-    @asynccontextmanager
-    async def serving() -> Any:
-        runner = web.ServerRunner(web.Server(answer))
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=server_tls).start()
-        ports.update(zip((80, 443), (port for _, port in runner.addresses), strict=True))
-        try:
-            yield
-        finally:
-            await runner.cleanup()
-
-    async def in_the_world(main: Awaitable[Any]) -> Any:
-        async with serving():
-            return await main
-
-    def run(main: Awaitable[Any]) -> Any:
-        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-            return runner.run(in_the_world(main))
-
-    @contextmanager
-    def in_a_thread() -> Iterator[None]:
-        """For clients that block: the servers are in another thread meanwhile."""
-        loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=loop.run_forever)
-        thread.start()
-        served = serving()
-        try:
-            asyncio.run_coroutine_threadsafe(served.__aenter__(), loop).result()
-            yield
-        finally:
-            asyncio.run_coroutine_threadsafe(served.__aexit__(None, None, None), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
-            loop.close()
-
-    reach_from_other_clients(monkeypatch, ports, ca_file)
-    real_session = aiohttp.ClientSession
-
-    def session(**options: Any) -> aiohttp.ClientSession:
-        everywhere = aiohttp.TCPConnector(resolver=Everywhere(ports), ssl=client_tls)
-        # The pool of `open_session` is closed by itself; this connector by its session.
-        return real_session(**{**options, "connector": everywhere, "connector_owner": True})
-
-    monkeypatch.setattr(aiohttp, "ClientSession", session)
-    monkeypatch.setattr("polite.compose.gate.SystemClock", clock_of_the_loop)
-    monkeypatch.setattr("polite.cli.fetch.command.SystemClock", LoopClock)
-    monkeypatch.setattr("polite.transports.http.HttpTransport", lambda *_: ScriptedTransport(ROBOTS))
-    monkeypatch.setattr(asyncio, "run", run)
-    return World(run, HttpTransport, real_session, in_a_thread)
-
-
-def reach_from_other_clients(monkeypatch: pytest.MonkeyPatch, ports: dict[int, int], ca_file: str) -> None:
-    """Have httpx, requests, niquests and curl_cffi reach the web of the pages, and trust its certificate."""
-    connect, getaddrinfo, curl = anyio.connect_tcp, socket.getaddrinfo, CurlSession.request
-
-    async def connect_tcp(remote_host: str, remote_port: int, **options: Any) -> Any:
-        return await connect("127.0.0.1", ports[remote_port], **options)
-
-    def addresses(host: Any, port: Any, *args: Any, **options: Any) -> Any:
-        return getaddrinfo("127.0.0.1", ports.get(port, port), *args, **options)
-
-    def request(self: Any, method: str, url: str, **options: Any) -> Any:
-        # libcurl looks up names itself.
-        target = polite.Target.of(url)
-        options["headers"]["Host"] = target.origin.host
-        here = f"https://127.0.0.1:{ports[443]}{target.path}"
-        return curl(self, method, here, verify=False, **options)
-
-    monkeypatch.setenv("SSL_CERT_FILE", ca_file)
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", ca_file)
-    monkeypatch.setattr(anyio, "connect_tcp", connect_tcp)
-    monkeypatch.setattr(socket, "getaddrinfo", addresses)
-    monkeypatch.setattr(CurlSession, "request", request)
-
-
-class Reader:
-    """Goes through a page from top to bottom: each block finds what the blocks before it have made."""
-
-    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-        self._world = world
-        self._monkeypatch = monkeypatch
-        self._capsys = capsys
-        self._names: dict[str, Any] = {"__name__": "__main__"}
-        self._printed = ""
-
-    def read(self, page: Path) -> None:
-        elsewhere = False
-        for block in blocks(page):
-            elsewhere = OF_A_FRAMEWORK.search(block.text) is not None or (
-                elsewhere and block.language == "text"
-            )
-            if elsewhere:
-                continue
-            match block.language:
-                case "text" if block.note.startswith("file: "):
-                    Path(block.note.removeprefix("file: ")).write_text(block.text)
-                case "text":
-                    assert self._printed == block.text, block.place
-                    self._printed = ""
-                    continue
-                case "python":
-                    self._type(block)
-                case "console":
-                    self._command(block)
-                case other:
-                    pytest.fail(f"{block.place}: nobody runs {other!r}")
-        self._nothing_left(page.name)
-
-    def _nothing_left(self, place: str) -> None:
-        assert not self._printed, f"before {place} this was printed and not shown: {self._printed}"
-
-    def _type(self, block: Block) -> None:
-        self._nothing_left(block.place)
-        if block.note.startswith("source: examples/"):
-            # A whole program, which the page runs as a command.
-            assert block.text == (ROOT / block.note.removeprefix("source: ")).read_text(), block.place
-            return
-        if block.note.startswith("source: "):
-            self._compare_source(block)
-        with self._monkeypatch.context() as patched:
-            notes = block.note.split(", ")
-            if "connects" in notes:
-                patched.setattr("polite.transports.http.HttpTransport", self._world.transport)
-                patched.setattr(aiohttp, "ClientSession", self._world.session)
-            before = dict(self._names)
-            with self._world.in_a_thread() if "threads" in notes else nullcontext():
-                self._execute(block)
-            if "tests" in notes:
-                tests = [name for name in self._names if name.startswith("test_") and name not in before]
-                assert tests, f"{block.place}: no test"
-                for name in tests:
-                    self._names[name]()
-        self._printed = self._capsys.readouterr().out
-
-    def _execute(self, block: Block) -> None:
-        """With `await` outside of functions, as `python -m asyncio` has it."""
-        text = "\n" * block.line + block.text
-        code = compile(text, str(block.page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        result: Coroutine[Any, Any, None] | None = eval(code, self._names)  # noqa: S307 - it is our own page
-        if result is not None:
-            self._world.run(result)
-
-    def _compare_source(self, block: Block) -> None:
-        module_name, *names = block.note.removeprefix("source: ").split()
-        module = importlib.import_module(module_name)
-        assert block.text == "\n\n".join(inspect.getsource(getattr(module, name)) for name in names), (
-            block.place
-        )
-        self._names |= {key: value for key, value in vars(module).items() if not key.startswith("__")}
-
-    def _command(self, block: Block) -> None:
-        """Each line after a `$` is a command; what follows it, up to the next, is what it prints."""
-        self._nothing_left(block.place)
-        for each in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
-            line, _, output = each.partition("\n")
-            told, _, sink = line.partition(" > ")
-            words, _, source = told.partition(" < ")
-            match shlex.split(words):
-                case ["polite", "demo"]:
-                    pass  # its own tests run it
-                case ["polite", *arguments]:
-                    self._polite(arguments, source, sink, output, block.place)
-                case ["./dev", command, *_]:
-                    assert f"\n    {command})" in (ROOT / "dev").read_text(), block.place
-                case ["python", "-m", module] if module.startswith("benchmarks."):
-                    assert (ROOT / f"{module.replace('.', '/')}.py").exists(), block.place
-                case ["python", example, *arguments] if example.startswith("examples/"):
-                    self._example(ROOT / example, arguments, output, block.place)
-                case ["python", "-m", "pip", "install", "."]:
-                    pass
-                case ["POLITE_COMPILE=1", "python", "-m", "pip", "install" | "wheel", *_, "."]:
-                    pass  # ./dev test --compiled builds it
-                case ["python", "-m", "pip", "install", named] if named.startswith("polite-crawl["):
-                    pass
-                case _:
-                    pytest.fail(f"{block.place}: nobody runs {line!r}")
-
-    def _example(self, program: Path, arguments: list[str], output: str, place: str) -> None:
-        with self._monkeypatch.context() as patched:
-            patched.setattr(sys, "argv", [program.name, *arguments])
-            runpy.run_path(str(program.resolve()), run_name="__main__")
-        assert self._capsys.readouterr().out == output, place
-
-    def _polite(self, arguments: list[str], source: str, sink: str, output: str, place: str) -> None:
-        with self._monkeypatch.context() as patched, Path(source or os.devnull).open() as stream:
-            patched.setattr(sys, "stdin", stream)
-            polite_command(arguments)
-        printed = self._capsys.readouterr().out
-        if sink:
-            Path(sink).write_text(printed)
-            printed = ""
-        assert printed == output, place
-
-
 @pytest.fixture
 def reader(
-    world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    tls: tuple[ssl.SSLContext, ssl.SSLContext, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> Reader:
     monkeypatch.chdir(tmp_path)
-    return Reader(world, monkeypatch, capsys)
+    web = PageWeb(*tls)
+    web.replace(monkeypatch)
+    return Reader(web, monkeypatch, capsys)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
