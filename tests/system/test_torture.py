@@ -137,6 +137,7 @@ async def test_a_store_that_fails_allows_nothing() -> None:
             await gate.check(ALLOWED)
 
 
+@pytest.mark.pure("replaces a method of Turns")
 async def test_turns_that_cannot_be_closed_leave_no_fetch_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     async def failing() -> None:
         raise OSError("not now")
