@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 
-from polite.errors import GateClosed, Overloaded
+from polite.errors import GateClosed
 from polite.pacing.scope_table import Concurrency, Delay, Provisional
 from polite.pacing.turn import Outlook, ScopeState, Turn
 from polite.pacing.turnstile import Turnstile
@@ -110,13 +110,8 @@ class LocalPacer:
         """Take all scopes if they are free now, else return None. Raises GateClosed."""
         if self._closed:
             raise GateClosed("the gate is closed: no more turns are given")
-        now = self._now()
-        try:
-            turn = self._turnstile.request(scopes, now, provisional_s=provisional_s)
-        except Overloaded:
-            return None
+        turn = self._turnstile.request(scopes, self._now(), provisional_s=provisional_s, wait=False)
         if turn.granted_at is None:
-            self._turnstile.cancel(turn, now)
             return None
         turn.waited = False
         return turn

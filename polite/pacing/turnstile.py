@@ -94,6 +94,7 @@ class Turnstile:
         *,
         urgent: bool = False,
         provisional_s: Provisional | None = None,
+        wait: bool = True,
     ) -> Turn:
         """Request a turn at all the scopes. It is open at once if all are free, else it waits.
 
@@ -103,6 +104,7 @@ class Turnstile:
             urgent: Whether it goes before turns that are not urgent.
             provisional_s: The narrowest scope's provisional delay, if longer than the turnstile's; a function is called when the
                 turn is granted.
+            wait: Whether it may wait. If not, a turn that is not open at once is cancelled.
 
         Raises:
             Overloaded: It would have to wait, and `max_waiting` turns wait already.
@@ -123,6 +125,10 @@ class Turnstile:
         # Hot path: inlines ScopeState.busy.
         for scope in turn.scope_states:
             if scope.ready_at > now or scope.open >= scope.limit or scope.front is not None:
+                if not wait:
+                    turn.state = _CANCELLED
+                    self._scopes.retire(*turn.scope_states)
+                    return turn
                 if self._wait_queue.waiting >= self.max_waiting:
                     raise self._overloaded(turn)
                 self._wait_queue.enter(turn, now)
