@@ -7,23 +7,32 @@ from typing import Any
 
 
 def make_every_loop_eager() -> None:
-    """Give each loop that is made from now on `asyncio.eager_task_factory`, those in virtual time too."""
+    """Give each loop that is made from now on eager tasks, those in virtual time too."""
     if sys.version_info < (3, 12):
         raise RuntimeError("eager tasks need Python 3.12 or later")
-    init = asyncio.BaseEventLoop.__init__
+    init, factory = asyncio.BaseEventLoop.__init__, eager_factory()
 
     def eager(loop: asyncio.BaseEventLoop) -> None:
         init(loop)
-        loop.set_task_factory(_eager_but_for_the_other_side)
+        loop.set_task_factory(factory)
 
     asyncio.BaseEventLoop.__init__ = eager  # type: ignore[method-assign]
 
 
-def _eager_but_for_the_other_side(loop: Any, coro: Any, **options: Any) -> Any:
+def eager_factory() -> Any:
+    """A factory as `asyncio.eager_task_factory`, but for the tasks of aioftp.
+
+    anyio, below httpx, looks for the code of that factory, and starts its own tasks later. It would not know a function that
+    calls the factory, and its task groups would fail.
+    """
+    return asyncio.create_eager_task_factory(_eager_but_for_the_other_side)
+
+
+def _eager_but_for_the_other_side(
+    coro: Any, *, eager_start: bool = False, **options: Any
+) -> asyncio.Task[Any]:
     """aioftp's server replies in the wrong order (226 before 150) when its tasks are eager."""
-    if _is_of_the_ftp_server(coro):
-        return asyncio.Task(coro, loop=loop, **options)
-    return asyncio.eager_task_factory(loop, coro, **options)
+    return asyncio.Task(coro, eager_start=eager_start and not _is_of_the_ftp_server(coro), **options)
 
 
 def _is_of_the_ftp_server(coro: Any) -> bool:
