@@ -63,6 +63,7 @@ async def test_an_invalid_line_is_recorded_once_over_several_runs():
         error = InvalidURL(text, "no scheme")
         run_log.record_invalid(ListedURL(error, text), error)
 
+    run_log.repeated.close()
     assert [json.loads(line)["url"] for line in out.getvalue().splitlines()] == ["more"]
 
 
