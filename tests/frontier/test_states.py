@@ -268,8 +268,14 @@ async def test_a_turn_taken_for_a_worker_that_is_cancelled_in_that_step_is_given
     async with opened() as (frontier, _):
         await frontier.put(A)
         await asyncio.sleep(10)
-        worker = asyncio.create_task(anext(frontier))
-        await asyncio.sleep(0)
+        begun = asyncio.Event()
+
+        async def work() -> None:
+            begun.set()
+            await anext(frontier)
+
+        worker = asyncio.create_task(work())
+        await begun.wait()  # not a step longer, if tasks are eager too
         worker.cancel()
         await asyncio.sleep(10)
         permit = await anext(frontier)
