@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 
@@ -38,6 +39,11 @@ def _eager_but_for_the_other_side(
 def _is_of_the_ftp_server(coro: Any) -> bool:
     frame = getattr(coro, "cr_frame", None)
     return frame is not None and frame.f_globals["__name__"].startswith("aioftp")
+
+
+def eager_on_uvloop() -> bool:
+    """Whether `asyncio.eager_task_factory` takes what uvloop passes: `eager_start` too, from Python 3.13 on."""
+    return sys.version_info < (3, 13) or "eager_start" in signature(asyncio.eager_task_factory).parameters
 
 
 def make_uvloop_the_default(require_loopback: Callable[[Any], None]) -> None:
