@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Lock
 
 import pytest
 
@@ -101,9 +102,11 @@ def test_a_process_without_a_list_joins_and_ends_with_the_others(
 
 def fetch_when_asked(site: Site, start: Callable[[], Run]) -> list[Run]:
     started: list[Run] = []
+    first = Lock()
 
     def once(_: str) -> None:
-        if not started:
+        # Requests come in several threads: a second one may come while the process is being started.
+        if first.acquire(blocking=False):
             started.append(start())
 
     site.before = once
