@@ -7,6 +7,7 @@ import ast
 import os
 import re
 from contextlib import chdir
+from itertools import accumulate
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 from tempfile import TemporaryDirectory
@@ -24,6 +25,10 @@ disable_error_code = arg-type
 """
 # As mypyc itself does.
 _OPTIMISATION = "3"
+# What a compiled coroutine awaits gets an exception by three arguments, of which Python 3.12 warns: where warnings are errors, a
+# cancellation would become that DeprecationWarning.
+_THROWN = "PyObject_CallFunctionObjArgs(_m, type, value, traceback, NULL)"
+_THROWN_ALONE = "PyObject_CallFunctionObjArgs(_m, value, NULL)"
 
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 # A link or an image whose address has no scheme.
@@ -81,6 +86,9 @@ class CompileHook(BuildHookInterface):  # type: ignore[type-arg]
         )
         for name, functions in self.config["self-checked"].items():
             _accept_objects(folder / name, functions)
+        for name in modules:
+            source = folder / name
+            source.write_bytes(with_causes_set(source.read_bytes()))
         for built in _compiled(modules, folder):
             build_data["force_include"][str(built)] = built.relative_to(folder / "lib").as_posix()
         build_data["pure_python"] = False
@@ -131,10 +139,53 @@ def _accept_objects(path: Path, functions: dict[str, str]) -> None:
     path.write_bytes(b"".join(lines))
 
 
+def with_causes_set(source: bytes) -> bytes:
+    """Return the source with an assignment of the cause in the place of each `raise ... from ...`: mypyc leaves the cause out.
+
+    Lines keep their numbers, which tracebacks name.
+
+    >>> with_causes_set(b"raise KeyError(1) from None")
+    b'_raised_1 = KeyError(1); _raised_1.__cause__ = None; raise _raised_1'
+    """
+    starts = [0, *accumulate(map(len, source.splitlines(keepends=True)))]
+    text = source
+    raises = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Raise) and node.cause]
+    # The last first, so that the places of the others stay.
+    for node in sorted(raises, key=lambda node: node.lineno, reverse=True):
+        (start, end), raised, cause = (_span(part, starts) for part in (node, node.exc, node.cause) if part)
+        name = b"_raised_%d" % node.lineno
+        steps = name, source[slice(*raised)], name, source[slice(*cause)], name
+        text = text[:start] + b"%s = %s; %s.__cause__ = %s; raise %s" % steps + text[end:]
+    return text
+
+
+def _span(node: ast.stmt | ast.expr, starts: list[int]) -> tuple[int, int]:
+    """Return where the node begins and ends in a source whose lines start at these octets."""
+    return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
+
+
+def _throw_alone(folder: Path, runtime: Path) -> None:
+    """Have what a coroutine awaits get an exception by one argument.
+
+    The C sources in `folder` include those of mypyc's runtime. The one that throws takes the place of its `#include`, changed.
+    """
+    changed = {
+        f"#include <{path.name}>": text.replace(_THROWN, _THROWN_ALONE)
+        for path in runtime.glob("*.c")
+        if _THROWN in (text := path.read_text(encoding="utf-8"))
+    }
+    for path in folder.rglob("*.c"):
+        before = after = path.read_text(encoding="utf-8")
+        for include, text in changed.items():
+            after = after.replace(include, text)
+        if after != before:
+            path.write_text(after, encoding="utf-8")
+
+
 def _compiled(modules: list[str], folder: Path) -> list[Path]:
     """Compile modules of the package in this folder, and return the files that were made, below `lib`."""
     # These are there only if `dependencies` named them.
-    from mypyc.build import mypycify  # noqa: PLC0415
+    from mypyc.build import include_dir, mypycify  # noqa: PLC0415
     from setuptools import Distribution  # noqa: PLC0415
     from setuptools.errors import BaseError, CCompilerError  # noqa: PLC0415
 
@@ -149,6 +200,7 @@ def _compiled(modules: list[str], folder: Path) -> list[Path]:
             target_dir=str(folder / "c"),
             group_name="polite",
         )
+        _throw_alone(folder / "c", Path(include_dir()))
         command = Distribution({"name": "polite", "ext_modules": extensions}).get_command_obj("build_ext")
         command.build_lib, command.build_temp = str(folder / "lib"), str(folder / "objects")
         try:

@@ -404,8 +404,8 @@ class Permit:
                 turns.skip(turn, target, "the rules were replaced, or became too old, while it waited")
             if self._stage is _ENDED:
                 self._refuse_ended(turn)
-        except BaseException:
-            self._wait_failed()
+        except BaseException as error:
+            self._wait_failed(error)
             raise
         self._hold(turn, grounds)
         services.counters.granted += 1
@@ -413,11 +413,14 @@ class Permit:
             self._tell_granted(on_granted, turn, queued_at)
         return self
 
-    def _wait_failed(self) -> None:
+    def _wait_failed(self, error: BaseException) -> None:
         """Count a wait that ended without a turn. The permit ends, unless it may be entered again."""
         self._services.waiting.failed += 1
         if self._stage is _ENTERED:
             self._stage = _ENDED
+        if isinstance(error, StopIteration):
+            # From a clock, say. A compiled coroutine would return its value (PEP 479), and the block would begin without a turn.
+            raise RuntimeError("coroutine raised StopIteration") from error  # noqa: TRY004 - as Python does
 
     def _grounds_after(self, grounds: Grounds, *, renewed: bool) -> Grounds | None:
         """Return what allows the URL after a wait: the same grounds, or newer rules; None if the rules must be learned anew."""

@@ -245,6 +245,10 @@ class LocalPacer:
         try:
             self._arm()
             await waiter
+        except StopIteration as error:
+            # From a clock. A compiled coroutine would return (PEP 479), as if the turn had come.
+            self.withdraw(turn)
+            raise RuntimeError("coroutine raised StopIteration") from error
         except BaseException:
             # Cancelled, or closed. The turn may have been granted a moment ago: then the next request gets it.
             self.withdraw(turn)

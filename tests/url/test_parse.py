@@ -217,3 +217,12 @@ def test_other_texts_have_none(url):
         parse_url(url)
 
     assert "did you mean" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["http://a b.test/", "http://xn--a\u05d0.test/"])
+def test_an_error_is_shown_without_the_parsers_own(url):
+    with pytest.raises(InvalidURL) as caught:
+        parse_url(url)
+
+    assert caught.value.__suppress_context__
+    assert caught.value.__cause__ is None
