@@ -120,6 +120,9 @@ def places(coro: Any) -> Iterator[Place]:
             None,
         )
         if frame is None:
+            # A compiled coroutine shows neither its line nor what it awaits.
+            if (module := type(coro).__module__).startswith("polite."):
+                yield module, 0
             return
         if file := _file(frame.f_code):
             yield file, frame.f_lineno
