@@ -174,6 +174,10 @@ def _throw_alone(folder: Path, runtime: Path) -> None:
         for path in runtime.glob("*.c")
         if _THROWN in (text := path.read_text(encoding="utf-8"))
     }
+    if not changed:
+        raise SystemExit(
+            "POLITE_COMPILE: this mypyc throws exceptions otherwise than 2.4 does: see _throw_alone in hatch_build.py"
+        )
     for path in folder.rglob("*.c"):
         before = after = path.read_text(encoding="utf-8")
         for include, text in changed.items():
