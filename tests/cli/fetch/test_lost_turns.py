@@ -1,5 +1,7 @@
 """A turn that was lost, as in a shared crawl: nothing is sent, and no worker ends."""
 
+import pytest
+
 from polite.errors import StoreFailed, TurnLost
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
@@ -7,6 +9,7 @@ from polite.gate.services import Services
 from polite.pacers.local import LocalPacer
 
 
+@pytest.mark.pure("replaces methods of Services and LocalPacer")
 def test_a_turn_that_is_lost_before_its_permit_is_entered_ends_no_worker(site, monkeypatch):
     lost = []
     in_force = Services.in_force
