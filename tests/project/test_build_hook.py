@@ -44,6 +44,13 @@ def test_a_source_without_causes_stays_as_it_is(hooks: ModuleType) -> None:
     assert hooks.with_causes_set(source) == source
 
 
+def test_a_runtime_that_throws_otherwise_ends_the_build(hooks: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "misc_ops.c").write_text("res = thrown_otherwise();\n")
+
+    with pytest.raises(SystemExit, match="_throw_alone"):
+        hooks._throw_alone(tmp_path, tmp_path)
+
+
 def test_what_a_coroutine_awaits_gets_an_exception_by_one_argument(hooks: ModuleType, tmp_path: Path) -> None:
     runtime, built = tmp_path / "runtime", tmp_path / "c" / "polite"
     for folder in (runtime, built):

@@ -118,6 +118,29 @@ async def test_the_loop_clock_can_be_suspended_too() -> None:
     assert (clock.monotonic(), clock.wall(), clock.lasting()) == (1.0, 1_061.0, 61.0)
 
 
+def test_one_loop_clock_follows_each_loop_that_runs() -> None:
+    clock = LoopClock()
+
+    async def seen(seconds: float) -> float:
+        await asyncio.sleep(seconds)
+        return clock.monotonic()
+
+    def run(seconds: float) -> float:
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            return runner.run(seen(seconds))
+
+    async def beside() -> tuple[float, float]:
+        before = await seen(100.0)
+        return before, await asyncio.to_thread(run, 7.0)
+
+    assert run(3.0) == pytest.approx(3.0)
+    assert run(5.0) == pytest.approx(5.0)
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        assert runner.run(beside()) == pytest.approx((100.0, 7.0))
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        clock.monotonic()
+
+
 def test_an_hour_of_virtual_time_takes_no_time() -> None:
     async def nap() -> tuple[float, float]:
         clock = LoopClock(epoch=1_000.0)
