@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 from aiohttp import web
-from yarl import URL
 
 import polite
 
@@ -43,9 +42,8 @@ async def fetch(gate: polite.Gate, session: aiohttp.ClientSession, url: str) -> 
     """Fetch one page in its turn. Raises polite.Disallowed if robots.txt disallows it."""
     async with (
         gate.permit(url) as permit,
-        # `encoded`: aiohttp sends exactly the URL that polite decided about. A redirect would be another request.
-        # It needs a permit of its own.
-        session.get(URL(permit.url, encoded=True), allow_redirects=False) as response,
+        # A redirect would be another request. It needs a permit of its own.
+        session.get(permit.request_url, allow_redirects=False) as response,
     ):
         permit.report(status=response.status, headers=response.headers)
         return await response.text()

@@ -13,7 +13,6 @@ import signal
 from types import SimpleNamespace
 
 import aiohttp
-from yarl import URL
 
 import polite
 from polite.events import StoreAway, StoreBack
@@ -70,7 +69,7 @@ async def work(frontier: polite.Frontier, session: aiohttp.ClientSession, seeds:
 
 
 async def fetch(permit: polite.Permit, session: aiohttp.ClientSession) -> str:
-    url = URL(permit.url, encoded=True)
+    url = permit.request_url
     async with session.get(url, allow_redirects=False, trace_request_ctx=permit) as response:
         permit.report(status=response.status, headers=response.headers)
         return await response.text(errors="replace")

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import aiohttp
-from yarl import URL
 
 import polite
 
@@ -57,8 +56,7 @@ async def work(frontier: polite.Frontier, session: aiohttp.ClientSession, sites:
 
 async def fetch(permit: polite.TaskPermit, session: aiohttp.ClientSession) -> tuple[int, list[polite.Target]]:
     """Return the status and the links of a page. A redirect is a link like any other, and waits for its own turn."""
-    # Encoded: aiohttp sends exactly the URL that polite decided about.
-    async with session.get(URL(permit.url, encoded=True), allow_redirects=False) as response:
+    async with session.get(permit.request_url, allow_redirects=False) as response:
         permit.report(status=response.status, headers=response.headers)
         body = await response.text(errors="replace")
     links = [*response.headers.getall("Location", []), *map(html.unescape, HREF.findall(body))]

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import aiohttp
-from yarl import URL
 
 import polite
 from benchmarks.hosts import urls
@@ -29,7 +28,7 @@ async def main(wanted: list[str], delay: float) -> None:
             try:
                 async with (
                     gate.permit(url) as permit,
-                    session.get(URL(permit.url, encoded=True), allow_redirects=False) as response,
+                    session.get(permit.request_url, allow_redirects=False) as response,
                 ):
                     permit.report(status=response.status, headers=response.headers)
                     await response.read()

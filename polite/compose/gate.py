@@ -80,7 +80,7 @@ async def open_gate(
     Example:
         async with polite.open_gate("ExampleBot/1.0 (+https://example.com/bot)", store="robots.sqlite") as gate:
             async with gate.permit("https://example.com/about") as permit:
-                ...  # fetch permit.url, and report the response
+                ...  # fetch permit.request_url, and report the response
 
     Args:
         agent: The User-Agent header. Its product token selects the groups of robots.txt.

@@ -54,7 +54,7 @@ class Frontier:
         frontier.close()  # no more URLs: the loop ends when all are done
         async for permit in frontier:
             async with permit:
-                async with session.get(permit.url, allow_redirects=False) as response:
+                async with session.get(permit.request_url, allow_redirects=False) as response:
                     permit.report(status=response.status, headers=response.headers)
 
     Closing the gate stops the frontier with GateClosed.

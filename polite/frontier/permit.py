@@ -48,12 +48,12 @@ class Owner(Protocol):
 
 
 class TaskPermit(Permit):
-    """The right to fetch a frontier's task now: fetch `permit.url` inside `async with permit:`, and report.
+    """The right to fetch a frontier's task now: fetch its URL inside `async with permit:`, and report.
 
     Example:
         async for permit in frontier:
             async with permit:
-                async with session.get(permit.url, allow_redirects=False) as response:
+                async with session.get(permit.request_url, allow_redirects=False) as response:
                     permit.report(status=response.status, headers=response.headers)
                 if response.status >= 500:
                     permit.retry(after=60.0)

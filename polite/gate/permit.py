@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Hashable
 from dataclasses import replace
 from enum import Enum
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from polite.errors import GateClosed, InvalidOption, PermitMisused, redact_url
 from polite.events import LicenseRequired, PaymentRequired, PermitDelayed
@@ -27,6 +27,10 @@ from polite.pacing.reported_outcome import PACING_FIELDS, reported
 from polite.pacing.turn import Turn
 from polite.ports import Listener
 from polite.recrawl.freshness import RELEVANT_FIELDS
+from polite.request_url import request_url
+
+if TYPE_CHECKING:
+    from yarl import URL
 
 _FAILED = Outcome(failed=True)
 _READ_FIELDS = RELEVANT_FIELDS | PACING_FIELDS.names | DEMAND_FIELDS | LENGTH_FIELDS
@@ -49,7 +53,7 @@ class Permit:
 
     Example:
         async with gate.permit("https://example.com/about") as permit:
-            async with session.get(permit.url, allow_redirects=False) as response:
+            async with session.get(permit.request_url, allow_redirects=False) as response:
                 permit.report(status=response.status, headers=response.headers)
                 body = await response.read()
 
@@ -92,8 +96,16 @@ class Permit:
 
     @property
     def url(self) -> str:
-        """The URL to send: canonical, without credentials and fragment."""
+        """The URL that was decided: canonical, without credentials and fragment.
+
+        Some clients rewrite a str, aiohttp among them, and would request another URL than was decided: pass `request_url` to it.
+        """
         return self._target.url
+
+    @property
+    def request_url(self) -> "URL":
+        """The URL as a `yarl.URL`: pass it to aiohttp, which sends it letter by letter."""
+        return request_url(self._target)
 
     @property
     def valid(self) -> bool:
@@ -125,7 +137,7 @@ class Permit:
         Example:
             async with gate.permit("https://example.com/about") as permit:
                 headers = permit.sign("GET")
-                async with session.get(permit.url, headers=headers, allow_redirects=False) as response:
+                async with session.get(permit.request_url, headers=headers, allow_redirects=False) as response:
                     permit.report(status=response.status, headers=response.headers)
 
         Args:

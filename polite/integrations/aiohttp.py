@@ -168,9 +168,9 @@ def _as_http(url: URL) -> str:
 
 def _send_exactly(request: ClientRequest, permit: Permit, sending: "_Sending") -> None:
     """Make the request send the URL that the gate decided about, and only while its turn is held."""
-    url = URL(permit.url, encoded=True)
+    url = permit.request_url
     if request.url.scheme in {"ws", "wss"}:
-        url = URL(f"ws{permit.url.removeprefix('http')}", encoded=True)
+        url = url.with_scheme(request.url.scheme)
     if request.headers.get(hdrs.HOST) == request.url.host_port_subcomponent and url.host_port_subcomponent:
         request.headers[hdrs.HOST] = url.host_port_subcomponent
     request.url = url

@@ -12,6 +12,7 @@ from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 from yarl import URL
 
 from polite.errors import InvalidOption
+from polite.request_url import request_url
 from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
@@ -162,8 +163,7 @@ class HttpTransport:
             self._connector = self._open()
         request = ClientRequest(
             "GET",
-            # `encoded`: the URL is canonical, and must be sent exactly as it is.
-            URL(ask.target.url, encoded=True),
+            request_url(ask.target),
             headers=self._headers if accept is None else {**self._headers, "Accept": accept},
             loop=asyncio.get_running_loop(),
             proxy=self._proxy,

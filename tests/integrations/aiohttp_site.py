@@ -24,7 +24,7 @@ class Site:
     """A running site.
 
     Attributes:
-        hits: the requests so far: the time, the method, the host and the path.
+        hits: the requests so far: the time, the host, and the path and query as sent.
         agents: the User-Agent of each request.
         headers: the fields of each request.
         connections: one connection for each request, the same object if it was used again.
@@ -52,7 +52,7 @@ class Site:
         return [round(at, 2) for at, name, path in self.hits if name == host and path != "/robots.txt"]
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        self.hits.append((now(), request.host, request.path_qs))
+        self.hits.append((now(), request.host, request.raw_path))
         self.agents.append(request.headers.get("User-Agent"))
         self.headers.append(request.headers)
         self.connections.append(request.protocol)

@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, web
+from yarl import URL
 
 import polite
 from polite.events import BackedOff, CircuitOpened, Event, Granted, Skipped
@@ -23,7 +24,7 @@ from tests.integrations.aiohttp_site import (
     serving,
     slow,
 )
-from tests.support import now
+from tests.support import REWRITTEN, now
 
 pytestmark = pytest.mark.virtual_time
 
@@ -54,7 +55,7 @@ async def crawling(
         yield site, session, events
 
 
-async def read(session: aiohttp.ClientSession, url: str, **options: Any) -> tuple[int, str]:
+async def read(session: aiohttp.ClientSession, url: str | URL, **options: Any) -> tuple[int, str]:
     async with session.get(url, **options) as response:
         return response.status, await response.text()
 
@@ -119,10 +120,50 @@ async def test_the_url_that_was_decided_is_the_url_that_is_sent() -> None:
     async with crawling() as (site, session, _):
         for path in ("/%70rivate", "/x/../private", "/x/%2e%2e/private"):
             with pytest.raises(polite.Disallowed):
-                await read(session, aiohttp.client.URL(f"http://a.test{path}", encoded=True))
-        await read(session, aiohttp.client.URL("http://A.test/a|b/./c?d=%7e#e", encoded=True))
+                await read(session, URL(f"http://a.test{path}", encoded=True))
+        await read(session, URL("http://A.test/a|b/./c?d=%7e#e", encoded=True))
 
     assert site.hits[-1][1:] == ("a.test", "/a|b/c?d=%7e")
+
+
+async def test_a_permits_request_url_is_sent_letter_by_letter() -> None:
+    async with (
+        serving() as site,
+        polite.open_gate(AGENT, **gate_options(site)) as gate,
+        aiohttp.ClientSession(connector=polite.guarded_connector(HOME, resolver=site.hosts)) as session,
+    ):
+        decided = []
+        for path in REWRITTEN:
+            async with gate.permit(f"http://a.test{path}") as permit, session.get(permit.request_url):
+                decided.append(permit.target.path)
+
+    assert site.paths == ["/robots.txt", *decided]
+
+
+@pytest.mark.parametrize("requoted", [True, False])
+async def test_each_hop_is_sent_letter_by_letter_as_it_was_decided(requoted: bool) -> None:
+    events: list[Event] = []
+    async with (
+        serving() as site,
+        polite.open_gate(AGENT, listener=events.append, **gate_options(site)) as gate,
+        polite_session(site, gate, requote_redirect_url=requoted) as session,
+    ):
+        for path in REWRITTEN:
+            site.answers["/hop"] = redirects(f"http://a.test{path}")
+            await read(session, "http://a.test/hop")
+            await read(session, URL("http://a.test").with_path(path, encoded=True))
+
+    granted = [polite.Target.of(event.url).path for event in events if isinstance(event, Granted)]
+    assert site.paths == ["/robots.txt", *granted]
+    assert "/a?" in granted
+
+
+async def test_a_web_socket_is_opened_at_the_path_that_was_decided() -> None:
+    async with crawling() as (site, session, _):
+        with pytest.raises(aiohttp.WSServerHandshakeError):
+            await session.ws_connect(URL("ws://a.test").with_path("/a?", encoded=True))
+
+    assert site.paths == ["/robots.txt", "/a?"]
 
 
 async def test_a_connection_is_used_again() -> None:

@@ -18,7 +18,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
-from yarl import URL
 
 import polite
 from polite.clock import SystemClock
@@ -132,7 +131,7 @@ class Process:
                 group.create_task(work())
 
     async def _fetch(self, permit: polite.Permit, session: aiohttp.ClientSession) -> list[str]:
-        url = URL(permit.url, encoded=True)
+        url = permit.request_url
         async with session.get(url, allow_redirects=False, trace_request_ctx=permit) as response:
             permit.report(status=response.status, headers=response.headers)
             body = await response.text()

@@ -16,6 +16,7 @@ from polite.robots.fetching.exchange import Ask, BodyEnd, Failed, Reply
 from polite.robots.policy import FetchPolicy
 from polite.robots.reason import Reason
 from polite.transports.http import HttpTransport
+from tests.support import REWRITTEN
 
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -77,6 +78,15 @@ async def test_l7_the_get_is_unconditional_and_speaks_for_us_only(transport: Htt
     assert b"accept-encoding: gzip\r\n" in request
     for conditional in (b"if-modified-since", b"if-none-match", b"cookie", b"authorization", b"referer"):
         assert conditional not in request
+
+
+@pytest.mark.parametrize("path", REWRITTEN)
+async def test_the_request_line_is_the_target_letter_by_letter(transport: HttpTransport, path: str) -> None:
+    async with serving(ok(b"")) as server:
+        target = Target.of(f"http://127.0.0.1:{server.port}{path}")
+        await transport.get(Ask(target, max_bytes=1_000))
+
+    assert server.requests[0].startswith(f"GET {target.path} HTTP/1.1\r\n".encode())
 
 
 async def test_the_heads_fields_are_handed_on(transport: HttpTransport) -> None:

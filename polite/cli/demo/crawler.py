@@ -4,7 +4,6 @@ import asyncio
 from html.parser import HTMLParser
 
 import aiohttp
-from yarl import URL
 
 import polite
 
@@ -65,7 +64,7 @@ async def work(
 
 async def fetch(permit: polite.Permit, session: aiohttp.ClientSession) -> tuple[int, list[str]]:
     """Return the status and links of a page. A redirect is a link like any other, and waits for its own turn."""
-    async with session.get(URL(permit.url, encoded=True), allow_redirects=False) as response:
+    async with session.get(permit.request_url, allow_redirects=False) as response:
         permit.report(status=response.status, headers=response.headers)
         body = await response.text(errors="replace")
     return response.status, [*response.headers.getall("Location", []), *links(body)]

@@ -7,7 +7,6 @@ from typing import Self
 
 import aiohttp
 from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
-from yarl import URL
 
 from polite.cli.fetch.header import merged, without_secrets
 from polite.gate.permit import Permit
@@ -195,8 +194,7 @@ class Pages:
                 raise AddressBlocked(blocked_message(refused, self._fetching)) from error
 
     async def _get(self, permit: Permit, fields: Mapping[str, str]) -> Page:
-        url = URL(permit.url, encoded=True)
-        async with self._session.get(url, headers=fields, allow_redirects=False) as response:
+        async with self._session.get(permit.request_url, headers=fields, allow_redirects=False) as response:
             permit.report(status=response.status, headers=response.headers)
             if response.status < _LEAST_FINAL:
                 response.close()

@@ -10,7 +10,6 @@ from pathlib import Path
 from subprocess import PIPE
 
 import aiohttp
-from yarl import URL
 
 import polite
 from polite.cli.demo.dns_server import dns_server
@@ -132,7 +131,7 @@ class Crawler:
 
     async def _fetch(self, permit: polite.Permit) -> None:
         with suppress(aiohttp.ClientError, TimeoutError):
-            url = URL(permit.url, encoded=True)
+            url = permit.request_url
             async with self._session.get(url, allow_redirects=False) as response:
                 permit.report(status=response.status, headers=response.headers)
                 await response.read()
