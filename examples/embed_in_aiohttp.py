@@ -54,7 +54,7 @@ async def site() -> AsyncIterator[str]:
     """Serve the site during the block, and give its address."""
 
     async def answer(request: web.BaseRequest) -> web.Response:
-        text = SITE.get(request.path_qs)
+        text = SITE.get(request.raw_path)
         return web.Response(status=200 if text else 404, text=text or "no such page")
 
     runner = web.ServerRunner(web.Server(answer))

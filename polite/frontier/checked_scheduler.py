@@ -20,7 +20,7 @@ class SchedulerFailed(PoliteError, RuntimeError):
         try:
             async for permit in frontier:
                 async with permit:
-                    ...  # fetch permit.url, and report the response
+                    ...  # fetch permit.request_url, and report the response
         except polite.SchedulerFailed as error:
             print(error)
             waiting = await frontier.drain()

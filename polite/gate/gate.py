@@ -33,7 +33,7 @@ class Gate:
     Example:
         async with polite.open_gate("ExampleBot/1.0 (+https://example.com/bot)") as gate:
             async with gate.permit("https://example.com/about") as permit:
-                ...  # fetch permit.url, and report the response
+                ...  # fetch permit.request_url, and report the response
     """
 
     def __init__(self, services: Services) -> None:

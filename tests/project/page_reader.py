@@ -9,7 +9,7 @@ import runpy
 import shlex
 import sys
 from collections.abc import Coroutine, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+import polite
 from polite.cli import main as polite_command
 from tests.frameworks.installed import FRAMEWORKS
 from tests.project.page_web import PageWeb
@@ -71,22 +72,31 @@ class Reader:
             elsewhere = OF_A_FRAMEWORK.search(block.text) is not None or (
                 elsewhere and block.language == "text"
             )
-            if elsewhere:
-                continue
-            match block.language:
-                case "text" if block.note.startswith("file: "):
-                    Path(block.note.removeprefix("file: ")).write_text(block.text)
-                case "text":
-                    assert self._printed == block.text, block.place
-                    self._printed = ""
-                    continue
-                case "python":
-                    self._type(block)
-                case "console":
-                    self._command(block)
-                case other:
-                    pytest.fail(f"{block.place}: nobody runs {other!r}")
+            if not elsewhere:
+                self._do(block)
         self._nothing_left(page.name)
+
+    def try_out(self, page: Path) -> None:
+        """Do what the page shows, whatever that prints, and go on after an error of polite."""
+        for block in blocks(page):
+            self._printed = ""
+            if not OF_A_FRAMEWORK.search(block.text):
+                with suppress(polite.PoliteError, AssertionError):
+                    self._do(block)
+
+    def _do(self, block: Block) -> None:
+        match block.language:
+            case "text" if block.note.startswith("file: "):
+                Path(block.note.removeprefix("file: ")).write_text(block.text)
+            case "text":
+                assert self._printed == block.text, block.place
+                self._printed = ""
+            case "python":
+                self._type(block)
+            case "console":
+                self._command(block)
+            case other:
+                pytest.fail(f"{block.place}: nobody runs {other!r}")
 
     def _nothing_left(self, place: str) -> None:
         assert not self._printed, f"before {place} this was printed and not shown: {self._printed}"

@@ -65,6 +65,7 @@ class PageWeb:
 
     Attributes:
         transport, session: The real ones, for blocks that connect to addresses.
+        targets: What servers were requested for, letter by letter: the path and query of each request line.
     """
 
     def __init__(self, server_tls: ssl.SSLContext, client_tls: ssl.SSLContext, ca_file: str) -> None:
@@ -74,6 +75,15 @@ class PageWeb:
         self._client_tls = client_tls
         self._ca_file = ca_file
         self._ports: dict[int, int] = {}
+        self._robots, self._pages = dict(ROBOTS), dict(WEB)
+        self.targets: list[str] = []
+
+    def move_about(self, path: str) -> None:
+        """Move the page `/about`, and disallow each other spelling of its path."""
+        text = f"User-agent: *\nDisallow: /about\nAllow: {path}$\nDisallow: /private/\n".encode()
+        self._robots["https://example.com/robots.txt"] = Reply(200, text)
+        self._pages[f"https://example.com{path}"] = self._pages.pop("https://example.com/about")
+        self._pages["https://example.com/"] = (200, f'<a href="{path}">About</a>')
 
     def replace(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Put the pages' web in the place of the real one, and virtual time in that of the clock."""
@@ -81,7 +91,9 @@ class PageWeb:
         monkeypatch.setattr(aiohttp, "ClientSession", self._session)
         monkeypatch.setattr("polite.compose.gate.SystemClock", clock_of_the_loop)
         monkeypatch.setattr("polite.cli.fetch.command.SystemClock", LoopClock)
-        monkeypatch.setattr("polite.transports.http.HttpTransport", lambda *_: ScriptedTransport(ROBOTS))
+        monkeypatch.setattr(
+            "polite.transports.http.HttpTransport", lambda *_: ScriptedTransport(self._robots)
+        )
         monkeypatch.setattr(asyncio, "run", self.run)
 
     def run(self, main: Awaitable[Any]) -> Any:
@@ -111,7 +123,7 @@ class PageWeb:
 
     @asynccontextmanager
     async def _serving(self) -> Any:
-        runner = web.ServerRunner(web.Server(_answer))
+        runner = web.ServerRunner(web.Server(self._answer))
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=self._server_tls).start()
@@ -126,13 +138,17 @@ class PageWeb:
         # The pool of `open_session` is closed by itself; this connector by its session.
         return self.session(**{**options, "connector": everywhere, "connector_owner": True})
 
-
-async def _answer(request: web.BaseRequest) -> web.Response:
-    status, text = WEB.get(f"{request.scheme}://{request.host}{request.path_qs}", (404, "no such page"))
-    headers = {"Retry-After": "60"} if status == 429 else {"ETag": '"1"'} if request.path == "/about" else {}
-    if request.headers.get("If-None-Match") == '"1"':
-        return web.Response(status=304, headers=headers)
-    return web.Response(status=status, text=text, headers=headers, content_type="text/html")
+    async def _answer(self, request: web.BaseRequest) -> web.Response:
+        self.targets.append(request.raw_path)
+        status, text = self._pages.get(
+            f"{request.scheme}://{request.host}{request.raw_path}", (404, "no such page")
+        )
+        headers = (
+            {"Retry-After": "60"} if status == 429 else {"ETag": '"1"'} if text == "About this site" else {}
+        )
+        if request.headers.get("If-None-Match") == '"1"':
+            return web.Response(status=304, headers=headers)
+        return web.Response(status=status, text=text, headers=headers, content_type="text/html")
 
 
 def clock_of_the_loop() -> LoopClock | HastyClock:

@@ -36,15 +36,17 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, ssl.S
 
 
 @pytest.fixture
-def reader(
-    tls: tuple[ssl.SSLContext, ssl.SSLContext, str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> Reader:
+def web(
+    tls: tuple[ssl.SSLContext, ssl.SSLContext, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> PageWeb:
     monkeypatch.chdir(tmp_path)
     web = PageWeb(*tls)
     web.replace(monkeypatch)
+    return web
+
+
+@pytest.fixture
+def reader(web: PageWeb, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Reader:
     return Reader(web, monkeypatch, capsys)
 
 
@@ -53,6 +55,41 @@ def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page: Path, re
     if page.stem in FRAMEWORKS:
         pytest.skip(f"./dev frameworks {page.stem} runs this page")
     reader.read(page)
+
+
+FETCHES = re.compile(r"session\.get\(|client\.get\(|^\$ polite fetch |^\$ python examples/", re.MULTILINE)
+# These are tested below, in tests/integrations/test_adapters.py and in tests/frameworks.
+APART = {"test-your-crawler", "niquests-and-curl-cffi", *FRAMEWORKS}
+# What clients rewrite. An empty query can only be the whole query.
+ODD_PATHS = ("/about?", "/about%3a/%ZZ]%?next=http%3A%2F%2Fx%2F&%ZZ]x?&%")
+
+
+@pytest.mark.parametrize("path", ODD_PATHS)
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.stem not in APART and FETCHES.search(page.read_text())],
+    ids=lambda page: page.name,
+)
+def test_what_a_page_sends_is_allowed_letter_by_letter(
+    page: Path, path: str, reader: Reader, web: PageWeb, tmp_path: Path
+) -> None:
+    web.move_about(path)
+    odd = tmp_path / page.name
+    odd.write_text(re.sub(r"(example\.com|\")/about", rf"\g<1>{path}", page.read_text()))
+
+    reader.try_out(odd)
+
+    assert set(web.targets) <= {"/", path, "/private/press", "/search"}
+    assert path in web.targets or "get(permit.request_url" not in page.read_text()
+
+
+@pytest.mark.parametrize("path", ODD_PATHS)
+def test_the_crawler_of_a_test_sends_what_was_decided(path: str, reader: Reader, tmp_path: Path) -> None:
+    page = ROOT / "docs" / "how-to" / "test-your-crawler.md"
+    odd = tmp_path / page.name
+    odd.write_text(page.read_text().replace('"/2"', f'"{path}"'))
+
+    reader.read(odd)
 
 
 @pytest.mark.parametrize(

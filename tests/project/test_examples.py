@@ -50,7 +50,7 @@ def hits(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, str]]:
 
     def server(answer: Any) -> Any:
         async def noted(request: web.BaseRequest) -> real_response:
-            seen.append((asyncio.get_running_loop().time(), request.path_qs))
+            seen.append((asyncio.get_running_loop().time(), request.raw_path))
             return await answer(request)
 
         return real_server(noted)
@@ -82,9 +82,17 @@ def test_an_example_prints_what_it_should(name: str, hits: Any, capsys: pytest.C
     assert capsys.readouterr().out == PRINTED[name]
 
 
-def test_the_embedded_gate_asks_for_robots_txt_once_and_keeps_the_gaps(hits: list[tuple[float, str]]) -> None:
-    runpy.run_path(str(EXAMPLES / "embed_in_aiohttp.py"), run_name="__main__")
+@pytest.mark.parametrize(
+    "today", ["/news/today?page=1", "/news/today?", "/news/%3a/%ZZ]%?next=http%3A%2F%2Fx%2F"]
+)
+def test_the_embedded_gate_asks_for_robots_txt_once_keeps_the_gaps_and_rewrites_nothing(
+    today: str, hits: list[tuple[float, str]], tmp_path: Path
+) -> None:
+    example = tmp_path / "example.py"
+    example.write_text((EXAMPLES / "embed_in_aiohttp.py").read_text().replace("/news/today?page=1", today))
+
+    runpy.run_path(str(example), run_name="__main__")
 
     times = [time for time, _ in hits]
-    assert [path for _, path in hits] == ["/robots.txt", "/", "/news", "/news/today?page=1"]
+    assert [path for _, path in hits] == ["/robots.txt", "/", "/news", today]
     assert all(later - earlier > 0.199 for earlier, later in pairwise(times))
