@@ -50,7 +50,7 @@ async def work(frontier: polite.Frontier, session: aiohttp.ClientSession, sites:
                 else:
                     # A URL that was put before is a duplicate, which the frontier ignores.
                     await frontier.put_many(link.url for link in links if link.origin in sites)
-        except (aiohttp.ClientError, TimeoutError) as error:
+        except (polite.PoliteError, aiohttp.ClientError, TimeoutError) as error:
             print(permit.url, type(error).__name__)  # the frontier tries it again
 
 

@@ -400,7 +400,7 @@ class Permit:
                 del known, rules
                 try:
                     # Hot path: if the turn is free, no coroutine of the pacer is needed.
-                    turn = turns.take_now(target, pace=grounds.pace) or await turns.take(
+                    turn = turns.take_now(target, pace=grounds.pace) or await services.wait_for_turn(
                         target, pace=grounds.pace, first=renewed
                     )
                 except GateClosed as error:

@@ -1,7 +1,7 @@
 """What a permit and a frontier need of a gate: one frozen value, made once for each gate."""
 
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -27,6 +27,7 @@ from polite.gate.turns import Turns
 from polite.gate.waiting_permits import WaitingPermits
 from polite.log import fields, without_query
 from polite.origin import Origin, Target
+from polite.pace import RequestedPace
 from polite.pacing.turn import Turn
 from polite.ports import Clock, Listener, Meter
 from polite.robots.decision import Decision
@@ -202,6 +203,21 @@ class Services:
             known = self.origins.current(target.origin) or await self.learn(target)
             renewed, rules = True, known.rules
         return known, allowed
+
+    def wait_for_turn(self, target: Target, *, pace: RequestedPace | None, first: bool) -> Awaitable[Turn]:
+        """Wait for the turn of a permit that was not free, as `Turns.take`. Log once if most permits wait for one origin."""
+        if self.waiting.look_due():
+            ahead = self.turns.pacer.outlook(self.turns.scopes_of(target)[:1]).waiting
+            if self.waiting.crowded(target.origin, ahead + 1, self.counters.granted):
+                log.warning(
+                    "%d permits of %d wait for %s, while other origins stand still. Put the URLs into a polite.Frontier: "
+                    "its workers get only URLs whose turn has come",
+                    ahead + 1,
+                    self.waiting.now(self.counters.granted),
+                    target.origin,
+                    extra=fields("one_origin_awaited", origin=target.origin, count=ahead + 1),
+                )
+        return self.turns.take(target, pace=pace, first=first)
 
     def refusal(self, target: Target, known: OriginRules) -> Disallowed:
         """Count a URL that the rules disallow, tell the listener, and return the error to raise."""

@@ -1,6 +1,7 @@
-"""How many permits wait and how many are inside, and what `repr` says of a gate and its permits."""
+"""How many permits wait and are inside, whether most wait for one origin, and what `repr` says of a gate and its permits."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ import polite
 from polite.robots.fetching.exchange import Reply
 from polite.testing import ScriptedTransport
 from tests.gate.support import PAGE, RULES, opened, visit
-from tests.support import scripted_gate
+from tests.support import now, scripted_gate
 
 pytestmark = pytest.mark.virtual_time
 
@@ -169,3 +170,68 @@ async def test_a_permit_of_a_frontier_says_its_try() -> None:
 async def test_a_long_url_is_cut() -> None:
     async with opened() as (gate, _):
         assert len(repr(gate.permit(f"{PAGE}?{'x' * 10_000}"))) < 300
+
+
+EIGHT_HOSTS = [f"https://{host}.test/{page}" for host in "abcdefgh" for page in range(5)]
+IN_TURN = [f"https://{host}.test/{page}" for page in range(5) for host in "abcdefgh"]
+ONE_HOST = [f"https://a.test/{page}" for page in range(200)]
+
+
+async def fetched_by(
+    workers: int, urls: list[str], caplog: pytest.LogCaptureFixture
+) -> tuple[float, list[Any]]:
+    """Fetch a list with workers that share it; return when they were done, and the origins that the log names."""
+    left = iter(urls)
+
+    async def work(gate: polite.Gate) -> None:
+        for url in left:
+            async with gate.permit(url) as permit:
+                permit.report(status=200)
+                await asyncio.sleep(0.1)
+
+    async with scripted_gate() as gate:
+        await asyncio.gather(*(work(gate) for _ in range(workers)))
+    hints = [line for line in caplog.records if line.polite_event == "one_origin_awaited"]
+    return now(), [line.polite_origin for line in hints]
+
+
+async def test_workers_that_all_wait_for_one_origin_are_slow_and_the_log_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    took, hints = await fetched_by(4, EIGHT_HOSTS, caplog)
+
+    assert round(took) == 22
+    assert len(hints) == 1
+    assert "polite.Frontier" in caplog.text
+
+
+async def test_workers_of_a_frontier_wait_for_no_origin(caplog: pytest.LogCaptureFixture) -> None:
+    async with scripted_gate() as gate, polite.open_frontier(gate) as frontier:
+        await frontier.put_many(EIGHT_HOSTS)
+        frontier.close()
+
+        async def work() -> None:
+            async for permit in frontier:
+                async with permit:
+                    permit.report(status=200)
+                    await asyncio.sleep(0.1)
+
+        await asyncio.gather(*(work() for _ in range(4)))
+
+    assert round(now()) == 5
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("workers", "urls"),
+    [
+        pytest.param(8, ONE_HOST, id="one site"),
+        pytest.param(8, IN_TURN + ONE_HOST, id="the largest site is left"),
+        pytest.param(240, EIGHT_HOSTS + ONE_HOST, id="a task for each URL"),
+        pytest.param(8, IN_TURN * 20, id="hosts in turn"),
+    ],
+)
+async def test_a_crawl_that_a_frontier_would_not_quicken_gets_no_hint(
+    workers: int, urls: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert (await fetched_by(workers, urls, caplog))[1] == []
