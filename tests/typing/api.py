@@ -8,6 +8,7 @@ from typing import assert_type
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
+from yarl import URL
 
 import polite
 from polite.events import (
@@ -195,6 +196,7 @@ async def the_gate(url: str, headers: Mapping[str, str]) -> None:
         async with gate.permit(url) as permit:
             assert_type(permit, polite.Permit)
             assert_type(permit.url, str)
+            assert_type(permit.request_url, URL)
             permit.require()
             sent: bool = permit.valid
             permit.report(status=200 if sent else 0, headers=headers)
