@@ -1,5 +1,6 @@
 """curl_cffi: requests that wait at a gate, with a redirect loop of their own, since libcurl follows redirects unseen."""
 
+import re
 from typing import Any
 from urllib.parse import urlencode
 
@@ -24,6 +25,7 @@ except ImportError as _error:
         "polite.integrations.curl_cffi needs curl_cffi: pip install 'polite-crawl[curl-cffi]'"
     ) from _error
 
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # What another origin must not get.
 _PRIVATE_HEADERS = ("Authorization", "Cookie", "Proxy-Authorization")
@@ -214,9 +216,12 @@ def _require_seen(session: "Session[Any] | AsyncSession[Any]", options: dict[str
 
 
 def _target(target: Target) -> Target:
+    """Return the target as libcurl spells it: escapes of the path, not of the query, are in upper case."""
     if target.origin.scheme not in {"http", "https"}:
         raise InvalidURL(target.url, "its scheme is neither http nor https")
-    return target
+    path, question_mark, query = target.path.partition("?")
+    path = _ESCAPE.sub(lambda escape: escape[0].upper(), path)
+    return Target(target.origin, f"{path}{question_mark}{query}")
 
 
 def _present(headers: Headers) -> dict[str, str]:

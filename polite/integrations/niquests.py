@@ -4,7 +4,7 @@ from typing import Any
 
 from polite import blocking
 from polite.gate.gate import Gate
-from polite.integrations.adapter_turns import AdapterRetries, AsyncTurn, Turn, leave_at_the_end
+from polite.integrations.adapter_turns import AdapterTurns, AsyncTurn, Turn, leave_at_the_end
 from polite.integrations.entering import (
     brings_page,
     failure,
@@ -16,6 +16,7 @@ from polite.integrations.entering import (
 try:
     from niquests import AsyncResponse, PreparedRequest, Response
     from niquests.adapters import AsyncHTTPAdapter, HTTPAdapter
+    from niquests.models import parse_url  # type: ignore[attr-defined]  # that of its urllib3
     from niquests.utils import default_user_agent
 except ImportError as _error:
     raise ImportError(
@@ -23,7 +24,7 @@ except ImportError as _error:
     ) from _error
 
 
-class PoliteAdapter(AdapterRetries, HTTPAdapter):
+class PoliteAdapter(AdapterTurns, HTTPAdapter):
     """An adapter for `niquests.Session.mount`, as that of `polite.integrations.requests`.
 
     It sends one request at a time for each origin, so `multiplexed=True` has no effect.
@@ -33,6 +34,8 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
         options: Those of `niquests.adapters.HTTPAdapter`.
     """
 
+    parse_url = staticmethod(parse_url)
+
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
         require_blocking_gate(gate, user="PoliteAdapter")
         super().__init__(**options)
@@ -41,7 +44,7 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
     def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:  # noqa: ANN401 - as niquests has them
         """Send a request in its turn."""
         _set_agent(request, self._gate.agent.header)
-        turn = Turn(self._gate, request.url or "")
+        turn = Turn(self._gate, self.spelled(request, args, options))
         request.url = turn.permit.url
         try:
             if self._gate.signs:
@@ -58,7 +61,7 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
         return response
 
 
-class AsyncPoliteAdapter(AdapterRetries, AsyncHTTPAdapter):
+class AsyncPoliteAdapter(AdapterTurns, AsyncHTTPAdapter):
     """An adapter for `niquests.AsyncSession.mount`.
 
     Example:
@@ -72,6 +75,8 @@ class AsyncPoliteAdapter(AdapterRetries, AsyncHTTPAdapter):
         options: Those of `niquests.adapters.AsyncHTTPAdapter`.
     """
 
+    parse_url = staticmethod(parse_url)
+
     def __init__(self, gate: Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
         require_gate(gate, user="AsyncPoliteAdapter")
         super().__init__(**options)
@@ -80,7 +85,7 @@ class AsyncPoliteAdapter(AdapterRetries, AsyncHTTPAdapter):
     async def send(self, request: PreparedRequest, *args: Any, **options: Any) -> AsyncResponse:  # noqa: ANN401
         """Send a request in its turn."""
         _set_agent(request, self._gate.agent.header)
-        turn = AsyncTurn(self._gate, request.url or "")
+        turn = AsyncTurn(self._gate, self.spelled(request, args, options))
         await turn.enter()
         request.url = turn.permit.url
         try:

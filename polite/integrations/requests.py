@@ -3,20 +3,21 @@
 from typing import Any
 
 from polite import blocking
-from polite.integrations.adapter_turns import AdapterRetries, Turn, leave_at_the_end
+from polite.integrations.adapter_turns import AdapterTurns, Turn, leave_at_the_end
 from polite.integrations.entering import brings_page, failure, require_agent, require_blocking_gate
 
 try:
     from requests import PreparedRequest, Response
     from requests.adapters import HTTPAdapter
     from requests.utils import default_user_agent
+    from urllib3.util import parse_url
 except ImportError as _error:
     raise ImportError(
         "polite.integrations.requests needs requests: pip install 'polite-crawl[requests]'"
     ) from _error
 
 
-class PoliteAdapter(AdapterRetries, HTTPAdapter):
+class PoliteAdapter(AdapterTurns, HTTPAdapter):
     """An adapter for `session.mount`. Mount it for `https://` and `http://`, and no other adapter for what a crawl fetches.
 
     Example:
@@ -41,6 +42,8 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
         options: Those of `requests.adapters.HTTPAdapter`. A `Retry` decides whether a request is sent again; the gate decides when.
     """
 
+    parse_url = staticmethod(parse_url)
+
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as requests has them
         require_blocking_gate(gate, user="PoliteAdapter")
         super().__init__(**options)
@@ -51,7 +54,7 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
         agent = self._gate.agent.header
         if require_agent(request.headers.get("User-Agent"), agent, default=default_user_agent()):
             request.headers["User-Agent"] = agent
-        turn = Turn(self._gate, request.url or "")
+        turn = Turn(self._gate, self.spelled(request, args, options))
         request.url = turn.permit.url
         try:
             if self._gate.signs:
