@@ -18,6 +18,7 @@ from polite.integrations.entering import (
 from polite.origin import Target
 
 try:
+    from curl_cffi import CurlHttpVersion, CurlOpt
     from curl_cffi.requests import AsyncSession, Headers, Response, Session
     from curl_cffi.requests.exceptions import TooManyRedirects
 except ImportError as _error:
@@ -36,6 +37,14 @@ _BODIES = ("data", "content", "json", "files", "multipart")
 # What libcurl, or curl_cffi, would do unseen: send other URLs, send again, follow, or log in with a second request.
 _REFUSED = ("stream", "allow_redirects", "quote")
 _REFUSED_OF_A_SESSION = ("retry", "params", "base_url", "curl_options", "auth")
+# libcurl sends a request again by itself if it had no response on a connection that was used before, and up to five times if an
+# HTTP/2 server refused its stream (RFC 9113, 8.7) or asked for HTTP/1.1.
+_SENT_ONCE: dict[CurlOpt, Any] = {
+    CurlOpt.FRESH_CONNECT: 1,
+    CurlOpt.FORBID_REUSE: 1,
+    CurlOpt.HTTP_VERSION: CurlHttpVersion.V1_1,
+}
+_VERSIONS = (None, "v1", CurlHttpVersion.V1_1)
 
 
 def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str, **options: Any) -> Response:  # noqa: ANN401
@@ -48,7 +57,7 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
     Each hop is checked, waits for its own turn, which it holds until its body is read, and is reported. The gate's User-Agent is
     sent, with `impersonate` too. If the gate has a signer, each hop is signed, before it connects. `auth` and cookies of this
     request are sent to its own origin only, and its conditions (If-None-Match) only to its own URL. Time-outs do not count the
-    wait.
+    wait. A request is sent at most once, on a connection of its own in HTTP/1.1: the session's `curl_options` are set for that.
 
     Args:
         gate: A gate of `polite.blocking`.
@@ -139,6 +148,7 @@ class _Hops:
         options: dict[str, Any],
     ) -> None:
         _require_seen(session, options)
+        session.curl_options = dict(_SENT_ONCE)
         self.method = method
         self._options = {**options, "allow_redirects": False, "quote": False}
         self._headers = Headers(self._options.pop("headers", None))
@@ -201,9 +211,14 @@ def _require_seen(session: "Session[Any] | AsyncSession[Any]", options: dict[str
             raise InvalidOption(
                 f"{option}={options[option]!r}: the gate would not see what is sent; leave it out"
             )
+    for version in (options.get("http_version"), session.http_version):
+        if version not in _VERSIONS:
+            raise InvalidOption(
+                f"http_version={version!r}: libcurl would send again what the server refuses; leave it out, or use 'v1'"
+            )
     for option in _REFUSED_OF_A_SESSION:
         value = session.retry.count if option == "retry" else getattr(session, option)
-        if value:
+        if value and value != _SENT_ONCE:
             raise InvalidOption(
                 f"the session's {option}: the gate would not see what is sent; give `params` and `auth` to the request, and leave "
                 "out the others"
