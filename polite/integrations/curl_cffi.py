@@ -11,6 +11,7 @@ from polite.gate.permit import Permit
 from polite.integrations.entering import (
     SIGNATURE_FIELDS,
     brings_page,
+    raised_as,
     require_agent,
     require_blocking_gate,
     require_gate,
@@ -20,7 +21,7 @@ from polite.origin import Target
 try:
     from curl_cffi import CurlHttpVersion, CurlOpt
     from curl_cffi.requests import AsyncSession, Headers, Response, Session
-    from curl_cffi.requests.exceptions import TooManyRedirects
+    from curl_cffi.requests.exceptions import RequestException, TooManyRedirects
 except ImportError as _error:
     raise ImportError(
         "polite.integrations.curl_cffi needs curl_cffi: pip install 'polite-crawl[curl-cffi]'"
@@ -75,18 +76,19 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
         curl_cffi.requests.exceptions.RequestException: The request failed.
     """
     require_blocking_gate(gate, user="request")
-    hops = _Hops(session, gate.agent.header, method, url, options)
-    while True:
-        with gate.permit(hops.url) as permit:
-            if gate.signs:
-                hops.sign(permit)
-            response: Response = session.request(**hops.ask(permit.target))
-            permit.report(status=response.status_code, headers=_present(response.headers))
-            permit.received(int(response.download_size))
-            if not brings_page(hops.method):
-                permit.unread()
-        if not hops.follow(response):
-            return response
+    with raised_as(RequestException):
+        hops = _Hops(session, gate.agent.header, method, url, options)
+        while True:
+            with gate.permit(hops.url) as permit:
+                if gate.signs:
+                    hops.sign(permit)
+                response: Response = session.request(**hops.ask(permit.target))
+                permit.report(status=response.status_code, headers=_present(response.headers))
+                permit.received(int(response.download_size))
+                if not brings_page(hops.method):
+                    permit.unread()
+            if not hops.follow(response):
+                return response
 
 
 async def async_request(
@@ -117,18 +119,19 @@ async def async_request(
         curl_cffi.requests.exceptions.RequestException: The request failed.
     """
     require_gate(gate, user="async_request")
-    hops = _Hops(session, gate.agent.header, method, url, options)
-    while True:
-        async with gate.permit(hops.url) as permit:
-            if gate.signs:
-                hops.sign(permit)
-            response: Response = await session.request(**hops.ask(permit.target))
-            permit.report(status=response.status_code, headers=_present(response.headers))
-            permit.received(int(response.download_size))
-            if not brings_page(hops.method):
-                permit.unread()
-        if not hops.follow(response):
-            return response
+    with raised_as(RequestException):
+        hops = _Hops(session, gate.agent.header, method, url, options)
+        while True:
+            async with gate.permit(hops.url) as permit:
+                if gate.signs:
+                    hops.sign(permit)
+                response: Response = await session.request(**hops.ask(permit.target))
+                permit.report(status=response.status_code, headers=_present(response.headers))
+                permit.received(int(response.download_size))
+                if not brings_page(hops.method):
+                    permit.unread()
+            if not hops.follow(response):
+                return response
 
 
 class _Hops:

@@ -8,13 +8,14 @@ from polite.integrations.adapter_turns import AdapterTurns, AsyncTurn, Turn, lea
 from polite.integrations.entering import (
     brings_page,
     failure,
+    raised_as,
     require_agent,
     require_blocking_gate,
     require_gate,
 )
 
 try:
-    from niquests import AsyncResponse, PreparedRequest, Response
+    from niquests import AsyncResponse, PreparedRequest, RequestException, Response
     from niquests.adapters import AsyncHTTPAdapter, HTTPAdapter
     from niquests.models import parse_url  # type: ignore[attr-defined]  # that of its urllib3
     from niquests.utils import default_user_agent
@@ -43,22 +44,23 @@ class PoliteAdapter(AdapterTurns, HTTPAdapter):
 
     def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:  # noqa: ANN401 - as niquests has them
         """Send a request in its turn."""
-        _set_agent(request, self._gate.agent.header)
-        turn = Turn(self._gate, self.spelled(request, args, options))
-        request.url = turn.permit.url
-        try:
-            if self._gate.signs:
-                self.sign(request, turn)
-            with self.retries_in(turn):
-                response = super().send(request, *args, **{**options, "multiplexed": False})
-            turn.permit.report(status=response.status_code or 0, headers=response.headers)
-        except BaseException as error:
-            turn.permit.leave(failure(error))
-            raise
-        if not brings_page(request.method):
-            turn.permit.unread()
-        leave_at_the_end(response.raw, turn.permit)
-        return response
+        with raised_as(RequestException, request=request):
+            _set_agent(request, self._gate.agent.header)
+            turn = Turn(self._gate, self.spelled(request, args, options))
+            request.url = turn.permit.url
+            try:
+                if self._gate.signs:
+                    self.sign(request, turn)
+                with self.retries_in(turn):
+                    response = super().send(request, *args, **{**options, "multiplexed": False})
+                turn.permit.report(status=response.status_code or 0, headers=response.headers)
+            except BaseException as error:
+                turn.permit.leave(failure(error))
+                raise
+            if not brings_page(request.method):
+                turn.permit.unread()
+            leave_at_the_end(response.raw, turn.permit)
+            return response
 
 
 class AsyncPoliteAdapter(AdapterTurns, AsyncHTTPAdapter):
@@ -84,23 +86,24 @@ class AsyncPoliteAdapter(AdapterTurns, AsyncHTTPAdapter):
 
     async def send(self, request: PreparedRequest, *args: Any, **options: Any) -> AsyncResponse:  # noqa: ANN401
         """Send a request in its turn."""
-        _set_agent(request, self._gate.agent.header)
-        turn = AsyncTurn(self._gate, self.spelled(request, args, options))
-        await turn.enter()
-        request.url = turn.permit.url
-        try:
-            if self._gate.signs:
-                self.sign(request, turn)
-            with self.retries_in(turn):
-                response = await super().send(request, *args, **{**options, "multiplexed": False})
-            turn.permit.report(status=response.status_code or 0, headers=response.headers)
-        except BaseException as error:
-            turn.permit.leave(failure(error))
-            raise
-        if not brings_page(request.method):
-            turn.permit.unread()
-        leave_at_the_end(response.raw, turn.permit)
-        return response
+        with raised_as(RequestException, request=request):
+            _set_agent(request, self._gate.agent.header)
+            turn = AsyncTurn(self._gate, self.spelled(request, args, options))
+            await turn.enter()
+            request.url = turn.permit.url
+            try:
+                if self._gate.signs:
+                    self.sign(request, turn)
+                with self.retries_in(turn):
+                    response = await super().send(request, *args, **{**options, "multiplexed": False})
+                turn.permit.report(status=response.status_code or 0, headers=response.headers)
+            except BaseException as error:
+                turn.permit.leave(failure(error))
+                raise
+            if not brings_page(request.method):
+                turn.permit.unread()
+            leave_at_the_end(response.raw, turn.permit)
+            return response
 
 
 def _set_agent(request: PreparedRequest, agent: str) -> None:

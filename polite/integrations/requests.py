@@ -4,10 +4,16 @@ from typing import Any
 
 from polite import blocking
 from polite.integrations.adapter_turns import AdapterTurns, Turn, leave_at_the_end
-from polite.integrations.entering import brings_page, failure, require_agent, require_blocking_gate
+from polite.integrations.entering import (
+    brings_page,
+    failure,
+    raised_as,
+    require_agent,
+    require_blocking_gate,
+)
 
 try:
-    from requests import PreparedRequest, Response
+    from requests import PreparedRequest, RequestException, Response
     from requests.adapters import HTTPAdapter
     from requests.utils import default_user_agent
     from urllib3.util import parse_url
@@ -51,21 +57,22 @@ class PoliteAdapter(AdapterTurns, HTTPAdapter):
 
     def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:  # noqa: ANN401 - as requests has them
         """Send a request in its turn."""
-        agent = self._gate.agent.header
-        if require_agent(request.headers.get("User-Agent"), agent, default=default_user_agent()):
-            request.headers["User-Agent"] = agent
-        turn = Turn(self._gate, self.spelled(request, args, options))
-        request.url = turn.permit.url
-        try:
-            if self._gate.signs:
-                self.sign(request, turn)
-            with self.retries_in(turn):
-                response = super().send(request, *args, **options)
-            turn.permit.report(status=response.status_code, headers=response.headers)
-        except BaseException as error:
-            turn.permit.leave(failure(error))
-            raise
-        if not brings_page(request.method):
-            turn.permit.unread()
-        leave_at_the_end(response.raw, turn.permit)
-        return response
+        with raised_as(RequestException, request=request):
+            agent = self._gate.agent.header
+            if require_agent(request.headers.get("User-Agent"), agent, default=default_user_agent()):
+                request.headers["User-Agent"] = agent
+            turn = Turn(self._gate, self.spelled(request, args, options))
+            request.url = turn.permit.url
+            try:
+                if self._gate.signs:
+                    self.sign(request, turn)
+                with self.retries_in(turn):
+                    response = super().send(request, *args, **options)
+                turn.permit.report(status=response.status_code, headers=response.headers)
+            except BaseException as error:
+                turn.permit.leave(failure(error))
+                raise
+            if not brings_page(request.method):
+                turn.permit.unread()
+            leave_at_the_end(response.raw, turn.permit)
+            return response
