@@ -103,12 +103,10 @@ class AdapterTurns:
     """Mixed into an adapter: the gate decides about the URL as urllib3 spells it, and retries take turns of their own.
 
     Its `max_retries` are those that the crawler chose, but paced while a request is sent.
-
-    Attributes:
-        parse_url: That of the adapter's urllib3.
     """
 
-    parse_url: Callable[[str], Any]
+    # That of the adapter's urllib3.
+    _parse_url: Callable[[str], Any]
 
     def spelled(self, request: Any, args: tuple[Any, ...], options: dict[str, Any]) -> str:  # noqa: ANN401
         """Return the request's URL as it will be sent. Raises InvalidURL.
@@ -126,7 +124,7 @@ class AdapterTurns:
         proxies = args[4] if len(args) > 4 else options.get("proxies")
         # With a proxy this is the whole URL.
         path = self.request_url(request, proxies).removeprefix(target.origin.text)  # type: ignore[attr-defined]
-        return f"{target.origin}{self.parse_url(f'http://host{path}').request_uri}"
+        return f"{target.origin}{self._parse_url(f'http://host{path}').request_uri}"
 
     @property
     def max_retries(self) -> Any:  # noqa: ANN401 - of either urllib3

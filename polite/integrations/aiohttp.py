@@ -42,7 +42,7 @@ def middleware(gate: Gate, *handler: Never) -> ClientMiddlewareType:
 
     It must be the last middleware. Set `ClientTimeout(total=None)`: a total counts the time that a request waits for its turn.
 
-    While a request is sent, these are raised besides what aiohttp raises:
+    While a request is sent, these are raised, each also as an `aiohttp.ClientError`:
 
         Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded: As by `gate.permit`.
         PermitMisused: The task has the response open whose turn it would wait for.

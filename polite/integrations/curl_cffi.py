@@ -73,7 +73,7 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
         InvalidOption: The gate is none for threads, or an option, perhaps one of the session, would have requests sent that the
             gate does not see.
         curl_cffi.requests.exceptions.TooManyRedirects: There were more than `max_redirects`.
-        curl_cffi.requests.exceptions.RequestException: The request failed.
+        curl_cffi.requests.exceptions.RequestException: The request failed. The errors above are also this one.
     """
     require_blocking_gate(gate, user="request")
     with raised_as(RequestException):
@@ -116,7 +116,7 @@ async def async_request(
         InvalidUserAgent: As `request`.
         InvalidOption: As `request`; or the gate is one of `polite.blocking`.
         curl_cffi.requests.exceptions.TooManyRedirects: There were more than `max_redirects`.
-        curl_cffi.requests.exceptions.RequestException: The request failed.
+        curl_cffi.requests.exceptions.RequestException: The request failed. The errors above are also this one.
     """
     require_gate(gate, user="async_request")
     with raised_as(RequestException):

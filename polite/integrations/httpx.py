@@ -46,7 +46,7 @@ def transport(
     turn until its body is read or closed. The gate's User-Agent is sent. Time-outs of the client do not count the wait. If the
     gate has a signer, each request is signed, when its connection is there.
 
-    While a request is sent, these are raised besides what the client raises:
+    While a request is sent, these are raised, each also as a `RequestError` of the module:
 
         Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded: As by `gate.permit`.
         PermitMisused: The task, or the thread, has the response open whose turn it would wait for.

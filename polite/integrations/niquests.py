@@ -35,7 +35,7 @@ class PoliteAdapter(AdapterTurns, HTTPAdapter):
         options: Those of `niquests.adapters.HTTPAdapter`.
     """
 
-    parse_url = staticmethod(parse_url)
+    _parse_url = staticmethod(parse_url)
 
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
         require_blocking_gate(gate, user="PoliteAdapter")
@@ -77,7 +77,7 @@ class AsyncPoliteAdapter(AdapterTurns, AsyncHTTPAdapter):
         options: Those of `niquests.adapters.AsyncHTTPAdapter`.
     """
 
-    parse_url = staticmethod(parse_url)
+    _parse_url = staticmethod(parse_url)
 
     def __init__(self, gate: Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
         require_gate(gate, user="AsyncPoliteAdapter")

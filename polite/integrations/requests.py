@@ -36,7 +36,7 @@ class PoliteAdapter(AdapterTurns, HTTPAdapter):
     A response holds its turn until its body is read or closed. The gate's User-Agent is sent. Time-outs do not count the wait. If
     the gate has a signer, each request is signed before it connects, and `max_retries` raises InvalidOption.
 
-    While a request is sent, these are raised besides what requests raises:
+    While a request is sent, these are raised, each also as a `requests.RequestException`:
 
         Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded: As by `gate.permit`.
         PermitMisused: The thread has the response open whose turn it would wait for.
@@ -48,7 +48,7 @@ class PoliteAdapter(AdapterTurns, HTTPAdapter):
         options: Those of `requests.adapters.HTTPAdapter`. A `Retry` decides whether a request is sent again; the gate decides when.
     """
 
-    parse_url = staticmethod(parse_url)
+    _parse_url = staticmethod(parse_url)
 
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as requests has them
         require_blocking_gate(gate, user="PoliteAdapter")
