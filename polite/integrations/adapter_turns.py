@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import copy
@@ -16,6 +16,7 @@ from polite.errors import InvalidOption, PermitMisused
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.integrations.entering import hint_at_open_responses, sign
+from polite.origin import Target
 
 
 class Turn:
@@ -98,8 +99,32 @@ def _with_turns(kind: type[object]) -> type[object]:
     return type(kind.__name__, (PacedRetry, kind), {})
 
 
-class AdapterRetries:
-    """Mixed into an adapter: its `max_retries` are those that the crawler chose, but paced while a request is sent."""
+class AdapterTurns:
+    """Mixed into an adapter: the gate decides about the URL as urllib3 spells it, and retries take turns of their own.
+
+    Its `max_retries` are those that the crawler chose, but paced while a request is sent.
+    """
+
+    # That of the adapter's urllib3.
+    _parse_url: Callable[[str], Any]
+
+    def spelled(self, request: Any, args: tuple[Any, ...], options: dict[str, Any]) -> str:  # noqa: ANN401
+        """Return the request's URL as it will be sent. Raises InvalidURL.
+
+        urllib3 spells escapes in upper case, and escapes more characters than browsers do. A module drops a `?` without a query,
+        and more for a proxy. What this returns is sent unchanged: a second pass changes nothing.
+
+        Args:
+            request: The prepared request. Its URL is made that of browsers.
+            args: What the adapter's `send` got besides, by position.
+            options: The same, by name.
+        """
+        target = Target.of(request.url or "")
+        request.url = target.url
+        proxies = args[4] if len(args) > 4 else options.get("proxies")
+        # With a proxy this is the whole URL.
+        path = self.request_url(request, proxies).removeprefix(target.origin.text)  # type: ignore[attr-defined]
+        return f"{target.origin}{self._parse_url(f'http://host{path}').request_uri}"
 
     @property
     def max_retries(self) -> Any:  # noqa: ANN401 - of either urllib3

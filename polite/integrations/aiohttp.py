@@ -15,7 +15,7 @@ from yarl import URL
 from polite.errors import InvalidOption, InvalidUserAgent, PermitMisused, TurnLost, redact_url
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.entering import brings_page, failure, require_gate, sign
+from polite.integrations.entering import brings_page, failure, raised_as, require_gate, sign
 from polite.transports.address_guard import collect_refused
 from polite.transports.guarded_connector import ProxyRefused
 
@@ -42,7 +42,7 @@ def middleware(gate: Gate, *handler: Never) -> ClientMiddlewareType:
 
     It must be the last middleware. Set `ClientTimeout(total=None)`: a total counts the time that a request waits for its turn.
 
-    While a request is sent, these are raised besides what aiohttp raises:
+    While a request is sent, these are raised, each also as an `aiohttp.ClientError`:
 
         Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded: As by `gate.permit`.
         PermitMisused: The task has the response open whose turn it would wait for.
@@ -59,21 +59,22 @@ def middleware(gate: Gate, *handler: Never) -> ClientMiddlewareType:
     warned: WeakSet[aiohttp.ClientSession] = WeakSet()
 
     async def polite_middleware(request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-        _require_last(handler)
-        _set_agent(request, gate.agent.header)
-        if request.session.timeout.total is not None and request.session not in warned:
-            warned.add(request.session)
-            warnings.warn(
-                f"ClientTimeout(total={request.session.timeout.total:g}) counts the time that requests wait for their turn; "
-                "use aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=30)",
-                stacklevel=2,
-            )
-        while True:
-            try:
-                return await _in_its_turn(gate, request, handler)
-            except TurnLost:
-                # Nothing was sent: connecting took longer than the turn was held.
-                continue
+        with raised_as(aiohttp.ClientError):
+            _require_last(handler)
+            _set_agent(request, gate.agent.header)
+            if request.session.timeout.total is not None and request.session not in warned:
+                warned.add(request.session)
+                warnings.warn(
+                    f"ClientTimeout(total={request.session.timeout.total:g}) counts the time that requests wait for their turn; "
+                    "use aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=30)",
+                    stacklevel=2,
+                )
+            while True:
+                try:
+                    return await _in_its_turn(gate, request, handler)
+                except TurnLost:
+                    # Nothing was sent: connecting took longer than the turn was held.
+                    continue
 
     return polite_middleware
 
@@ -87,11 +88,12 @@ class PacedRequest(ClientRequest):
         Raises:
             PermitMisused: The request has middlewares of its own, so it has no turn.
         """
-        if "send" not in vars(self):
-            raise PermitMisused(
-                f"{redact_url(str(self.url))} was requested with middlewares of its own, which replace those of the session; "
-                "open a gate and a session, and give polite's middleware to both"
-            )
+        with raised_as(aiohttp.ClientError):
+            if "send" not in vars(self):
+                raise PermitMisused(
+                    f"{redact_url(str(self.url))} was requested with middlewares of its own, which replace those of the session; "
+                    "open a gate and a session, and give polite's middleware to both"
+                )
         return await super().send(conn)
 
 

@@ -1,5 +1,6 @@
 """curl_cffi: requests that wait at a gate, with a redirect loop of their own, since libcurl follows redirects unseen."""
 
+import re
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,6 +11,7 @@ from polite.gate.permit import Permit
 from polite.integrations.entering import (
     SIGNATURE_FIELDS,
     brings_page,
+    raised_as,
     require_agent,
     require_blocking_gate,
     require_gate,
@@ -17,13 +19,15 @@ from polite.integrations.entering import (
 from polite.origin import Target
 
 try:
+    from curl_cffi import CurlHttpVersion, CurlOpt
     from curl_cffi.requests import AsyncSession, Headers, Response, Session
-    from curl_cffi.requests.exceptions import TooManyRedirects
+    from curl_cffi.requests.exceptions import RequestException, TooManyRedirects
 except ImportError as _error:
     raise ImportError(
         "polite.integrations.curl_cffi needs curl_cffi: pip install 'polite-crawl[curl-cffi]'"
     ) from _error
 
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # What another origin must not get.
 _PRIVATE_HEADERS = ("Authorization", "Cookie", "Proxy-Authorization")
@@ -34,6 +38,14 @@ _BODIES = ("data", "content", "json", "files", "multipart")
 # What libcurl, or curl_cffi, would do unseen: send other URLs, send again, follow, or log in with a second request.
 _REFUSED = ("stream", "allow_redirects", "quote")
 _REFUSED_OF_A_SESSION = ("retry", "params", "base_url", "curl_options", "auth")
+# libcurl sends a request again by itself if it had no response on a connection that was used before, and up to five times if an
+# HTTP/2 server refused its stream (RFC 9113, 8.7) or asked for HTTP/1.1.
+_SENT_ONCE: dict[CurlOpt, Any] = {
+    CurlOpt.FRESH_CONNECT: 1,
+    CurlOpt.FORBID_REUSE: 1,
+    CurlOpt.HTTP_VERSION: CurlHttpVersion.V1_1,
+}
+_VERSIONS = (None, "v1", CurlHttpVersion.V1_1)
 
 
 def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str, **options: Any) -> Response:  # noqa: ANN401
@@ -46,7 +58,7 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
     Each hop is checked, waits for its own turn, which it holds until its body is read, and is reported. The gate's User-Agent is
     sent, with `impersonate` too. If the gate has a signer, each hop is signed, before it connects. `auth` and cookies of this
     request are sent to its own origin only, and its conditions (If-None-Match) only to its own URL. Time-outs do not count the
-    wait.
+    wait. A request is sent at most once, on a connection of its own in HTTP/1.1: the session's `curl_options` are set for that.
 
     Args:
         gate: A gate of `polite.blocking`.
@@ -61,21 +73,22 @@ def request(gate: blocking.Gate, session: "Session[Any]", method: str, url: str,
         InvalidOption: The gate is none for threads, or an option, perhaps one of the session, would have requests sent that the
             gate does not see.
         curl_cffi.requests.exceptions.TooManyRedirects: There were more than `max_redirects`.
-        curl_cffi.requests.exceptions.RequestException: The request failed.
+        curl_cffi.requests.exceptions.RequestException: The request failed. The errors above are also this one.
     """
     require_blocking_gate(gate, user="request")
-    hops = _Hops(session, gate.agent.header, method, url, options)
-    while True:
-        with gate.permit(hops.url) as permit:
-            if gate.signs:
-                hops.sign(permit)
-            response: Response = session.request(**hops.ask(permit.target))
-            permit.report(status=response.status_code, headers=_present(response.headers))
-            permit.received(int(response.download_size))
-            if not brings_page(hops.method):
-                permit.unread()
-        if not hops.follow(response):
-            return response
+    with raised_as(RequestException):
+        hops = _Hops(session, gate.agent.header, method, url, options)
+        while True:
+            with gate.permit(hops.url) as permit:
+                if gate.signs:
+                    hops.sign(permit)
+                response: Response = session.request(**hops.ask(permit.target))
+                permit.report(status=response.status_code, headers=_present(response.headers))
+                permit.received(int(response.download_size))
+                if not brings_page(hops.method):
+                    permit.unread()
+            if not hops.follow(response):
+                return response
 
 
 async def async_request(
@@ -103,21 +116,22 @@ async def async_request(
         InvalidUserAgent: As `request`.
         InvalidOption: As `request`; or the gate is one of `polite.blocking`.
         curl_cffi.requests.exceptions.TooManyRedirects: There were more than `max_redirects`.
-        curl_cffi.requests.exceptions.RequestException: The request failed.
+        curl_cffi.requests.exceptions.RequestException: The request failed. The errors above are also this one.
     """
     require_gate(gate, user="async_request")
-    hops = _Hops(session, gate.agent.header, method, url, options)
-    while True:
-        async with gate.permit(hops.url) as permit:
-            if gate.signs:
-                hops.sign(permit)
-            response: Response = await session.request(**hops.ask(permit.target))
-            permit.report(status=response.status_code, headers=_present(response.headers))
-            permit.received(int(response.download_size))
-            if not brings_page(hops.method):
-                permit.unread()
-        if not hops.follow(response):
-            return response
+    with raised_as(RequestException):
+        hops = _Hops(session, gate.agent.header, method, url, options)
+        while True:
+            async with gate.permit(hops.url) as permit:
+                if gate.signs:
+                    hops.sign(permit)
+                response: Response = await session.request(**hops.ask(permit.target))
+                permit.report(status=response.status_code, headers=_present(response.headers))
+                permit.received(int(response.download_size))
+                if not brings_page(hops.method):
+                    permit.unread()
+            if not hops.follow(response):
+                return response
 
 
 class _Hops:
@@ -137,6 +151,7 @@ class _Hops:
         options: dict[str, Any],
     ) -> None:
         _require_seen(session, options)
+        session.curl_options = dict(_SENT_ONCE)
         self.method = method
         self._options = {**options, "allow_redirects": False, "quote": False}
         self._headers = Headers(self._options.pop("headers", None))
@@ -199,9 +214,14 @@ def _require_seen(session: "Session[Any] | AsyncSession[Any]", options: dict[str
             raise InvalidOption(
                 f"{option}={options[option]!r}: the gate would not see what is sent; leave it out"
             )
+    for version in (options.get("http_version"), session.http_version):
+        if version not in _VERSIONS:
+            raise InvalidOption(
+                f"http_version={version!r}: libcurl would send again what the server refuses; leave it out, or use 'v1'"
+            )
     for option in _REFUSED_OF_A_SESSION:
         value = session.retry.count if option == "retry" else getattr(session, option)
-        if value:
+        if value and value != _SENT_ONCE:
             raise InvalidOption(
                 f"the session's {option}: the gate would not see what is sent; give `params` and `auth` to the request, and leave "
                 "out the others"
@@ -216,7 +236,14 @@ def _require_seen(session: "Session[Any] | AsyncSession[Any]", options: dict[str
 def _target(target: Target) -> Target:
     if target.origin.scheme not in {"http", "https"}:
         raise InvalidURL(target.url, "its scheme is neither http nor https")
-    return target
+    return Target(target.origin, _spelled(target.path))
+
+
+def _spelled(url: str) -> str:
+    """Return a URL, or a path, as libcurl sends it: escapes before the query are in upper case."""
+    path, question_mark, query = url.partition("?")
+    path = _ESCAPE.sub(lambda escape: escape[0].upper(), path)
+    return f"{path}{question_mark}{query}"
 
 
 def _present(headers: Headers) -> dict[str, str]:

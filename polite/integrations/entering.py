@@ -1,11 +1,13 @@
-"""What clients share: the kind of gate and the User-Agent that they need, a response that is still open, and what counts."""
+"""What clients share: the gate and the User-Agent that they need, errors that are the client's own too, and what counts."""
 
 import ssl
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
 from polite import blocking
-from polite.errors import InvalidOption, InvalidUserAgent, PermitMisused
+from polite.errors import InvalidOption, InvalidUserAgent, PermitMisused, PoliteError
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
 from polite.gate.signatures import SignerFailed
@@ -54,6 +56,54 @@ def require_agent(sent: str | bytes | None, agent: str, *, default: str) -> bool
             f"the request's User-Agent is {sent!r}, but the gate obeys the rules for {agent!r}; remove it, or open the gate with it"
         )
     return False
+
+
+@contextmanager
+def raised_as(base: type[Exception], **details: object) -> Iterator[None]:
+    """Have an error of polite in this block be an error of the client, too.
+
+    Workers catch the base error of their client. One that dies of another leaves its queue waiting for ever.
+
+    Args:
+        base: The client's base error.
+        details: What the client gives it besides a message, such as the request.
+    """
+    try:
+        yield
+    except base:
+        raise
+    except (PoliteError, SignerFailed) as error:
+        raise _joined(error, base, **details).with_traceback(error.__traceback__) from error.__cause__
+
+
+def _joined(error: Exception, base: type[Exception], **details: object) -> Exception:
+    """Return an error that is `error`, with its attributes, and one of `base`."""
+    kind: Any = _both(type(error), base)  # type: ignore[arg-type]  # mypy takes a class's hash for that of its instances
+    # An OSError is made by its own.
+    joined: Exception = base.__new__(kind)
+    # Each client's own sets what its methods use. Of polite's, only the attributes are needed.
+    base.__init__(joined, "", **details)
+    joined.args = error.args
+    vars(joined).update(vars(error), _parts=(error, base))
+    return joined
+
+
+@cache
+def _both(kind: type[object], base: type[object]) -> Any:  # noqa: ANN401 - it is both
+    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}
+    return type(kind.__name__, (_Joined, kind, base), names)
+
+
+class _Joined(Exception):
+    """Pickled, and copied, as its parts: its class has no name of its own."""
+
+    _parts: tuple[Exception, type[Exception]]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _joined, self._parts
+
+    def __str__(self) -> str:
+        return str(self._parts[0])
 
 
 @contextmanager

@@ -11,7 +11,14 @@ from polite import blocking
 from polite.errors import InvalidOption, PermitMisused, TurnLost
 from polite.gate.gate import Gate
 from polite.gate.permit import Permit
-from polite.integrations.entering import brings_page, failure, hint_at_open_responses, require_agent, sign
+from polite.integrations.entering import (
+    brings_page,
+    failure,
+    hint_at_open_responses,
+    raised_as,
+    require_agent,
+    sign,
+)
 from polite.origin import Target
 
 if TYPE_CHECKING:
@@ -39,7 +46,7 @@ def transport(
     turn until its body is read or closed. The gate's User-Agent is sent. Time-outs of the client do not count the wait. If the
     gate has a signer, each request is signed, when its connection is there.
 
-    While a request is sent, these are raised besides what the client raises:
+    While a request is sent, these are raised, each also as a `RequestError` of the module:
 
         Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded: As by `gate.permit`.
         PermitMisused: The task, or the thread, has the response open whose turn it would wait for.
@@ -86,23 +93,24 @@ class _AsyncTransport:
         self._wrapped = wrapped
 
     async def handle_async_request(self, request: "Request") -> "Response":
-        _set_agent(request, self._gate.agent.header, self._module)
-        while True:
-            with hint_at_open_responses():
-                permit = await self._gate.permit(str(request.url)).__aenter__()
-            try:
-                return await self._send(request, permit)
-            except TurnLost:
-                # Nothing was sent: a connection took longer than the turn was held.
-                permit.unsent()
-            except self._module.PoolTimeout:
-                permit.unsent()
-                raise
-            except BaseException as error:
-                permit.leave(
-                    failure(error, self._module.LocalProtocolError, self._module.UnsupportedProtocol)
-                )
-                raise
+        with raised_as(self._module.RequestError, request=request):
+            _set_agent(request, self._gate.agent.header, self._module)
+            while True:
+                with hint_at_open_responses():
+                    permit = await self._gate.permit(str(request.url)).__aenter__()
+                try:
+                    return await self._send(request, permit)
+                except TurnLost:
+                    # Nothing was sent: a connection took longer than the turn was held.
+                    permit.unsent()
+                except self._module.PoolTimeout:
+                    permit.unsent()
+                    raise
+                except BaseException as error:
+                    permit.leave(
+                        failure(error, self._module.LocalProtocolError, self._module.UnsupportedProtocol)
+                    )
+                    raise
 
     async def _send(self, request: "Request", permit: Permit) -> "Response":
         _send_exactly(request, permit.target, self._module)
@@ -154,22 +162,23 @@ class _Transport:
         self._wrapped = wrapped
 
     def handle_request(self, request: "Request") -> "Response":
-        _set_agent(request, self._gate.agent.header, self._module)
-        while True:
-            with hint_at_open_responses():
-                permit = self._gate.permit(str(request.url)).__enter__()
-            try:
-                return self._send(request, permit)
-            except TurnLost:
-                permit.unsent()
-            except self._module.PoolTimeout:
-                permit.unsent()
-                raise
-            except BaseException as error:
-                permit.leave(
-                    failure(error, self._module.LocalProtocolError, self._module.UnsupportedProtocol)
-                )
-                raise
+        with raised_as(self._module.RequestError, request=request):
+            _set_agent(request, self._gate.agent.header, self._module)
+            while True:
+                with hint_at_open_responses():
+                    permit = self._gate.permit(str(request.url)).__enter__()
+                try:
+                    return self._send(request, permit)
+                except TurnLost:
+                    permit.unsent()
+                except self._module.PoolTimeout:
+                    permit.unsent()
+                    raise
+                except BaseException as error:
+                    permit.leave(
+                        failure(error, self._module.LocalProtocolError, self._module.UnsupportedProtocol)
+                    )
+                    raise
 
     def _send(self, request: "Request", permit: blocking.Permit) -> "Response":
         _send_exactly(request, permit.target, self._module)

@@ -4,18 +4,20 @@ from typing import Any
 
 from polite import blocking
 from polite.gate.gate import Gate
-from polite.integrations.adapter_turns import AdapterRetries, AsyncTurn, Turn, leave_at_the_end
+from polite.integrations.adapter_turns import AdapterTurns, AsyncTurn, Turn, leave_at_the_end
 from polite.integrations.entering import (
     brings_page,
     failure,
+    raised_as,
     require_agent,
     require_blocking_gate,
     require_gate,
 )
 
 try:
-    from niquests import AsyncResponse, PreparedRequest, Response
+    from niquests import AsyncResponse, PreparedRequest, RequestException, Response
     from niquests.adapters import AsyncHTTPAdapter, HTTPAdapter
+    from niquests.models import parse_url  # type: ignore[attr-defined]  # that of its urllib3
     from niquests.utils import default_user_agent
 except ImportError as _error:
     raise ImportError(
@@ -23,7 +25,7 @@ except ImportError as _error:
     ) from _error
 
 
-class PoliteAdapter(AdapterRetries, HTTPAdapter):
+class PoliteAdapter(AdapterTurns, HTTPAdapter):
     """An adapter for `niquests.Session.mount`, as that of `polite.integrations.requests`.
 
     It sends one request at a time for each origin, so `multiplexed=True` has no effect.
@@ -33,6 +35,8 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
         options: Those of `niquests.adapters.HTTPAdapter`.
     """
 
+    _parse_url = staticmethod(parse_url)
+
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
         require_blocking_gate(gate, user="PoliteAdapter")
         super().__init__(**options)
@@ -40,25 +44,26 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
 
     def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:  # noqa: ANN401 - as niquests has them
         """Send a request in its turn."""
-        _set_agent(request, self._gate.agent.header)
-        turn = Turn(self._gate, request.url or "")
-        request.url = turn.permit.url
-        try:
-            if self._gate.signs:
-                self.sign(request, turn)
-            with self.retries_in(turn):
-                response = super().send(request, *args, **{**options, "multiplexed": False})
-            turn.permit.report(status=response.status_code or 0, headers=response.headers)
-        except BaseException as error:
-            turn.permit.leave(failure(error))
-            raise
-        if not brings_page(request.method):
-            turn.permit.unread()
-        leave_at_the_end(response.raw, turn.permit)
-        return response
+        with raised_as(RequestException, request=request):
+            _set_agent(request, self._gate.agent.header)
+            turn = Turn(self._gate, self.spelled(request, args, options))
+            request.url = turn.permit.url
+            try:
+                if self._gate.signs:
+                    self.sign(request, turn)
+                with self.retries_in(turn):
+                    response = super().send(request, *args, **{**options, "multiplexed": False})
+                turn.permit.report(status=response.status_code or 0, headers=response.headers)
+            except BaseException as error:
+                turn.permit.leave(failure(error))
+                raise
+            if not brings_page(request.method):
+                turn.permit.unread()
+            leave_at_the_end(response.raw, turn.permit)
+            return response
 
 
-class AsyncPoliteAdapter(AdapterRetries, AsyncHTTPAdapter):
+class AsyncPoliteAdapter(AdapterTurns, AsyncHTTPAdapter):
     """An adapter for `niquests.AsyncSession.mount`.
 
     Example:
@@ -72,6 +77,8 @@ class AsyncPoliteAdapter(AdapterRetries, AsyncHTTPAdapter):
         options: Those of `niquests.adapters.AsyncHTTPAdapter`.
     """
 
+    _parse_url = staticmethod(parse_url)
+
     def __init__(self, gate: Gate, **options: Any) -> None:  # noqa: ANN401 - as niquests has them
         require_gate(gate, user="AsyncPoliteAdapter")
         super().__init__(**options)
@@ -79,23 +86,24 @@ class AsyncPoliteAdapter(AdapterRetries, AsyncHTTPAdapter):
 
     async def send(self, request: PreparedRequest, *args: Any, **options: Any) -> AsyncResponse:  # noqa: ANN401
         """Send a request in its turn."""
-        _set_agent(request, self._gate.agent.header)
-        turn = AsyncTurn(self._gate, request.url or "")
-        await turn.enter()
-        request.url = turn.permit.url
-        try:
-            if self._gate.signs:
-                self.sign(request, turn)
-            with self.retries_in(turn):
-                response = await super().send(request, *args, **{**options, "multiplexed": False})
-            turn.permit.report(status=response.status_code or 0, headers=response.headers)
-        except BaseException as error:
-            turn.permit.leave(failure(error))
-            raise
-        if not brings_page(request.method):
-            turn.permit.unread()
-        leave_at_the_end(response.raw, turn.permit)
-        return response
+        with raised_as(RequestException, request=request):
+            _set_agent(request, self._gate.agent.header)
+            turn = AsyncTurn(self._gate, self.spelled(request, args, options))
+            await turn.enter()
+            request.url = turn.permit.url
+            try:
+                if self._gate.signs:
+                    self.sign(request, turn)
+                with self.retries_in(turn):
+                    response = await super().send(request, *args, **{**options, "multiplexed": False})
+                turn.permit.report(status=response.status_code or 0, headers=response.headers)
+            except BaseException as error:
+                turn.permit.leave(failure(error))
+                raise
+            if not brings_page(request.method):
+                turn.permit.unread()
+            leave_at_the_end(response.raw, turn.permit)
+            return response
 
 
 def _set_agent(request: PreparedRequest, agent: str) -> None:

@@ -3,20 +3,27 @@
 from typing import Any
 
 from polite import blocking
-from polite.integrations.adapter_turns import AdapterRetries, Turn, leave_at_the_end
-from polite.integrations.entering import brings_page, failure, require_agent, require_blocking_gate
+from polite.integrations.adapter_turns import AdapterTurns, Turn, leave_at_the_end
+from polite.integrations.entering import (
+    brings_page,
+    failure,
+    raised_as,
+    require_agent,
+    require_blocking_gate,
+)
 
 try:
-    from requests import PreparedRequest, Response
+    from requests import PreparedRequest, RequestException, Response
     from requests.adapters import HTTPAdapter
     from requests.utils import default_user_agent
+    from urllib3.util import parse_url
 except ImportError as _error:
     raise ImportError(
         "polite.integrations.requests needs requests: pip install 'polite-crawl[requests]'"
     ) from _error
 
 
-class PoliteAdapter(AdapterRetries, HTTPAdapter):
+class PoliteAdapter(AdapterTurns, HTTPAdapter):
     """An adapter for `session.mount`. Mount it for `https://` and `http://`, and no other adapter for what a crawl fetches.
 
     Example:
@@ -29,7 +36,7 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
     A response holds its turn until its body is read or closed. The gate's User-Agent is sent. Time-outs do not count the wait. If
     the gate has a signer, each request is signed before it connects, and `max_retries` raises InvalidOption.
 
-    While a request is sent, these are raised besides what requests raises:
+    While a request is sent, these are raised, each also as a `requests.RequestException`:
 
         Disallowed, RobotsUnreachable, InvalidURL, GateClosed, Overloaded: As by `gate.permit`.
         PermitMisused: The thread has the response open whose turn it would wait for.
@@ -41,6 +48,8 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
         options: Those of `requests.adapters.HTTPAdapter`. A `Retry` decides whether a request is sent again; the gate decides when.
     """
 
+    _parse_url = staticmethod(parse_url)
+
     def __init__(self, gate: blocking.Gate, **options: Any) -> None:  # noqa: ANN401 - as requests has them
         require_blocking_gate(gate, user="PoliteAdapter")
         super().__init__(**options)
@@ -48,21 +57,22 @@ class PoliteAdapter(AdapterRetries, HTTPAdapter):
 
     def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:  # noqa: ANN401 - as requests has them
         """Send a request in its turn."""
-        agent = self._gate.agent.header
-        if require_agent(request.headers.get("User-Agent"), agent, default=default_user_agent()):
-            request.headers["User-Agent"] = agent
-        turn = Turn(self._gate, request.url or "")
-        request.url = turn.permit.url
-        try:
-            if self._gate.signs:
-                self.sign(request, turn)
-            with self.retries_in(turn):
-                response = super().send(request, *args, **options)
-            turn.permit.report(status=response.status_code, headers=response.headers)
-        except BaseException as error:
-            turn.permit.leave(failure(error))
-            raise
-        if not brings_page(request.method):
-            turn.permit.unread()
-        leave_at_the_end(response.raw, turn.permit)
-        return response
+        with raised_as(RequestException, request=request):
+            agent = self._gate.agent.header
+            if require_agent(request.headers.get("User-Agent"), agent, default=default_user_agent()):
+                request.headers["User-Agent"] = agent
+            turn = Turn(self._gate, self.spelled(request, args, options))
+            request.url = turn.permit.url
+            try:
+                if self._gate.signs:
+                    self.sign(request, turn)
+                with self.retries_in(turn):
+                    response = super().send(request, *args, **options)
+                turn.permit.report(status=response.status_code, headers=response.headers)
+            except BaseException as error:
+                turn.permit.leave(failure(error))
+                raise
+            if not brings_page(request.method):
+                turn.permit.unread()
+            leave_at_the_end(response.raw, turn.permit)
+            return response

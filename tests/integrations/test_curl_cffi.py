@@ -1,11 +1,16 @@
 """curl_cffi with a gate, against a real server in another thread. Waits take no time."""
 
 import asyncio
+import random
+import socket
+import ssl
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from curl_cffi import CurlOpt
+import trustme
+from curl_cffi import CurlHttpVersion, CurlOpt
 from curl_cffi.curl import CURL_WRITEFUNC_ERROR
 from curl_cffi.requests import AsyncSession, Session
 from curl_cffi.requests.exceptions import ConnectionError as CurlConnectionError
@@ -13,8 +18,10 @@ from curl_cffi.requests.exceptions import RequestException, Timeout, TooManyRedi
 
 import polite
 from polite.integrations.curl_cffi import async_request, request
+from polite.testing import ScriptedTransport
 from tests.blocking.support import Thread
 from tests.hasty_clock import HastyClock
+from tests.integrations.raw_site import PAGE, RawSite, served_raw
 from tests.integrations.site import AGENT, DELAY_S, LOOPBACK, PACING, Site, served_in_a_thread
 
 
@@ -245,3 +252,81 @@ async def test_a_connection_that_fails_ends_its_turn(clock: HastyClock, site: Si
         with pytest.raises((CurlConnectionError, RequestException)):
             await async_request(gate, session, "GET", site.url("/broken"))
         assert (await async_request(gate, session, "GET", site.url("/next"))).status_code == 200
+
+
+# The same with 10,000 requests takes a minute.
+REQUESTS = 300
+
+
+@pytest.fixture
+def dying() -> Iterator[RawSite]:
+    """A server that closes a connection at random instead of a response."""
+    some = random.Random(3)
+    with served_raw() as site:
+        site.respond = lambda _: PAGE if some.random() > 0.3 else None
+        yield site
+
+
+HASTY = {"fetching": LOOPBACK, "pacing": polite.PacingPolicy(min_delay=0.0)}
+
+
+def test_a_request_arrives_once_although_its_connection_dies(clock: HastyClock, session: Any, dying: RawSite):
+    with polite.blocking.open_gate(AGENT, clock=clock, **HASTY) as gate:
+        for n in range(REQUESTS):
+            with suppress(RequestException):
+                request(gate, session, "GET" if n % 2 else "POST", f"{dying.url}/{n}", data=b"x")
+
+    assert dying.targets == [f"/{n}" for n in range(REQUESTS)]
+
+
+async def test_a_tasks_request_arrives_once_although_its_connection_dies(clock: HastyClock, dying: RawSite):
+    async with AsyncSession() as session, polite.open_gate(AGENT, clock=clock, **HASTY) as gate:
+        for n in range(REQUESTS):
+            with suppress(RequestException):
+                await async_request(gate, session, "GET" if n % 2 else "POST", f"{dying.url}/{n}", data=b"x")
+
+    assert dying.targets == [f"/{n}" for n in range(REQUESTS)]
+
+
+@pytest.mark.parametrize("option", [{}, {"impersonate": "chrome"}, {"http_version": "v1"}])
+def test_requests_are_sent_in_http_1_since_libcurl_repeats_refused_streams_of_http_2(
+    clock: HastyClock, session: Any, option: Any
+):
+    chosen: list[str | None] = []
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.set_alpn_protocols(["h2", "http/1.1"])
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
+
+    def serve() -> None:
+        with tls.wrap_socket(listening.accept()[0], server_side=True) as connection:
+            chosen.append(connection.selected_alpn_protocol())
+
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        polite.blocking.open_gate(AGENT, clock=clock, transports={"https": ScriptedTransport()}) as gate,
+    ):
+        server = Thread(serve)
+        with pytest.raises(RequestException):
+            request(
+                gate,
+                session,
+                "GET",
+                f"https://127.0.0.1:{listening.getsockname()[1]}/",
+                verify=False,
+                **option,
+            )
+        server.outcome()
+
+    assert chosen == ["http/1.1"]
+
+
+@pytest.mark.parametrize("where", ["session", "request"])
+def test_another_version_of_http_is_refused(gate: polite.blocking.Gate, site: Site, where: str):
+    options: dict[str, Any] = {"http_version": CurlHttpVersion.V2TLS}
+    with (
+        Session(**options if where == "session" else {}) as session,
+        pytest.raises(polite.InvalidOption, match="http_version.*v1"),
+    ):
+        request(gate, session, "GET", site.url("/"), **options if where == "request" else {})
+
+    assert site.hits == []

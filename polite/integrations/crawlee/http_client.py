@@ -21,6 +21,7 @@ from polite.integrations.crawlee.request_manager import PoliteRequestManager
 from polite.integrations.crawlee.skipping import skipping
 from polite.integrations.entering import brings_page, hint_at_open_responses, require_agent
 from polite.origin import Target
+from polite.robots.errors import Disallowed
 
 Enter = Callable[[str], Awaitable[Permit]]
 Send = Callable[[Hop], Awaitable[HttpResponse]]
@@ -67,6 +68,7 @@ class PoliteHttpClient(HttpClient):
         self._gate: Gate = manager.gate
         self._agent = HttpHeaders({"user-agent": manager.gate.agent.header})
         self._wrapped = wrapped
+        self._spelled = _spelling(wrapped)
         self._max_redirects = max_redirects
         self._entered = False
         self._followed = ""
@@ -169,6 +171,7 @@ class PoliteHttpClient(HttpClient):
                     permit.leave()
                 permit = await enter(hop.url)
             try:
+                await self._require_spelling(permit)
                 hop = self._as_decided(hop, permit)
                 response = await send(hop)
                 permit.report(status=response.status_code, headers=response.headers)
@@ -189,6 +192,7 @@ class PoliteHttpClient(HttpClient):
         for _ in range(self._max_redirects + 1):
             permit = await self._enter(hop.url)
             try:
+                await self._require_spelling(permit)
                 hop = self._as_decided(hop, permit)
                 async with self._wrapped.stream(
                     hop.url, method=hop.method, headers=hop.headers, payload=hop.payload, **options
@@ -216,6 +220,12 @@ class PoliteHttpClient(HttpClient):
         with hint_at_open_responses():
             return await self._gate.permit(url).__aenter__()
 
+    async def _require_spelling(self, permit: Permit) -> None:
+        """Raise Disallowed if rules disallow the URL as the wrapped client spells it."""
+        sent = self._spelled(permit.url)
+        if sent != permit.url and not (decision := await self._gate.check(sent)).allowed:
+            raise Disallowed(decision, url=sent)
+
     def _as_decided(self, hop: Hop, permit: Permit) -> Hop:
         """Return what is sent: exactly the URL that was decided about, with the gate's User-Agent."""
         if self._followed:
@@ -242,6 +252,24 @@ class PoliteHttpClient(HttpClient):
             with suppress(InvalidURL):
                 self._gate.charge(loaded)
             raise InvalidOption(self._followed)
+
+
+def _spelling(wrapped: HttpClient) -> Callable[[str], str]:
+    """Return what the client makes of a URL, and have it send each request once."""
+    if isinstance(wrapped, ImpitHttpClient):
+        # Its `?` without a query is left out.
+        return lambda url: url[:-1] if url.find("?") == len(url) - 1 else url
+    if any(kind.__name__ == "CurlImpersonateHttpClient" for kind in type(wrapped).__mro__):
+        # Its package is an extra of crawlee.
+        from curl_cffi.requests.utils import requote_uri  # noqa: PLC0415
+
+        from polite.integrations.curl_cffi import _SENT_ONCE, _spelled  # noqa: PLC0415
+
+        # crawlee's own: the options of its sessions, which it opens later.
+        options: dict[str, Any] = vars(wrapped)["_async_session_kwargs"]
+        options["curl_options"] = {**(options.get("curl_options") or {}), **_SENT_ONCE}
+        return lambda url: _spelled(requote_uri(url))
+    return lambda url: url
 
 
 def _leave_failed(permit: Permit, error: BaseException, *, proxied: bool) -> None:

@@ -10,8 +10,9 @@ from scrapy.downloadermiddlewares.httpcache import HttpCacheMiddleware
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from scrapy.utils.asyncio import is_asyncio_available
+from twisted.web.client import URI
 
-from polite.errors import GateClosed, InvalidOption, PoliteError, TurnLost, redact_url
+from polite.errors import GateClosed, InvalidOption, InvalidURL, PoliteError, TurnLost, redact_url
 from polite.frontier.frontier import Frontier
 from polite.frontier.permit import TaskPermit
 from polite.frontier.task_outcome import End, TaskOutcome
@@ -25,6 +26,7 @@ from polite.integrations.scrapy.ledger import Ledger
 from polite.integrations.scrapy.options import Options
 from polite.integrations.scrapy.shared_gate import SharedGate, shared_gate
 from polite.integrations.scrapy.waiting_requests import WaitingRequests
+from polite.origin import Target
 from polite.robots.errors import Disallowed
 from polite.robots.reason import Reason
 from polite.task import Task
@@ -149,7 +151,7 @@ class CrawlTurns:
     def _put_in_frontier(self, head: Head) -> None:
         if self._frontier is not None:
             try:
-                self._frontier.put_nowait(head.request.url, unique=False, payload=head)
+                self._frontier.put_nowait(_as_sent(head.request.url), unique=False, payload=head)
             except PoliteError as error:
                 self._refuse(head, error)
 
@@ -263,6 +265,9 @@ class CrawlTurns:
         permit = self._open[request] = await (
             self._acquired(request) if granted is None else self._entered(granted, request)
         )
+        if permit.url != request.url.partition("#")[0]:
+            # Scrapy's own: a replaced request would pass through all middlewares again. Dots, for example, are resolved.
+            request._set_url(permit.url)  # noqa: SLF001
         if self.gate is not None and self.gate.signs:
             try:
                 # Scrapy connects after that: a signature must be valid for longer than this takes.
@@ -288,7 +293,7 @@ class CrawlTurns:
         """Wait for the turn of a request that has no permit, unless the spider closes."""
         if self.gate is None:
             raise GateClosed(f"{redact_url(request.url)}: polite is not open")
-        return await self._waiting.acquire(self.gate, request.url)
+        return await self._waiting.acquire(self.gate, _as_sent(request.url))
 
     def _head_came(self, request: Request) -> None:
         permit = self._open.get(request)
@@ -323,6 +328,20 @@ class CrawlTurns:
             active = self._crawler.engine.downloader.active
             for request in [each for each in (*self._granted, *self._refused) if each not in active]:
                 self.end(request)
+
+
+def _as_sent(url: str) -> str:
+    """Return the URL as Twisted sends it: without a `;` or a `?` at its end. Raises InvalidURL."""
+    origin, path = Target.of(url).origin, _sent_path(Target.of(url).url)
+    if _sent_path(f"{origin}{path}") != path:
+        # Some versions of Python add two slashes to a path that begins with two.
+        raise InvalidURL(url, "Twisted cannot send its path as it is")
+    return f"{origin}{path}"
+
+
+def _sent_path(url: str) -> str:
+    path: bytes = URI.fromBytes(url.encode()).originForm
+    return path.decode()
 
 
 def _fields(response: Response) -> list[tuple[bytes, bytes]]:

@@ -1,6 +1,7 @@
 """The parts: sessions, proxies, other clients, storages and options keep working, and what cannot is refused."""
 
 import asyncio
+import random
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -23,6 +24,7 @@ import polite
 from polite.integrations.crawlee import PoliteHttpClient, PoliteRequestManager, polite_crawler
 from tests.frameworks.crawlee.conftest import forget
 from tests.frameworks.crawlee.crawls import PACING, Crawl, crawling, judge, options_of_disk
+from tests.integrations.raw_site import PAGE, redirect, served_raw
 from tests.integrations.site import AGENT, LOOPBACK, PIECES, Site
 
 CLIENTS = [
@@ -42,6 +44,33 @@ async def test_each_client_of_crawlee_may_be_wrapped(client: Any, site: Site) ->
     assert sorted(crawl.pages) == sorted(urls[:2])
     assert site.url("/end") in crawl.loaded
     assert len(crawl.skipped) == 1
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=["impit", "httpx", "curl"])
+async def test_rules_are_for_what_each_client_sends(client: Any) -> None:
+    paths = ["/a?", "/%zz", "/]b", "/%5db?%7e", "/c%7e"]
+    with served_raw() as site:
+        site.robots = b"User-agent: *\nDisallow: /a$\nDisallow: /%25"
+        site.respond = lambda target: redirect(paths[int(target[4:])]) if target.startswith("/hop") else PAGE
+        async with crawling(http_client=client(), pacing=polite.PacingPolicy(min_delay=0.0)) as crawl:
+            await crawl.run([f"{site.url}{path}" for path in (*paths, *(f"/hop{n}" for n in range(5)))])
+            decisions = [await crawl.gate.check(site.url + target) for target in site.targets]
+
+    assert len(decisions) > 8
+    assert all(decision.allowed for decision in decisions)
+
+
+async def test_a_request_of_curl_arrives_once_although_its_connection_dies() -> None:
+    some, urls = random.Random(3), 60
+    with served_raw() as site:
+        site.respond = lambda _: PAGE if some.random() > 0.3 else None
+        client = CurlImpersonateHttpClient(allow_redirects=False)
+        async with crawling(
+            http_client=client, pacing=polite.PacingPolicy(min_delay=0.0), max_request_retries=0
+        ) as crawl:
+            await crawl.run([f"{site.url}/{n}" for n in range(urls)])
+
+    assert len(set(site.targets)) == len(site.targets)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,11 @@ from scrapy.extensions.httpcache import FilesystemCacheStorage
 from scrapy.settings import BaseSettings, Settings
 
 import polite
+from polite.events import Event, Granted
 from polite.integrations.scrapy import PoliteMiddleware, PoliteQueue
 from polite.integrations.scrapy.options import Options
 from tests.frameworks.scrapy.crawls import SETTINGS, Noting, Reactor, crawl, judge, serving
+from tests.integrations.raw_site import PAGE, redirect, served_raw
 from tests.integrations.site import LOOPBACK, Site
 
 
@@ -302,3 +304,28 @@ def test_robots_txt_may_have_another_name_for_the_crawler(reactor: Reactor, site
 
     judge(site)
     assert done.gate.agent.named == ("otherbot",)
+
+
+def test_what_is_sent_is_what_was_decided(reactor: Reactor) -> None:
+    paths = ["/]a", "/%x", "/a?", "/a;", "//b", "/c/../d", "/e/%2e%2e/f", "/g/./?h=%7e", "/é#i"]
+    granted: list[str] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, Granted):
+            granted.append(event.url)
+
+    with served_raw() as site:
+        site.respond = lambda target: (
+            redirect(site.url + paths[int(target[4:])]) if target.startswith("/hop") else PAGE
+        )
+        urls = [f"{site.url}{path}" for path in (*paths, *(f"/hop{n}" for n in range(len(paths))))]
+        options = {"fetching": LOOPBACK, "pacing": polite.PacingPolicy(min_delay=0.0), "listener": note}
+        crawl(
+            reactor,
+            Noting,
+            [scrapy.Request(url, dont_filter=True) for url in urls],
+            settings={"POLITE": options, "DOWNLOAD_DELAY": 0},
+        )
+
+    assert len(site.targets) >= 2.5 * len(paths)
+    assert sorted(granted) == sorted(site.url + target for target in site.targets)

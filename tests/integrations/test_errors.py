@@ -1,0 +1,168 @@
+"""An error of polite is also the base error of the client that raises it, and stays what it is."""
+
+import asyncio
+import copy
+import pickle
+from typing import Any
+
+import aiohttp
+import curl_cffi.requests.exceptions
+import httpx
+import httpx2
+import niquests
+import pytest
+import requests
+
+import polite
+from polite.gate.signatures import SignerFailed
+from polite.integrations.entering import raised_as
+from polite.robots.fetching.exchange import Reply
+from polite.robots.rules import RuleSet
+from polite.testing import LoopClock, ScriptedTransport
+from tests.hasty_clock import HastyClock
+from tests.integrations.aiohttp_site import gate_options, serving
+from tests.integrations.test_request_targets import (
+    aiohttp_client,
+    async_curl_client,
+    async_httpx2_client,
+    async_httpx_client,
+    async_niquests_client,
+    curl_client,
+    httpx_client,
+    niquests_client,
+    requests_client,
+)
+
+AGENT, URL = "TestBot/1.0 (+https://bot.test)", "http://127.0.0.1:9/private"
+OF_CURL = curl_cffi.requests.exceptions.RequestException
+BASES = [
+    aiohttp.ClientError,
+    httpx.RequestError,
+    httpx2.RequestError,
+    requests.RequestException,
+    niquests.RequestException,
+    OF_CURL,
+]
+DECISION = RuleSet.deny_all(polite.Reason.UNREACHABLE).decide("/a")
+ERRORS = [
+    polite.Disallowed(DECISION, url="https://user:pass@a.test/a"),
+    polite.RobotsUnreachable(DECISION, url="https://a.test/a", retry_after_s=5.0),
+    polite.InvalidURL("http://", "the host is empty", 7),
+    polite.InvalidUserAgent("another"),
+    polite.InvalidOption("an option"),
+    polite.GateClosed("closed", url="https://a.test/"),
+    polite.PermitMisused("misused", url="https://a.test/"),
+    polite.TurnLost("lost", url="https://a.test/"),
+    polite.Overloaded("full", url="https://a.test/"),
+    polite.OriginDeclined("https://a.test/", "max_pages", 3, "no more"),
+    polite.StoreFailed("no store", url="https://a.test/", may_pass=True),
+    SignerFailed("no signer"),
+]
+
+
+def named(value: Any) -> str:
+    return f"{value.__module__}.{value.__name__}" if isinstance(value, type) else type(value).__name__
+
+
+def pickled(error: Any) -> Any:
+    return pickle.loads(pickle.dumps(error))  # noqa: S301 - its own
+
+
+@pytest.mark.parametrize("base", BASES, ids=named)
+@pytest.mark.parametrize("error", ERRORS, ids=named)
+def test_an_error_keeps_its_kind_and_its_attributes(error: Exception, base: type[Exception]):
+    try:
+        with raised_as(base):
+            raise error from KeyError("cause")
+    except base as caught:
+        raised = caught
+
+    for same in (raised, pickled(raised), copy.copy(raised), copy.deepcopy(raised)):
+        assert isinstance(same, type(error))
+        assert isinstance(same, base)
+        assert type(same).__qualname__ == type(error).__qualname__
+        assert (str(same), repr(same)) == (str(error), repr(error))
+        assert {name: str(getattr(same, name)) for name in vars(error)} == {
+            name: str(value) for name, value in vars(error).items()
+        }
+    assert isinstance(raised.__cause__, KeyError)
+
+
+@pytest.mark.parametrize("client", [requests_client, niquests_client, httpx_client, curl_client])
+def test_clients_of_threads_raise_their_own_base_error(client: Any):
+    with polite.blocking.open_gate(AGENT, clock=HastyClock(), transports=forbidden()) as gate:
+        session, get = client(gate)
+        with session, pytest.raises(base_of(client)) as raised:
+            get(URL)
+
+    assert_disallowed(raised.value, client)
+
+
+@pytest.mark.parametrize(
+    "client",
+    [async_niquests_client, async_httpx_client, async_httpx2_client, async_curl_client, aiohttp_client],
+)
+async def test_clients_of_tasks_raise_their_own_base_error(client: Any):
+    async with polite.open_gate(AGENT, clock=HastyClock(), transports=forbidden()) as gate:
+        session, get = client(gate)
+        async with session:
+            with pytest.raises(base_of(client)) as raised:
+                await get(URL)
+
+    assert_disallowed(raised.value, client)
+
+
+def forbidden() -> Any:
+    return {
+        "http": ScriptedTransport(
+            {"http://127.0.0.1:9/robots.txt": Reply(200, b"User-agent: *\nDisallow: /")}
+        )
+    }
+
+
+def base_of(client: Any) -> type[Exception]:
+    words = client.__name__.split("_")
+    (base,) = (
+        base for base in BASES if {base.__module__.partition(".")[0], base.__module__[:4]} & set(words)
+    )
+    return base
+
+
+def assert_disallowed(error: Any, client: Any) -> None:
+    assert isinstance(error, polite.Disallowed)
+    assert (error.url, error.decision.rule.line) == (URL, 2)
+    if not {"aiohttp", "curl"} & set(client.__name__.split("_")):
+        assert str(error.request.url) == URL
+
+
+@pytest.mark.virtual_time
+async def test_workers_that_catch_the_clients_error_finish_their_queue():
+    queue: asyncio.Queue[str] = asyncio.Queue()
+    seen: list[str] = []
+
+    async def work(session: aiohttp.ClientSession) -> None:
+        while True:
+            url = await queue.get()
+            try:
+                async with session.get(url) as response:
+                    await response.read()
+                    seen.append("page")
+            except aiohttp.ClientError as error:
+                seen.append(type(error).__name__)
+            queue.task_done()
+
+    async with (
+        serving() as site,
+        polite.open_session(AGENT, **gate_options(site, clock=LoopClock())) as session,
+    ):
+        for n in range(5):
+            for url in (f"http://a.test/private/{n}", f"http://b.test/{n}", "http://"):
+                queue.put_nowait(url)
+        workers = [asyncio.create_task(work(session)) for _ in range(4)]
+        async with asyncio.timeout(600):
+            await queue.join()
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+    assert sorted(seen) == ["Disallowed"] * 5 + ["InvalidUrlClientError"] * 5 + ["page"] * 5

@@ -1,0 +1,234 @@
+"""The request target that a server sees is, letter by letter, the one that the gate decided about, with every client."""
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from typing import Any
+
+import aiohttp
+import curl_cffi.requests
+import httpx
+import httpx2
+import niquests
+import pytest
+import requests
+import urllib3_future.exceptions
+
+import polite
+from polite.integrations import aiohttp as of_aiohttp
+from polite.integrations import curl_cffi as of_curl_cffi
+from polite.integrations import niquests as of_niquests
+from polite.integrations import requests as of_requests
+from polite.integrations.httpx import transport
+from polite.testing import ScriptedTransport
+from tests.hasty_clock import HastyClock
+from tests.integrations.raw_site import PAGE, RawSite, redirect, served_raw
+from tests.integrations.site import AGENT, LOOPBACK
+
+ESCAPES = "% %zz %5 %5d %5D %2f %2F %7e %41 %c3%a9 %C3 %20 %25 %3F /%2e/ /%2E%2e/"
+OTHERS = "a Z 7 é 漢 😀 ? ? // / /./ /../ . .. ] [ | ^ { } ` ' < > \\ + & = ; : @ ! * $ # ~ ( ,"
+PIECES = (*ESCAPES.split(), *OTHERS.split(), " ", '"')
+PATHS = 150
+# What a client, or the gate, does not take as a URL.
+REFUSALS = (
+    polite.InvalidURL,
+    requests.exceptions.InvalidURL,
+    niquests.exceptions.InvalidURL,
+    urllib3_future.exceptions.LocationParseError,  # niquests cannot send some paths that begin with two slashes
+    httpx.InvalidURL,
+    aiohttp.InvalidURL,
+)
+
+
+def paths() -> list[str]:
+    some = random.Random(5)
+    made = ["/]secret", "/%x", "/a?", "//a", "/a//b?", "/a?next=http%3A%2F%2Fx%2F"]
+    return made + ["/" + "".join(some.choices(PIECES, k=some.randint(1, 7))) for _ in range(PATHS)]
+
+
+class Log:
+    """What was decided, and what the server saw.
+
+    Attributes:
+        decided: The paths of permits, in their order.
+    """
+
+    def __init__(self, site: RawSite, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._site = site
+        self.decided: list[str] = []
+        # A gate for threads enters a permit of another gate on its own thread.
+        made_in_tests = threading.get_ident()
+        for kind in (polite.Gate, polite.blocking.Gate):
+            monkeypatch.setattr(kind, "permit", self._noting(kind.permit, made_in_tests))
+
+    def _noting(self, permit: Callable[[Any, str], Any], thread: int) -> Callable[[Any, str], Any]:
+        def noting(gate: Any, url: str) -> Any:
+            made = permit(gate, url)
+            if threading.get_ident() == thread:
+                self.decided.append(made.url.removeprefix(self._site.url))
+            return made
+
+        return noting
+
+    def require_same(self, url: str) -> int:
+        """Return how many requests were sent for the URL; what was decided and not sent must be the last."""
+        decided, sent = self.decided[:], self._site.targets[:]
+        self.decided.clear()
+        self._site.targets.clear()
+        assert sent == decided[: len(sent)], url
+        assert len(decided) - len(sent) in (0, 1), url
+        return len(sent)
+
+
+@pytest.fixture
+def site() -> Iterator[RawSite]:
+    with served_raw() as site:
+        yield site
+
+
+@pytest.fixture
+def log(site: RawSite, monkeypatch: pytest.MonkeyPatch) -> Log:
+    return Log(site, monkeypatch)
+
+
+def options() -> dict[str, Any]:
+    return {"fetching": LOOPBACK, "pacing": polite.PacingPolicy(min_delay=0.0), "clock": HastyClock()}
+
+
+def asked(site: RawSite) -> Iterator[str]:
+    """Yield URLs: each path, then a page that redirects to it."""
+    for path in paths():
+        site.respond = lambda _: PAGE
+        yield site.url + path
+        hops = [redirect(site.url + path)]
+        site.respond = lambda _, hops=hops: hops.pop() if hops else PAGE  # type: ignore[misc]
+        yield f"{site.url}/hop"
+
+
+def requests_client(gate: polite.blocking.Gate) -> tuple[Any, Any]:
+    session = requests.Session()
+    session.mount("http://", of_requests.PoliteAdapter(gate))
+    return session, session.get
+
+
+def niquests_client(gate: polite.blocking.Gate) -> tuple[Any, Any]:
+    session = niquests.Session()
+    session.mount("http://", of_niquests.PoliteAdapter(gate))
+    return session, session.get
+
+
+def httpx_client(gate: polite.blocking.Gate) -> tuple[Any, Any]:
+    client = httpx.Client(transport=transport(gate, httpx), follow_redirects=True)
+    return client, client.get
+
+
+def curl_client(gate: polite.blocking.Gate) -> tuple[Any, Any]:
+    session: Any = curl_cffi.requests.Session()
+    return session, partial(of_curl_cffi.request, gate, session, "GET")
+
+
+def async_niquests_client(gate: polite.Gate) -> tuple[Any, Any]:
+    session = niquests.AsyncSession()
+    session.mount("http://", of_niquests.AsyncPoliteAdapter(gate))
+    return session, session.get
+
+
+def async_httpx_client(gate: polite.Gate) -> tuple[Any, Any]:
+    client = httpx.AsyncClient(transport=transport(gate, httpx), follow_redirects=True)
+    return client, client.get
+
+
+def async_httpx2_client(gate: polite.Gate) -> tuple[Any, Any]:
+    client = httpx2.AsyncClient(transport=transport(gate, httpx2), follow_redirects=True)
+    return client, client.get
+
+
+def async_curl_client(gate: polite.Gate) -> tuple[Any, Any]:
+    session: Any = curl_cffi.requests.AsyncSession()
+    return session, partial(of_curl_cffi.async_request, gate, session, "GET")
+
+
+def aiohttp_client(gate: polite.Gate) -> tuple[Any, Any]:
+    timeout = aiohttp.ClientTimeout(total=None)
+    session = aiohttp.ClientSession(
+        connector=polite.guarded_connector(LOOPBACK),
+        middlewares=[of_aiohttp.middleware(gate)],
+        timeout=timeout,
+    )
+    return session, partial(read, session)
+
+
+async def read(session: aiohttp.ClientSession, url: str) -> None:
+    async with session.get(url) as response:
+        await response.read()
+
+
+@pytest.mark.parametrize("client", [requests_client, niquests_client, httpx_client, curl_client])
+def test_what_is_sent_is_what_was_decided(client: Any, site: RawSite, log: Log):
+    sent = 0
+    with polite.blocking.open_gate(AGENT, **options()) as gate:
+        session, get = client(gate)
+        with session:
+            for url in asked(site):
+                with suppress(*REFUSALS):
+                    get(url)
+                sent += log.require_same(url)
+
+    assert sent > 2.9 * PATHS
+
+
+@pytest.mark.parametrize("client", [requests_client, niquests_client])
+def test_what_a_proxy_gets_is_what_was_decided(client: Any, site: RawSite, log: Log):
+    proxies, pages = {"http": site.url}, ScriptedTransport()
+    with polite.blocking.open_gate(AGENT, **options(), transports={"http": pages}) as gate:
+        session, get = client(gate)
+        with session:
+            for path in [*paths(), "/a;", "/a;?"]:
+                with suppress(*REFUSALS):
+                    get(f"http://a.test{path}", proxies=proxies)
+                log.require_same(path)
+
+
+@pytest.mark.parametrize("client", [requests_client, niquests_client, httpx_client, curl_client])
+def test_rules_are_for_what_is_sent(client: Any, site: RawSite):
+    site.robots = b"User-agent: *\nDisallow: /%5D\nDisallow: /%25"
+    with polite.blocking.open_gate(AGENT, **options()) as gate:
+        session, get = client(gate)
+        with session:
+            for path in ("/]secret", "/%x"):
+                site.respond = lambda target, path=path: redirect(path) if target == "/hop" else PAGE  # type: ignore[misc]
+                with suppress(polite.Disallowed):
+                    get(f"{site.url}/hop")
+
+    assert not any(target.startswith(("/%5D", "/%25")) for target in site.targets)
+
+
+@pytest.mark.parametrize(
+    "client",
+    [
+        async_niquests_client,
+        async_httpx_client,
+        async_httpx2_client,
+        async_curl_client,
+        aiohttp_client,
+        polite.open_session,
+    ],
+)
+async def test_what_a_task_sends_is_what_was_decided(client: Any, site: RawSite, log: Log):
+    sent = 0
+    async with AsyncExitStack() as closing:
+        if client is polite.open_session:
+            session = await closing.enter_async_context(polite.open_session(AGENT, **options()))
+            get = partial(read, session)
+        else:
+            gate = await closing.enter_async_context(polite.open_gate(AGENT, **options()))
+            session, get = client(gate)
+            await closing.enter_async_context(session)
+        for url in asked(site):
+            with suppress(*REFUSALS):
+                await get(url)
+            sent += log.require_same(url)
+
+    assert sent > 2.9 * PATHS
