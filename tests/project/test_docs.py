@@ -59,7 +59,7 @@ def test_every_block_of_a_page_runs_and_prints_what_the_page_says(page: Path, re
 
 FETCHES = re.compile(r"session\.get\(|client\.get\(|^\$ polite fetch |^\$ python examples/", re.MULTILINE)
 # These are tested below, in tests/integrations/test_adapters.py and in tests/frameworks.
-APART = {"test-your-crawler", "niquests-and-curl-cffi", *FRAMEWORKS}
+APART = {"test-your-crawler", *FRAMEWORKS}
 # What clients rewrite. An empty query can only be the whole query.
 ODD_PATHS = ("/about?", "/about%3a/%ZZ]%?next=http%3A%2F%2Fx%2F&%ZZ]x?&%")
 
@@ -79,7 +79,8 @@ def test_what_a_page_sends_is_allowed_letter_by_letter(
 
     reader.try_out(odd)
 
-    assert set(web.targets) <= {"/", path, "/private/press", "/search"}
+    # The two spellings of an escape are one path (RFC 3986, 6.2.2.1), and some clients write only one.
+    assert set(web.targets) <= {"/", path, path.replace("%3a", "%3A"), "/private/press", "/search"}
     assert path in web.targets or "get(permit.request_url" not in page.read_text()
 
 
