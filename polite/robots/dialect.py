@@ -146,7 +146,8 @@ class Dialect:
                 "misspellings", f"must be pairs of lower-case texts (as written, one of {sorted(_FIELDS)})"
             )
 
-        if not isinstance(self.extends_fields, tuple) or not _FIELDS.issuperset(self.extends_fields):
+        extended: object = self.extends_fields
+        if not isinstance(extended, tuple) or not _FIELDS.issuperset(extended):
             raise self._invalid("extends_fields", f"must be a tuple of names, each one of {sorted(_FIELDS)}")
 
     def __hash__(self) -> int:
