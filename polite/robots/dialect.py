@@ -147,7 +147,9 @@ class Dialect:
             )
 
         extended: object = self.extends_fields
-        if not isinstance(extended, tuple) or not _FIELDS.issuperset(extended):
+        if not isinstance(extended, tuple) or not all(
+            isinstance(name, str) and name in _FIELDS for name in extended
+        ):
             raise self._invalid("extends_fields", f"must be a tuple of names, each one of {sorted(_FIELDS)}")
 
     def __hash__(self) -> int:
