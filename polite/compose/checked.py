@@ -10,7 +10,6 @@ from typing import Any
 from polite.errors import InvalidOption, PoliteError, StoreFailed
 from polite.gate.signatures import SignerFailed
 from polite.log import fields
-from polite.options import wrong_field
 from polite.origin import Origin, Target
 from polite.ports import (
     Ask,
@@ -25,6 +24,7 @@ from polite.ports import (
     ValidatorStore,
 )
 from polite.robots.fetching.snapshot import Snapshot
+from polite.robots.fetching.wrong_field import wrong_field
 
 log: logging.Logger = logging.getLogger("polite")
 

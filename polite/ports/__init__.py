@@ -11,6 +11,7 @@ from polite.ports.scheduler import Scheduler
 from polite.ports.stores import BackOffStore, RobotsStore, SavedBackOff, ValidatorStore
 from polite.recrawl.validators import Validators
 from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.fetching.snapshot import Snapshot, merged
 
 __all__ = [
     "AddressSource",
@@ -25,9 +26,11 @@ __all__ = [
     "SavedBackOff",
     "Scheduler",
     "Signer",
+    "Snapshot",
     "StreamingTransport",
     "Timer",
     "Transport",
     "ValidatorStore",
     "Validators",
+    "merged",
 ]
