@@ -148,7 +148,7 @@ class CheckedBackOffStore(CheckedStore):
         except StoreFailed as error:
             # `hold` never raises: the back-off runs, and is lost with this process.
             extra = fields(
-                "back_off_unsaved", origin=origin, store=type(self._store).__qualname__, error=error
+                "back_offs_unsaved", count=1, origin=origin, store=type(self._store).__qualname__, error=error
             )
             log.warning("a back-off of %s is not kept: %s", origin, error, extra=extra)
 
