@@ -1,4 +1,4 @@
-"""Any octets as X-Robots-Tag fields and a page: no exception, and more directives never permit more."""
+"""Any octets as Robots-Tag and X-Robots-Tag fields and a page: no exception, and more directives never permit more."""
 
 from fuzz.deadline import expect, in_time
 from polite.robots.indexing import Indexing, indexing
@@ -7,7 +7,7 @@ WORDS = (
     b"noindex", b"noai", b"nofollow", b"none", b"all", b"max-snippet:", b"max-image-preview:large",
     b"unavailable_after: ", b"25 Jun 2010 15:00:00 PST", b"2010-06-25", b"-1", b"a-bot:", b"otherbot:",
     b",", b":", b"\n", b"\0", b'<meta name="robots" content="', b'">', b"<meta name=a-bot content=",
-    b"<!--", b"-->", b"<![", b"<script>", b"</script>", b"&#", b"indexifembedded", b"\xff\xfe",
+    b"<!--", b"-->", b"<![", b"<script>", b"</script>", b"&#", b"indexifembedded", b"*;", b";", b"=", b"(", b'"', b"\xff\xfe",
 )  # fmt: skip
 SEEDS = (
     b'noindex\nunavailable_after: Fri, 25 Jun 2010 15:00:00 PST\0<html><meta name="robots" content="nofollow, max-snippet:5">',
@@ -24,7 +24,8 @@ _LIMITS = ("unavailable_after", "max_snippet", "max_image_preview", "max_video_p
 def one_input(data: bytes) -> None:
     """Input: one field per line up to a NUL, then the page."""
     head, _, page = data.partition(b"\0")
-    fields = [("X-Robots-Tag", line) for line in head.decode("latin-1").split("\n")]
+    lines = head.decode("latin-1").split("\n")
+    fields = [("Robots-Tag" if ";" in line else "X-Robots-Tag", line) for line in lines]
     for agent in AGENTS:
         with in_time(data):
             by_head, by_page = indexing(fields, agent=agent), indexing((), page, agent=agent)

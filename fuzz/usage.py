@@ -5,7 +5,15 @@ from polite.robots.parse import parse
 from polite.robots.tdm_file import parse_tdm_file
 from polite.robots.usage import usage
 
-NAMES = ("Content-Usage", "Content-Signal", "X-Robots-Tag", "Link", "WWW-Authenticate", "Content-Type")
+NAMES = (
+    "Content-Usage",
+    "Content-Signal",
+    "X-Robots-Tag",
+    "Robots-Tag",
+    "Link",
+    "WWW-Authenticate",
+    "Content-Type",
+)
 WORDS = (
     b"train-ai=n", b"train-ai=y", b"ai-use=no", b"search=y", b"ai-train=no", b"use=full", b"noai", b"noimageai", b"bots=n",
     b", ", b"=", b";", b'"', b"\\", b'%"', b"(", b"?0", b'<a>; rel="license"; type="application/rsl+xml"',

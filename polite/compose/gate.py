@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from polite.clock import SystemClock
+from polite.compose.checked import checked_store, checked_transports, checked_validators
 from polite.compose.shared import join, keep_back_off, opened, refuse_mistyped, registrable_domains_for
 from polite.errors import InvalidOption
 from polite.gate.address_book import AddressBook
@@ -122,18 +123,18 @@ async def open_gate(
     _refuse_odd(throttle, clock, listener, transports, addresses, signer)
     clock = clock or SystemClock()
     signatures = None if signer is None else Signatures(signer, clock)
-    spoken = _transports(agent, fetching, transports or {}, resolver)
+    spoken = _transports(agent, fetching, checked_transports(transports or {}), resolver)
     tell = _notifier(listener)
     book = _address_book(pacing, fetching, clock, addresses, resolver)
     find = None if book is None else book.find
     policies = EffectivePolicies(pacing, throttle, scopes=_scopes(pacing, book))
     pacer = _pacer(pacing, policies, clock)
     shared = await opened(store, clock, crawl, lease)
-    kept = shared.robots if shared is not None else await _kept(store, clock)
+    own = shared.robots if shared is not None else await _kept(store, clock)
+    kept, remembered = checked_store(own), checked_validators(_remembered(recrawl, validators, own))
     turns = Turns(pacer, policies, clock, tell, keep_back_off=keep_back_off(kept, clock), find=find)
     fetcher = RobotsFetcher(spoken, turns, clock, fetching, robots, signatures=signatures)
     origins = OriginManager(agent, fetcher, turns, clock, robots, tell, store=kept)
-    remembered = _remembered(recrawl, validators, kept)
     pages = None if recrawl is None or remembered is None else Recrawl(recrawl, remembered, clock)
     downloads = Downloads(spoken, fetching, signatures)
     gate = Gate(Services(clock, origins, turns, tell, downloads, pages, signatures))
@@ -201,22 +202,17 @@ def _refuse_odd(
             raise InvalidOption(f"{option} must be {kind}, got {value!r}")
     if transports is not None and not isinstance(transports, Mapping):
         raise InvalidOption(f"transports must be a mapping of schemes to transports, got {transports!r}")
-    for scheme, transport in (transports or {}).items():
-        if not callable(getattr(transport, "get", None)) or not callable(getattr(transport, "close", None)):
-            raise InvalidOption(
-                f"transports[{scheme!r}] must be a Transport of polite.ports, got {transport!r}"
-            )
 
 
 async def _kept(store: object, clock: Clock) -> RobotsStore | None:
     """Return the store. A file is opened now, so that one that cannot be used is known at once."""
-    if store is None or isinstance(store, RobotsStore):
+    if store is None or (isinstance(store, RobotsStore) and not isinstance(store, type)):
         return store
     if not isinstance(store, str | os.PathLike):
         raise InvalidOption(
             # Not its repr, which may have credentials.
             "store must be a RobotsStore, the name of a file, or a URL or redis.asyncio client of a shared store, "
-            f"got a {_kind(store)}"
+            f"got {_kind(store)}"
         )
     if isinstance(store, str):
         refuse_mistyped(store)
@@ -234,8 +230,12 @@ async def _kept(store: object, clock: Clock) -> RobotsStore | None:
 
 
 def _kind(value: object) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__qualname__}"
     kind = type(value)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return "a " + (
+        kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    )
 
 
 def _transports(

@@ -12,9 +12,9 @@ from polite.origin import Origin
 from polite.pacers.local import LocalPacer
 from polite.pacers.shared import SharedPacer
 from polite.pacing.effective_policy import EffectivePolicies
-from polite.pacing.homes import HomeNames
+from polite.pacing.homes import HomeNames, Homes
 from polite.pacing.scopes import ScopeResolver
-from polite.ports import BackOffStore, Clock, Homes, Listener, RobotsStore, SavedBackOff
+from polite.ports import BackOffStore, Clock, Listener, RobotsStore, SavedBackOff
 from polite.stores.redis.address import has_scheme
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from enum import Enum
 from polite.frontier.queue_states import TRANSITIONS, NoTransition, QueueEvent, QueueState
 from polite.gate.origin_rules import Grounds
 from polite.origin import Origin, Target
+from polite.pacing.pacer import TurnRequest
 from polite.pacing.turn import Turn
-from polite.ports import TurnRequest
 from polite.robots.decision import Decision
 from polite.task import Task
 

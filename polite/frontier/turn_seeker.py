@@ -10,8 +10,8 @@ from polite.frontier.origin_queue import OriginQueue, Verdict
 from polite.frontier.task_rules import TaskRules
 from polite.gate.origin_rules import Grounds, OriginRules
 from polite.gate.services import Services
+from polite.pacing.pacer import TurnRequest
 from polite.pacing.turn import Turn
-from polite.ports import TurnRequest
 from polite.robots.reason import Reason
 from polite.task import Task
 

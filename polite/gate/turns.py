@@ -14,11 +14,12 @@ from polite.pacing.budgets import Budgets, Declined, Spent
 from polite.pacing.circuit import is_failure, is_response
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
 from polite.pacing.outcome import Outcome, Pause, ThrottleContext
+from polite.pacing.pacer import CallbackPacer, Pacer, TurnRequest
 from polite.pacing.policy import Anchor, PacingPolicy
 from polite.pacing.rate_limits import Gap
 from polite.pacing.scopes import ScopePolicy
 from polite.pacing.turn import Outlook, Turn
-from polite.ports import CallbackPacer, Clock, Listener, Pacer, TurnRequest
+from polite.ports import Clock, Listener
 
 # A back-off of so many seconds is worth a write, if it is longer than the origin's ordinary delay.
 LONG_BACK_OFF_S = 10.0
@@ -40,7 +41,7 @@ class Turns:
         pacer: Grants the turns.
         policies: The pacing policy in force.
         shared: Whether other processes grant turns at the same scopes, one at a time (see `share`).
-        holds: Returns whether a granted turn still holds (see ports.Pacer.holds).
+        holds: Returns whether a granted turn still holds (see pacer.Pacer.holds).
         declines: Whether any origin may get no more requests at all, by the policy (`require`).
         budgets: What was spent of the budgets of origins; None if none has one.
 
@@ -197,7 +198,7 @@ class Turns:
         pace: RequestedPace | None,
         first: bool = False,
     ) -> TurnRequest | None:
-        """As `take`, but with a callback (see ports.CallbackPacer); None if only `take` can do it."""
+        """As `take`, but with a callback (see pacer.CallbackPacer); None if only `take` can do it."""
         if self._acquire_later is None:
             return None
         if pace is None and self._simple and self._plain:

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from polite.compose.checked import checked_transports
 from polite.compose.gate import checked, open_gate
 from polite.errors import InvalidOption
 from polite.gate.gate import Gate
@@ -121,7 +122,7 @@ async def _open_session(
         closing.push_async_callback(pool.close)
         http = HttpTransport(agent.header, fetching, resolver, pool)
         if transports is None or isinstance(transports, Mapping):
-            transports = {"http": http, "https": http, **(transports or {})}
+            transports = {"http": http, "https": http, **checked_transports(transports or {})}
         gate = await closing.enter_async_context(
             open_gate(agent, fetching=fetching, resolver=resolver, transports=transports, **options)
         )

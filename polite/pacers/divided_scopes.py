@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
+from polite.pacing.homes import Homes
 from polite.pacing.scopes import ScopePolicy, ScopeResolver
 from polite.pacing.turnstile import Turnstile
-from polite.ports import Clock, Homes
+from polite.ports import Clock
 
 
 class DividedScopes:

@@ -15,7 +15,7 @@ _RELIMITED_AT_ONCE = 1_000
 
 
 class Call:
-    """A request for a turn that calls back (see ports.TurnRequest): lighter than a task that waits."""
+    """A request for a turn that calls back (see pacer.TurnRequest): lighter than a task that waits."""
 
     __slots__ = ("_back", "_cancelled", "_pacer", "turn")
 
@@ -55,7 +55,7 @@ class Call:
 
 
 class LocalPacer:
-    """Drives a Turnstile by the clock: a ports.CallbackPacer for one event loop.
+    """Drives a Turnstile by the clock: a pacer.CallbackPacer for one event loop.
 
     Args:
         clock: Monotonic seconds and timers.

@@ -8,10 +8,10 @@ from polite.pacers.tenancy import Tenancy, Tenure
 from polite.pacing.budgets import Spent
 from polite.pacing.effective_policy import EffectivePolicies
 from polite.pacing.home_state import HomeState, SavedScope, decoded, encoded
-from polite.pacing.homes import HomeNames, scope_name
+from polite.pacing.homes import HomeNames, Homes, TakenHome, scope_name
 from polite.pacing.scope_table import Provisional
 from polite.pacing.turnstile import Turnstile
-from polite.ports import Clock, Homes, TakenHome
+from polite.ports import Clock
 
 # Homes that are remembered. Beyond it, those that were lost are forgotten.
 _MOST_TENANCIES = 50_000

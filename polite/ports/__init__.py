@@ -1,42 +1,36 @@
 """The ports: what the gate and the frontier need from outside, each a Protocol of a few methods. Implement one to replace it.
 
-`fetching` sends requests, `stores` keeps what outlives a run, `clock` tells the time. `pacer` says when, `scheduler` in which
-order, and `homes` which process. `listener` has what watches. Import all of them from here.
+`fetching` sends requests, `stores` keeps what outlives a run, `clock` tells the time. `scheduler` says in which order, and
+`listener` has what watches. Import all of them from here.
 """
 
 from polite.ports.clock import Clock, Timer
 from polite.ports.fetching import AddressSource, Signer, StreamingTransport, Transport
-from polite.ports.homes import Home, Homes, TakenHome, Tenant
 from polite.ports.listener import Listener, Meter
-from polite.ports.pacer import CallbackPacer, Pacer, TurnRequest
 from polite.ports.scheduler import Scheduler
 from polite.ports.stores import BackOffStore, RobotsStore, SavedBackOff, ValidatorStore
 from polite.recrawl.validators import Validators
 from polite.robots.fetching.exchange import Ask, Failed, Reply
+from polite.robots.fetching.snapshot import Snapshot, merged
 
 __all__ = [
     "AddressSource",
     "Ask",
     "BackOffStore",
-    "CallbackPacer",
     "Clock",
     "Failed",
-    "Home",
-    "Homes",
     "Listener",
     "Meter",
-    "Pacer",
     "Reply",
     "RobotsStore",
     "SavedBackOff",
     "Scheduler",
     "Signer",
+    "Snapshot",
     "StreamingTransport",
-    "TakenHome",
-    "Tenant",
     "Timer",
     "Transport",
-    "TurnRequest",
     "ValidatorStore",
     "Validators",
+    "merged",
 ]

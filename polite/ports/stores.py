@@ -12,7 +12,9 @@ from polite.robots.fetching.snapshot import Snapshot
 class RobotsStore(Protocol):
     """Keeps each origin's robots.txt result, perhaps between runs: `open_gate(store=store)`.
 
-    Several gates, of one process or of many, may use one store.
+    Several gates, of one process or of many, may use one store. `polite.stores.codec` makes octets of a snapshot, and
+    `polite.testing.STORE_CONTRACT` checks a store. If a method raises an error or returns nonsense, a StoreFailed names the store
+    and the method, and there is no permit.
     """
 
     async def load(self, origin: Origin) -> Snapshot | None:
@@ -20,7 +22,7 @@ class RobotsStore(Protocol):
         ...
 
     async def save(self, origin: Origin, snapshot: Snapshot) -> None:
-        """Save `polite.robots.fetching.snapshot.merged(kept, snapshot)` for an origin, in one step with reading `kept`.
+        """Save `polite.ports.merged(kept, snapshot)` for an origin, in one step with reading `kept`.
 
         Another gate may have saved a younger result since this one began its fetch. The later result counts, but a failure never
         replaces a good copy: it is kept beside it. Another failure never shortens a running back-off.

@@ -5,7 +5,7 @@ from operator import itemgetter
 from typing import NamedTuple, NoReturn, Protocol
 
 from polite.errors import redact_url
-from polite.robots.fetching.result import FetchResult
+from polite.robots.fetching.result import FetchResult, Unreachable
 from polite.robots.lines import readable
 from polite.robots.reason import Reason
 
@@ -160,11 +160,21 @@ class Decision(_Fields):
     def __str__(self) -> str:
         verdict = "allowed" if self.allowed else "disallowed"
         if self.rule is None:
-            because = "" if self.cause is None else f" ({self.cause.value})"
+            because = "" if self.cause is None else f" ({self.cause.value}{self._detail})"
             return f"{verdict}: {self.reason.value}{because}"
         opposed = self.decider.conflict(self.path) if self.reason is Reason.RULE else None
         conflict = "" if opposed is None else f", whose conflict with {opposed} is undefined"
         return f"{verdict} by {self.rule}{conflict}"
+
+    @property
+    def _detail(self) -> str:
+        """What a transport raised, or returned that is nonsense: that is a defect of this program, which its user can mend."""
+        access = self.access
+        return (
+            f": {access.detail}"
+            if isinstance(access, Unreachable) and access.reason is Reason.INTERNAL_ERROR
+            else ""
+        )
 
     def __repr__(self) -> str:
         return f"<Decision {redact_url(self.path)}: {self}>"

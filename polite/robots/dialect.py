@@ -55,7 +55,9 @@ class Dialect:
         skips_partial_bom: also remove an incomplete byte order mark (F4).
         nul_ends_line: ignore the rest of a line after a NUL, as in a C string.
         misspellings: pairs of lower-case texts (as written, what is meant) of fields that are accepted (F7).
-        extends_fields: a field that only starts with a known name is that field: `disallow-all:`.
+        extends_fields: the names that a field need only start with, or with a misspelling of them: `Disallow; /a`,
+            `disallow-all: /a`. Google's library accepts what starts with any name it knows. Of these lines, only an Allow could
+            allow more.
         colon_optional: a line of exactly two words needs no colon.
         colonless_values: with `colon_optional`, a line without a colon may have a value of any words, or none, and a colon before
             anything but white space may be part of the value: `visit-time 0200 0630`, `Sitemap https://example.com/s.xml`.
@@ -104,7 +106,7 @@ class Dialect:
     skips_partial_bom: bool = False
     nul_ends_line: bool = False
     misspellings: tuple[tuple[str, str], ...] = _FREQUENT_MISSPELLINGS
-    extends_fields: bool = False
+    extends_fields: tuple[str, ...] = ("user-agent", "disallow")
     colon_optional: bool = True
     colonless_values: bool = False
     allow_needs_colon: bool = True
@@ -144,6 +146,12 @@ class Dialect:
                 "misspellings", f"must be pairs of lower-case texts (as written, one of {sorted(_FIELDS)})"
             )
 
+        extended: object = self.extends_fields
+        if not isinstance(extended, tuple) or not all(
+            isinstance(name, str) and name in _FIELDS for name in extended
+        ):
+            raise self._invalid("extends_fields", f"must be a tuple of names, each one of {sorted(_FIELDS)}")
+
     def __hash__(self) -> int:
         # Hot path: the hash of all fields takes 1 us, and each file that is read asks for it three times.
         return hash(self.name)
@@ -172,6 +180,7 @@ _AS_DOCUMENTED = replace(
     name="as documented",
     reads_utf16=False,
     misspellings=(),
+    extends_fields=(),
     colon_optional=False,
     derives_general_names=True,
     excluded_equal_escapes=False,
@@ -218,7 +227,7 @@ GOOGLE = replace(
     skips_partial_bom=True,
     nul_ends_line=True,
     misspellings=(*_FREQUENT_MISSPELLINGS, ("site-map", "sitemap")),
-    extends_fields=True,
+    extends_fields=("user-agent", "allow", "disallow", "sitemap"),
     colon_optional=True,
     allow_needs_colon=False,
     derives_general_names=False,

@@ -1,18 +1,18 @@
-"""Indexing: what X-Robots-Tag headers and robots meta elements say about a page."""
+"""Indexing: what Robots-Tag and X-Robots-Tag headers and robots meta elements say about a page."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from enum import IntEnum
 from itertools import chain
 from typing import Any, TypeVar
 
+from polite.http.structured_fields import BareItem, Date, InnerList, Malformed, parse_list
 from polite.robots.agent import UserAgent
 from polite.robots.meta_elements import HTML_LIMIT, metas
 
-_HEADER = "x-robots-tag"
 _MOST_DIRECTIVES = 1_000
 _LONGEST_DATE = 64
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
@@ -119,6 +119,8 @@ _FORBIDDEN: dict[str, Any] = dict.fromkeys(_SWITCHES.values(), False)
 _ALL_FORBIDDEN = Indexing(**_FORBIDDEN)
 # Stands for directives that are not read. A line end is in no directive.
 _MORE = "\n"
+_PLAIN = {"none", "nocache", "indexifembedded"}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _VALUED = {"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"}
 
 
@@ -131,14 +133,15 @@ def indexing(
     """Return the directives of a response that bind an agent, from its headers and its page.
 
     Never raises on content. Follows the specifications of Google and Bing for robots meta elements and X-Robots-Tag
-    headers; there is no standard. Directives for all crawlers apply, and those for one of the agent's names. More than
-    1,000 directives forbid everything, as one that is not read may.
+    headers, for which there is no standard, and draft-illyes-repext-03 (18 April 2026) for Robots-Tag headers. Directives for
+    all crawlers apply, and those for one of the agent's names, in whichever of these they are. More than 1,000 directives
+    forbid everything, as one that is not read may.
 
         >>> indexing(html='<meta name="robots" content="noindex">').index
         False
 
     Args:
-        headers: a mapping or pairs; several pairs may be X-Robots-Tag.
+        headers: a mapping or pairs; several pairs may be Robots-Tag or X-Robots-Tag.
         html: the page; its first HTML_LIMIT octets count.
         agent: the crawler; "*" is no crawler in particular.
 
@@ -148,7 +151,12 @@ def indexing(
     names = names_of(agent)
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     directives = chain(
-        (each for name, value in pairs if name.lower() == _HEADER for each in in_header(value)),
+        (
+            each
+            for name, value in pairs
+            if (read := TAG_READERS.get(name.lower())) is not None
+            for each in read(value)
+        ),
         (each for name, content in metas(html) if name in names for each in in_meta(name, content)),
     )
     return merged(directives, names)
@@ -200,6 +208,76 @@ def in_header(value: str) -> Iterator[tuple[str, str]]:
             yield addressee, rest.strip()
         else:
             yield addressee, directive
+
+
+def in_robots_tag(value: str) -> Iterator[tuple[str, str]]:
+    """Iterate over (addressee, directive) of a Robots-Tag: `*;nosnippet, ExampleBot;noindex`.
+
+    It is a List of structured fields (RFC 9651), whose Items name crawlers and whose Parameters are directives. The draft has
+    directives in any case, so capital letters do not void a line. RFC 9651 voids any other line that is malformed; here what can
+    be told of it counts, since every directive restricts.
+    """
+    cut = len(value) > HTML_LIMIT
+    value = value[:HTML_LIMIT]
+    for text in (value, value.lower()):
+        try:
+            members = parse_list(text)
+        except Malformed:
+            continue
+        for member in members:
+            items = member.items if isinstance(member, InnerList) else (member,)
+            for item in items:
+                parameters = {**item.parameters, **member.parameters}
+                yield from _of_item(item.value, [_directive(*each) for each in parameters.items()])
+        break
+    else:
+        for text in value.split(","):
+            name, *pieces = text.split(";")
+            if pieces:
+                yield from _of_item(name.strip(' \t"'), list(map(_loose_directive, pieces)))
+            else:
+                yield from in_header(name)
+    if cut:
+        yield "*", _MORE
+
+
+def _of_item(name: BareItem, directives: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Iterate over (addressee, directive) of one member of a Robots-Tag."""
+    if not isinstance(name, str):
+        return
+    addressee = name.lower()
+    if not directives and (":" in name or addressee in _SWITCHES or addressee in _PLAIN):
+        # X-Robots-Tag's syntax under the new name.
+        yield from in_header(name)
+    for each in directives:
+        yield addressee, each
+
+
+def _directive(name: str, value: BareItem) -> str:
+    """Return a Parameter as X-Robots-Tag would have it; "" for one that is false."""
+    if value is False:
+        return ""
+    if value is True or name in _SWITCHES or name in _PLAIN:
+        return name
+    if isinstance(value, Date):
+        try:
+            value = (_EPOCH + timedelta(seconds=value)).isoformat()
+        except OverflowError:
+            value = f"@{value:d}"
+    return f"{name}: {value!s}"
+
+
+TAG_READERS: Mapping[str, Callable[[str], Iterator[tuple[str, str]]]] = {
+    "robots-tag": in_robots_tag,
+    "x-robots-tag": in_header,
+}
+"""The header fields that hold directives, in lower case, and what reads a line of each."""
+
+
+def _loose_directive(text: str) -> str:
+    """Return what can be told of a Parameter in a line that is malformed."""
+    name, equals, value = text.partition("=")
+    return _directive(name.strip().lower(), value.strip(' \t"') if equals else True)
 
 
 def _directives(value: str) -> Iterator[str]:

@@ -37,7 +37,6 @@ class Field(Enum):
 
 
 _KNOWN = {field.value: field for field in Field if field not in {Field.UNKNOWN, Field.NONE}}
-_EXTENDABLE = frozenset({Field.USER_AGENT, Field.ALLOW, Field.DISALLOW, Field.SITEMAP})
 _LOOKED_FOR = (Field.USER_AGENT, Field.SITEMAP, Field.HOST)
 
 
@@ -172,8 +171,8 @@ class Fields(dict[str, Field]):
         self._exact = _KNOWN | {written: _KNOWN[meant] for written, meant in dialect.misspellings}
         if not dialect.has_allow:
             del self._exact[Field.ALLOW.value]
-        extendable = [name for name, field in self._exact.items() if field in _EXTENDABLE]
-        self._starts = tuple(extendable) if dialect.extends_fields else ()
+        extended = {_KNOWN[name] for name in dialect.extends_fields}
+        self._starts = tuple(name for name, field in self._exact.items() if field in extended)
         self.least: int = min(map(len, self._exact))
         self.starts: dict[Field, tuple[bytes, tuple[bytes, ...]]] = {
             field: self._starts_of(field) for field in _LOOKED_FOR
@@ -200,14 +199,18 @@ class Fields(dict[str, Field]):
             # With a `#` before the colon, the colon belongs to a comment.
             if not name or "#" in name:
                 field = Field.NONE
-            elif self._starts and name.startswith(self._starts):
-                field = next(self._exact[start] for start in self._starts if name.startswith(start))
+            elif name.startswith(self._starts):
+                field = self._extended(name)
         if len(written) <= _LONGEST_SPELLING:
             if len(self) >= _MOST_SPELLINGS:
                 # A hostile file must not fill it for good.
                 self.clear()
             self[written] = field
         return field
+
+    def _extended(self, name: str) -> Field:
+        """Return the field that a name in lower case starts with."""
+        return next((self._exact[start] for start in self._starts if name.startswith(start)), _UNKNOWN)
 
     def read(self, row: str) -> tuple[Field, str]:
         """Return the field and the value of a line as it is; a line without a field has no value."""
@@ -249,7 +252,7 @@ class Fields(dict[str, Field]):
 class ColonlessFields(Fields):
     """The fields of a dialect with `colonless_values`.
 
-    An unknown "field" that starts with the words of a known one is NONE in the map, so its line is read by `read`.
+    A "field" that starts with the words of a known one, and is none itself, is NONE in the map, so its line is read by `read`.
     """
 
     def __init__(self, dialect: Dialect) -> None:
@@ -259,7 +262,8 @@ class ColonlessFields(Fields):
 
     def __missing__(self, written: str) -> Field:
         field = super().__missing__(written)
-        if field is Field.UNKNOWN and self._words.match(written.strip(WHITE)):
+        name = written.strip(WHITE)
+        if field is not Field.NONE and name.lower() not in self._exact and self._words.match(name):
             field = Field.NONE
             if written in self:
                 self[written] = field
@@ -279,9 +283,11 @@ class ColonlessFields(Fields):
         if colon and (self[name] is not Field.NONE or not name):
             return super().split(content)
         if colon and value[:1] in WHITE_OR_END:
-            # `Host name: a` separates an unknown field from its value.
-            return Field.UNKNOWN, name, value.lstrip(WHITE)
+            # `Host name: a` separates an unknown field from its value, or one that the dialect extends.
+            return self._extended(name.lower()), name, value.lstrip(WHITE)
         words = self._words.match(content)
+        if words is None and not colon:
+            return super().split(content)
         field = self._exact[words[1].lower()] if words else Field.NONE
         if words is None or field in self._colon_needed:
             return (Field.UNKNOWN, name, value) if colon else (Field.NONE, "", content)

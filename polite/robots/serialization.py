@@ -12,7 +12,7 @@ _CHECKSUM = 4
 
 
 class CorruptRobots(PoliteError, ValueError):
-    """Octets that are no compact form of a robots.txt: cut short, changed, or another version.
+    """Octets that are no compact form of a robots.txt, or of a snapshot: cut short, changed, or another version.
 
     >>> from polite import Robots
     >>> Robots.from_bytes(b"User-agent: *")

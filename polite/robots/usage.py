@@ -11,7 +11,7 @@ from polite.http.header_fields import Fields, Headers, selected, text_of
 from polite.origin import Target
 from polite.robots import preferences
 from polite.robots.agent import UserAgent
-from polite.robots.indexing import in_header, in_meta, merged, names_of
+from polite.robots.indexing import TAG_READERS, in_meta, merged, names_of
 from polite.robots.licenses import License, LicenseChallenge, challenge_in, linked
 from polite.robots.meta_elements import metas
 from polite.robots.parse import Robots
@@ -36,7 +36,7 @@ _LONGEST = 16_384
 _LINE_COUNTS_AS = 16
 _HEADERS = frozenset(
     {
-        *("content-usage", "content-signal", "x-robots-tag", "content-type"),
+        *("content-usage", "content-signal", "robots-tag", "x-robots-tag", "content-type"),
         *("link", "www-authenticate", "tdm-reservation", "tdm-policy"),
     }
 )
@@ -151,7 +151,7 @@ def usage(
     Sources, each a draft or a convention that may change:
         Content-Usage of robots.txt and of the response: draft-ietf-aipref-attach-05 (19 August 2026).
         Content-Signal of both: Content Signals policy (24 September 2025; `use` since 1 July 2026).
-        X-Robots-Tag and robots meta elements with `noai` or `noimageai`: not standardised.
+        Robots-Tag, X-Robots-Tag and robots meta elements with `noai` or `noimageai`: not standardised.
         tdm-reservation and tdm-policy: TDMRep (10 May 2024). The page replaces the headers, and these the file (6.4).
         License lines, Link and WWW-Authenticate: RSL 1.0 (November 2025). A licence neither allows nor refuses a use here.
 
@@ -233,6 +233,7 @@ def _of_line(line: Statement) -> Iterator[UsageStatement]:
     return statements(labels, UsageSource.ROBOTS, f"{_WRITTEN[line.field]}: {line.text}", line.line)
 
 
+_TAGS = {"robots-tag": "Robots-Tag", "x-robots-tag": "X-Robots-Tag"}
 _WRITTEN = {"content-usage": "Content-Usage", "content-signal": "Content-Signal"}
 
 
@@ -267,8 +268,9 @@ def _of_robots_tags(
     is_image = any(kind.strip().lower().startswith("image/") for kind in headers.lines("content-type"))
     found = chain(
         (
-            (UsageSource.HEADER, f"X-Robots-Tag: {text}", in_header(text))
-            for text in headers.lines("x-robots-tag")
+            (UsageSource.HEADER, f"{written}: {text}", TAG_READERS[name](text))
+            for name, written in _TAGS.items()
+            for text in headers.lines(name)
         ),
         (
             (UsageSource.META, f"{name}: {content}", in_meta(name, content))
@@ -288,7 +290,8 @@ def _of_robots_tags(
             ((label, False, True) for label in doubtful if label not in refused),
         )
         yield from statements(labels, source, text)
-    yield from _unread(headers, "x-robots-tag", "X-Robots-Tag", (AI_INPUT, AI_TRAIN, IMAGE_AI))
+    for name, written in _TAGS.items():
+        yield from _unread(headers, name, written, (AI_INPUT, AI_TRAIN, IMAGE_AI))
 
 
 def _refused_by(ai: bool, image_ai: bool, *, is_image: bool) -> list[str]:  # noqa: FBT001 - as in Indexing

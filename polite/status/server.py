@@ -3,7 +3,8 @@
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from http.cookies import SimpleCookie
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -30,8 +31,9 @@ _FILES = {
 }
 # What a browser may have before it has shown the token: nothing of the crawl.
 _WITHOUT_TOKEN = frozenset({"/login", "/status.css", "/icon.svg"})
-# Connections besides those of browsers that look, and how long one may take to send a request (seconds).
-_CONNECTIONS, _IDLE_S = 32, 10.0
+# Connections besides those of browsers that look, and how long one may take to send a request (seconds). After a refusal, the rest
+# of the request is read for `_REST_S`: closed with octets unread, the connection would lose the response.
+_CONNECTIONS, _IDLE_S, _REST_S = 32, 10.0, 1.0
 # Octets of a form, and of a URL that is asked about.
 _MOST_FORM, _MOST_URL = 4_096, 8_192
 _MOST_ROWS = 300
@@ -49,7 +51,7 @@ class StatusServer:
         streams: The browsers that look.
     """
 
-    def __init__(self, monitor: Monitor, access: Access, streams: Streams, max_clients: int) -> None:
+    def __init__(self, monitor: Monitor, access: Access, streams: Streams) -> None:
         self._monitor = monitor
         self._access = access
         self._streams = streams
@@ -63,7 +65,7 @@ class StatusServer:
             "/api/explain": self._explain,
             "/api/stream": self._stream,
         }
-        self._server = _Server(self._handle, _CONNECTIONS + max_clients)
+        self._server = _Server(self._handle)
         self._listening: asyncio.Server | None = None
         self._failures = FailureLog()
         self._cookie = "polite-status"
@@ -183,22 +185,50 @@ class StatusServer:
             return web.Response(headers={**HEADERS, "Content-Type": "text/event-stream; charset=utf-8"})
         if self._streams.full:
             return _text(503, "As many browsers as may look do so already.", {"Retry-After": "5"})
-        return await self._streams.serve(request, HEADERS)
+        with self._server.kept(request.protocol):
+            return await self._streams.serve(request, HEADERS)
 
 
 class _Server(web.Server):
-    """Accepts a limited number of connections, and closes one that sends no whole request in time."""
+    """Closes a connection that sends no whole request in time; and beyond a limit, the oldest, so that a new one is answered."""
 
-    def __init__(self, handle: Answer, limit: int) -> None:
-        # aiohttp logs a malformed request as it came, perhaps with a token.
-        super().__init__(handle, access_log=None, logger=_Silent("polite.status"), keepalive_timeout=_IDLE_S)
-        self._limit = limit
+    def __init__(self, handle: Answer) -> None:
+        super().__init__(
+            handle,
+            access_log=None,
+            # aiohttp logs a malformed request as it came, perhaps with a token.
+            logger=_Silent("polite.status"),
+            keepalive_timeout=_IDLE_S,
+            lingering_time=_REST_S,
+            # Otherwise a request lasts after its connection was lost.
+            handler_cancellation=True,
+        )
+        # All but those of browsers that look, which are limited apart; the oldest first.
+        self._open: dict[RequestHandler, asyncio.Transport] = {}
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
-        if len(self.connections) > self._limit:
-            # Not at once: aiohttp's task of the connection, which begins after this, expects one that is there.
-            asyncio.get_running_loop().call_soon(transport.abort)
+        self._add(handler, transport)
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        self._open.pop(handler, None)
+        super().connection_lost(handler, exc)
+
+    @contextmanager
+    def kept(self, handler: RequestHandler) -> Iterator[None]:
+        """Do not close the connection for others."""
+        transport = self._open.pop(handler, None)
+        try:
+            yield
+        finally:
+            if transport is not None and not transport.is_closing():
+                self._add(handler, transport)
+
+    def _add(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        self._open[handler] = transport
+        if len(self._open) > _CONNECTIONS:
+            # Not at once: aiohttp's task of a connection, which begins after this, expects one that is there.
+            asyncio.get_running_loop().call_soon(self._open.pop(next(iter(self._open))).abort)
 
 
 class _Silent(logging.Logger):

@@ -89,7 +89,7 @@ async def serve(
     try:
         streams = Streams(max_clients, whole=monitor.whole, changed=monitor.watched)
         monitor.told = streams.tell
-        server = StatusServer(monitor, access, streams, max_clients)
+        server = StatusServer(monitor, access, streams)
         try:
             # Both addresses of localhost would get different ports.
             listening = await server.listen("127.0.0.1" if host == "localhost" else host, port)

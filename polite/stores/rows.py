@@ -11,6 +11,7 @@ from polite.recrawl.validators import Validators, validators_of
 from polite.robots.fetching.result import FetchResult, Found, Unavailable, Unreachable
 from polite.robots.fetching.snapshot import Snapshot
 from polite.robots.kept_octets import KeptOctets
+from polite.robots.policy import MOST_BYTES
 from polite.robots.reason import Reason
 from polite.stores.checksum import checksum
 
@@ -32,6 +33,11 @@ _KINDS: dict[str, type[FetchResult]] = {
     "unavailable": Unavailable,
     "unreachable": Unreachable,
 }
+# The first octet of a row as octets; and what stands there for the origin's own robots.txt, as a URL.
+_FORMAT = b"1"
+_PATH = "/robots.txt"
+_USUAL: list[object] = []
+_BODIES = (COLUMNS.index("body"), COLUMNS.index("good_body"))
 # The columns that describe most rows in full: of the good copy, only which one it is.
 BRIEF = (*COLUMNS[: _GOOD + 1], "checksum")
 _REST: Row = (None,) * (len(COLUMNS) - len(BRIEF))
@@ -107,7 +113,7 @@ def snapshot(values: Sequence[Any], *, has_checksums: bool = True) -> Snapshot:
             failures=int(failures),
             good_until=_float(good_until),
         )
-    except (KeyError, TypeError, ValueError, zlib.error) as error:
+    except (KeyError, OverflowError, RecursionError, TypeError, ValueError, zlib.error) as error:
         raise Unreadable(f"the row of {values[0]!r} cannot be read: {error!r}") from error
 
 
@@ -179,6 +185,8 @@ def inflated(body: bytes | None, octets: int | None) -> bytes | None:
     """
     if body is None or octets is None or len(body) == octets:
         return body
+    if octets > MOST_BYTES:
+        raise ValueError(f"the body should have {octets} octets, which is more than any file may have")
     inflater = zlib.decompressobj()
     whole = inflater.decompress(body, octets + 1) if octets >= 0 else b""
     if len(whole) != octets:
@@ -259,3 +267,35 @@ def _extras(kind: type[FetchResult], extras: str) -> dict[str, Any]:
 def text(words: str) -> str:
     """Return a text that UTF-8 can encode: a lone surrogate, as in an error's message, is escaped."""
     return words if words.isascii() else words.encode("utf-8", "backslashreplace").decode()
+
+
+def encoded(row: Row) -> bytes:
+    """Return a row as octets: a line of JSON, in which bodies are lengths, and the bodies.
+
+    A small file should take little: the key has the origin already, most URLs follow from it, and what is unknown stands last.
+    """
+    origin, *middle, checksum = row
+    bodies = b"".join(each for each in middle if isinstance(each, bytes))
+    usual = str(origin) + _PATH
+    values = [_USUAL if each == usual else len(each) if isinstance(each, bytes) else each for each in middle]
+    while values and values[-1] is None:
+        values.pop()
+    return _FORMAT + json.dumps([checksum, *values], separators=(",", ":")).encode() + b"\n" + bodies
+
+
+def decoded(origin: str, value: bytes | None, columns: int) -> Sequence[Any] | None:
+    """Return the row in a value. One that cannot be read becomes a row that its reader refuses."""
+    if value is None:
+        return None
+    header, _, bodies = value.partition(b"\n")
+    try:
+        checksum, *values = json.loads(header.removeprefix(_FORMAT)) if header.startswith(_FORMAT) else (-1,)
+    except (RecursionError, TypeError, ValueError):
+        checksum, values = -1, []
+    row: list[Any] = [origin, *(f"{origin}{_PATH}" if each == _USUAL else each for each in values)]
+    row = [*row, *(None for _ in range(columns - 1 - len(row))), checksum]
+    at = 0
+    for column in _BODIES if columns == len(COLUMNS) == len(row) else ():
+        if isinstance(row[column], int):
+            row[column], at = bodies[at : at + row[column]], at + row[column]
+    return row if len(row) == columns else [origin, *(None for _ in range(columns - 2)), -1]

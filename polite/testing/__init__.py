@@ -6,7 +6,7 @@ on which nothing can ever happen raises `Deadlock` and names the tasks that wait
 
 Responses come from a `ScriptedTransport` (no network), or octet by octet from a `scripted_server` on loopback.
 `Simulation` runs a whole crawl against simulated `Sites` and checks politeness at the servers. `SCHEDULER_CONTRACT`
-holds the checks that a scheduler of your own must pass.
+and `STORE_CONTRACT` hold the checks that a scheduler or a store of your own must pass.
 """
 
 from polite.robots.fetching.exchange import Ask, Failed, Reply
@@ -15,10 +15,12 @@ from polite.testing.loop import Deadlock, VirtualTimeLoop
 from polite.testing.schedulers import SCHEDULER_CONTRACT
 from polite.testing.scripted_server import ScriptedServer, scripted_server
 from polite.testing.simulation import Page, PageFailed, Report, Simulation, SimulationFailed, Sites
+from polite.testing.stores import STORE_CONTRACT
 from polite.testing.transport import ScriptedTransport
 
 __all__ = [
     "SCHEDULER_CONTRACT",
+    "STORE_CONTRACT",
     "Ask",
     "Deadlock",
     "Failed",

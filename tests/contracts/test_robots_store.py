@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ import pytest
 from polite.clock import SystemClock
 from polite.errors import InvalidOption
 from polite.origin import Origin
-from polite.ports import RobotsStore
-from polite.robots.fetching.result import Found, Unavailable, Unreachable
+from polite.ports import RobotsStore, SavedBackOff, merged
+from polite.robots.fetching.result import Found, Unreachable
 from polite.robots.fetching.snapshot import Snapshot, renewed
 from polite.robots.policy import RobotsPolicy
 from polite.robots.reason import Reason
@@ -20,11 +21,12 @@ from polite.stores.redis.address import Address
 from polite.stores.redis.link import RedisLink
 from polite.stores.redis.robots import RedisStore
 from polite.stores.sqlite import SqliteStore
+from polite.testing import STORE_CONTRACT
+from polite.testing.stores import StoreCheck
 
 SITE, OTHER = Origin.of("https://site.test/"), Origin.of("http://site.test/")
 POLICY = RobotsPolicy()
 FIRST = renewed(None, Found(b"User-agent: *", 200, SITE.robots_url), POLICY, 1.0)
-SECOND = renewed(FIRST, Unreachable(Reason.TIMEOUT, SITE.robots_url), POLICY, 2.0)
 
 
 class EarlyClock(SystemClock):
@@ -54,18 +56,70 @@ async def store(request: pytest.FixtureRequest, tmp_path) -> AsyncIterator[Robot
     await made.close()
 
 
-async def test_what_was_never_saved_is_not_there(store: RobotsStore) -> None:
-    assert await store.load(SITE) is None
+@pytest.mark.parametrize("check", STORE_CONTRACT, ids=lambda check: check.__name__)
+async def test_a_store_keeps_the_contract(store: RobotsStore, check: StoreCheck) -> None:
+    await check(lambda: store, now=120.0)
 
 
-async def test_the_latest_snapshot_comes_back_whole(store: RobotsStore) -> None:
-    await store.save(SITE, FIRST)
-    await store.save(SITE, SECOND)
+class Careless(MemoryStore):
+    """A store of a user's own, with one defect."""
 
-    assert await store.load(SITE) == SECOND
+    def __init__(self, defect: str) -> None:
+        super().__init__()
+        self._defect = defect
+        self._own: dict[object, Any] = {}
+
+    async def load(self, origin: Origin) -> Any:
+        return self._own.get(origin.host if self._defect == "hosts" else origin)
+
+    async def save(self, origin: Origin, snapshot: Snapshot) -> None:
+        key = origin.host if self._defect == "hosts" else origin
+        kept = self._own.get(key)
+        if self._defect == "two steps":
+            await asyncio.sleep(0)
+        if self._defect == "status":
+            snapshot = replace(snapshot, access=replace(snapshot.access, status=200))
+        self._own[key] = snapshot if self._defect == "last" else merged(kept, snapshot)
+
+    async def close(self) -> None:
+        if self._defect == "close":
+            self._own.clear()
+
+    def hold(self, origin: Origin, back_off: SavedBackOff) -> None:
+        if self._defect == "shorter" or origin not in self._held or self._held[origin].until < back_off.until:
+            self._held[origin] = back_off
+
+    async def held(self, origin: Origin) -> SavedBackOff | None:
+        return self._held.get(origin)
+
+    @property
+    def _held(self) -> dict[Any, Any]:
+        return self._own.setdefault("held", {})
 
 
-# What two gates learn of one origin: which of it is kept, whoever saves first.
+@pytest.mark.parametrize(
+    ("defect", "failing"),
+    [
+        ("none", set()),
+        ("hosts", {"returns_none_for_an_unknown_origin"}),
+        ("status", {"returns_what_was_saved", "keeps_the_later_answer"}),
+        ("last", {"keeps_the_good_copy_beside_a_failure", "keeps_the_longer_back_off_of_two_failures"}),
+        ("two steps", {"saves_at_one_time_end_as_if_in_turn"}),
+        ("close", {"can_be_used_after_close", "keeps_the_back_off_that_ends_last"}),
+        ("shorter", {"keeps_the_back_off_that_ends_last"}),
+    ],
+)
+async def test_the_contract_finds_what_a_careless_store_does(defect: str, failing: set[str]) -> None:
+    found = set()
+    for check in STORE_CONTRACT:
+        try:
+            await check(lambda: Careless(defect))
+        except AssertionError:
+            found.add(check.__name__)
+
+    assert found >= failing
+    assert bool(found) is bool(failing)
+
 
 EARLIER, LATER = 100.0, 110.0
 
@@ -74,74 +128,9 @@ def good(at: float, body: bytes = b"Disallow: /") -> Snapshot:
     return renewed(None, Found(body, 200, SITE.robots_url), POLICY, at)
 
 
-def gone(at: float) -> Snapshot:
-    return renewed(None, Unavailable(Reason.UNAVAILABLE, SITE.robots_url, 404), POLICY, at)
-
-
 def failed(at: float, before: Snapshot | None = None, retry_after_s: float | None = None) -> Snapshot:
     access = Unreachable(Reason.SERVER_ERROR, SITE.robots_url, 503, retry_after_s=retry_after_s)
     return renewed(before, access, POLICY, at)
-
-
-async def both_ways(store: RobotsStore, one: Snapshot, other: Snapshot) -> Snapshot:
-    """What is kept of both, which must be the same whichever is saved first."""
-    for origin, snapshots in ((SITE, (one, other)), (OTHER, (other, one))):
-        for snapshot in snapshots:
-            await store.save(origin, snapshot)
-    kept, reversed_ = await store.load(SITE), await store.load(OTHER)
-    assert kept is not None
-    assert kept == reversed_
-    return kept
-
-
-@pytest.mark.parametrize("earlier", [good(EARLIER, b"Allow: /"), gone(EARLIER), failed(EARLIER)])
-@pytest.mark.parametrize("later", [good(LATER), gone(LATER)])
-async def test_a_later_answer_of_the_server_counts_as_it_is(
-    store: RobotsStore, earlier: Snapshot, later: Snapshot
-) -> None:
-    assert await both_ways(store, earlier, later) == later
-
-
-@pytest.mark.parametrize("copy", [good(EARLIER), gone(EARLIER)])
-async def test_a_later_failure_leaves_the_good_copy_for_as_long_as_it_was_good(
-    store: RobotsStore, copy: Snapshot
-) -> None:
-    failure = failed(LATER, before=failed(EARLIER - 50), retry_after_s=86_000)
-
-    kept = await both_ways(store, copy, failure)
-
-    assert (kept.access, kept.expires_at) == (failure.access, failure.expires_at)
-    assert (kept.good, kept.good_at, kept.good_until) == (copy.access, EARLIER, copy.expires_at)
-    # The answer in between ended the row of failures that this gate saw.
-    assert (kept.unreachable_since, kept.failures) == (LATER, 1)
-
-
-async def test_an_earlier_failure_that_is_saved_late_changes_nothing(store: RobotsStore) -> None:
-    copy = good(LATER)
-
-    assert await both_ways(store, copy, failed(EARLIER, retry_after_s=86_000)) == copy
-
-
-async def test_of_two_failures_the_younger_copy_and_the_longer_back_off_are_kept(store: RobotsStore) -> None:
-    copy = good(EARLIER - 50)
-    longer, later = (
-        failed(EARLIER, copy, retry_after_s=86_000),
-        failed(LATER, good(EARLIER - 90, b"Allow: /")),
-    )
-
-    kept = await both_ways(store, longer, later)
-
-    assert (kept.access, kept.fetched_at, kept.expires_at) == (later.access, LATER, longer.expires_at)
-    assert (kept.good, kept.good_until) == (copy.good, copy.expires_at)
-
-
-async def test_thirty_days_count_from_the_first_failure_of_the_row_that_goes_on(store: RobotsStore) -> None:
-    first = failed(EARLIER)
-    again = failed(LATER, before=first)
-
-    kept = await both_ways(store, first, again)
-
-    assert (kept.unreachable_since, kept.failures) == (EARLIER, 2)
 
 
 async def test_a_failure_that_is_older_than_the_copy_does_not_count_for_the_thirty_days(
@@ -151,8 +140,11 @@ async def test_a_failure_that_is_older_than_the_copy_does_not_count_for_the_thir
     other = failed(EARLIER + 5, before=copy)
     ours = failed(LATER, before=failed(EARLIER - 40 * 86_400))
 
-    kept = await both_ways(store, other, ours)
+    await store.save(SITE, other)
+    await store.save(SITE, ours)
+    kept = await store.load(SITE)
 
+    assert kept is not None
     assert (kept.unreachable_since, kept.good, kept.failures) == (EARLIER + 5, copy.good, 1)
 
 
@@ -163,45 +155,6 @@ async def test_what_a_clock_dated_that_was_set_back_since_gives_way(store: Robot
     await store.save(SITE, now)
 
     assert await store.load(SITE) == now
-
-
-async def test_many_saves_of_one_origin_at_one_time_end_as_if_they_came_in_turn(store: RobotsStore) -> None:
-    copy = good(LATER)
-
-    await asyncio.gather(
-        *(store.save(SITE, s) for s in (copy, failed(EARLIER), failed(EARLIER + 1), gone(EARLIER)))
-    )
-
-    assert await store.load(SITE) == copy
-
-
-async def test_origins_are_kept_apart(store: RobotsStore) -> None:
-    await store.save(SITE, FIRST)
-
-    assert await store.load(OTHER) is None
-
-
-async def test_many_at_one_time_do_not_disturb_each_other(store: RobotsStore) -> None:
-    origins = [Origin.of(f"https://host{number}.test/") for number in range(200)]
-    snapshots = [
-        renewed(None, Found(b"Disallow: /%d" % number, 200, ""), POLICY, 1.0) for number in range(200)
-    ]
-
-    await asyncio.gather(*map(store.save, origins, snapshots))
-
-    assert await asyncio.gather(*map(store.load, origins)) == snapshots
-
-
-async def test_closing_twice_is_harmless(store: RobotsStore) -> None:
-    await store.close()
-    await store.close()
-
-
-async def test_what_is_kept_stays_for_the_next_gate(store: RobotsStore) -> None:
-    await store.save(SITE, FIRST)
-    await store.close()
-
-    assert await store.load(SITE) == FIRST
 
 
 async def test_a_memory_store_is_bounded_and_drops_what_was_used_longest_ago() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import polite
 from polite.events import BackedOff, Event, Granted, Left, PermitDelayed, Refused, RobotsFetched
-from polite.robots.fetching.exchange import Reply
+from polite.robots.fetching.exchange import Ask, Failed, Reply
 from polite.testing import LoopClock, ScriptedTransport
 from tests.gate.support import AGENT, PAGE, ROBOTS, RULES, opened, visit
 from tests.support import now
@@ -259,4 +259,68 @@ async def test_a_permit_given_before_the_gate_closed_may_be_finished() -> None:
 async def test_an_option_that_cannot_be_what_it_should_is_refused_by_name(option: Any) -> None:
     with pytest.raises(polite.InvalidOption, match=next(iter(option))):
         async with polite.open_gate(AGENT, **option):
+            pass
+
+
+# Transports of the user's own.
+
+
+class OwnTransport:
+    """Answers with `answer`, or raises it."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.closed = 0
+
+    async def get(self, ask: Ask) -> Any:
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+    async def stream(self, ask: Ask, begun: Any, take: Any) -> Any:
+        return await self.get(ask)
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (KeyError("x"), "OwnTransport.get raised KeyError('x')"),
+        (None, "OwnTransport.get returned None: a Reply or a Failed of polite.ports is needed"),
+        ({"status": 200}, "OwnTransport.get returned {'status': 200}"),
+        (Reply("200"), "OwnTransport.get returned nonsense: Reply.status is '200'"),
+        (Reply(200, "User-agent: *"), "OwnTransport.get returned nonsense: Reply.body is 'User-agent: *'"),
+        (Reply(200, location=7), "Reply.location is 7"),
+        (Reply(9_999), "Reply.status is 9999"),
+        (Failed("timeout"), "OwnTransport.get returned nonsense: Failed.reason is 'timeout'"),
+    ],
+)
+async def test_a_transport_that_fails_or_returns_nonsense_is_named_and_the_url_is_denied(
+    answer: object, message: str
+) -> None:
+    transport = OwnTransport(answer)
+    async with polite.open_gate(AGENT, transports={"https": transport}, clock=LoopClock()) as gate:
+        with pytest.raises(polite.RobotsUnreachable) as refusal:
+            await visit(gate, PAGE)
+
+    assert message in str(refusal.value)
+    assert refusal.value.decision.cause is polite.Reason.INTERNAL_ERROR
+
+
+async def test_schemes_of_transports_have_no_case() -> None:
+    transport = ScriptedTransport({ROBOTS: Reply(200, RULES)})
+    async with polite.open_gate(AGENT, transports={"HTTPS": transport}, clock=LoopClock()) as gate:
+        assert not await gate.check("https://site.test/private/x")
+    async with polite.open_session(AGENT, transports={"HTTPS": transport}, clock=LoopClock()) as session:
+        assert not await polite.gate_of(session).check("https://site.test/private/x")
+
+    assert transport.asked == [ROBOTS, ROBOTS]
+
+
+@pytest.mark.parametrize("schemes", [("http:",), ("https://",), ("",), (7,), ("http", "HTTP"), ("h\u00fc",)])
+async def test_what_is_no_scheme_of_a_transport_is_refused(schemes: tuple[Any, ...]) -> None:
+    with pytest.raises(polite.InvalidOption, match=r"transports: .*scheme"):
+        async with polite.open_gate(AGENT, transports=dict.fromkeys(schemes, ScriptedTransport({}))):
             pass

@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import polite
-from polite.ports import RobotsStore
+from polite.ports import RobotsStore, SavedBackOff, Validators
 from polite.robots.fetching.exchange import Reply
+from polite.robots.fetching.result import Unavailable
+from polite.robots.fetching.snapshot import Snapshot
 from polite.stores.memory import MemoryStore
 from polite.stores.sqlite import SqliteStore
 from polite.testing import LoopClock, ScriptedTransport
@@ -131,3 +134,120 @@ async def test_a_refresh_of_another_gate_that_failed_leaves_the_copy_good_for_a_
     assert while_good.allowed
     assert not when_old.allowed
     assert new.asked == []
+
+
+# A store of the user's own, which may do anything.
+
+
+class Own(MemoryStore):
+    """A store and a BackOffStore, each method of which returns what `answers` has for it, or raises it."""
+
+    def __init__(self, **answers: object) -> None:
+        super().__init__()
+        self._answers = answers
+
+    def _answer(self, method: str, otherwise: object = None) -> Any:
+        answer = self._answers.get(method, otherwise)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    async def load(self, origin: polite.Origin) -> Any:
+        return self._answer("load")
+
+    async def save(self, origin: polite.Origin, snapshot: Snapshot) -> None:
+        self._answer("save")
+
+    def hold(self, origin: polite.Origin, back_off: SavedBackOff) -> None:
+        self._answer("hold")
+
+    async def held(self, origin: polite.Origin) -> Any:
+        return self._answer("held")
+
+    async def validators(self, target: polite.Target) -> Any:
+        return self._answer("validators", Validators())
+
+    def remember(self, target: polite.Target, validators: Validators) -> None:
+        self._answer("remember")
+
+    async def close(self) -> None:
+        self._answer("close")
+
+
+GOOD = Snapshot(Unavailable(polite.Reason.CLIENT_ERROR, ROBOTS, 404), 1e9, 2e9)
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "message"),
+    [
+        ("load", OSError("disk"), r"Own\.load\(https://site\.test\) raised OSError\('disk'\)"),
+        ("load", KeyError("x"), r"Own\.load\(https://site\.test\) raised KeyError"),
+        ("load", {"access": 1}, r"Own\.load\(.*\) returned \{'access': 1\}: a Snapshot or None is needed"),
+        ("load", replace(GOOD, access="x"), r"Own\.load\(.*\) returned .*Snapshot\.access is 'x'"),
+        ("load", replace(GOOD, expires_at=float("nan")), r"returned .*Snapshot\.expires_at is nan"),
+        ("load", replace(GOOD, failures=True), r"returned .*Snapshot\.failures is True"),
+        ("load", replace(GOOD, good=Unavailable("x", "u")), r"returned .*Unavailable\.reason is 'x'"),
+        ("save", OSError("full"), r"Own\.save\(https://site\.test\) raised OSError\('full'\)"),
+        ("held", ValueError("x"), r"Own\.held\(https://site\.test\) raised ValueError"),
+        ("held", 60.0, r"Own\.held\(.*\) returned 60\.0: a SavedBackOff or None is needed"),
+        ("held", SavedBackOff(0.0, "x", ""), r"Own\.held\(.*\) returned .*SavedBackOff\.until is 'x'"),
+    ],
+)
+async def test_a_store_that_fails_or_returns_nonsense_is_named_and_gives_no_permit(
+    method: str, answer: object, message: str
+) -> None:
+    async with scripted_gate({ROBOTS: RULES}, store=Own(**{method: answer})) as gate:
+        with pytest.raises(polite.StoreFailed, match=message):
+            async with gate.permit(PAGE):
+                pass
+
+
+async def test_a_store_whose_method_is_no_coroutine_is_named() -> None:
+    class Plain(Own):
+        def load(self, origin: polite.Origin) -> None:  # type: ignore[override]
+            return None
+
+    async with scripted_gate(store=Plain()) as gate:
+        with pytest.raises(polite.StoreFailed, match=r"Plain\.load\(https://site\.test\) raised TypeError"):
+            await gate.check(PAGE)
+
+
+@pytest.mark.parametrize("answer", [OSError("disk"), "nonsense"])
+async def test_a_store_that_cannot_keep_a_back_off_is_named_in_the_log_and_the_back_off_runs(
+    answer: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with scripted_gate({ROBOTS: RULES}, store=Own(hold=answer)) as gate:
+        async with gate.permit(PAGE) as permit:
+            permit.report(status=429, headers={"Retry-After": "600"})
+        wait_s = (await gate.explain(PAGE)).wait_s
+
+    assert wait_s == pytest.approx(600, abs=2)
+    if isinstance(answer, OSError):
+        assert "Own.hold(https://site.test) raised OSError('disk')" in caplog.text
+
+
+async def test_a_store_that_fails_to_close_is_named() -> None:
+    with pytest.raises(polite.StoreFailed, match=r"Own\.close\(\) raised OSError"):
+        async with scripted_gate(store=Own(close=OSError("gone"))):
+            pass
+
+
+@pytest.mark.parametrize("as_store", [False, True])
+async def test_a_store_of_validators_that_fails_is_named(
+    as_store: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    for answer, message in ((OSError("x"), "raised OSError"), ("tag", "a Validators is needed")):
+        own = Own(validators=answer, remember=OSError("full"))
+        option = {"store": own} if as_store else {"validators": own}
+        async with scripted_gate({ROBOTS: RULES}, recrawl=polite.RecrawlPolicy(), **option) as gate:
+            with pytest.raises(polite.StoreFailed, match=rf"Own\.validators\({PAGE}\) .*{message}"):
+                await gate.conditional(PAGE)
+            async with gate.permit(PAGE) as permit:
+                permit.report(status=200, headers={"ETag": '"1"'})
+    assert f"Own.remember({PAGE}) raised OSError('full')" in caplog.text
+
+
+async def test_the_class_of_a_store_is_refused() -> None:
+    with pytest.raises(polite.InvalidOption, match=r"store must be a RobotsStore.*got the class Own"):
+        async with scripted_gate(store=Own):
+            pass

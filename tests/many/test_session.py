@@ -8,7 +8,7 @@ import pytest
 
 from polite.clock import SystemClock
 from polite.errors import StoreEmptied
-from polite.ports import TakenHome
+from polite.pacing.homes import TakenHome
 from polite.stores.redis.address import Address
 from polite.stores.redis.changes import Changes, Ended, PutEntry
 from polite.stores.redis.home import Home

@@ -5,11 +5,12 @@ import random
 from collections.abc import Callable
 
 from polite.errors import GateClosed
-from polite.ports import Clock, TakenHome, Tenant
+from polite.pacing.homes import TakenHome, Tenant
+from polite.ports import Clock
 
 
 class FakeHome:
-    """A home that a process holds (ports.Home)."""
+    """A home that a process holds (homes.Home)."""
 
     def __init__(self, name: str, fence: int, homes: "FakeHomes") -> None:
         self.name = name
@@ -65,7 +66,7 @@ class FakeStore:
 
 
 class FakeHomes:
-    """The homes of one process (ports.Homes).
+    """The homes of one process (homes.Homes).
 
     Attributes:
         polled_s: Seconds between two looks at a home that another process has.

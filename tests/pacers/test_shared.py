@@ -12,11 +12,11 @@ from polite.origin import Origin, Target
 from polite.pacers.shared import SharedPacer
 from polite.pacing.circuit import CircuitLimits
 from polite.pacing.effective_policy import EffectivePolicies, OpeningHours
-from polite.pacing.homes import HomeNames
+from polite.pacing.homes import HomeNames, TakenHome, Tenant
+from polite.pacing.pacer import CallbackPacer
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.scopes import CustomScope, ScopeLimit, ScopeName, ScopeResolver, Scopes
 from polite.pacing.turn import Turn
-from polite.ports import CallbackPacer, TakenHome, Tenant
 from polite.testing import LoopClock
 from tests.pacers.homes import FakeHome, FakeHomes, FakeStore
 from tests.support import now

@@ -232,6 +232,8 @@ def in_words(value: Any) -> str:
             return "yes" if value else "no"
         case None | () | frozenset() if not value:
             return "none"
+        case (str(), *_):
+            return ", ".join(value)
         case tuple():
             return f"{len(value)} pairs"
         case frozenset():

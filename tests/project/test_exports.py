@@ -103,6 +103,25 @@ def test_what_tests_of_crawlers_need_is_public_too() -> None:
     assert all(getattr(polite.testing, name).__doc__ for name in polite.testing.__all__)
 
 
+def test_each_protocol_of_ports_is_one_that_an_option_takes() -> None:
+    takes = (
+        polite.open_gate,
+        polite.open_frontier,
+        polite.Gate.listen,
+        polite.Gate.measure,
+        polite.ports.Clock.call_at,
+    )
+    taken = " ".join(str(inspect.signature(each)) for each in takes)
+    public = [getattr(polite.ports, name) for name in polite.ports.__all__]
+    protocols = [each for each in public if getattr(each, "_is_protocol", False)]
+
+    assert [
+        each.__name__
+        for each in protocols
+        if not any(re.search(rf"\b{base.__name__}\b", taken) for base in each.__mro__[:-3])
+    ] == []
+
+
 @pytest.mark.parametrize("statement", ["import polite", "import polite.testing", "import polite.ports"])
 def test_importing_loads_no_http_client(statement: str) -> None:
     program = f"import sys; {statement}; print(*sorted(set(sys.modules) & set({HEAVY!r})))"

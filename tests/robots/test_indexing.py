@@ -368,3 +368,76 @@ def test_an_element_behind_a_thousand_others_counts():
 
     assert not indexing(html=f'{others}<meta name="robots" content="noindex">').index
     assert indexing(html=others).index
+
+
+# Robots-Tag (draft-illyes-repext-03).
+
+
+def tag(*values: str, agent: str = "*") -> Indexing:
+    return indexing([("Robots-Tag", value) for value in values], agent=agent)
+
+
+def test_a_robots_tag_is_a_list_of_names_with_directives():
+    example = "*;nosnippet, ExampleBot;noindex"
+
+    assert tag(example) == Indexing(snippet=False)
+    assert tag(example, agent="ExampleBot/1.0") == Indexing(snippet=False, index=False)
+    assert tag("*;nosnippet", "examplebot;noindex", agent="ExampleBot") == tag(example, agent="ExampleBot")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ("noindex;nofollow", Indexing(index=False, follow=False)),
+        ("none", Indexing(index=False, follow=False)),
+        ("NoIndex", Indexing(index=False)),
+        ("noindex=?1", Indexing(index=False)),
+        ("noindex=?0", Indexing()),
+        ("noindex=yes", Indexing(index=False)),
+        ("max-snippet=20", Indexing(max_snippet=20)),
+        ("max-snippet=-1", Indexing()),
+        ("max-image-preview=none", Indexing(max_image_preview=ImagePreview.NONE)),
+        ("max-snippet=1.5", Indexing(unknown=("max-snippet: 1.5",))),
+        ("unavailable_after=@1900000000", Indexing(unavailable_after=datetime(2030, 3, 17, 17, 46, 40, tzinfo=UTC))),
+        ("unavailable_after=@999999999999999", Indexing(unknown=("unavailable_after: @999999999999999",))),
+        ('unavailable_after="Fri, 25 Jun 2010 15:00:00 GMT"', Indexing(unavailable_after=datetime(2010, 6, 25, 15, tzinfo=UTC))),
+        ("later", Indexing(unknown=("later",))),
+    ],
+)  # fmt: skip
+def test_each_parameter_is_a_directive(parameters: str, expected: Indexing):
+    assert tag(f"*;{parameters}") == tag(f'"*";{parameters}, other;noai') == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        # X-Robots-Tag's syntax, and what RFC 9651 voids.
+        *("noindex", "a, noindex", "examplebot: noindex", "examplebot:noindex", "none, x", "*; noindex;"),
+        *("examplebot;noindex, ü", "*;noindex, other;;", "EXAMPLEBOT;NOINDEX", "(examplebot x);noindex"),
+        *("*;noindex=, 1", "*;\tnoindex"),
+    ],
+)
+def test_a_directive_that_can_be_told_of_another_line_counts(value: str):
+    assert tag(value, agent="ExampleBot").index is False
+
+
+@pytest.mark.parametrize("value", ["", "examplebot", "*", "7;noindex", "other;noindex, ;", "other: noindex"])
+def test_what_names_no_crawler_or_no_directive_has_no_effect(value: str):
+    assert tag(value, agent="ExampleBot") == Indexing()
+
+
+def test_both_fields_and_the_page_apply_together():
+    fields = [("robots-tag", "*;noindex"), ("X-Robots-Tag", "noarchive")]
+
+    assert indexing(fields, meta("nosnippet")) == Indexing(index=False, archive=False, snippet=False)
+
+
+def test_a_robots_tag_that_is_not_read_to_its_end_forbids_everything():
+    assert not tag("a;b," * 100_000 + "a").index
+    assert not tag("a;b," * 1_500 + "a").index
+
+
+@given(st.text(max_size=80))
+def test_no_robots_tag_raises(value: str):
+    tag(value)
+    assert tag(value, "*;noindex").index is False

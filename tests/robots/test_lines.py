@@ -75,6 +75,52 @@ def test_a_forgotten_colon_is_seen_only_where_the_dialect_forgives_it():
     assert {line.field for line in lines(body, GOOGLE_2019)} == {Field.NONE}
 
 
+LONGER = [
+    ("DisallowL /js/", Field.DISALLOW, "/js/"),
+    ("Disallow; /x", Field.DISALLOW, "/x"),
+    ("Disallow\u00a0: /-/", Field.DISALLOW, "/-/"),
+    ("disallow-all: /a b", Field.DISALLOW, "/a b"),
+    ("Disallow /http://a", Field.DISALLOW, "//a"),
+    ("Dissallowed: /a # b", Field.DISALLOW, "/a"),
+    ("User-agent\u00a0: *", Field.USER_AGENT, "*"),
+    ("useragents; x", Field.USER_AGENT, "x"),
+    ("Disallowed /a /b", Field.NONE, ""),
+    ("Disallowed", Field.NONE, ""),
+    ("xDisallow: /a", Field.UNKNOWN, "/a"),
+    # An Allow could allow more.
+    ("Allow; /a", Field.NONE, ""),
+    ("Allowed: /a", Field.UNKNOWN, "/a"),
+]
+
+
+@pytest.mark.parametrize(("row", "field", "value"), LONGER)
+def test_a_field_that_starts_with_disallow_or_user_agent_is_that_field(
+    row: str, field: Field, value: str
+) -> None:
+    text = row.encode().decode("latin-1")
+
+    assert fields_of(RFC9309).read(text) == (field, value)
+    assert fields_of(CLASSIC).read(text)[0] in {Field.UNKNOWN, Field.NONE}
+    if field in {Field.DISALLOW, Field.USER_AGENT}:
+        assert fields_of(GOOGLE).read(text) == (field, value)
+
+
+def test_a_dialect_of_values_without_colons_reads_the_longest_value() -> None:
+    dialect = replace(RFC9309, name="both", colonless_values=True)
+
+    assert fields_of(dialect).read("Disallow /http://a") == (Field.DISALLOW, "/http://a")
+    assert fields_of(dialect).read("Disallow these: /a") == (Field.DISALLOW, "/a")
+    assert fields_of(dialect).read("Disallow; /a") == (Field.DISALLOW, "/a")
+    assert fields_of(dialect).read("Disallow-all:/a") == (Field.DISALLOW, "/a")
+
+
+def test_a_file_whose_every_colon_follows_a_no_break_space_forbids_as_meant() -> None:
+    robots = parse("User-agent\u00a0: *\nDisallow\u00a0: /-/\n")
+
+    assert not robots.decide("ExampleBot", "/-/a")
+    assert robots.decide("ExampleBot", "/a")
+
+
 def test_an_allow_without_its_colon_is_read_only_where_the_dialect_says_so():
     assert [line.field for line in lines(b"allow /a", RFC9309)] == [Field.NONE]
     assert [line.field for line in lines(b"allow /a", GOOGLE)] == [Field.ALLOW]
@@ -117,6 +163,7 @@ COLONLESS = replace(
     RFC9309,
     name="colonless",
     misspellings=(*RFC9309.misspellings, ("request rate", "request-rate")),
+    extends_fields=(),
     colonless_values=True,
 )
 

@@ -106,7 +106,7 @@ def test_one_question_has_the_answer_of_many(body: str, path: str, dialect: Dial
         ("User-agent: x\n", 200),  # (360)
         ("User-agent: b{n}\nDisallow: /\n", 120),  # (276)
         ("Disallow: /{n}\n", 120),  # (343)
-        ("f{n}: x\n", 90),  # (149)
+        ("f{n}: x\n", 110),  # (149)
         ("Allow: /*{n}*x\n", 120),
         ("Disallow: /a*\n", 130),
         ("Disallow: /%61*\n", 270),

@@ -100,7 +100,7 @@ def test_elsewhere_there_is_no_conflict():
             "Disallow-all: /a\n",
             GOOGLE,
             "extends_fields",
-            ("rfc9309", "google-2019", "google-2010", "classic"),
+            ("google-2019", "google-2010", "classic"),
         ),
     ],
 )

@@ -64,6 +64,7 @@ def test_nothing_said_is_neither_allowed_nor_refused():
             "refused by Content-Signal: ai-train=NO (response header)",
         ),
         ({"headers": {"X-Robots-Tag": "a, noai"}}, "refused by X-Robots-Tag: a, noai (response header)"),
+        ({"headers": {"Robots-Tag": "*;noai"}}, "refused by Robots-Tag: *;noai (response header)"),
         ({"headers": {b"TDM-Reservation": b"1"}}, "refused by tdm-reservation: 1 (response header)"),
         ({"html": meta("robots", "noindex, NoAI")}, "refused by robots: noindex, NoAI (meta element)"),
         ({"html": meta("TDM-reservation", " 1 ")}, "refused by tdm-reservation:  1  (meta element)"),

@@ -6,7 +6,7 @@ import logging
 import socket
 import sys
 import time
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import aiohttp
@@ -321,24 +321,61 @@ def stream_set(crawl: Served) -> Any:
     return server._streams._streams
 
 
-async def test_connections_are_limited() -> None:
+async def test_connections_are_limited_and_the_oldest_makes_room() -> None:
     problems: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, problem: problems.append(problem))
-    async with served(max_clients=1) as crawl:
+    async with served() as crawl, crawl.session.get(crawl.page.url + "api/stream") as looking:
         opened = [await asyncio.open_connection("127.0.0.1", crawl.page.port) for _ in range(40)]
-        refused = 0
-        for reader, _ in opened[33:]:
+        closed = 0
+        for reader, _ in opened[:8]:
             try:
                 async with asyncio.timeout(3):
-                    refused += await reader.read(1) == b""
+                    closed += await reader.read(1) == b""
             except ConnectionError:
-                refused += 1
+                closed += 1
+        opened[8][1].write(b"GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"200" in await opened[8][0].readline()
+        # A browser that looks is never closed for another.
+        assert len(await messages(crawl, looking, 2)) == 2
         for _, writer in opened:
             writer.close()
 
-    assert refused == 7
+    assert closed == 8
     # Others may open any number of connections: each would write a traceback to the log of the crawl.
     assert not problems
+
+
+POST = "POST /{} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["stays", "leaves"])
+@pytest.mark.parametrize(
+    ("sent", "answered"),
+    [
+        (POST.format("api/status"), True),
+        (POST.format("login"), False),
+        (POST.format("login").replace("localhost", "evil.example"), True),
+        ("GET /api/status HTTP/1.1\r\nHost: loc", False),
+        ("", False),
+        ("no HTTP at all\r\n\r\n", True),
+    ],
+)
+async def test_connections_that_ask_for_nothing_do_not_lock_the_operator_out(
+    sent: str, answered: bool, leaves: bool
+) -> None:
+    async with served(token=TOKEN) as crawl, AsyncExitStack() as opened:
+        for _ in range(200):
+            reader, writer = await asyncio.open_connection("127.0.0.1", crawl.page.port)
+            opened.callback(writer.close)
+            writer.write(sent.encode())
+            if answered:
+                assert await reader.readline() != b""
+            if leaves:
+                writer.close()
+        async with asyncio.timeout(5):
+            status, _ = await crawl.get("api/status", Authorization=f"Bearer {TOKEN}")
+
+    assert status == 200
 
 
 async def test_a_connection_that_sends_no_whole_request_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,9 +26,19 @@ from polite.events import (
 )
 from polite.gate.counters import Counters
 from polite.integrations.aiohttp import middleware
-from polite.ports import Clock, Listener, RobotsStore, Signer, Timer, Transport, Validators, ValidatorStore
+from polite.ports import (
+    Clock,
+    Listener,
+    RobotsStore,
+    Signer,
+    Snapshot,
+    Timer,
+    Transport,
+    Validators,
+    ValidatorStore,
+    merged,
+)
 from polite.robots.fetching.exchange import Ask, Failed, Reply
-from polite.robots.fetching.snapshot import Snapshot
 from polite.sitemaps import (
     Alternate,
     ChangeFrequency,
@@ -38,6 +48,7 @@ from polite.sitemaps import (
     SitemapParser,
     SitemapPolicy,
 )
+from polite.stores.codec import decode, encode
 from polite.stores.memory import MemoryStore
 from polite.stores.memory_validators import MemoryValidators
 from polite.stores.sqlite import SqliteStore
@@ -321,9 +332,10 @@ class OwnStore:
     """A store of the user's own."""
 
     async def load(self, origin: polite.Origin) -> Snapshot | None:
-        return None
+        return decode(b"")
 
-    async def save(self, origin: polite.Origin, snapshot: Snapshot) -> None: ...
+    async def save(self, origin: polite.Origin, snapshot: Snapshot) -> None:
+        assert_type(encode(merged(await self.load(origin), snapshot)), bytes)
 
     async def close(self) -> None: ...
 

@@ -16,7 +16,7 @@ from polite.robots.policy import FetchPolicy
 
 # What polite does for each crawler, and what it leaves to its operator; docs/explanation/best-practices.md has the tests.
 BY_POLITE = (
-    Check("2.1", Verdict.OK, "polite obeys robots.txt; polite.indexing reads X-Robots-Tag"),
+    Check("2.1", Verdict.OK, "polite obeys robots.txt; polite.indexing reads Robots-Tag"),
     Check("2.3", Verdict.OK, "polite paces requests, and backs off on 429, 503, failures and slow responses"),
     Check(
         "2.4",

@@ -24,6 +24,7 @@ _COPIED_FIELDS = (
     "last-modified",
     "etag",
     "cache-control",
+    "robots-tag",
     "x-robots-tag",
     # What the site says of the use of the page (`polite.usage`).
     "content-usage",

@@ -103,6 +103,11 @@ def _reading(line: Line) -> str:
     return f"polite reads it as {line.field.value.capitalize()}, many crawlers ignore the line"
 
 
+def _longer(name: str) -> str | None:
+    """Return the field that a name in lower case starts with, as `Dialect.extends_fields` reads it."""
+    return next((each for each in _MEANT if name.startswith(each)), None)
+
+
 class _LineChecks:
     """Checks the lines one by one. Tracks the group they belong to, as the parser does."""
 
@@ -197,9 +202,12 @@ class _LineChecks:
     def _mistyped(self, line: Line, name: str) -> Iterator[Finding]:
         if line.field is Field.NONE:
             # Without a colon, the field is the first word.
-            name = line.value.partition(" ")[0].partition("\t")[0].lower()
+            words = [word for word in line.value.replace("\t", " ").split(" ") if word]
+            name = words[0].lower()
             if name in _MEANT:
                 yield self._colonless(line, name)
+            elif len(words) == 2 and (longer := _longer(name)) is not None:
+                yield self._unknown(line, words[0], longer)
             return
         if name in _MEANT and ":" not in line.text.partition("#")[0]:
             # Some crawlers accept the line (`Dialect.colon_optional`), others do not.
@@ -207,14 +215,17 @@ class _LineChecks:
             return
         if name in _MEANT or name in _OTHERS:
             return
-        meant = self._meant(name)
+        meant = _longer(name) or self._meant(name)
         if meant is not None:
-            yield Finding(
-                line.number,
-                "X7",
-                f"{quoted(line.name)} is not a field; {_reading(line)}",
-                f"Write {meant.capitalize()}:",
-            )
+            yield self._unknown(line, line.name, meant)
+
+    def _unknown(self, line: Line, written: str, meant: str) -> Finding:
+        return Finding(
+            line.number,
+            "X7",
+            f"{quoted(written)} is not a field; {_reading(line)}",
+            f"Write {meant.capitalize()}:",
+        )
 
     def _colonless(self, line: Line, name: str) -> Finding:
         return Finding(

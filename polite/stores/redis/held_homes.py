@@ -6,8 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from itertools import islice
 
-from polite.ports import Clock, TakenHome, Tenant, Timer
-from polite.ports import Home as AnyHome
+from polite.pacing.homes import Home as AnyHome
+from polite.pacing.homes import TakenHome, Tenant
+from polite.ports import Clock, Timer
 from polite.stores.redis.changes import Changes, Leave
 from polite.stores.redis.handed_over import joined, parted
 from polite.stores.redis.home import Home

@@ -25,7 +25,7 @@ class Tenure:
 
 
 class Home:
-    """A home that this process holds, or held (ports.Home).
+    """A home that this process holds, or held (homes.Home).
 
     Attributes:
         open: How many turns are open there.

@@ -2,11 +2,9 @@
 
 import asyncio
 import hashlib
-import json
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from polite.errors import StoreFailed
 from polite.log import fields
@@ -21,12 +19,6 @@ from polite.stores.redis.patience import PATIENCE_S, Patience
 log: logging.Logger = logging.getLogger("polite")
 
 _SCRIPT = Script("robots")
-# The first octet of each value.
-_FORMAT = b"1"
-# What stands for the origin's own robots.txt, as a URL.
-_PATH = "/robots.txt"
-_USUAL: list[object] = []
-_BODIES = (rows.COLUMNS.index("body"), rows.COLUMNS.index("good_body"))
 # After its end a result still says since when a server fails (RFC 9309, 2.3.1.4), and has the last good copy.
 _KEPT_AFTER_S = 30 * 86_400.0
 # Beyond this the result is kept for ever.
@@ -90,7 +82,7 @@ class RedisStore:
         kept = None if self._server_time is not None else (await self._run(origin, "load")).kept
         for _ in range(_MAX_ATTEMPTS):
             both = merged(self._snapshot(origin, kept), snapshot, self._clock.wall())
-            value = _encoded(rows.row(str(origin), both.shifted(self._ahead_s)))
+            value = rows.encoded(rows.row(str(origin), both.shifted(self._ahead_s)))
             left_s = both.expires_at - self._clock.wall() + _KEPT_AFTER_S
             reply = await self._run(origin, "save", kept, value, left_s)
             if reply.done:
@@ -171,7 +163,7 @@ class RedisStore:
         for _ in range(_MAX_ATTEMPTS):
             last = later(back_off, self._back_off(origin, held))
             moved = SavedBackOff(last.since + self._ahead_s, last.until + self._ahead_s, last.because)
-            value = _encoded(rows.back_off_row(str(origin), moved))
+            value = rows.encoded(rows.back_off_row(str(origin), moved))
             reply = await self._run(origin, "hold", held, value, last.left_s(self._clock.wall()) + 1.0)
             if reply.done:
                 return
@@ -206,7 +198,7 @@ class RedisStore:
         return float(round(server + self._clock.lasting() - at - self._clock.wall()))
 
     def _snapshot(self, origin: Origin, value: bytes | None) -> Snapshot | None:
-        row = _decoded(origin, value, len(rows.COLUMNS))
+        row = rows.decoded(str(origin), value, len(rows.COLUMNS))
         try:
             return None if row is None else rows.snapshot(row).shifted(-self._ahead_s)
         except rows.Unreadable as error:
@@ -214,7 +206,7 @@ class RedisStore:
             return None
 
     def _back_off(self, origin: Origin, value: bytes | None) -> SavedBackOff | None:
-        row = _decoded(origin, value, len(rows.BACK_OFF_COLUMNS))
+        row = rows.decoded(str(origin), value, len(rows.BACK_OFF_COLUMNS))
         try:
             found = None if row is None else rows.back_off(row)
         except rows.Unreadable as error:
@@ -231,35 +223,3 @@ class RedisStore:
 
 def _sum(value: bytes | None) -> str:
     return "" if value is None else hashlib.sha1(value, usedforsecurity=False).hexdigest()
-
-
-def _encoded(row: rows.Row) -> bytes:
-    """Return a row as octets: a line of JSON, in which bodies are lengths, and the bodies.
-
-    A small file should take little: the key has the origin already, most URLs follow from it, and what is unknown stands last.
-    """
-    origin, *middle, checksum = row
-    bodies = b"".join(each for each in middle if isinstance(each, bytes))
-    usual = str(origin) + _PATH
-    values = [_USUAL if each == usual else len(each) if isinstance(each, bytes) else each for each in middle]
-    while values and values[-1] is None:
-        values.pop()
-    return _FORMAT + json.dumps([checksum, *values], separators=(",", ":")).encode() + b"\n" + bodies
-
-
-def _decoded(origin: Origin, value: bytes | None, columns: int) -> Sequence[Any] | None:
-    """Return the row in a value. One that cannot be read becomes a row that its reader refuses."""
-    if value is None:
-        return None
-    header, _, bodies = value.partition(b"\n")
-    try:
-        checksum, *values = json.loads(header.removeprefix(_FORMAT)) if header.startswith(_FORMAT) else (-1,)
-    except (TypeError, ValueError):
-        checksum, values = -1, []
-    row: list[Any] = [str(origin), *(f"{origin}{_PATH}" if each == _USUAL else each for each in values)]
-    row = [*row, *(None for _ in range(columns - 1 - len(row))), checksum]
-    at = 0
-    for column in _BODIES if columns == len(rows.COLUMNS) == len(row) else ():
-        if isinstance(row[column], int):
-            row[column], at = bodies[at : at + row[column]], at + row[column]
-    return row if len(row) == columns else [str(origin), *(None for _ in range(columns - 2)), -1]

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from polite.errors import GateClosed, InvalidOption
-from polite.ports import Clock, Listener, Tenant
-from polite.ports import Home as AnyHome
+from polite.pacing.homes import Home as AnyHome
+from polite.pacing.homes import Tenant
+from polite.ports import Clock, Listener
 from polite.stores.redis.changes import Changes, Hold
 from polite.stores.redis.crawl_settings import CrawlSettings
 from polite.stores.redis.held_homes import HeldHomes
@@ -42,14 +43,14 @@ class Remaining(NamedTuple):
 
 
 class Session:
-    """The homes of one process in one crawl (ports.Homes), and its partitions.
+    """The homes of one process in one crawl (homes.Homes), and its partitions.
 
     Attributes:
         name: The address of the store, without credentials.
         settings: What all processes agree on.
         partitions: The crawl's partitions.
         closed: Whether this process puts no more tasks of its own.
-        entered, left: As in ports.Homes.
+        entered, left: As in homes.Homes.
     """
 
     def __init__(

@@ -135,6 +135,7 @@ def test_what_a_site_says_of_the_use_of_a_page_is_kept():
         "tdm-policy": "/policy.json",
         "crawler-price": "USD 0.01",
         "www-authenticate": "License",
+        "robots-tag": "*;noindex",
         "x-robots-tag": "noai",
     }
 

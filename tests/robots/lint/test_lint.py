@@ -222,7 +222,7 @@ def test_a_mistake_made_twice_is_found_twice() -> None:
 
 
 def test_a_very_long_field_is_not_looked_up() -> None:
-    assert lint("User-agent: *\nDisallow: /x\n" + "disallow" * 10 + ": /y\n") == []
+    assert lint("User-agent: *\nDisallow: /x\n" + "dizallow" * 10 + ": /y\n") == []
 
 
 def test_bytes_and_text_are_alike() -> None:
@@ -319,10 +319,27 @@ def test_such_characters_are_found_whether_or_not_they_equal_their_escapes(path:
         "disalow: /",
         "diasllow: /",
         "disallaw: /",
+        "DisallowL /js/",
+        "Disallow; /x",
+        "Disallow\u00a0: /-/",
+        "disallow-all: /",
+        "User-agent\u00a0: *",
+        "Allow; /x",
     ],
 )
 def test_each_misspelling_that_the_default_reads_is_found(line: str):
     assert (3, "X7") in codes(lint(f"User-agent: a\nDisallow: /a\n{line}\n"))
+
+
+def test_a_longer_field_is_named_with_what_polite_reads() -> None:
+    body = "User-agent: a\nDisallow; /x\nAllowed: /y\nDisallow those pages please\n"
+
+    assert [str(each.message) for each in lint(body) if each.code == "X7"] == [
+        "'Disallow;' is not a field; polite reads it as Disallow, many crawlers ignore the line",
+        "'Allowed' is not a field; polite ignores the line, as many crawlers do",
+        "the colon is missing after 'disallow'; polite ignores the line, as many crawlers do",
+    ]
+    assert (2, "X7") in codes(lint(body, dialect=GOOGLE_2019))
 
 
 @pytest.mark.parametrize("line", ["User-agent *", "Disallow /x", "Allow /x", "Useragent *", "Disalow /x"])

@@ -201,12 +201,20 @@ def test_f7_a_mistyped_field_is_understood_where_the_document_lets_it_be(dialect
     assert not allowed(parse(body, dialect), "/")
 
 
-@pytest.mark.parametrize("line", ["disallow-all: /", "Disallowed: /"])
-def test_f7_google_forgives_longer_fields(line: str):
-    body = f"user-agent: *\n{line}"
+@pytest.mark.parametrize("line", ["disallow-all: /", "Disallowed: /", "DisallowL /", "Disallow; /"])
+def test_f7_google_and_the_default_forgive_longer_fields(line: str):
+    body = f"user-agents: *\n{line}"
 
     assert not allowed(parse(body, GOOGLE), "/")
-    assert allowed(parse(body, RFC9309), "/")
+    assert not allowed(parse(body, RFC9309), "/")
+    assert allowed(parse(body, GOOGLE_2019), "/")
+
+
+def test_f7_only_google_forgives_a_longer_allow():
+    body = "user-agent: *\ndisallow: /\nallowed: /a"
+
+    assert allowed(parse(body, GOOGLE), "/a")
+    assert not allowed(parse(body, RFC9309), "/a")
 
 
 @pytest.mark.parametrize("line", ["disallow /", "disallow\t\t/", " disallow / # or: not"])

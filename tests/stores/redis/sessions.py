@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import count
 
 from polite.events import Event
-from polite.ports import TakenHome
+from polite.pacing.homes import TakenHome
 from polite.stores.redis.home import Home
 from polite.stores.redis.session import Session
 from polite.stores.redis.step_reply import StepReply, TaskRow

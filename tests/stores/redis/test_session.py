@@ -8,7 +8,7 @@ import pytest
 
 from polite.errors import StoreFailed
 from polite.events import StoreAway, StoreBack
-from polite.ports import Homes, TakenHome
+from polite.pacing.homes import Homes, TakenHome
 from polite.stores.redis.home import Home
 from tests.stores.redis.homes_server import HomesServer
 from tests.stores.redis.scripted_link import Fault

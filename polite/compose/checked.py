@@ -1,0 +1,226 @@
+"""A user's stores and transports, checked: what they raise, or return that is nonsense, becomes an error that names them."""
+
+import inspect
+import logging
+import re
+import reprlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from polite.errors import InvalidOption, PoliteError, StoreFailed
+from polite.gate.signatures import SignerFailed
+from polite.log import fields
+from polite.origin import Origin, Target
+from polite.ports import (
+    Ask,
+    BackOffStore,
+    Failed,
+    Reply,
+    RobotsStore,
+    SavedBackOff,
+    StreamingTransport,
+    Transport,
+    Validators,
+    ValidatorStore,
+)
+from polite.robots.fetching.snapshot import Snapshot
+from polite.robots.fetching.wrong_field import wrong_field
+
+log: logging.Logger = logging.getLogger("polite")
+
+# RFC 3986, 3.1.
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
+_STATUSES = range(100, 1_000)
+
+
+def checked_store(store: RobotsStore | None) -> RobotsStore | None:
+    """Return a store whose errors are StoreFailed and name it. polite's own do so by themselves."""
+    if store is None or _is_ours(store):
+        return store
+    return CheckedBackOffStore(store) if isinstance(store, BackOffStore) else CheckedStore(store)
+
+
+def checked_validators(store: ValidatorStore | None) -> ValidatorStore | None:
+    """Return a store of validators, likewise."""
+    return store if store is None or _is_ours(store) else CheckedValidators(store)
+
+
+def checked_transports(given: Mapping[str, Transport]) -> dict[str, Transport]:
+    """Return transports by their schemes in lower case. What one raises or returns names it. Raises InvalidOption."""
+    found: dict[str, Transport] = {}
+    checked: dict[int, Transport] = {}
+    for scheme, transport in given.items():
+        # A user's mapping may have anything.
+        name = str(scheme).lower()
+        if not _SCHEME.fullmatch(name) or name in found:
+            wrong = "is there twice" if name in found else "is no URL scheme: write https, without a colon"
+            raise InvalidOption(f"transports: the scheme {scheme!r} {wrong}")
+        if not callable(getattr(transport, "get", None)) or not callable(getattr(transport, "close", None)):
+            raise InvalidOption(
+                f"transports[{scheme!r}] must be a Transport of polite.ports, got {transport!r}"
+            )
+        # One may serve several schemes, and is closed once.
+        if id(transport) not in checked:
+            checked[id(transport)] = _checked_transport(transport)
+        found[name] = checked[id(transport)]
+    return found
+
+
+def _checked_transport(transport: Transport) -> Transport:
+    if _is_ours(transport):
+        return transport
+    if isinstance(transport, StreamingTransport):
+        return CheckedStreamingTransport(transport)
+    return CheckedTransport(transport)
+
+
+def _is_ours(part: object) -> bool:
+    return type(part).__module__.startswith("polite.")
+
+
+class _Checked:
+    """A store, with the name of its class."""
+
+    def __init__(self, store: Any) -> None:  # noqa: ANN401 - a port of any kind
+        self._store = store
+
+    async def close(self) -> None:
+        await self._call(self._store.close)
+
+    def __repr__(self) -> str:
+        return f"<checked {self._store!r}>"
+
+    async def _call(
+        self, method: Callable[..., Awaitable[object]], *args: object, needed: type | None = None
+    ) -> Any:  # noqa: ANN401 - a `needed`
+        """Call a method with what it is about, the first argument. Return what it returned, a `needed`, or None."""
+        call = self._named(method, *args)
+        try:
+            result = await method(*args)
+        except PoliteError:
+            raise
+        except Exception as error:
+            raise StoreFailed(f"{call} raised {error!r}") from error
+        if needed is None:
+            return None
+        if result is not None and not isinstance(result, needed):
+            raise StoreFailed(f"{call} returned {reprlib.repr(result)}: {_needed(needed)} is needed")
+        if result is not None and (wrong := wrong_field(result)) is not None:
+            raise StoreFailed(f"{call} returned nonsense: {wrong}")
+        return result
+
+    def _now(self, method: Callable[..., object], *args: object) -> None:
+        """Call a method that returns at once. Raises StoreFailed."""
+        try:
+            result = method(*args)
+            if inspect.iscoroutine(result):
+                result.close()
+                raise TypeError("it is a coroutine, and must return at once")  # noqa: TRY301
+        except Exception as error:
+            raise StoreFailed(f"{self._named(method, *args)} raised {error!r}") from error
+
+    def _named(self, method: Callable[..., object], *args: object) -> str:
+        about = getattr(args[0], "url", args[0]) if args else ""
+        return f"{type(self._store).__qualname__}.{method.__name__}({about})"
+
+
+def _needed(kind: type) -> str:
+    return "a Validators" if kind is Validators else f"a {kind.__name__} or None"
+
+
+class CheckedStore(_Checked):
+    """A RobotsStore."""
+
+    async def load(self, origin: Origin) -> Snapshot | None:
+        found: Snapshot | None = await self._call(self._store.load, origin, needed=Snapshot)
+        return found
+
+    async def save(self, origin: Origin, snapshot: Snapshot) -> None:
+        await self._call(self._store.save, origin, snapshot)
+
+
+class CheckedBackOffStore(CheckedStore):
+    """A BackOffStore."""
+
+    def hold(self, origin: Origin, back_off: SavedBackOff) -> None:
+        try:
+            self._now(self._store.hold, origin, back_off)
+        except StoreFailed as error:
+            # `hold` never raises: the back-off runs, and is lost with this process.
+            extra = fields(
+                "back_offs_unsaved", count=1, origin=origin, store=type(self._store).__qualname__, error=error
+            )
+            log.warning("a back-off of %s is not kept: %s", origin, error, extra=extra)
+
+    async def held(self, origin: Origin) -> SavedBackOff | None:
+        found: SavedBackOff | None = await self._call(self._store.held, origin, needed=SavedBackOff)
+        return found
+
+
+class CheckedValidators(_Checked):
+    """A ValidatorStore."""
+
+    async def validators(self, target: Target) -> Validators:
+        found = await self._call(self._store.validators, target, needed=Validators)
+        if not isinstance(found, Validators):
+            raise StoreFailed(
+                f"{self._named(self._store.validators, target)} returned None: {_needed(Validators)} is needed"
+            )
+        return found
+
+    def remember(self, target: Target, validators: Validators) -> None:
+        self._now(self._store.remember, target, validators)
+
+
+class CheckedTransport:
+    """A Transport. A RuntimeError names it, and counts as unreachable."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._name = type(transport).__qualname__
+
+    async def get(self, ask: Ask) -> Reply | Failed:
+        try:
+            response = await self._transport.get(ask)
+        except (SignerFailed, TimeoutError):
+            raise
+        except Exception as error:
+            raise RuntimeError(f"{self._name}.get raised {error!r}") from error
+        return self._response("get", response)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    def __repr__(self) -> str:
+        return f"<checked {self._transport!r}>"
+
+    def _response(self, method: str, response: object) -> Reply | Failed:
+        call = f"{self._name}.{method}"
+        if not isinstance(response, Reply | Failed):
+            kept = reprlib.repr(response)
+            raise RuntimeError(  # noqa: TRY004 - that of the transport
+                f"{call} returned {kept}: a Reply or a Failed of polite.ports is needed"
+            )
+        wrong = wrong_field(response)
+        if wrong is None and isinstance(response, Reply) and response.status not in _STATUSES:
+            wrong = f"Reply.status is {response.status}"
+        if wrong is not None:
+            raise RuntimeError(f"{call} returned nonsense: {wrong}")
+        return response
+
+
+class CheckedStreamingTransport(CheckedTransport):
+    """A StreamingTransport. What it raises may be what `take` raised, and stays."""
+
+    def __init__(self, transport: StreamingTransport) -> None:
+        super().__init__(transport)
+        self._stream = transport.stream
+
+    async def stream(
+        self, ask: Ask, begun: Callable[[Reply], None], take: Callable[[bytes], Awaitable[None]]
+    ) -> Reply | Failed:
+        def began(reply: Reply) -> None:
+            self._response("stream", reply)
+            begun(reply)
+
+        return self._response("stream", await self._stream(ask, began, take))
