@@ -9,6 +9,7 @@ from polite.cli.card.options import add_card_options
 from polite.cli.fetch.options import add_fetch_options
 from polite.cli.matrix.options import add_matrix_options
 from polite.cli.options import (
+    FEW,
     add_connections,
     add_dialect,
     add_format,
@@ -193,7 +194,8 @@ def _add_sitemaps(add_command: _AddCommand) -> None:
         help="leave out what has not changed since, by its lastmod: 2026-05-01, or 2026-05-01T10:30Z",
     )
     add_number(sitemaps, "--limit", "limit on URLs", most=1_000_000_000)
-    add_network(sitemaps, timeout="limit for one robots.txt or one sitemap, with its redirects")
+    timeout = "limit for one robots.txt or one sitemap, with its redirects"
+    add_network(sitemaps, timeout=timeout, few=f"{FEW} files")
     sitemaps.set_defaults(run=_run_sitemaps)
 
 

@@ -23,7 +23,9 @@ from polite.cli.fetch.record import Records, add_repeats, is_begun, reopen
 from polite.cli.fetch.repeated_lines import RepeatedLines
 from polite.cli.fetch.run import Run
 from polite.cli.fetch.run_log import RunLog
+from polite.cli.fetch.url_list import are_few, more_than_few
 from polite.cli.fetch.warc import Warc
+from polite.cli.options import FEW, agent_needed, is_unnamed
 from polite.clock import SystemClock
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
@@ -156,6 +158,7 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
         clock = SystemClock()
         # Before a file is opened or made: this one may be no queue.
         resumed = await _resumed(options)
+        few = await _few(options, sum(waiting for _, waiting, _ in resumed))
         run_log = _run_log(options, stack, clock)
         for each in resumed:
             run_log.origin_stats.add_resumed(*each)
@@ -182,7 +185,27 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
             recrawl=validators is not None,
             limit=options.limit,
         )
-        return await Run(options, crawl, frontier, run_log, interrupt).finish()
+        if archive is None and not options.quiet:
+            print("polite: bodies are not kept; --output DIR or --warc FILE keeps them", file=sys.stderr)
+        return await Run(options, crawl, frontier, run_log, interrupt, few).finish()
+
+
+async def _few(options: argparse.Namespace, waiting: int) -> int | None:
+    """Return how many URLs may be listed, or None for any number. Raises InvalidOption, OSError.
+
+    A crawler without a name of its own fetches only a few. A shared crawl is never so small.
+    """
+    if not is_unnamed(options):
+        return None
+    if options.store is not None:
+        raise agent_needed("polite fetch --store")
+    few = FEW - waiting
+    # The rest of a list is not read.
+    limited = options.limit is not None and options.limit <= few
+    lists = options.list or ()
+    if few < 0 or not (limited or await asyncio.to_thread(are_few, few, options.urls, lists)):
+        raise more_than_few()
+    return None if limited else few
 
 
 async def _resumed(options: argparse.Namespace) -> list[tuple[str, int, float | None]]:

@@ -5,7 +5,7 @@ from typing import get_args
 
 from polite.cli.fetch.header import header
 from polite.cli.option_names import command_line_text
-from polite.cli.options import add_network, add_number, duration, typed, whole
+from polite.cli.options import FEW, add_network, add_number, duration, typed, whole
 from polite.errors import InvalidOption
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.throttle import LongDelay
@@ -23,7 +23,8 @@ def add_fetch_options(fetch: argparse.ArgumentParser) -> None:
     _add_limits(fetch)
     _add_budgets(fetch)
     _add_signature(fetch)
-    add_network(fetch, timeout="limit for one page, and for one robots.txt with its redirects")
+    timeout = "limit for one page, and for one robots.txt with its redirects"
+    add_network(fetch, timeout=timeout, few=f"{FEW} URLs, and for --store")
 
 
 def pacing_of(options: argparse.Namespace) -> PacingPolicy:

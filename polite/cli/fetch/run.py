@@ -25,7 +25,7 @@ _DRAIN_S = 10.0
 
 
 class Run:
-    """One run of `polite fetch`; `finish` runs it."""
+    """One run of `polite fetch`; `finish` runs it. `few` limits the list of a crawler without a name of its own."""
 
     def __init__(
         self,
@@ -34,12 +34,14 @@ class Run:
         frontier: Frontier,
         run_log: RunLog,
         interrupt: Interrupt,
+        few: int | None,
     ) -> None:
         self._options = options
         self._crawl = crawl
         self._frontier = frontier
         self._run_log = run_log
         self._interrupt = interrupt
+        self._few = few
         self._began = run_log.clock.monotonic()
         self._list_read = False
         self._rate = Rate()
@@ -60,7 +62,7 @@ class Run:
         return self._print_summary()
 
     async def _feed(self) -> None:
-        async with aclosing(read(self._options.urls, self._options.list or ())) as listed:
+        async with aclosing(read(self._options.urls, self._options.list or (), few=self._few)) as listed:
             await self._crawl.feed(listed)
         self._list_read = True
         await self._frontier.join()

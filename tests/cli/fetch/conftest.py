@@ -13,6 +13,7 @@ from polite.cli.main import main
 from polite.testing import LoopClock, VirtualTimeLoop
 
 ROBOTS = "/robots.txt"
+AGENT = "TestBot/1.0 (+https://example.com/bot)"
 
 
 class Site:
@@ -37,12 +38,13 @@ class Site:
         self.out = self.err = ""
         self.began = self.took_s = 0.0
 
-    def run(self, *arguments, output=True, private=True):
+    def run(self, *arguments, output=True, private=True, named=True):
         """Run `polite fetch`, and return its exit status. A path stands for its URL.
 
         Args:
             output: pass `--output`.
             private: pass `--allow-private`.
+            named: pass `--agent`.
         """
         files = str(self.folder.parent)
         urls = [
@@ -51,7 +53,8 @@ class Site:
         ]
         folder = ["--output", str(self.folder)] if output else []
         allowed = ["--allow-private"] if private else []
-        status = main(["fetch", *allowed, *folder, *urls])
+        agent = ["--agent", AGENT] if named else []
+        status = main(["fetch", *allowed, *agent, *folder, *urls])
         self.out, self.err = self._capsys.readouterr()
         return status
 

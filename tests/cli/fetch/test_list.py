@@ -338,3 +338,64 @@ def test_a_password_in_a_list_is_in_no_record(site, listed):
 
     assert "secret" not in (site.folder / "records.jsonl").read_text()
     assert [record["input"] for record in _records(site)] == ["sense", f"{site.origin}/a"]
+
+
+_NO_NAME = (
+    "polite: polite fetch of more than 5 URLs needs a name by which sites know your crawler: "
+    'pass --agent, or set POLITE_AGENT, such as "ExampleBot/1.0 (+https://example.com/bot)"\n'
+)
+
+
+@pytest.mark.parametrize("by_list", [True, False])
+def test_more_than_a_few_urls_need_an_agent_before_anything_is_sent_or_written(by_list, site, listed):
+    urls = [f"{site.origin}/{letter}" for letter in "abcdef"]
+
+    def arguments(urls):
+        return listed("\n".join(["# the list", *urls]).encode()) if by_list else urls
+
+    assert site.run(*arguments(urls), named=False) == 2
+    assert (site.err, site.asked, site.folder.exists()) == (_NO_NAME, [], False)
+    assert site.run(*arguments(urls[:5]), named=False) == 0
+    assert len(site.paths) == 5
+
+
+def test_the_limit_of_urls_may_make_a_list_a_short_one(site, listed):
+    urls = listed("\n".join(f"{site.origin}/{letter}" for letter in "abcdef").encode())
+
+    assert site.run("--limit", "5", *urls, named=False) == 0
+    assert len(site.paths) == 5
+
+
+def test_the_sixth_line_of_standard_input_ends_a_run_without_an_agent(site, feed):
+    site.limit_s = None  # virtual time passes while a thread reads
+    feed("".join(f"{site.origin}/{letter}\n" for letter in "abcdef").encode())
+
+    assert site.run("--quiet", "-", named=False) == 2
+    assert site.err == _NO_NAME
+    assert len(site.paths) <= 5
+
+
+def test_what_waits_in_a_queue_counts_for_the_agent(prompt, queue):
+    prompt.pages["/a"] = [_interrupted]
+    prompt.run("--resume", queue, "--concurrency", "1", *(f"/{letter}" for letter in "abcdef"))
+
+    assert prompt.run("--resume", queue, "/g", named=False) == 2
+    assert (prompt.err, prompt.paths) == (_NO_NAME, ["/a"])
+    assert prompt.run("--resume", queue, named=False) == 0
+    assert len(prompt.paths) == 6
+
+
+def test_a_shared_crawl_needs_an_agent(site):
+    assert site.run("--store", "redis://127.0.0.1:9/0", "--crawl", "news", "/a", named=False) == 2
+    assert site.err == _NO_NAME.replace("of more than 5 URLs", "--store")
+
+
+@pytest.mark.parametrize("by", ["environment", "file"])
+def test_the_agent_may_be_set_once_for_all(by, site, monkeypatch, tmp_path):
+    if by == "environment":
+        monkeypatch.setenv("POLITE_AGENT", "EnvBot/1.0")
+    else:
+        (tmp_path / "polite.toml").write_text('[fetch]\nagent = "FileBot/1.0"\n')
+        monkeypatch.setenv("POLITE_CONFIG", str(tmp_path / "polite.toml"))
+
+    assert site.run(*(f"/{letter}" for letter in "abcdef"), named=False) == 0

@@ -10,6 +10,7 @@ import pytest
 from polite.cli.fetch.origin_stats import Entry
 from polite.cli.fetch.progress import Progress, Rate
 from polite.cli.fetch.run_status import RunStatus, clock, line, state
+from tests.cli.fetch.conftest import AGENT
 from tests.cli.fetch.screen import Screen
 from tests.support import Terminal
 
@@ -148,7 +149,7 @@ def test_a_run_on_a_real_terminal_fits_80_columns_and_24_lines(tmp_path):
     import termios
 
     sites = [f"http://a-rather-long-name-of-a-host-{number}.test:4711" for number in range(30)]
-    command = [sys.executable, "-m", "polite", "fetch", "--output", str(tmp_path / "pages"), "--tries", "1"]
+    command = [sys.executable, "-m", "polite", "fetch", "--agent", AGENT, "--output", str(tmp_path / "pages")]
     process, terminal = pty.fork()
     if not process:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -158,7 +159,7 @@ def test_a_run_on_a_real_terminal_fits_80_columns_and_24_lines(tmp_path):
             environment.pop(name, None)
         # Nothing listens there; a blocked address needs no network either.
         names = [word for site in sites for word in ("--resolve", f"{site[7:-5]}:127.0.0.1")]
-        os.execve(sys.executable, [*command, *names, *sites], environment)  # noqa: S606
+        os.execve(sys.executable, [*command, "--tries", "1", *names, *sites], environment)  # noqa: S606
     written = bytearray()
     try:
         while chunk := os.read(terminal, 65_536):
