@@ -19,7 +19,8 @@ from polite.cli.fetch.options import has_urls, pacing_of
 from polite.cli.fetch.origin_stats import MAX_ORIGINS, OriginStats
 from polite.cli.fetch.output_paths import OutputPath, check_distinct, lock
 from polite.cli.fetch.page import Page, Pages
-from polite.cli.fetch.record import Records, add_repeats, is_begun, reopen
+from polite.cli.fetch.provenance import Provenance
+from polite.cli.fetch.record import Records, is_begun, reopen
 from polite.cli.fetch.repeated_lines import RepeatedLines
 from polite.cli.fetch.run import Run
 from polite.cli.fetch.run_log import RunLog
@@ -31,7 +32,7 @@ from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
 from polite.errors import InvalidOption, redact_url
 from polite.frontier.frontier import Frontier
-from polite.frontier.sqlite.inspector import waiting_by_origin
+from polite.frontier.sqlite.inspector import waiting_by_origin, waiting_payloads
 from polite.gate.gate import Gate
 from polite.recrawl.policy import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
@@ -44,6 +45,8 @@ from polite.transports.capture import CapturedResponse, Take, capture_responses
 RECORDS = "records.jsonl"
 # The suffix of the robots store beside the queue: the two cannot share a file.
 _ROBOTS = ".robots"
+# The suffix of the file that says what was recorded on standard output, which cannot be read again.
+_JOURNAL = ".recorded"
 # An interactive run does not wait as long as a crawler for a name that does not exist: that may be temporary.
 _NXDOMAIN_RETRY_S = 10.0
 # Limits on listed URLs in the frontier. The frontier holds twice as many, so that redirects find capacity.
@@ -136,6 +139,8 @@ def _output_paths(options: argparse.Namespace) -> Iterator[OutputPath]:
     if options.resume is not None:
         yield "--resume", Path(options.resume)
         yield f"--resume (FILE{_ROBOTS})", Path(options.resume + _ROBOTS)
+        if options.output is None:
+            yield f"--resume (FILE{_JOURNAL})", Path(options.resume + _JOURNAL)
     if options.output is not None:
         yield f"--output (DIR/{RECORDS})", Path(options.output, RECORDS)
         yield f"--output (DIR/{BODIES})", Path(options.output, BODIES)
@@ -232,7 +237,7 @@ def _pages(options: argparse.Namespace, gate: Gate) -> Pages:
 def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemClock) -> RunLog:
     """Open the output files; with --resume, those of the earlier run."""
     recorded: set[str] = set()
-    out = sys.stdout
+    out, journal = sys.stdout, None
     if options.output is not None:
         path = Path(options.output, RECORDS)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -243,6 +248,13 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
             )
         out, recorded = reopen(path)
         stack.callback(out.close)
+    elif options.resume is not None:
+        path = Path(options.resume + _JOURNAL)
+        stack.callback(lock("--resume", path).release)
+        if not Path(options.resume).exists():
+            path.unlink(missing_ok=True)  # its queue was deleted
+        journal, recorded = reopen(path)
+        stack.callback(journal.close)
     repeated = _repeated_lines(options, stack)
     event_log = None
     if options.log is not None:
@@ -253,7 +265,7 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
         event_log = EventLog(log, clock.monotonic, wall=clock.wall())
     # The queues of a shared crawl are not this run's alone.
     origin_stats = OriginStats(options.delay, counts_waiting=options.store is None)
-    return RunLog(Records(out), recorded, origin_stats, event_log, clock, repeated)
+    return RunLog(Records(out, journal), recorded, origin_stats, event_log, clock, repeated)
 
 
 def _repeated_lines(options: argparse.Namespace, stack: AsyncExitStack) -> RepeatedLines | None:
@@ -261,14 +273,21 @@ def _repeated_lines(options: argparse.Namespace, stack: AsyncExitStack) -> Repea
 
     In a shared crawl another process may have been given the same list.
     """
-    records = None if options.output is None else Path(options.output, RECORDS)
     resumed = options.resume is not None and Path(options.resume).exists()
     if not (resumed or options.store is not None):
         return None
     lines = RepeatedLines()
     stack.callback(lines.close)
-    if records is not None and has_urls(options):
-        add_repeats(records, lines)
+    if not has_urls(options):
+        return lines
+    if options.output is not None:
+        lines.read(Path(options.output, RECORDS))
+    elif resumed:
+        lines.read(Path(options.resume + _JOURNAL))
+    if resumed:
+        for url, payload in waiting_payloads(Path(options.resume)):
+            if Provenance.of_payload(payload).redirected_from is not None:
+                lines.add_redirected(url)
     return lines
 
 

@@ -7,13 +7,12 @@ from typing import Protocol
 
 import aiohttp
 
+from polite.cli.fetch import cause
 from polite.cli.fetch.page import AddressBlocked, Page, Pages
 from polite.cli.fetch.provenance import Provenance
 from polite.cli.fetch.put_limiter import PutLimiter
-from polite.cli.fetch.record import Record
-from polite.cli.fetch.run_log import RunLog
+from polite.cli.fetch.run_log import Attempt, RunLog
 from polite.cli.fetch.url_list import ListedURL
-from polite.cli.option_names import fetch_text
 from polite.cli.urls import require_url
 from polite.errors import InvalidURL, Overloaded, PermitMisused, StoreFailed, TurnLost
 from polite.frontier.frontier import Frontier
@@ -25,7 +24,6 @@ from polite.task import Admission, Task
 # URLs that are put concurrently: a queue in a file commits many in hardly more time than one.
 _MAX_CONCURRENT_PUTS = 500
 _QUEUE_FULL_RETRY_S = 60.0
-_LONGEST_REASON = 500
 _RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 _SCHEMES = ("http", "https")
@@ -95,16 +93,16 @@ class Crawl:
                     self._run_log.record_invalid(listed, error)
                     self._puts.release(new=False)
                     continue
-                recorded = self._run_log.meet(target)
+                met = self._run_log.meet(target)
                 await self._frontier.until_waiting(self._max_waiting - 1)
-                tasks.create_task(self._put_listed(listed, target, recorded=recorded))
+                tasks.create_task(self._put_listed(listed, target, met))
 
-    async def _put_listed(self, listed: ListedURL, target: Target, *, recorded: bool) -> None:
+    async def _put_listed(self, listed: ListedURL, target: Target, met: int) -> None:
         admission = await self._put(target, Provenance(listed.given))
         duplicate = admission is Admission.DUPLICATE
         self._puts.release(new=not duplicate)
-        if duplicate and recorded:
-            self._run_log.record_duplicate(listed, target)
+        if duplicate:
+            self._run_log.record_duplicate(listed, target, met)
 
     async def work(self) -> None:
         """Run one worker until the frontier is closed. Raises OSError."""
@@ -138,7 +136,7 @@ class Crawl:
             source = Provenance.of(permit.task)
             page = await self._pages.get(permit, conditions, foreign=source.foreign)
         except (aiohttp.ClientError, TimeoutError) as error:
-            attempt.fields["reason"] = self._reason(error)
+            attempt.cause = cause.of_error(error, timeout_s=self._pages.timeout)
             last = last or isinstance(error, AddressBlocked)
             asked = not isinstance(error, (AddressBlocked, aiohttp.ClientConnectorDNSError))
             if not isinstance(error, AddressBlocked):
@@ -151,35 +149,29 @@ class Crawl:
             permit.retry()
         elif page is None:
             attempt.record_failed()
-        elif not await self._follow(permit.task, page, attempt.fields):
+        elif not await self._follow(permit.task, page, attempt):
             permit.retry(after=_QUEUE_FULL_RETRY_S)
         else:
             file = None if self._archive is None else await self._archive.keep(page)
             attempt.record_fetched(page, file, given_up=page.status in _RETRIED_STATUSES)
 
-    def _reason(self, error: Exception) -> str:
-        name = type(error).__name__
-        if isinstance(error, TimeoutError):
-            return f"{name}: no complete response within {self._pages.timeout:g} s (--timeout)"
-        return fetch_text(f"{name}: {error}")[:_LONGEST_REASON]
-
-    async def _follow(self, task: Task, page: Page, fields: Record) -> bool:
+    async def _follow(self, task: Task, page: Page, attempt: Attempt) -> bool:
         """Put the target of a redirect like any other URL. Return False if the frontier is full."""
         location = page.location if page.status in _REDIRECT_STATUSES else None
         if location is None:
             return True
         try:
             target = task.target.join(location)
-            fields["location"] = target.url
+            attempt.fields["location"] = target.url
             _require_http(target)
             if task.depth >= self._max_redirects:
-                fields["reason"] = (
-                    f"not followed: more than {self._max_redirects} redirects (--max-redirects)"
-                )
+                attempt.cause = cause.of_redirects(self._max_redirects)
                 return True
-            await self._put(target, Provenance.of(task).redirected(task, target), depth=task.depth + 1)
+            source = Provenance.of(task).redirected(task, target)
+            if await self._put(target, source, depth=task.depth + 1) is not Admission.DUPLICATE:
+                self._run_log.add_redirected(target)
         except InvalidURL as error:
-            fields["reason"] = f"not followed: {error}"
+            attempt.cause = cause.of_redirect(error)
         except Overloaded:
             return False
         return True

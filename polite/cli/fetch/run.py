@@ -105,7 +105,7 @@ class Run:
             now=now,
             elapsed_s=elapsed_s,
             counts=records.counts,
-            error_pages=records.error_pages,
+            parts=records.parts,
             rate=self._rate.update(elapsed_s, records.counts["fetched"]),
             waiting=self._frontier.waiting,
             in_flight=self._frontier.in_flight,
@@ -134,9 +134,9 @@ class Run:
         """Say why nothing was requested, where one would expect it."""
         if skipped := self._run_log.skipped:
             urls = "1 URL was" if skipped == 1 else f"{skipped} URLs were"
+            where = "" if self._options.output is None else f" in {self._options.output}"
             print(
-                f"polite: {urls} not requested: records of an earlier run in {self._options.output} have them; "
-                "another --output fetches them again",
+                f"polite: {urls} not requested: an earlier run, which was killed, has recorded them{where}",
                 file=sys.stderr,
             )
         if self._crawl.limited:

@@ -1,5 +1,6 @@
 """Reads what waits in a queue file, for the command line. Takes no lock, and changes nothing."""
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -12,6 +13,9 @@ from polite.frontier.durable.batch import TaskState
 from polite.frontier.sqlite.schema import APPLICATION_ID, check
 from polite.stores.database import WrongFile
 
+_PAYLOADS = """
+    SELECT text, path, payload FROM tasks JOIN origins ON origins.id = tasks.origin WHERE payload IS NOT NULL
+"""
 _WAITING_BY_ORIGIN = """
     SELECT text, count(*) AS waiting, crawl_delay FROM tasks JOIN origins ON origins.id = tasks.origin
     GROUP BY tasks.origin ORDER BY waiting DESC LIMIT ?
@@ -104,6 +108,13 @@ def waiting_by_origin(path: Path, limit: int) -> list[tuple[str, int, float | No
         if _is_no_database(error):
             raise StoreFailed(f"{path} is not a queue file ({error}): name another file") from error
         return []
+
+
+def waiting_payloads(path: Path) -> Iterator[tuple[str, object]]:
+    """Yield the URL and the payload of each waiting task that has one. A file that cannot be read now has none."""
+    with suppress(sqlite3.Error, ValueError, RecursionError), closing(_connect(path)) as connection:
+        for origin, task, payload in connection.execute(_PAYLOADS):
+            yield f"{origin}{task}", json.loads(payload)
 
 
 def is_queue(path: Path) -> bool:

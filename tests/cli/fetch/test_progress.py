@@ -25,7 +25,7 @@ def status_of(elapsed_s, *rows, **changes):
     fields = {
         "now": 100.0,
         "counts": COUNTS,
-        "error_pages": 0,
+        "parts": {},
         "rate": 0.0,
         "waiting": 7,
         "in_flight": 2,
@@ -64,8 +64,14 @@ def test_a_line_says_what_waits_and_how_long_at_least():
     )
 
 
-def test_error_pages_are_counted_apart_from_those_fetched():
-    assert "  26 fetched (0.0/s), 4 with status 4xx or 5xx, 2 refused" in line(status_of(1.0, error_pages=4))
+def test_the_summary_counts_as_the_records_do_and_says_what_some_have():
+    parts = {"fetched": 4, "given up": 1}
+    counts = {**COUNTS, "given up": 3}
+
+    totals = line(status_of(1.0, counts=counts, parts=parts))
+
+    assert "  30 fetched (0.0/s, 4 with status 4xx or 5xx), 2 refused" in totals
+    assert ", 3 given up (1 for robots.txt)" in totals
 
 
 def test_what_is_out_of_the_ordinary_is_summed_up():

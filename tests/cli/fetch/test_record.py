@@ -7,13 +7,10 @@ import pytest
 from polite.cli.fetch import record as record_module
 from polite.cli.fetch.folder import Folder
 from polite.cli.fetch.page import Page
-from polite.cli.fetch.provenance import Provenance
-from polite.cli.fetch.record import add_repeats, name_of_line, of_page, reopen
-from polite.cli.fetch.repeated_lines import RepeatedLines
+from polite.cli.fetch.record import of_page, reopen
+from polite.cli.fetch.repeated_lines import RepeatedLines, name_of_line
 from polite.errors import InvalidOption
-from polite.origin import Target
 from polite.robots.fetching.exchange import BodyEnd
-from polite.task import Task
 
 
 def _page(body, *fields, end=BodyEnd.COMPLETE):
@@ -176,8 +173,8 @@ def test_the_lines_that_earlier_runs_recorded_are_counted_whatever_else_is_in_th
     )
     lines = RepeatedLines()
 
-    add_repeats(path, lines)
-    add_repeats(tmp_path / "missing", lines)
+    lines.read(path)
+    lines.read(tmp_path / "missing")
 
     names = [
         ("duplicate", "http://a/"),
@@ -185,12 +182,6 @@ def test_the_lines_that_earlier_runs_recorded_are_counted_whatever_else_is_in_th
         ("invalid", "as given"),
         ("duplicate", "http://c/"),
     ]
-    assert [lines.meet(name_of_line(*name))[1] for name in names] == [1, 1, 1, 0]
+    found = [lines.has_record(name := name_of_line(*each), lines.meet(name), by_task=False) for each in names]
+    assert found == [True, True, True, False]
     lines.close()
-
-
-def test_a_queue_of_an_earlier_version_has_the_redirecting_url_alone():
-    task = Task(target=Target.of("http://a.test/b"), number=1, payload="http://a.test/a")
-
-    assert Provenance.of(task) == Provenance(redirected_from="http://a.test/a")
-    assert Provenance.of(None) == Provenance()

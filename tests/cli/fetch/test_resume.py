@@ -86,6 +86,29 @@ def test_what_was_recorded_and_not_yet_acknowledged_is_not_fetched_again(prompt,
     assert prompt.paths == ["/a", "/c"]
 
 
+def test_what_was_printed_and_not_yet_acknowledged_is_not_fetched_again(prompt, queue):
+    prompt.pages["/a"] = [_interrupted]
+    prompt.run("--resume", queue, "/a", "/b", "/c", "/no", output=False)
+    with Path(f"{queue}.recorded").open("a") as recorded:
+        recorded.write(json.dumps({"url": f"{prompt.origin}/b", "outcome": "fetched"}) + '\n{"url": "http')
+
+    assert prompt.run("--resume", queue, output=False) == 0
+
+    assert prompt.paths == ["/a", "/c"]
+    assert (
+        "polite: 1 URL was not requested: an earlier run, which was killed, has recorded them\n" in prompt.err
+    )
+
+
+def test_what_was_printed_of_a_queue_that_was_deleted_does_not_count(prompt, queue):
+    prompt.run("--resume", queue, "/a", output=False)
+    Path(queue).unlink()
+
+    prompt.run("--resume", queue, "/a", output=False)
+
+    assert prompt.paths == ["/a", "/a"]
+
+
 def test_a_run_that_was_ended_at_once_costs_a_page_none_of_its_tries(prompt, queue):
     async def hang(request):
         for _ in range(2):
@@ -133,7 +156,7 @@ def test_records_of_something_else_are_one_line_and_stay_as_they_are(prompt, que
     records.write_bytes(b"x" * 9_000_000)
 
     assert prompt.run("--quiet", "--resume", queue, "/a") == 2
-    assert prompt.err.startswith(f"polite: --output: {records}: ")
+    assert prompt.err.startswith(f"polite: {records}: ")
     assert prompt.err.count("\n") == 1
     assert records.read_bytes() == b"x" * 9_000_000
     assert prompt.asked == []
@@ -222,19 +245,28 @@ def stalling():
         thread.join()
 
 
-def test_a_run_that_is_killed_loses_nothing_and_repeats_only_what_was_under_way(stalling, tmp_path, queue):
+@pytest.mark.parametrize("output", [True, False])
+def test_a_run_that_is_killed_loses_nothing_and_repeats_only_what_was_under_way(
+    output, stalling, tmp_path, queue
+):
     origin = f"http://127.0.0.1:{stalling.server_port}"
     command = [sys.executable, "-m", "polite", "fetch", "--allow-private", "--quiet", "--delay", "0"]
-    files = ["--output", str(tmp_path / "pages"), "--warc", str(tmp_path / "a.warc.gz"), "--resume", queue]
+    files = ["--warc", str(tmp_path / "a.warc.gz"), "--resume", queue]
+    records = tmp_path / "pages" / "records.jsonl"
+    if output:
+        files += ["--output", str(records.parent)]
+    else:
+        records = tmp_path / "printed"
     urls = [f"{origin}/{name}" for name in ("a", "b", "slow", "c", "d")]
 
-    with subprocess.Popen([*command, *files, *urls], cwd=ROOT) as first:
-        assert stalling.stalled.wait(LIMIT_S)
-        os.kill(first.pid, signal.SIGKILL)
-    stalling.killed.set()
-    subprocess.run([*command, *files], cwd=ROOT, check=True, timeout=LIMIT_S)
+    with (tmp_path / "printed").open("a") as out:
+        with subprocess.Popen([*command, *files, *urls], cwd=ROOT, stdout=out) as first:
+            assert stalling.stalled.wait(LIMIT_S)
+            os.kill(first.pid, signal.SIGKILL)
+        stalling.killed.set()
+        subprocess.run([*command, *files], cwd=ROOT, check=True, timeout=LIMIT_S, stdout=out)
 
-    lines = (tmp_path / "pages" / "records.jsonl").read_text().splitlines()
+    lines = records.read_text().splitlines()
     records = {each["url"].removeprefix(origin): each for each in map(json.loads, lines)}
     assert sorted(records) == ["/a", "/b", "/c", "/d", "/slow"]
     assert len(lines) == 5
