@@ -32,7 +32,7 @@ def queue_file(options: argparse.Namespace) -> Exit:
         case _:
             raise InvalidOption(
                 f"store purge: {options.file} is the queue of a crawl; purge its robots.txt results with "
-                f"{options.file}.robots, or delete both files to begin anew"
+                f"{options.file}.robots, or delete all its files to begin anew"
             )
 
 

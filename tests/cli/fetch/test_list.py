@@ -245,12 +245,9 @@ def test_a_line_whose_url_a_redirect_put_in_an_earlier_run_has_a_record(fetched,
     for _ in range(2):
         prompt.run("--resume", queue, "/r", "/d", output=output)
         printed += prompt.out.splitlines()
-
-    records = _records(prompt) if output else [json.loads(line) for line in printed]
-    assert sorted(record["outcome"] for record in records if record["url"].endswith("/d")) == [
-        "duplicate",
-        "fetched",
-    ]
+        records = _records(prompt) if output else [json.loads(line) for line in printed]
+        outcomes = [record["outcome"] for record in records if record["url"].endswith("/d")]
+        assert sorted(outcomes) == ["duplicate", "fetched"]
 
 
 def test_a_killed_run_loses_no_duplicate(prompt, queue, listed):
