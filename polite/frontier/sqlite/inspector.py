@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from polite.errors import StoreFailed
-from polite.frontier.durable.batch import TaskState
+from polite.frontier.durable.batch import Note, TaskState
+from polite.frontier.sqlite import notes
 from polite.frontier.sqlite.schema import APPLICATION_ID, check
-from polite.stores.database import WrongFile
+from polite.stores.database import Damaged, WrongFile
 
 _WAITING_BY_ORIGIN = """
     SELECT text, count(*) AS waiting, crawl_delay FROM tasks JOIN origins ON origins.id = tasks.origin
@@ -104,6 +105,24 @@ def waiting_by_origin(path: Path, limit: int) -> list[tuple[str, int, float | No
         if _is_no_database(error):
             raise StoreFailed(f"{path} is not a queue file ({error}): name another file") from error
         return []
+
+
+def kept_note(path: Path, name: str) -> Note | None:
+    """Return a note of a queue file, or None.
+
+    None also if the file does not exist or cannot be read now: a frontier that opens it tells why.
+
+    Raises:
+        StoreFailed: The note is damaged.
+    """
+    if not is_queue(path):
+        return None
+    with suppress(sqlite3.Error), closing(_connect(path)) as connection:
+        try:
+            return notes.read(connection, name)
+        except Damaged as error:
+            raise StoreFailed(f"{path}: {error}") from error
+    return None
 
 
 def is_queue(path: Path) -> bool:
