@@ -166,7 +166,8 @@ def _add_fetch(add_command: _AddCommand) -> None:
     text = "fetch a list of URLs politely, and write one record per URL"
     epilog = (
         "exit status: 0 a response for each URL, 1 a URL is disallowed, 2 wrong usage or invalid URL, "
-        "3 a page or robots.txt is unreachable, 130 interrupted, 143 terminated; the highest counts"
+        "3 a page or robots.txt is unreachable (with --resume, also if an earlier run left it so), 130 interrupted, "
+        "143 terminated; the highest counts"
     )
     fetch = add_command("fetch", help=text, description=text, epilog=epilog)
     fetch.add_argument(

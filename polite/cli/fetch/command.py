@@ -15,11 +15,13 @@ from polite.cli.fetch.event_log import EventLog
 from polite.cli.fetch.event_log import reopen as reopen_log
 from polite.cli.fetch.folder import BODIES, Folder
 from polite.cli.fetch.interrupt import Interrupt, interrupts
+from polite.cli.fetch.kept_options import as_text, kept_of
 from polite.cli.fetch.options import has_urls, pacing_of
 from polite.cli.fetch.origin_stats import MAX_ORIGINS, OriginStats
 from polite.cli.fetch.output_paths import OutputPath, check_distinct, lock
 from polite.cli.fetch.page import Page, Pages
 from polite.cli.fetch.provenance import Provenance
+from polite.cli.fetch.queue_notes import QueueNotes
 from polite.cli.fetch.record import Records, is_begun, reopen
 from polite.cli.fetch.repeated_lines import RepeatedLines
 from polite.cli.fetch.run import Run
@@ -53,6 +55,8 @@ _NXDOMAIN_RETRY_S = 10.0
 _IN_MEMORY, _IN_FILE = 1_000_000, 1_000_000_000
 # A killed run costs each page in flight one attempt. The frontier allows this many more than --tries.
 _EXTRA_TRIES = 10
+# Neither do attempts without a connection count as tries. They are rarer than this: a circuit opens after the first ten.
+_OUTAGE_TRY_S = 30.0
 
 
 def fetch(options: argparse.Namespace) -> Exit:
@@ -65,6 +69,10 @@ def fetch(options: argparse.Namespace) -> Exit:
             )
     elif not has_urls(options) and options.store is None:
         raise InvalidOption("no URLs given; name them, use --list FILE, or - to read standard input")
+    if options.resume is None:
+        for name in ("retry", "change"):
+            if getattr(options, name):
+                raise InvalidOption(f"--{name} needs --resume FILE, the queue of an earlier run")
     _check_lists(options)
     if options.recrawl is not None:
         _check_file("--recrawl", options.recrawl)
@@ -175,6 +183,7 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
             stack.enter_context(capture_responses(_keeper(archive, run_log)))
         gate = await stack.enter_async_context(_gate(options, signer, run_log, clock, validators))
         frontier = await stack.enter_async_context(_frontier(options, gate))
+        await _keep_options(options, run_log.notes, frontier)
         if options.status is not None:
             await _serve_status(options.status, gate, frontier, stack)
         pages = await stack.enter_async_context(_pages(options, gate))
@@ -189,6 +198,7 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
             tries=options.tries,
             recrawl=validators is not None,
             limit=options.limit,
+            max_outage_s=options.max_outage,
         )
         if archive is None and not options.quiet:
             print("polite: bodies are not kept; --output DIR or --warc FILE keeps them", file=sys.stderr)
@@ -211,6 +221,19 @@ async def _few(options: argparse.Namespace, waiting: int) -> int | None:
     if few < 0 or not (limited or await asyncio.to_thread(are_few, few, options.urls, lists)):
         raise more_than_few()
     return None if limited else few
+
+
+async def _keep_options(options: argparse.Namespace, notes: QueueNotes, frontier: Frontier) -> None:
+    """Keep in the queue file what a later run must not change unnoticed. Raises InvalidOption, StoreFailed."""
+    found = await notes.attach(frontier)
+    if options.resume is None:
+        return
+    if found != (None if options.kept is None else as_text(options.kept)):
+        raise InvalidOption(
+            f"--resume {options.resume}: another run has just begun or changed it; run this one again"
+        )
+    if found != (text := as_text(kept_of(options))):
+        notes.keep_options(text)
 
 
 async def _resumed(options: argparse.Namespace) -> list[tuple[str, int, float | None]]:
@@ -236,7 +259,7 @@ def _pages(options: argparse.Namespace, gate: Gate) -> Pages:
 
 def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemClock) -> RunLog:
     """Open the output files; with --resume, those of the earlier run."""
-    recorded: set[str] = set()
+    recorded: dict[str, str] = {}
     out, journal = sys.stdout, None
     if options.output is not None:
         path = Path(options.output, RECORDS)
@@ -246,14 +269,14 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
             raise InvalidOption(
                 f"--output {options.output}: {RECORDS} already exists; choose another folder, or continue it with --resume"
             )
-        out, recorded = reopen(path)
+        out, recorded = reopen(path, retry=options.retry is not None)
         stack.callback(out.close)
     elif options.resume is not None:
         path = Path(options.resume + _JOURNAL)
         stack.callback(lock("--resume", path).release)
         if not Path(options.resume).exists():
             path.unlink(missing_ok=True)  # its queue was deleted
-        journal, recorded = reopen(path)
+        journal, recorded = reopen(path, retry=options.retry is not None)
         stack.callback(journal.close)
     repeated = _repeated_lines(options, stack)
     event_log = None
@@ -362,6 +385,7 @@ def _frontier(options: argparse.Namespace, gate: Gate) -> AbstractAsyncContextMa
         store=_store(options) or options.resume,
         crawl=options.crawl,
         max_waiting=2 * (_IN_FILE if _continues(options) else _IN_MEMORY),
-        max_tries=options.tries + _EXTRA_TRIES,
+        max_tries=options.tries + _EXTRA_TRIES + int(options.max_outage / _OUTAGE_TRY_S),
         max_robots_tries=options.tries,
+        max_outage=options.max_outage,
     )

@@ -52,6 +52,8 @@ _EXITS = {
 # Records of lines, not of requests: their URLs may be still to be fetched.
 _OF_LINES = ("invalid", "duplicate")
 _OF_JOURNAL = ("url", "input", "outcome", "from")
+# Outcomes after which another attempt may fetch the URL.
+UNDONE = ("failed", "given up")
 _LEAST_ERROR = 400
 
 
@@ -118,21 +120,24 @@ def digest(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def reopen(path: Path) -> tuple[TextIO, set[str]]:
-    """Open records for appending. Return the file and the URLs of its last records, if they were to be fetched.
+def reopen(path: Path, *, retry: bool = False) -> tuple[TextIO, dict[str, str]]:
+    """Open records for appending. Return the file, and outcomes by URL of its last records, if their URLs were to be fetched.
+
+    With `retry`, those that were not fetched are left out: they get another record.
 
     An incomplete last record is removed. Raises OSError, and InvalidOption for a file that has other content,
     which is not changed.
     """
-    recorded: set[str] = set()
+    recorded: dict[str, str] = {}
     if is_begun(path):
         recorded, whole = _last_records(path)
         if whole < path.stat().st_size:
             os.truncate(path, whole)
-    return path.open("a", encoding="utf-8"), recorded
+    kept = {url: outcome for url, outcome in recorded.items() if not retry or outcome not in UNDONE}
+    return path.open("a", encoding="utf-8"), kept
 
 
-def _last_records(path: Path) -> tuple[set[str], int]:
+def _last_records(path: Path) -> tuple[dict[str, str], int]:
     """Return the URLs of the last records, and the offset where the last one ends. Raises OSError, InvalidOption."""
     with path.open("rb") as file:
         if not _is_prefix(file.read(len(_BEGINNING))):
@@ -144,14 +149,14 @@ def _last_records(path: Path) -> tuple[set[str], int]:
         if not lines:
             raise _not_records(path, at)
         at += len(lines.pop(0)) + 1  # its start was not read
-    urls = set()
+    urls = {}
     for line in lines:
         found = _url(line)
         if found is None:
             raise _not_records(path, at)
         url, outcome = found
         if outcome not in _OF_LINES:
-            urls.add(url)
+            urls[url] = outcome
         at += len(line) + 1
     if not _may_be_incomplete(rest):
         raise _not_records(path, at)

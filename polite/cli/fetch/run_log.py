@@ -8,6 +8,7 @@ from polite.cli.fetch.event_log import EventLog
 from polite.cli.fetch.origin_stats import OriginStats
 from polite.cli.fetch.page import Page
 from polite.cli.fetch.provenance import Provenance
+from polite.cli.fetch.queue_notes import FAILED, FINAL, GIVEN_UP, QueueNotes, kind_of_drop
 from polite.cli.fetch.record import Record, Records, of_page
 from polite.cli.fetch.repeated_lines import RepeatedLines, name_of_line
 from polite.cli.fetch.url_list import ListedURL
@@ -23,7 +24,8 @@ class RunLog:
     """A listener of the gate. Must be made while an event loop runs.
 
     Attributes:
-        recorded: the URLs of the last records of an earlier run; they are not recorded again.
+        recorded: the URLs of the last records of an earlier run, with their outcomes; they are not recorded again.
+        notes: keeps the URLs that are not fetched.
         skipped: how many pages were not requested because they are recorded.
         repeated: the lines of lists, if an earlier run may have read them; None if each line is new.
         failure: raises the first OSError of a listener call, since a listener must not raise.
@@ -32,7 +34,7 @@ class RunLog:
     def __init__(
         self,
         records: Records,
-        recorded: set[str],
+        recorded: dict[str, str],
         origin_stats: OriginStats,
         event_log: EventLog | None,
         clock: Clock,
@@ -42,6 +44,7 @@ class RunLog:
         self.repeated = repeated
         self.recorded = recorded
         self.skipped = 0
+        self.notes: QueueNotes = QueueNotes()
         self.origin_stats = origin_stats
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.event_log = event_log
@@ -104,12 +107,18 @@ class RunLog:
         match event:
             case Granted(url=url, waited_s=waited_s):
                 self._waited[url] = waited_s
-            case Refused(url=url, reason=reason, line=line, task=task, rule=rule) if url not in self.recorded:
-                found = cause.of_refusal(reason, rule)
-                self.records.write(url, "refused", found, line=line, **_origin_of(task))
-            case Dropped(url=url, because=because, tries=tries, task=task) if url not in self.recorded:
-                found = cause.of_drop(because)
-                self.records.write(url, "given up", found, tries=tries, **_origin_of(task))
+            case Refused(url=url, reason=reason, line=line, task=task, rule=rule):
+                if task is not None:
+                    self.notes.remove(task)  # what robots.txt disallows is final
+                if url not in self.recorded:
+                    found = cause.of_refusal(reason, rule)
+                    self.records.write(url, "refused", found, line=line, **_origin_of(task))
+            case Dropped(url=url, because=because, tries=tries, task=task):
+                if task is not None:
+                    self.notes.add(task, kind_of_drop(because))
+                if url not in self.recorded:
+                    found = cause.of_drop(because)
+                    self.records.write(url, "given up", found, tries=tries, **_origin_of(task))
 
 
 def _place(listed: ListedURL) -> Record:
@@ -149,13 +158,19 @@ class Attempt:
                 self._task.origin, self._task.url, at=self._began, status=status, asked=asked
             )
 
-    def record_failed(self) -> None:
-        """Record that the last attempt got no response."""
-        self._run_log.records.write(self._task.url, "failed", self.cause, **self.fields, **self._source)
+    def record_failed(self, *, final: bool) -> None:
+        """Record that the last attempt got no response. `final`: the same options can get none."""
+        self._run_log.notes.add(self._task, FINAL if final else FAILED)
+        outcome = "given up" if final else "failed"
+        self._run_log.records.write(self._task.url, outcome, self.cause, **self.fields, **self._source)
 
     def record_fetched(self, page: Page, file: str | None, *, given_up: bool) -> None:
         """Record the response. `file` names the file with its body, `given_up` says that a retry might have had another."""
         record = of_page(page, fetched_at=self._began_wall, file=file)
         outcome = "given up" if given_up else "fetched"
+        if given_up:
+            self._run_log.notes.add(self._task, GIVEN_UP)
+        else:
+            self._run_log.notes.remove(self._task)
         found = cause.of_status(page.status) if given_up else self.cause
         self._run_log.records.write(self._task.url, outcome, found, **record, **self.fields, **self._source)

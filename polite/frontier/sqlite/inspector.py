@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -9,9 +10,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from polite.errors import StoreFailed
-from polite.frontier.durable.batch import TaskState
+from polite.frontier.durable.batch import Note, TaskState
+from polite.frontier.sqlite import notes
 from polite.frontier.sqlite.schema import APPLICATION_ID, check
-from polite.stores.database import WrongFile
+from polite.stores.database import Damaged, WrongFile
 
 _PAYLOADS = """
     SELECT text, path, payload FROM tasks JOIN origins ON origins.id = tasks.origin WHERE payload IS NOT NULL
@@ -32,7 +34,11 @@ _TASKS = """
     WHERE text = ? ORDER BY number LIMIT ?
 """
 # From a file of any version: each has these columns.
-_TOTALS = "SELECT waiting, done, refused, dropped FROM frontier"
+_TOTALS = "SELECT waiting, done, refused, dropped, remembered FROM frontier"
+_WAITING_NOTES = """
+    SELECT kind, count(*) FROM tasks JOIN origins ON origins.id = tasks.origin JOIN notes ON notes.name = text || path
+    GROUP BY kind
+"""
 _SEEN = "SELECT count(*) FROM origins"
 _LOCKED = "a crawl has it open; its own progress shows what waits"
 # Seconds. A frontier keeps its file locked until it ends.
@@ -43,13 +49,20 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class QueueTotals:
-    """The counts of a whole file."""
+    """The counts of a whole file.
+
+    Attributes:
+        known: how many URLs ended and are remembered; one that was put again is counted once.
+        notes: the number of notes of each kind that a program keeps beside the tasks, without those about tasks that wait.
+    """
 
     waiting: int
     done: int
     refused: int
     dropped: int
+    known: int
     origins: int
+    notes: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +130,24 @@ def waiting_payloads(path: Path) -> Iterator[tuple[str, object]]:
             yield f"{origin}{task}", json.loads(payload)
 
 
+def kept_note(path: Path, name: str) -> Note | None:
+    """Return a note of a queue file, or None.
+
+    None also if the file does not exist or cannot be read now: a frontier that opens it tells why.
+
+    Raises:
+        StoreFailed: The note is damaged.
+    """
+    if not is_queue(path):
+        return None
+    with suppress(sqlite3.Error), closing(_connect(path)) as connection:
+        try:
+            return notes.read(connection, name)
+        except Damaged as error:
+            raise StoreFailed(f"{path}: {error}") from error
+    return None
+
+
 def is_queue(path: Path) -> bool:
     """Whether the file is a frontier's queue. False for one that does not exist or cannot be read."""
     if not path.is_file():
@@ -144,8 +175,12 @@ class QueueInspector:
         """Return the counts of the whole file."""
 
         def read(connection: sqlite3.Connection) -> QueueTotals:
-            counts = connection.execute(_TOTALS).fetchone() or (0, 0, 0, 0)
-            return QueueTotals(*map(int, counts), *connection.execute(_SEEN).fetchone())
+            waiting, done, refused, dropped, known = connection.execute(_TOTALS).fetchone() or (0,) * 5
+            kept = Counter(notes.counts(connection))
+            if kept:
+                kept -= Counter(dict(connection.execute(_WAITING_NOTES).fetchall()))
+            (origins,) = connection.execute(_SEEN).fetchone()
+            return QueueTotals(waiting, done, refused, dropped, known, origins, dict(kept))
 
         return self._read(read)
 

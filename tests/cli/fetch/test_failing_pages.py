@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from aiohttp import web
 
 from tests.cli.fetch.conftest import ROBOTS, drop, raw
 
@@ -95,3 +96,60 @@ def test_a_page_that_exceeds_the_timeout_fails(site):
         site.records["/slow"]["detail"]
         == "no complete response within 7 s (--timeout); the page was not fetched"
     )
+
+
+def _restarting(site, down_s, after):
+    """Return a response after which the site refuses connections for so long, if `after` is its path."""
+
+    async def respond(request):
+        await site.restart(down_s)
+        return web.Response(text="the last one", headers={"Connection": "close"})
+
+    site.pages[after] = [respond, {"text": "again"}]
+
+
+def test_pages_of_a_site_that_restarts_are_fetched(site):
+    _restarting(site, 300, after="/a")
+
+    assert site.run("/a", "/b", "/c") == 0
+
+    assert site.paths == ["/a", "/b", "/c"]
+    assert 300 <= site.took_s < 600
+
+
+def test_a_robots_txt_of_a_site_that_restarts_is_fetched(site):
+    site.pages[ROBOTS] = [*[{"status": 502}] * 4, {"text": ""}]
+
+    assert site.run("/a") == 0
+
+    assert site.paths == ["/a"]
+    assert site.took_s > 60
+
+
+def test_a_page_has_all_its_tries_after_an_outage(site):
+    _restarting(site, 100, after="/a")
+    site.pages["/b"] = [{"status": 502}, {"status": 502}, {"text": "now"}]
+
+    assert site.run("/a", "/b") == 0
+
+    assert site.paths == ["/a", "/b", "/b", "/b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "shortest", "longest"), [((), 600, 1_200), (("--max-outage", "0"), 1, 10)]
+)
+def test_a_site_that_stays_away_is_given_up_after_the_outage_that_may_be(options, shortest, longest, site):
+    _restarting(site, 30_000, after="/a")
+
+    assert site.run(*options, "/a", "/b") == 3
+
+    assert site.records["/b"]["outcome"] == "failed"
+    assert shortest <= site.took_s <= longest
+
+
+@pytest.mark.parametrize("value", ["-1", "nan", "1e9", "soon"])
+def test_an_outage_that_is_no_time_is_wrong_usage(value, site):
+    with pytest.raises(SystemExit) as left:
+        site.run(f"--max-outage={value}", "/a")
+
+    assert left.value.code == 2

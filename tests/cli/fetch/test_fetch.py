@@ -73,7 +73,7 @@ def test_urls_come_from_standard_input(site, feed):
 def test_an_origin_without_rules_is_given_up_after_its_tries(site):
     site.pages["/robots.txt"] = [{"status": 500}]
 
-    assert site.run("--tries", "2", "/a") == 3
+    assert site.run("--tries", "2", "--max-outage", "0", "/a") == 3
 
     assert site.records["/a"]["outcome"] == "given up"
     assert site.records["/a"]["code"] == "ROBOTS_SERVER_ERROR"

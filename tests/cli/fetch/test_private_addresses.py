@@ -32,7 +32,7 @@ def test_a_page_at_a_private_address_is_not_retried(site, monkeypatch):
     assert site.run("/a", private=False) == 3
 
     record = site.records["/a"]
-    assert (record["outcome"], record["tries"]) == ("failed", 1)
+    assert (record["outcome"], record["tries"]) == ("given up", 1)
     assert "127.0.0.1 is not public, so it is blocked; use --allow-private to permit it" in record["detail"]
 
 
