@@ -414,11 +414,11 @@ def test_the_sixth_line_of_standard_input_ends_a_run_without_an_agent(site, feed
 
 def test_what_waits_in_a_queue_counts_for_the_agent(prompt, queue):
     prompt.pages["/a"] = [_interrupted]
-    prompt.run("--resume", queue, "--concurrency", "1", *(f"/{letter}" for letter in "abcdef"))
+    prompt.run("--resume", queue, "--concurrency", "1", *(f"/{letter}" for letter in "abcde"), named=False)
 
-    assert prompt.run("--resume", queue, "/g", named=False) == 2
+    assert prompt.run("--resume", queue, "/f", "/g", named=False) == 2
     assert (prompt.err, prompt.paths) == (_NO_NAME, ["/a"])
-    assert prompt.run("--resume", queue, named=False) == 0
+    assert prompt.run("--resume", queue, "/f", named=False) == 0
     assert len(prompt.paths) == 6
 
 
