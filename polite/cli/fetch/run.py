@@ -155,11 +155,12 @@ class Run:
         """Say why nothing was requested, where one would expect it."""
         if skipped := self._run_log.skipped:
             urls = "1 URL was" if skipped == 1 else f"{skipped} URLs were"
-            where = "" if self._options.output is None else f" in {self._options.output}"
-            print(
-                f"polite: {urls} not requested: an earlier run, which was killed, has recorded them{where}",
-                file=sys.stderr,
+            why = (
+                "an earlier run, which was killed, has recorded them"
+                if self._options.output is None
+                else f"records of an earlier run in {self._options.output} have them; another --output fetches them again"
             )
+            print(f"polite: {urls} not requested: {why}", file=sys.stderr)
         if self._crawl.limited:
             print(
                 f"polite: the list was not read beyond {self._options.limit} new "
