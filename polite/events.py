@@ -46,12 +46,14 @@ class Refused:
         reason: The reason, see Reason.
         line: The line of the deciding rule, or None if no rule decided.
         task: The frontier's task, or None if a gate was asked.
+        rule: The rule, such as "Disallow: /private/", or None.
     """
 
     url: str
     reason: str
     line: int | None
     task: Task | None = field(default=None, repr=False, compare=False)
+    rule: str | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Options from a configuration file and from environment variables. The command line overrules both."""
+"""Options from a configuration file, environment variables, and a queue that is continued. The command line overrules them."""
 
 import argparse
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from polite.cli.exit_codes import Exit
+from polite.cli.fetch.options import SWITCHED_OFF
 from polite.cli.parser import WrongUsage, parser
 from polite.errors import InvalidOption
 
@@ -22,7 +23,7 @@ ENVIRONMENT = {
     "POLITE_CONFIG": ("--config", frozenset({"fetch"})),
 }
 # What a file may not set: itself, and what is no option.
-_NOT_IN_FILES = frozenset({"config", "urls", "run"})
+_NOT_IN_FILES = frozenset({"change", "config", "urls", "run"})
 _TABLE = "fetch"
 # Octets. A configuration has some lines; a device has no end.
 _LARGEST = 1 << 20
@@ -30,10 +31,10 @@ _LINE = re.compile(r" \(at line (\d+), column \d+\)")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the options of a command line, with those of its environment and configuration file.
+    """Return the options of a command line, with those of its environment, configuration file, and queue that it continues.
 
-    Ends the program with one line if they are wrong: `SystemExit`. Raises InvalidOption for a file that is no configuration,
-    and OSError for one that cannot be read.
+    Ends the program with one line if they are wrong: `SystemExit`. Raises InvalidOption for a file that is no configuration or
+    a queue with other options, OSError for a file that cannot be read, and StoreFailed.
     """
     # First alone: what is wrong in it is not the fault of the others.
     options = _parsed(arguments)
@@ -42,12 +43,28 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         for name, argument in environment.items():
             _parsed([command, argument, *arguments[1:]], source=f"{name}: ")
         options = _parsed([command, *environment.values(), *arguments[1:]])
-    if (file := getattr(options, "config", None)) is None:
-        return options
-    configured = _file_arguments(file)
-    for argument in configured:
-        _parsed([command, argument, *arguments[1:]], source=f"{file}: ")
-    return _parsed([command, *configured, *environment.values(), *arguments[1:]])
+    given = [*environment.values(), *arguments[1:]]
+    if (file := getattr(options, "config", None)) is not None:
+        configured = _file_arguments(file)
+        for argument in configured:
+            _parsed([command, argument, *arguments[1:]], source=f"{file}: ")
+        given = [*configured, *given]
+        options = _parsed([command, *given])
+    return options if getattr(options, "resume", None) is None else _continued(command, given, options)
+
+
+def _continued(command: str, given: Sequence[str], options: argparse.Namespace) -> argparse.Namespace:
+    """Return the options with those that the queue file keeps. Raises InvalidOption if they differ, StoreFailed."""
+    from polite.cli.fetch import kept_options
+
+    kept = kept_options.read(options.resume)
+    if kept is not None:
+        before = list(kept_options.arguments(kept, options))
+        options = _parsed([command, *before, *given], source=f"{options.resume}: ")
+        if not options.change:
+            kept_options.require_same(kept, options)
+    options.kept = kept
+    return options
 
 
 def _parsed(arguments: Sequence[str], *, source: str = "") -> argparse.Namespace:
@@ -119,7 +136,9 @@ def _arguments_of(file: str, name: str, value: object, known: Mapping[str, bool]
                 raise InvalidOption(
                     f"{file}: {name} is no switch: it must have a value, got {str(value).lower()}"
                 )
-            return [f"--{name}"] if value else []
+            # A queue that is continued may have it on.
+            off = [f"--no-{name}"] if name in SWITCHED_OFF else []
+            return [f"--{name}"] if value else off
         case str() | int() | float():
             return [f"--{name}={value}"]
         case [*items] if all(isinstance(item, str) for item in items):

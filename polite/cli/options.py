@@ -15,6 +15,8 @@ from polite.robots.policy import FetchPolicy
 from polite.version import __version__
 
 DEFAULT_AGENT = f"polite-cli/{__version__}"
+# Requests that may go out under that name, which tells a site nothing of the crawler.
+FEW = 5
 
 T = TypeVar("T")
 
@@ -30,17 +32,34 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
 
 
 def add_network(
-    parser: argparse.ArgumentParser, *, timeout: str = "limit for one robots.txt with its redirects"
+    parser: argparse.ArgumentParser,
+    *,
+    timeout: str = "limit for one robots.txt with its redirects",
+    few: str | None = None,
 ) -> None:
-    """Add the options for fetching robots.txt."""
+    """Add the options for fetching robots.txt. `few` is what a crawler without a name may fetch."""
+    needed = "" if few is None else f"; needed for more than {few}"
     parser.add_argument(
         "--agent",
         type=typed(UserAgent),
         default=DEFAULT_AGENT,
-        help="the User-Agent header (default: POLITE_AGENT, else %(default)s)",
+        help=f"the User-Agent header (default: POLITE_AGENT, else %(default)s){needed}",
     )
     add_dialect(parser)
     add_connections(parser, timeout=timeout)
+
+
+def is_unnamed(options: argparse.Namespace) -> bool:
+    """Whether the crawler has no name of its own."""
+    return options.agent.header == DEFAULT_AGENT  # type: ignore[no-any-return]
+
+
+def agent_needed(what: str) -> InvalidOption:
+    """Return the error that `what` needs a name of its own."""
+    return InvalidOption(
+        f"{what} needs a name by which sites know your crawler: pass --agent, or set POLITE_AGENT, "
+        'such as "ExampleBot/1.0 (+https://example.com/bot)"'
+    )
 
 
 def add_connections(parser: argparse.ArgumentParser, *, timeout: str) -> None:

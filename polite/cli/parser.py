@@ -9,6 +9,7 @@ from polite.cli.card.options import add_card_options
 from polite.cli.fetch.options import add_fetch_options
 from polite.cli.matrix.options import add_matrix_options
 from polite.cli.options import (
+    FEW,
     add_connections,
     add_dialect,
     add_format,
@@ -165,7 +166,8 @@ def _add_fetch(add_command: _AddCommand) -> None:
     text = "fetch a list of URLs politely, and write one record per URL"
     epilog = (
         "exit status: 0 a response for each URL, 1 a URL is disallowed, 2 wrong usage or invalid URL, "
-        "3 a page or robots.txt is unreachable, 130 interrupted, 143 terminated; the highest counts"
+        "3 a page or robots.txt is unreachable (with --resume, also if an earlier run left it so), 130 interrupted, "
+        "143 terminated; the highest counts"
     )
     fetch = add_command("fetch", help=text, description=text, epilog=epilog)
     fetch.add_argument(
@@ -193,7 +195,8 @@ def _add_sitemaps(add_command: _AddCommand) -> None:
         help="leave out what has not changed since, by its lastmod: 2026-05-01, or 2026-05-01T10:30Z",
     )
     add_number(sitemaps, "--limit", "limit on URLs", most=1_000_000_000)
-    add_network(sitemaps, timeout="limit for one robots.txt or one sitemap, with its redirects")
+    timeout = "limit for one robots.txt or one sitemap, with its redirects"
+    add_network(sitemaps, timeout=timeout, few=f"{FEW} files")
     sitemaps.set_defaults(run=_run_sitemaps)
 
 

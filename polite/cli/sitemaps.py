@@ -5,11 +5,13 @@ import asyncio
 import json
 import sys
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import datetime
 
 from polite.cli.exit_codes import Exit
 from polite.cli.gate import open_gate_for
 from polite.cli.option_names import command_line_text
+from polite.cli.options import FEW, agent_needed, is_unnamed
 from polite.errors import InvalidOption
 from polite.gate.sitemaps import Sitemaps
 from polite.origin import Target
@@ -37,12 +39,16 @@ def date(text: str) -> datetime:
 
 
 async def _list(options: argparse.Namespace) -> Exit:
+    unnamed = is_unnamed(options)
+    policy = SitemapPolicy(timeout=options.timeout)
+    if unnamed:
+        policy = replace(policy, max_files=FEW + 1)
     async with open_gate_for(options) as gate:
         found = gate.sitemaps(
             options.url,
             files=None if Target.of(options.url).path == "/" else [options.url],
             since=options.since,
-            policy=SitemapPolicy(timeout=options.timeout),
+            policy=policy,
         )
         try:
             await _print(found, options)
@@ -52,6 +58,8 @@ async def _list(options: argparse.Namespace) -> Exit:
     for file in found.files:
         if file.problem is not None:
             _complain(f"{file.url}: {file.problem}")
+    if unnamed and len(found.files) > FEW:
+        raise agent_needed(f"not all URLs are listed: polite sitemaps of more than {FEW} files")
     return max(map(_exit_for, found.files), default=Exit.ALLOWED)
 
 

@@ -7,6 +7,7 @@ their tasks or forgets them.
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -66,6 +67,7 @@ class Dispatcher:
         self._progress = progress
         self._in_flight = in_flight
         self._max_robots_tries = limits.max_robots_tries
+        self._max_outage_s = limits.max_outage
         self._rules = TaskRules(services, scheduler, in_flight.refuse)
         self._seeker = TurnSeeker(
             services, self._rules, rules_learned=self._free_slot, waiting=self._begin_to_wait
@@ -315,7 +317,9 @@ class Dispatcher:
                 seconds = exponential(_FIRST_S, max(queue.failures, queue.turn_failures), _LONGEST_S)
                 queue.count_turn_failure()
                 lasting = queue.turn_failures >= self._max_robots_tries
-                self._miss(queue, RulesMissed(seconds, type(error).__name__, lasting=lasting))
+                self._miss(
+                    queue, RulesMissed(seconds, type(error).__name__, lasting=lasting, outage_s=math.inf)
+                )
             case _:
                 self.fail(_ended_by(error))
 
@@ -342,7 +346,8 @@ class Dispatcher:
     def _miss(self, queue: OriginQueue, missed: RulesMissed) -> None:
         """Postpone a queue whose rules cannot be had. After the last try, or if waiting cannot help, drop its tasks."""
         queue.count_failures(queue.failures + 1)
-        if queue.failures < self._max_robots_tries and not missed.lasting:
+        may_pass = queue.failures < self._max_robots_tries or missed.outage_s < self._max_outage_s
+        if may_pass and not missed.lasting:
             self._postpone_origin(queue, missed.retry_s, missed.because)
         else:
             self._given_up.drop(queue, missed.because)

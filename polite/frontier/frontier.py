@@ -43,6 +43,7 @@ class FrontierOptions(TypedDict, total=False):
     max_robots_tries: int
     max_robots_fetches: int
     max_active_origins: int
+    max_outage: float
 
 
 class Frontier:
@@ -68,12 +69,15 @@ class Frontier:
             enough if waiting cannot help (`Reason.may_pass`).
         max_robots_fetches: How many origins' robots.txt are fetched at one time.
         max_active_origins: How many origins have tasks in memory, where a file keeps the others (`polite.open_frontier`).
+        max_outage: How long an origin's robots.txt may be out of reach before its tasks are dropped (seconds), even if
+            `max_robots_tries` is reached before: longer than a site needs to start again. Not for names that do not exist.
         on_end: Called as `on_end(task, outcome)`, once for each task that this process ended: done, refused (also by `put`
             itself) or dropped. It is called in a step of the event loop of its own, before `join` or the iteration ends, and may
             call the frontier. What it raises is logged. It is not called for tasks that `drain` returns or a store keeps.
 
     Raises:
-        InvalidOption: A limit is no integer >= 1, the scheduler is none, or `on_end` is no plain function.
+        InvalidOption: A limit is no integer >= 1 (`max_outage`: no number >= 0), the scheduler is none, or `on_end` is no plain
+            function.
     """
 
     def __init__(
@@ -87,6 +91,7 @@ class Frontier:
         max_robots_tries: int = _DEFAULTS.max_robots_tries,
         max_robots_fetches: int = _DEFAULTS.max_robots_fetches,
         max_active_origins: int = _DEFAULTS.max_active_origins,
+        max_outage: float = _DEFAULTS.max_outage,
         on_end: OnEnd | None = None,
     ) -> None:
         limits = Limits(
@@ -96,6 +101,7 @@ class Frontier:
             max_robots_tries=max_robots_tries,
             max_robots_fetches=max_robots_fetches,
             max_active_origins=max_active_origins,
+            max_outage=max_outage,
         )
         parts = Parts(gate.services, scheduler, limits, on_end)
         parts.keep_in_memory()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from polite.frontier.progress import Progress
 from polite.frontier.seen_urls import SeenUrls
 from polite.frontier.task_outcome import End
-from polite.options import integer
+from polite.options import integer, number
 from polite.origin import Origin, Target
 from polite.ports import Clock
 from polite.task import NOT_UNIQUE, Admission, Task, seen_as
@@ -24,10 +24,13 @@ class Limits:
     max_robots_tries: int = 10
     max_robots_fetches: int = 1_000
     max_active_origins: int = 10_000
+    max_outage: float = 0.0
 
     def __post_init__(self) -> None:
+        number("Frontier: max_outage", self.max_outage)
         for field in fields(self):
-            integer(f"Frontier: {field.name}", getattr(self, field.name), least=1)
+            if field.name != "max_outage":
+                integer(f"Frontier: {field.name}", getattr(self, field.name), least=1)
 
 
 class TaskDraft(NamedTuple):

@@ -1,6 +1,7 @@
 """How an origin queue comes to its turn: rules first, then a turn, and the rules still in force when it comes."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -26,11 +27,13 @@ class RulesMissed(NamedTuple):
         retry_s: Seconds until robots.txt may be fetched again.
         because: The reason's name.
         lasting: Waiting cannot help: only another option can.
+        outage_s: Seconds since robots.txt has been out of reach, in this run; infinite for what no restart of the site ends.
     """
 
     retry_s: float
     because: str
     lasting: bool
+    outage_s: float
 
 
 class TurnSeeker:
@@ -167,7 +170,12 @@ class TurnSeeker:
         reason = learned.snapshot.access.reason
         # A failure of an earlier run may be due to other options, so it is tried again.
         lasting = not reason.may_pass and learned.snapshot.fetched_at >= self._began
-        return RulesMissed(max(1.0, learned.fresh_until - self._clock.wall()), reason.name, lasting)
+        now, since = self._clock.wall(), learned.snapshot.unreachable_since
+        # An earlier run may have ended long ago.
+        outage_s = 0.0 if since is None else now - max(since, self._began)
+        if reason is Reason.DNS_NXDOMAIN:
+            outage_s = math.inf
+        return RulesMissed(max(1.0, learned.fresh_until - now), reason.name, lasting, outage_s)
 
     # What the queue knows.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Protocol
 
-from polite.errors import GateClosed, PermitMisused, TurnLost
+from polite.errors import GateClosed, PermitMisused, TurnLost, redact_url
 from polite.events import Left, PermitDelayed, Reclaimed, Refused
 from polite.gate.charges import Charges
 from polite.gate.counters import Counters
@@ -289,5 +289,7 @@ def waits_for_itself(permit: EnteredPermit, target: Target) -> PermitMisused:
 
 def refused(target: Target, decision: Decision, task: Task | None = None) -> Refused:
     """The event of a URL that is disallowed, or of a frontier's task."""
-    line = None if decision.rule is None else decision.rule.line
-    return Refused(target.url, decision.reason.name, line, task)
+    if decision.rule is None:
+        return Refused(target.url, decision.reason.name, None, task)
+    rule = f"Disallow: {redact_url(decision.rule.pattern)}"
+    return Refused(target.url, decision.reason.name, decision.rule.line, task, rule)

@@ -160,8 +160,8 @@ class Decision(_Fields):
     def __str__(self) -> str:
         verdict = "allowed" if self.allowed else "disallowed"
         if self.rule is None:
-            because = "" if self.cause is None else f" ({self.cause.value}{self._detail})"
-            return f"{verdict}: {self.reason.value}{because}"
+            because = "" if self.cause is None else f"{self.cause.value}{self._detail}; "
+            return f"{verdict}: {because}{self.reason.value}"
         opposed = self.decider.conflict(self.path) if self.reason is Reason.RULE else None
         conflict = "" if opposed is None else f", whose conflict with {opposed} is undefined"
         return f"{verdict} by {self.rule}{conflict}"

@@ -345,10 +345,11 @@ def _failure(error: aiohttp.ClientError, refused: list[str], policy: FetchPolicy
     """Return why the request failed. Each reason means "unreachable" (RFC 9309, 2.3.1.4)."""
     if refused and isinstance(error, aiohttp.ClientConnectorError):
         return Failed(Reason.ADDRESS_REFUSED, blocked_message(refused, policy))
-    return Failed(_reason(error), f"{type(error).__name__}: {error}"[:500])
+    return Failed(reason_of_error(error), f"{type(error).__name__}: {error}"[:500])
 
 
-def _reason(error: aiohttp.ClientError) -> Reason:
+def reason_of_error(error: aiohttp.ClientError) -> Reason:
+    """Return the reason of a request that failed."""
     match error:
         case aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
             return Reason.PROXY_FAILED

@@ -129,9 +129,26 @@ def test_a_limit_is_named_in_plain_words(script, capsys):
         200, index(*(f"{SITE}/{each}.xml" for each in range(60_000))).encode()
     )
 
-    main(["sitemaps", "--limit", "1", f"{SITE}/sitemap.xml"])
+    main(["sitemaps", "--agent", "TestBot/1.0", "--limit", "1", f"{SITE}/sitemap.xml"])
 
     assert (
         "polite: https://example.com/sitemap.xml: more than the limit of 50000 entries\n"
         in capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize("named_by", ["robots.txt", "an index"])
+@pytest.mark.parametrize("files", [5, 6])
+def test_more_than_a_few_files_need_an_agent(files, named_by, script, capsys):
+    names = [f"{SITE}/{each}.xml" for each in range(files - (named_by == "an index"))]
+    script.update((name, Reply(200, urlset(f"<loc>{name}.html</loc>").encode())) for name in names)
+    if named_by == "an index":
+        script[f"{SITE}/sitemap.xml"] = Reply(200, index(*names).encode())
+    else:
+        script[f"{SITE}/robots.txt"] = Reply(200, "\n".join(f"Sitemap: {name}" for name in names).encode())
+
+    assert main(["sitemaps", SITE]) == (0 if files == 5 else 2)
+
+    said = "polite sitemaps of more than 5 files needs a name by which sites know your crawler: pass --agent, or set POLITE_AGENT"
+    assert (said in capsys.readouterr().err) is (files == 6)
+    assert main(["sitemaps", "--agent", "TestBot/1.0", SITE]) == 0

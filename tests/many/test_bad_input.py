@@ -361,7 +361,16 @@ def test_polite_fetch_names_what_is_wrong_in_one_line(
     urls = {"URL": valkey.url, "URL/99": valkey.url.replace("/0", "/99")}
     urls["LOGIN"] = valkey.url.replace("//", f"//{LOGIN}")
 
-    status = main(["fetch", "--quiet", *(urls.get(each, each) for each in arguments), "https://a.test/"])
+    status = main(
+        [
+            "fetch",
+            "--agent",
+            "TestBot/1.0",
+            "--quiet",
+            *(urls.get(each, each) for each in arguments),
+            "https://a.test/",
+        ]
+    )
 
     out, errors = capsys.readouterr()
     (line,) = [each for each in errors.splitlines() if "appendonly is no" not in each]
@@ -379,9 +388,15 @@ def test_the_password_of_a_fetch_is_not_in_its_arguments_and_no_message_has_it(
     monkeypatch.setenv("POLITE_STORE_USER", USER)
     monkeypatch.setenv("POLITE_STORE_PASSWORD", SECRET)
     try:
-        assert main(["fetch", "--quiet", "--store", valkey.url, "--crawl", "news"]) == 0
+        assert (
+            main(["fetch", "--agent", "TestBot/1.0", "--quiet", "--store", valkey.url, "--crawl", "news"])
+            == 0
+        )
         monkeypatch.setenv("POLITE_STORE_PASSWORD", f"{SECRET}x")
-        assert main(["fetch", "--quiet", "--store", valkey.url, "--crawl", "news"]) == 2
+        assert (
+            main(["fetch", "--agent", "TestBot/1.0", "--quiet", "--store", valkey.url, "--crawl", "news"])
+            == 2
+        )
     finally:
         valkey.client.acl_deluser(USER)
 

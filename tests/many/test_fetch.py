@@ -30,9 +30,21 @@ class Run:
 
     def __init__(self, folder: Path, arguments: tuple[str, ...]) -> None:
         self._records = folder / "records.jsonl"
-        command = [sys.executable, "-m", "polite", "fetch", "--allow-private", "--quiet", "--delay", "0.05"]
+        command = [
+            sys.executable,
+            "-m",
+            "polite",
+            "fetch",
+            "--agent",
+            "TestBot/1.0",
+            "--allow-private",
+            "--quiet",
+        ]
         self.process = subprocess.Popen(
-            [*command, "--output", str(folder), *arguments], cwd=ROOT, stderr=subprocess.PIPE, text=True
+            [*command, "--delay", "0.05", "--output", str(folder), *arguments],
+            cwd=ROOT,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     def end(self) -> tuple[int, str]:

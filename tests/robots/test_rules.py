@@ -101,7 +101,7 @@ def test_without_a_file_all_is_allowed_and_the_decision_says_why():
         Reason.CLIENT_ERROR,
         access,
     )
-    assert str(decision) == f"allowed: {Reason.UNAVAILABLE.value} ({Reason.CLIENT_ERROR.value})"
+    assert str(decision) == f"allowed: {Reason.CLIENT_ERROR.value}; {Reason.UNAVAILABLE.value}"
     assert decision.overruled == ()
 
 

@@ -5,5 +5,6 @@ take permits and fetch pages (`page`), and one task that prints progress. Each U
 its body in a folder (`folder`) or a WARC file (`warc`). `run_log` receives what the run and the gate's events report, and
 passes it to the records, to the event log for `polite timeline`, and to the statistics by origin that `progress` shows.
 With `--resume` the frontier keeps its queue in a file. A record is written before its task is finished in that queue: after
-a crash, `record.reopen` reads the last records, so that no page is fetched or recorded twice.
+a crash, `record.reopen` reads the last records, so that no page is fetched or recorded twice. Standard output cannot be read
+again: then a journal beside the queue has what later runs need. `repeated_lines` tells which lines have a record already.
 """

@@ -15,21 +15,26 @@ from polite.cli.fetch.event_log import EventLog
 from polite.cli.fetch.event_log import reopen as reopen_log
 from polite.cli.fetch.folder import BODIES, Folder
 from polite.cli.fetch.interrupt import Interrupt, interrupts
+from polite.cli.fetch.kept_options import as_text, kept_of
 from polite.cli.fetch.options import has_urls, pacing_of
 from polite.cli.fetch.origin_stats import MAX_ORIGINS, OriginStats
 from polite.cli.fetch.output_paths import OutputPath, check_distinct, lock
 from polite.cli.fetch.page import Page, Pages
-from polite.cli.fetch.record import Records, add_repeats, is_begun, reopen
+from polite.cli.fetch.provenance import Provenance
+from polite.cli.fetch.queue_notes import QueueNotes
+from polite.cli.fetch.record import Records, is_begun, reopen
 from polite.cli.fetch.repeated_lines import RepeatedLines
 from polite.cli.fetch.run import Run
 from polite.cli.fetch.run_log import RunLog
+from polite.cli.fetch.url_list import are_few, more_than_few
 from polite.cli.fetch.warc import Warc
+from polite.cli.options import FEW, agent_needed, is_unnamed
 from polite.clock import SystemClock
 from polite.compose.frontier import open_frontier
 from polite.compose.gate import open_gate
 from polite.errors import InvalidOption, redact_url
 from polite.frontier.frontier import Frontier
-from polite.frontier.sqlite.inspector import waiting_by_origin
+from polite.frontier.sqlite.inspector import waiting_by_origin, waiting_payloads
 from polite.gate.gate import Gate
 from polite.recrawl.policy import RecrawlPolicy
 from polite.robots.policy import FetchPolicy, RobotsPolicy
@@ -42,12 +47,16 @@ from polite.transports.capture import CapturedResponse, Take, capture_responses
 RECORDS = "records.jsonl"
 # The suffix of the robots store beside the queue: the two cannot share a file.
 _ROBOTS = ".robots"
+# The suffix of the file that says what was recorded on standard output, which cannot be read again.
+_JOURNAL = ".recorded"
 # An interactive run does not wait as long as a crawler for a name that does not exist: that may be temporary.
 _NXDOMAIN_RETRY_S = 10.0
 # Limits on listed URLs in the frontier. The frontier holds twice as many, so that redirects find capacity.
 _IN_MEMORY, _IN_FILE = 1_000_000, 1_000_000_000
 # A killed run costs each page in flight one attempt. The frontier allows this many more than --tries.
 _EXTRA_TRIES = 10
+# Neither do attempts without a connection count as tries. They are rarer than this: a circuit opens after the first ten.
+_OUTAGE_TRY_S = 30.0
 
 
 def fetch(options: argparse.Namespace) -> Exit:
@@ -60,6 +69,10 @@ def fetch(options: argparse.Namespace) -> Exit:
             )
     elif not has_urls(options) and options.store is None:
         raise InvalidOption("no URLs given; name them, use --list FILE, or - to read standard input")
+    if options.resume is None:
+        for name in ("retry", "change"):
+            if getattr(options, name):
+                raise InvalidOption(f"--{name} needs --resume FILE, the queue of an earlier run")
     _check_lists(options)
     if options.recrawl is not None:
         _check_file("--recrawl", options.recrawl)
@@ -134,6 +147,8 @@ def _output_paths(options: argparse.Namespace) -> Iterator[OutputPath]:
     if options.resume is not None:
         yield "--resume", Path(options.resume)
         yield f"--resume (FILE{_ROBOTS})", Path(options.resume + _ROBOTS)
+        if options.output is None:
+            yield f"--resume (FILE{_JOURNAL})", Path(options.resume + _JOURNAL)
     if options.output is not None:
         yield f"--output (DIR/{RECORDS})", Path(options.output, RECORDS)
         yield f"--output (DIR/{BODIES})", Path(options.output, BODIES)
@@ -156,6 +171,7 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
         clock = SystemClock()
         # Before a file is opened or made: this one may be no queue.
         resumed = await _resumed(options)
+        few = await _few(options, sum(waiting for _, waiting, _ in resumed))
         run_log = _run_log(options, stack, clock)
         for each in resumed:
             run_log.origin_stats.add_resumed(*each)
@@ -167,6 +183,7 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
             stack.enter_context(capture_responses(_keeper(archive, run_log)))
         gate = await stack.enter_async_context(_gate(options, signer, run_log, clock, validators))
         frontier = await stack.enter_async_context(_frontier(options, gate))
+        await _keep_options(options, run_log.notes, frontier)
         if options.status is not None:
             await _serve_status(options.status, gate, frontier, stack)
         pages = await stack.enter_async_context(_pages(options, gate))
@@ -181,8 +198,42 @@ async def _run(options: argparse.Namespace, signer: WebBotAuth | None, interrupt
             tries=options.tries,
             recrawl=validators is not None,
             limit=options.limit,
+            max_outage_s=options.max_outage,
         )
-        return await Run(options, crawl, frontier, run_log, interrupt).finish()
+        if archive is None and not options.quiet:
+            print("polite: bodies are not kept; --output DIR or --warc FILE keeps them", file=sys.stderr)
+        return await Run(options, crawl, frontier, run_log, interrupt, few).finish()
+
+
+async def _few(options: argparse.Namespace, waiting: int) -> int | None:
+    """Return how many URLs may be listed, or None for any number. Raises InvalidOption, OSError.
+
+    A crawler without a name of its own fetches only a few. A shared crawl is never so small.
+    """
+    if not is_unnamed(options):
+        return None
+    if options.store is not None:
+        raise agent_needed("polite fetch --store")
+    few = FEW - waiting
+    # The rest of a list is not read.
+    limited = options.limit is not None and options.limit <= few
+    lists = options.list or ()
+    if few < 0 or not (limited or await asyncio.to_thread(are_few, few, options.urls, lists)):
+        raise more_than_few()
+    return None if limited else few
+
+
+async def _keep_options(options: argparse.Namespace, notes: QueueNotes, frontier: Frontier) -> None:
+    """Keep in the queue file what a later run must not change unnoticed. Raises InvalidOption, StoreFailed."""
+    found = await notes.attach(frontier)
+    if options.resume is None:
+        return
+    if found != (None if options.kept is None else as_text(options.kept)):
+        raise InvalidOption(
+            f"--resume {options.resume}: another run has just begun or changed it; run this one again"
+        )
+    if found != (text := as_text(kept_of(options))):
+        notes.keep_options(text)
 
 
 async def _resumed(options: argparse.Namespace) -> list[tuple[str, int, float | None]]:
@@ -208,8 +259,8 @@ def _pages(options: argparse.Namespace, gate: Gate) -> Pages:
 
 def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemClock) -> RunLog:
     """Open the output files; with --resume, those of the earlier run."""
-    recorded: set[str] = set()
-    out = sys.stdout
+    recorded: dict[str, str] = {}
+    out, journal = sys.stdout, None
     if options.output is not None:
         path = Path(options.output, RECORDS)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -218,8 +269,15 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
             raise InvalidOption(
                 f"--output {options.output}: {RECORDS} already exists; choose another folder, or continue it with --resume"
             )
-        out, recorded = reopen(path)
+        out, recorded = reopen(path, retry=options.retry is not None)
         stack.callback(out.close)
+    elif options.resume is not None:
+        path = Path(options.resume + _JOURNAL)
+        stack.callback(lock("--resume", path).release)
+        if not Path(options.resume).exists():
+            path.unlink(missing_ok=True)  # its queue was deleted
+        journal, recorded = reopen(path, retry=options.retry is not None)
+        stack.callback(journal.close)
     repeated = _repeated_lines(options, stack)
     event_log = None
     if options.log is not None:
@@ -230,7 +288,7 @@ def _run_log(options: argparse.Namespace, stack: AsyncExitStack, clock: SystemCl
         event_log = EventLog(log, clock.monotonic, wall=clock.wall())
     # The queues of a shared crawl are not this run's alone.
     origin_stats = OriginStats(options.delay, counts_waiting=options.store is None)
-    return RunLog(Records(out), recorded, origin_stats, event_log, clock, repeated)
+    return RunLog(Records(out, journal), recorded, origin_stats, event_log, clock, repeated)
 
 
 def _repeated_lines(options: argparse.Namespace, stack: AsyncExitStack) -> RepeatedLines | None:
@@ -238,14 +296,21 @@ def _repeated_lines(options: argparse.Namespace, stack: AsyncExitStack) -> Repea
 
     In a shared crawl another process may have been given the same list.
     """
-    records = None if options.output is None else Path(options.output, RECORDS)
     resumed = options.resume is not None and Path(options.resume).exists()
     if not (resumed or options.store is not None):
         return None
     lines = RepeatedLines()
     stack.callback(lines.close)
-    if records is not None and has_urls(options):
-        add_repeats(records, lines)
+    if not has_urls(options):
+        return lines
+    if options.output is not None:
+        lines.read(Path(options.output, RECORDS))
+    elif resumed:
+        lines.read(Path(options.resume + _JOURNAL))
+    if resumed:
+        for url, payload in waiting_payloads(Path(options.resume)):
+            if Provenance.of_payload(payload).redirected_from is not None:
+                lines.add_redirected(url)
     return lines
 
 
@@ -320,6 +385,7 @@ def _frontier(options: argparse.Namespace, gate: Gate) -> AbstractAsyncContextMa
         store=_store(options) or options.resume,
         crawl=options.crawl,
         max_waiting=2 * (_IN_FILE if _continues(options) else _IN_MEMORY),
-        max_tries=options.tries + _EXTRA_TRIES,
+        max_tries=options.tries + _EXTRA_TRIES + int(options.max_outage / _OUTAGE_TRY_S),
         max_robots_tries=options.tries,
+        max_outage=options.max_outage,
     )

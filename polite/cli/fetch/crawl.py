@@ -1,19 +1,20 @@
 """Puts the URLs of a list into the frontier, and fetches what it assigns. Each URL ends in one record."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
 from typing import Protocol
 
 import aiohttp
 
-from polite.cli.fetch.page import AddressBlocked, Page, Pages
+from polite.cli.fetch import cause
+from polite.cli.fetch.origin_stats import MAX_ORIGINS
+from polite.cli.fetch.page import AddressBlocked, Page, Pages, was_sent
 from polite.cli.fetch.provenance import Provenance
 from polite.cli.fetch.put_limiter import PutLimiter
-from polite.cli.fetch.record import Record
-from polite.cli.fetch.run_log import RunLog
+from polite.cli.fetch.record import UNDONE
+from polite.cli.fetch.run_log import Attempt, RunLog
 from polite.cli.fetch.url_list import ListedURL
-from polite.cli.option_names import fetch_text
 from polite.cli.urls import require_url
 from polite.errors import InvalidURL, Overloaded, PermitMisused, StoreFailed, TurnLost
 from polite.frontier.frontier import Frontier
@@ -25,7 +26,6 @@ from polite.task import Admission, Task
 # URLs that are put concurrently: a queue in a file commits many in hardly more time than one.
 _MAX_CONCURRENT_PUTS = 500
 _QUEUE_FULL_RETRY_S = 60.0
-_LONGEST_REASON = 500
 _RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 _SCHEMES = ("http", "https")
@@ -50,6 +50,7 @@ class Crawl:
         tries: the limit on attempts for one page.
         recrawl: whether pages are requested only if they changed.
         limit: the limit on URLs of the list that are put, or None. Duplicates and invalid lines do not count.
+        max_outage_s: how long a site may give no connection before its pages fail.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Crawl:
         tries: int,
         recrawl: bool,
         limit: int | None = None,
+        max_outage_s: float = 0.0,
     ) -> None:
         self._gate = gate
         self._frontier = frontier
@@ -75,6 +77,10 @@ class Crawl:
         self._max_redirects = max_redirects
         self._tries = tries
         self._recrawl = recrawl
+        self._max_outage_s = max_outage_s
+        # Since when (monotonic) an origin has given no connection, and how many attempts of a task do not count because of that.
+        self._down: dict[str, float] = {}
+        self._uncounted: dict[int, int] = {}
         self._puts = PutLimiter(_MAX_CONCURRENT_PUTS, limit)
 
     @property
@@ -95,16 +101,25 @@ class Crawl:
                     self._run_log.record_invalid(listed, error)
                     self._puts.release(new=False)
                     continue
-                recorded = self._run_log.meet(target)
+                met = self._run_log.meet(target)
                 await self._frontier.until_waiting(self._max_waiting - 1)
-                tasks.create_task(self._put_listed(listed, target, recorded=recorded))
+                tasks.create_task(self._put_listed(listed, target, met))
 
-    async def _put_listed(self, listed: ListedURL, target: Target, *, recorded: bool) -> None:
+    async def retry(self, kinds: Collection[str]) -> None:
+        """Put the URLs that earlier runs did not fetch. Each stays noted as such until it is fetched."""
+        async for url, depth, payload in self._run_log.notes.undone(kinds):
+            await self._frontier.until_waiting(self._max_waiting - 1)
+            target = Target.of(url)
+            self._run_log.origin_stats.add(target)
+            if await self._frontier.put(url, depth=depth, payload=payload, again=True) is Admission.DUPLICATE:
+                self._run_log.origin_stats.remove(target)
+
+    async def _put_listed(self, listed: ListedURL, target: Target, met: int) -> None:
         admission = await self._put(target, Provenance(listed.given))
         duplicate = admission is Admission.DUPLICATE
         self._puts.release(new=not duplicate)
-        if duplicate and recorded:
-            self._run_log.record_duplicate(listed, target)
+        if duplicate:
+            self._run_log.record_duplicate(listed, target, met)
 
     async def work(self) -> None:
         """Run one worker until the frontier is closed. Raises OSError."""
@@ -126,60 +141,76 @@ class Crawl:
             self._run_log.update_delay(await self._gate.explain(url))
 
     async def _attempt(self, permit: TaskPermit) -> None:
-        if permit.url in self._run_log.recorded:
+        if self._run_log.recorded.get(permit.url, UNDONE[0]) not in UNDONE:
             self._run_log.skipped += 1
+            self._run_log.notes.remove(permit.task)
             return  # a killed run recorded the page before it could finish the task
-        last = permit.task.tries + 1 >= self._tries
+        number = permit.task.number
+        last = permit.task.tries + 1 - self._uncounted.get(number, 0) >= self._tries
         attempt = self._run_log.start_attempt(permit.task)
         page: Page | None = None
-        asked = True
+        asked, final = True, False
         try:
             conditions = await self._gate.conditional(permit.url) if self._recrawl else {}
             source = Provenance.of(permit.task)
             page = await self._pages.get(permit, conditions, foreign=source.foreign)
         except (aiohttp.ClientError, TimeoutError) as error:
-            attempt.fields["reason"] = self._reason(error)
-            last = last or isinstance(error, AddressBlocked)
+            attempt.cause = cause.of_error(error, timeout_s=self._pages.timeout)
+            final = isinstance(error, AddressBlocked)
+            last = final or self._is_last(permit.task, last=last)
             asked = not isinstance(error, (AddressBlocked, aiohttp.ClientConnectorDNSError))
-            if not isinstance(error, AddressBlocked):
+            if not final:
                 with suppress(PermitMisused):  # its head came, and was reported
                     permit.report(status=0)
         attempt.log_request(page, asked=asked)
         if page is None or not page.whole:
             permit.unread()
+        if page is not None:
+            self._down.pop(permit.task.origin.text, None)
         if not last and (page is None or page.status in _RETRIED_STATUSES):
             permit.retry()
-        elif page is None:
-            attempt.record_failed()
-        elif not await self._follow(permit.task, page, attempt.fields):
+            return
+        self._uncounted.pop(number, None)
+        if page is None:
+            attempt.record_failed(final=final)
+        elif not await self._follow(permit.task, page, attempt):
             permit.retry(after=_QUEUE_FULL_RETRY_S)
         else:
             file = None if self._archive is None else await self._archive.keep(page)
             attempt.record_fetched(page, file, given_up=page.status in _RETRIED_STATUSES)
 
-    def _reason(self, error: Exception) -> str:
-        name = type(error).__name__
-        if isinstance(error, TimeoutError):
-            return f"{name}: no complete response within {self._pages.timeout:g} s (--timeout)"
-        return fetch_text(f"{name}: {error}")[:_LONGEST_REASON]
+    def _is_last(self, task: Task, *, last: bool) -> bool:
+        """Whether a failed attempt is the last. While a site gives no connection, none is, for as long as an outage may take."""
+        origin = task.origin.text
+        if was_sent():
+            self._down.pop(origin, None)
+            return last
+        now = self._run_log.clock.monotonic()
+        if len(self._down) >= MAX_ORIGINS:
+            return last
+        outage_s = now - self._down.setdefault(origin, now)
+        if outage_s < self._max_outage_s:
+            self._uncounted[task.number] = self._uncounted.get(task.number, 0) + 1
+            return False
+        return last or self._max_outage_s > 0
 
-    async def _follow(self, task: Task, page: Page, fields: Record) -> bool:
+    async def _follow(self, task: Task, page: Page, attempt: Attempt) -> bool:
         """Put the target of a redirect like any other URL. Return False if the frontier is full."""
         location = page.location if page.status in _REDIRECT_STATUSES else None
         if location is None:
             return True
         try:
             target = task.target.join(location)
-            fields["location"] = target.url
+            attempt.fields["location"] = target.url
             _require_http(target)
             if task.depth >= self._max_redirects:
-                fields["reason"] = (
-                    f"not followed: more than {self._max_redirects} redirects (--max-redirects)"
-                )
+                attempt.cause = cause.of_redirects(self._max_redirects)
                 return True
-            await self._put(target, Provenance.of(task).redirected(task, target), depth=task.depth + 1)
+            source = Provenance.of(task).redirected(task, target)
+            if await self._put(target, source, depth=task.depth + 1) is not Admission.DUPLICATE:
+                self._run_log.add_redirected(target)
         except InvalidURL as error:
-            fields["reason"] = f"not followed: {error}"
+            attempt.cause = cause.of_redirect(error)
         except Overloaded:
             return False
         return True

@@ -1,19 +1,25 @@
 """The options of `polite fetch`."""
 
 import argparse
+from functools import partial
 from typing import get_args
 
 from polite.cli.fetch.header import header
 from polite.cli.option_names import command_line_text
-from polite.cli.options import add_network, add_number, duration, typed, whole
+from polite.cli.options import FEW, add_network, add_number, duration, typed, whole
 from polite.errors import InvalidOption
+from polite.options import number
 from polite.pacing.policy import PacingPolicy
 from polite.pacing.throttle import LongDelay
 from polite.pacing.throttle_parts import REFUSALS
 from polite.robots.policy import MOST_BYTES, MOST_REDIRECTS
 
+# Switches that a queue keeps, each with a hidden `--no-` form.
+SWITCHED_OFF = ("allow-private", "signature-agent-as-string")
 # The greatest budget of an origin.
 _MOST_SPENT = 10**15
+# A week.
+_MOST_OUTAGE_S = 604_800.0
 
 
 def add_fetch_options(fetch: argparse.ArgumentParser) -> None:
@@ -23,7 +29,16 @@ def add_fetch_options(fetch: argparse.ArgumentParser) -> None:
     _add_limits(fetch)
     _add_budgets(fetch)
     _add_signature(fetch)
-    add_network(fetch, timeout="limit for one page, and for one robots.txt with its redirects")
+    timeout = "limit for one page, and for one robots.txt with its redirects"
+    add_network(fetch, timeout=timeout, few=f"{FEW} URLs, and for --store")
+    for name in SWITCHED_OFF:
+        fetch.add_argument(
+            f"--no-{name}",
+            action="store_false",
+            dest=name.replace("-", "_"),
+            default=argparse.SUPPRESS,
+            help=argparse.SUPPRESS,
+        )
 
 
 def pacing_of(options: argparse.Namespace) -> PacingPolicy:
@@ -83,6 +98,17 @@ def _add_outputs(fetch: argparse.ArgumentParser) -> None:
         "--resume",
         metavar="FILE",
         help="keep the queue in FILE, and continue with the URLs that an earlier run left there",
+    )
+    fetch.add_argument(
+        "--retry",
+        choices=("failed", "given-up", "all"),
+        metavar="WHICH",
+        help="with --resume: try again URLs that earlier runs did not fetch: those that failed, given-up ones, or all",
+    )
+    fetch.add_argument(
+        "--change",
+        action="store_true",
+        help="with --resume: go on with other options than the queue keeps, such as another --agent or --delay",
     )
     fetch.add_argument(
         "--recrawl",
@@ -149,6 +175,16 @@ def _add_limits(fetch: argparse.ArgumentParser) -> None:
         "limit on attempts for one page, and for one robots.txt (default: %(default)s)",
         most=100,
         default="3",
+    )
+    fetch.add_argument(
+        "--max-outage",
+        type=typed(
+            lambda text: duration("--max-outage", text, partial(number, "--max-outage", most=_MOST_OUTAGE_S))
+        ),
+        default="600",
+        metavar="SECONDS",
+        help="how long a site may be out of reach before its URLs are given up; until then, attempts without a connection do "
+        "not count for --tries (default: %(default)s)",
     )
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from heapq import nlargest
 
+from polite.cli.fetch.cause import words_of
 from polite.events import BackedOff, Dropped, Event, Granted, OriginPostponed, Refused, Retried, RobotsFetched
 from polite.gate.explanation import Explanation
 from polite.origin import Origin, Target
@@ -110,7 +111,7 @@ class OriginStats:
             case BackedOff(origin=origin, pause_s=pause_s, because=because):
                 self._delay(origin, now + pause_s, because, "backing off")
             case OriginPostponed(origin=origin, for_s=for_s, because=because):
-                why = f"robots.txt: {because.lower().replace('_', ' ')}"
+                why = f"robots.txt: {words_of(because)}"
                 self._delay(origin, now + for_s, why, "unreachable")
 
     def longest(self, count: int, now: float) -> list[Entry]:

@@ -115,6 +115,12 @@ async def without_hidden_retry(request: ClientRequest, handler: ClientHandlerTyp
 # Those of the request which the task sends: a response that has ended has no connection.
 _permit: ContextVar[Permit] = ContextVar("permit")
 _address: ContextVar[str | None] = ContextVar("address", default=None)
+_sent: ContextVar[bool] = ContextVar("sent", default=False)
+
+
+def was_sent() -> bool:
+    """Whether this task's last request had a connection."""
+    return _sent.get()
 
 
 class _PermittedRequest(aiohttp.ClientRequest):
@@ -123,6 +129,7 @@ class _PermittedRequest(aiohttp.ClientRequest):
     async def send(self, conn: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
         _permit.get().require()
         _address.set(address_of(conn))
+        _sent.set(True)
         return await super().send(conn)
 
 
@@ -184,6 +191,7 @@ class Pages:
         Raises aiohttp.ClientError, TimeoutError, TurnLost.
         """
         _permit.set(permit)
+        _sent.set(False)
         fields = {**(self._foreign_headers if foreign else self._headers), **conditions}
         with collect_refused() as refused:
             try:

@@ -22,10 +22,13 @@ class Provenance:
 
     @classmethod
     def of(cls, task: Task | None) -> "Provenance":
-        """Return that of a task. A queue of an earlier version has the redirecting URL alone as its payload."""
-        match None if task is None else task.payload:
-            case str(url):
-                return cls(redirected_from=url)
+        """Return that of a task."""
+        return cls() if task is None else cls.of_payload(task.payload)
+
+    @classmethod
+    def of_payload(cls, payload: object) -> "Provenance":
+        """Return what `payload` kept."""
+        match payload:
             case dict(kept):
                 given, redirected_from = kept.get("input"), kept.get("from")
                 return cls(

@@ -4,13 +4,14 @@ import hashlib
 import io
 import json
 import os
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
 from polite.cli.exit_codes import Exit
+from polite.cli.fetch.cause import ROBOTS, Cause
 from polite.cli.fetch.page import Page
-from polite.cli.fetch.repeated_lines import RepeatedLines
 from polite.errors import InvalidOption
 from polite.robots.fetching.exchange import BodyEnd
 
@@ -51,35 +52,53 @@ _EXITS = {
 }
 # Records of lines, not of requests: their URLs may be still to be fetched.
 _OF_LINES = ("invalid", "duplicate")
-# The limit on a record that is read again, in octets: it has a URL and its line, and some short fields.
-_LONGEST = 8 * 1024 * 1024
+_OF_JOURNAL = ("url", "input", "outcome", "from")
+# Outcomes after which another attempt may fetch the URL.
+UNDONE = ("failed", "given up")
 _LEAST_ERROR = 400
 
 
 class Records:
     """Writes records to `out`.
 
+    Args:
+        out: the file of records.
+        journal: receives the fields of each record that a later run needs, if it cannot read `out`: that is standard output.
+
     Attributes:
         gravest: the exit status so far.
         counts: the number of URLs for each outcome.
-        error_pages: how many of those fetched have a status of 400 or more.
+        parts: how many of them have what the summary says of some: see `run_status.totals`.
     """
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, journal: TextIO | None = None) -> None:
         self.gravest: Exit = Exit.ALLOWED
         self.counts: dict[str, int] = dict.fromkeys(_EXITS, 0)
-        self.error_pages: int = 0
+        self.parts: Counter[str] = Counter()
         self._out = out
+        self._journal = journal
 
-    def write(self, url: str, outcome: str, *, given: str | None = None, **more: object) -> None:
+    def write(
+        self, url: str, outcome: str, cause: Cause | None = None, *, given: str | None = None, **more: object
+    ) -> None:
         """Write and flush one record. `given` is the line of the list, if it is not the URL. Raises OSError."""
         self.counts[outcome] += 1
         status = more.get("status")
-        self.error_pages += outcome == "fetched" and isinstance(status, int) and status >= _LEAST_ERROR
+        error_page = outcome == "fetched" and isinstance(status, int) and status >= _LEAST_ERROR
+        of_robots = outcome == "given up" and cause is not None and cause.code.startswith(ROBOTS)
+        self.parts[outcome] += error_page or of_robots
         self.gravest = max(self.gravest, _EXITS[outcome])
-        record = {"url": url, "input": url if given is None else given, "outcome": outcome, **more}
-        self._out.write(json.dumps(record) + "\n")
-        self._out.flush()
+        why = {} if cause is None else cause._asdict()
+        record = {"url": url, "input": url if given is None else given, "outcome": outcome, **why, **more}
+        _append(self._out, record)
+        if self._journal is not None:
+            # Afterwards: a kill in between repeats a record, and loses none.
+            _append(self._journal, {name: record[name] for name in _OF_JOURNAL if name in record})
+
+
+def _append(file: TextIO, record: Record) -> None:
+    file.write(json.dumps(record) + "\n")
+    file.flush()
 
 
 def of_page(page: Page, *, fetched_at: float, file: str | None) -> Record:
@@ -102,53 +121,24 @@ def digest(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def reopen(path: Path) -> tuple[TextIO, set[str]]:
-    """Open records for appending. Return the file and the URLs of its last records, if they were to be fetched.
+def reopen(path: Path, *, retry: bool = False) -> tuple[TextIO, dict[str, str]]:
+    """Open records for appending. Return the file, and outcomes by URL of its last records, if their URLs were to be fetched.
+
+    With `retry`, those that were not fetched are left out: they get another record.
 
     An incomplete last record is removed. Raises OSError, and InvalidOption for a file that has other content,
     which is not changed.
     """
-    recorded: set[str] = set()
+    recorded: dict[str, str] = {}
     if is_begun(path):
         recorded, whole = _last_records(path)
         if whole < path.stat().st_size:
             os.truncate(path, whole)
-    return path.open("a", encoding="utf-8"), recorded
+    kept = {url: outcome for url, outcome in recorded.items() if not retry or outcome not in UNDONE}
+    return path.open("a", encoding="utf-8"), kept
 
 
-def add_repeats(path: Path, lines: RepeatedLines) -> None:
-    """Count the invalid and the duplicate lines that earlier runs recorded. Reads all records. Raises OSError."""
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        while line := file.readline(_LONGEST):
-            # Most are of requests. To load each would take minutes.
-            if b'"outcome": "invalid"' in line or b'"outcome": "duplicate"' in line:
-                name = _name_of_line(line)
-                if name is not None:
-                    lines.add_record(name)
-
-
-def name_of_line(outcome: str, text: str) -> str:
-    """Return what equal lines have in common: an invalid one its text, a duplicate one its URL."""
-    return f"{outcome}\n{text}"
-
-
-def _name_of_line(line: bytes) -> str | None:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    match record:
-        case {"outcome": "duplicate", "url": str(url)}:
-            return name_of_line("duplicate", url)
-        case {"outcome": "invalid", "url": str(url), **more}:
-            return name_of_line("invalid", str(more.get("input", url)))
-        case _:
-            return None
-
-
-def _last_records(path: Path) -> tuple[set[str], int]:
+def _last_records(path: Path) -> tuple[dict[str, str], int]:
     """Return the URLs of the last records, and the offset where the last one ends. Raises OSError, InvalidOption."""
     with path.open("rb") as file:
         if not _is_prefix(file.read(len(_BEGINNING))):
@@ -160,14 +150,14 @@ def _last_records(path: Path) -> tuple[set[str], int]:
         if not lines:
             raise _not_records(path, at)
         at += len(lines.pop(0)) + 1  # its start was not read
-    urls = set()
+    urls = {}
     for line in lines:
         found = _url(line)
         if found is None:
             raise _not_records(path, at)
         url, outcome = found
         if outcome not in _OF_LINES:
-            urls.add(url)
+            urls[url] = outcome
         at += len(line) + 1
     if not _may_be_incomplete(rest):
         raise _not_records(path, at)
@@ -202,7 +192,7 @@ def _is_prefix(octets: bytes) -> bool:
 
 def _not_records(path: Path, at: int) -> InvalidOption:
     return InvalidOption(
-        f"--output: {path}: octet {at} does not start a record of polite fetch; the file was not changed"
+        f"{path}: octet {at} does not start a record of polite fetch; the file was not changed"
     )
 
 

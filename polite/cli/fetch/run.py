@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import sys
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from polite.cli.fetch.interrupt import Interrupt
 from polite.cli.fetch.options import has_urls
 from polite.cli.fetch.origin_rows import OriginRows
 from polite.cli.fetch.progress import Progress, Rate
+from polite.cli.fetch.queue_notes import FINAL, RETRIED
 from polite.cli.fetch.run_log import RunLog
 from polite.cli.fetch.run_status import RunStatus, line
 from polite.cli.fetch.url_list import read
@@ -25,7 +27,7 @@ _DRAIN_S = 10.0
 
 
 class Run:
-    """One run of `polite fetch`; `finish` runs it."""
+    """One run of `polite fetch`; `finish` runs it. `few` limits the list of a crawler without a name of its own."""
 
     def __init__(
         self,
@@ -34,12 +36,14 @@ class Run:
         frontier: Frontier,
         run_log: RunLog,
         interrupt: Interrupt,
+        few: int | None,
     ) -> None:
         self._options = options
         self._crawl = crawl
         self._frontier = frontier
         self._run_log = run_log
         self._interrupt = interrupt
+        self._few = few
         self._began = run_log.clock.monotonic()
         self._list_read = False
         self._rate = Rate()
@@ -57,10 +61,12 @@ class Run:
                 ending.cancel()
             for observer in observing:
                 observer.cancel()
-        return self._print_summary()
+        return self._print_summary(await self._run_log.notes.counts())
 
     async def _feed(self) -> None:
-        async with aclosing(read(self._options.urls, self._options.list or ())) as listed:
+        if (which := self._options.retry) is not None:
+            await self._crawl.retry(RETRIED[which] + ((FINAL,) if self._options.change else ()))
+        async with aclosing(read(self._options.urls, self._options.list or (), few=self._few)) as listed:
             await self._crawl.feed(listed)
         self._list_read = True
         await self._frontier.join()
@@ -103,7 +109,7 @@ class Run:
             now=now,
             elapsed_s=elapsed_s,
             counts=records.counts,
-            error_pages=records.error_pages,
+            parts=records.parts,
             rate=self._rate.update(elapsed_s, records.counts["fetched"]),
             waiting=self._frontier.waiting,
             in_flight=self._frontier.in_flight,
@@ -114,29 +120,47 @@ class Run:
             rows=self._rows.update(origin_stats, rows, now),
         )
 
-    def _print_summary(self) -> Exit:
+    def _print_summary(self, undone: Mapping[str, int]) -> Exit:
         status = self._status()
         if not self._options.quiet:
             # Of the whole run, not of its last seconds.
             overall = status.counts["fetched"] / max(status.elapsed_s, _TICK_S)
             print(f"polite: {line(replace(status, rate=overall)).strip()}", file=sys.stderr)
         self._print_surprises()
+        self._print_undone(undone)
         if self._interrupt.status is None:
-            return self._run_log.records.gravest
+            gravest = self._run_log.records.gravest
+            return max(gravest, Exit.UNREACHABLE) if undone.keys() - {FINAL} else gravest
         waiting = "1 waiting URL is" if status.waiting == 1 else f"{status.waiting} waiting URLs are"
         unread = "" if self._list_read else "; the list was not read to its end, so pass it again"
         print(f"polite: interrupted; {waiting} {self._kept()}{unread}", file=sys.stderr)
         return self._interrupt.status
 
+    def _print_undone(self, undone: Mapping[str, int]) -> None:
+        """Say what this run and earlier ones did not fetch."""
+        counts = {kind: count for kind, count in undone.items() if kind != FINAL}
+        if counts:
+            urls = "1 URL is" if sum(counts.values()) == 1 else f"{sum(counts.values())} URLs are"
+            parts = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+            print(f"polite: {urls} not fetched: {parts}; --retry all tries again", file=sys.stderr)
+        if final := undone.get(FINAL):
+            urls = "1 URL was" if final == 1 else f"{final} URLs were"
+            print(
+                f"polite: {urls} given up because of an option, such as --max-pages; "
+                "--retry all --change tries again with another",
+                file=sys.stderr,
+            )
+
     def _print_surprises(self) -> None:
         """Say why nothing was requested, where one would expect it."""
         if skipped := self._run_log.skipped:
             urls = "1 URL was" if skipped == 1 else f"{skipped} URLs were"
-            print(
-                f"polite: {urls} not requested: records of an earlier run in {self._options.output} have them; "
-                "another --output fetches them again",
-                file=sys.stderr,
+            why = (
+                "an earlier run, which was killed, has recorded them"
+                if self._options.output is None
+                else f"records of an earlier run in {self._options.output} have them; another --output fetches them again"
             )
+            print(f"polite: {urls} not requested: {why}", file=sys.stderr)
         if self._crawl.limited:
             print(
                 f"polite: the list was not read beyond {self._options.limit} new "

@@ -7,6 +7,9 @@ from polite.cli.fetch.origin_stats import Entry
 from polite.cli.option_names import fetch_text
 from polite.errors import redact_url
 
+# What some records of an outcome have.
+_PARTS = {"fetched": "with status 4xx or 5xx", "given up": "for robots.txt"}
+
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
@@ -14,7 +17,7 @@ class RunStatus:
 
     Attributes:
         counts: the number of records by outcome.
-        error_pages: how many of those fetched have a status of 400 or more.
+        parts: how many of those fetched have a status of 400 or more, and of those given up have no robots.txt.
         rate: pages per second, lately.
         waiting: URLs in the frontier's queues.
         list_read: whether the list was read to its end.
@@ -27,7 +30,7 @@ class RunStatus:
     now: float
     elapsed_s: float
     counts: Mapping[str, int]
-    error_pages: int
+    parts: Mapping[str, int]
     rate: float
     waiting: int
     in_flight: int
@@ -74,13 +77,13 @@ def line(status: RunStatus) -> str:
 
 
 def totals(status: RunStatus) -> Iterator[str]:
-    """Yield what is done: pages first, then errors, then what was not requested."""
-    yield f"{status.counts['fetched'] - status.error_pages} fetched ({status.rate:.1f}/s)"
-    if status.error_pages:
-        yield f"{status.error_pages} with status 4xx or 5xx"
+    """Yield how many records each outcome has: pages first."""
     for outcome, count in status.counts.items():
-        if count and outcome != "fetched":
-            yield f"{count} {outcome}"
+        notes = [f"{status.rate:.1f}/s"] if outcome == "fetched" else []
+        if part := status.parts.get(outcome):
+            notes.append(f"{part} {_PARTS[outcome]}")
+        if count or notes:
+            yield f"{count} {outcome}" + (f" ({', '.join(notes)})" if notes else "")
 
 
 def state(entry: Entry, now: float) -> str:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from polite.cli.exit_codes import Exit
+from polite.cli.fetch.queue_notes import FAILED, FINAL, GIVEN_UP, OPTIONS
 from polite.cli.terminal import printable
 from polite.errors import InvalidOption
 from polite.frontier.sqlite.inspector import QueuedOrigin, QueuedTask, QueueInspector, QueueTotals
@@ -32,7 +33,7 @@ def queue_file(options: argparse.Namespace) -> Exit:
         case _:
             raise InvalidOption(
                 f"store purge: {options.file} is the queue of a crawl; purge its robots.txt results with "
-                f"{options.file}.robots, or delete both files to begin anew"
+                f"{options.file}.robots, or delete all its files to begin anew"
             )
 
 
@@ -41,7 +42,8 @@ def _ls(options: argparse.Namespace, queue: QueueInspector) -> Exit:
         raise InvalidOption("store ls takes no ORIGIN; use polite store show ORIGIN FILE")
     now, totals, origins = time.time(), queue.totals(), queue.origins(options.limit)
     if options.json:
-        print(json.dumps({"queue": options.file, **asdict(totals)}))
+        counts = {"waiting": totals.waiting, **_ended(totals), "origins": totals.origins}
+        print(json.dumps({"queue": options.file, **counts}))
         for each in origins:
             print(json.dumps(asdict(each)))
         return Exit.ALLOWED
@@ -72,10 +74,18 @@ def _show(options: argparse.Namespace, queue: QueueInspector) -> Exit:
 
 
 def _summary(totals: QueueTotals) -> str:
-    return (
-        f"{totals.waiting} waiting, {totals.done} done, {totals.refused} refused, {totals.dropped} dropped; "
-        f"{_number(totals.origins, 'origin')} seen"
-    )
+    ended = ", ".join(f"{count} {word}" for word, count in _ended(totals).items())
+    return f"{totals.waiting} waiting, {ended}; {_number(totals.origins, 'origin')} seen"
+
+
+def _ended(totals: QueueTotals) -> dict[str, int]:
+    """Return how many URLs ended, as the records of `polite fetch` count them if the queue is its own."""
+    notes = totals.notes
+    if OPTIONS not in notes:
+        return {"done": totals.done, "refused": totals.refused, "dropped": totals.dropped}
+    failed, given_up = notes.get(FAILED, 0), notes.get(GIVEN_UP, 0) + notes.get(FINAL, 0)
+    fetched = totals.known - totals.refused - failed - given_up
+    return {"fetched": fetched, "refused": totals.refused, "failed": failed, "given up": given_up}
 
 
 def _line(known: QueuedOrigin, now: float) -> str:

@@ -93,6 +93,14 @@ class Lookup(NamedTuple):
     again: bool
 
 
+class Note(NamedTuple):
+    """What a program keeps beside its tasks: a value of a kind by its name. `kind` is None to delete it."""
+
+    name: str
+    kind: str | None
+    value: str = ""
+
+
 @dataclass(slots=True)
 class Deactivation:
     """An origin whose tasks leave memory.
@@ -121,6 +129,7 @@ class Batch:
         seen: Lookups of seen URLs and keys.
         loads: An origin's number, and how many of its tasks to load.
         activate: How many origins may become active.
+        notes: In a file: what a program keeps there. The last of a name counts.
         check_times: Whether the time of a task or an origin has come.
     """
 
@@ -135,6 +144,7 @@ class Batch:
     seen: list[Lookup] = field(default_factory=list)
     loads: list[tuple[int, int]] = field(default_factory=list)
     activate: int = 0
+    notes: list[Note] = field(default_factory=list)
     check_times: bool = False
 
     def __bool__(self) -> bool:
@@ -148,6 +158,7 @@ class Batch:
             or self.seen
             or self.loads
             or self.activate
+            or self.notes
             or self.check_times
         )
 

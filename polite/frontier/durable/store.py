@@ -18,6 +18,7 @@ from polite.frontier.durable.batch import (
     Lookup,
     Mark,
     News,
+    Note,
     Put,
     Requeue,
     TaskState,
@@ -215,6 +216,20 @@ class DurableTaskStore:
     def stop(self) -> None:
         self._cancel_timer()
         self._active.stop()
+
+    def note(self, note: Note) -> None:
+        """Keep, replace or delete a note, in the transaction of what is told to the store in this step of the loop."""
+        self._batches.batch.notes.append(note)
+        self._batches.schedule_flush()
+
+    async def flush(self) -> None:
+        """Wait until all that was told to the store so far is written. Raises StoreFailed."""
+        self._progress.raise_failure()
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._batches.pending.started.append(written)
+        self._batches.batch.check_times = True
+        self._batches.schedule_flush()
+        await written
 
     # BatchOwner.
 

@@ -18,6 +18,7 @@ from polite.frontier.durable.batch import (
     StoreSummary,
     TaskState,
 )
+from polite.frontier.sqlite import notes
 from polite.frontier.sqlite.activation import Activations
 from polite.frontier.sqlite.rows import TASK, change_origin, covered, new_row, origin_sum, row_sum, sound_task
 from polite.frontier.sqlite.schema import SQL_ORDERS, make
@@ -119,6 +120,11 @@ class QueueFile:
             result = self._transact(connection, lambda: self._written(connection, batch))
         result.damaged = list(self._aside)[known:]
         return result
+
+    def read(self, reading: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Return what `reading` reads, after all batches so far."""
+        with self._database.connected() as connection:
+            return reading(connection)
 
     def _transact(self, connection: sqlite3.Connection, work: Callable[[], _T]) -> _T:
         """Do the work in one transaction. If a task's row is found damaged, set it aside and begin again."""
@@ -238,6 +244,7 @@ class QueueFile:
         self._end(connection, batch.ended)
         totals.count(batch.ended)
         self._forget(connection)
+        notes.write(connection, batch.notes)
         puts = self._put_all(connection, batch.puts, waiting)
         due = self._call(connection, batch.now, waiting)
         waiting.write(connection, batch.now)

@@ -1,6 +1,8 @@
 """Reads what waits in a queue file, for the command line. Takes no lock, and changes nothing."""
 
+import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -8,10 +10,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from polite.errors import StoreFailed
-from polite.frontier.durable.batch import TaskState
+from polite.frontier.durable.batch import Note, TaskState
+from polite.frontier.sqlite import notes
 from polite.frontier.sqlite.schema import APPLICATION_ID, check
-from polite.stores.database import WrongFile
+from polite.stores.database import Damaged, WrongFile
 
+_PAYLOADS = """
+    SELECT text, path, payload FROM tasks JOIN origins ON origins.id = tasks.origin WHERE payload IS NOT NULL
+"""
 _WAITING_BY_ORIGIN = """
     SELECT text, count(*) AS waiting, crawl_delay FROM tasks JOIN origins ON origins.id = tasks.origin
     GROUP BY tasks.origin ORDER BY waiting DESC LIMIT ?
@@ -28,7 +34,11 @@ _TASKS = """
     WHERE text = ? ORDER BY number LIMIT ?
 """
 # From a file of any version: each has these columns.
-_TOTALS = "SELECT waiting, done, refused, dropped FROM frontier"
+_TOTALS = "SELECT waiting, done, refused, dropped, remembered FROM frontier"
+_WAITING_NOTES = """
+    SELECT kind, count(*) FROM tasks JOIN origins ON origins.id = tasks.origin JOIN notes ON notes.name = text || path
+    GROUP BY kind
+"""
 _SEEN = "SELECT count(*) FROM origins"
 _LOCKED = "a crawl has it open; its own progress shows what waits"
 # Seconds. A frontier keeps its file locked until it ends.
@@ -39,13 +49,20 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class QueueTotals:
-    """The counts of a whole file."""
+    """The counts of a whole file.
+
+    Attributes:
+        known: how many URLs ended and are remembered; one that was put again is counted once.
+        notes: the number of notes of each kind that a program keeps beside the tasks, without those about tasks that wait.
+    """
 
     waiting: int
     done: int
     refused: int
     dropped: int
+    known: int
     origins: int
+    notes: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +123,31 @@ def waiting_by_origin(path: Path, limit: int) -> list[tuple[str, int, float | No
         return []
 
 
+def waiting_payloads(path: Path) -> Iterator[tuple[str, object]]:
+    """Yield the URL and the payload of each waiting task that has one. A file that cannot be read now has none."""
+    with suppress(sqlite3.Error, ValueError, RecursionError), closing(_connect(path)) as connection:
+        for origin, task, payload in connection.execute(_PAYLOADS):
+            yield f"{origin}{task}", json.loads(payload)
+
+
+def kept_note(path: Path, name: str) -> Note | None:
+    """Return a note of a queue file, or None.
+
+    None also if the file does not exist or cannot be read now: a frontier that opens it tells why.
+
+    Raises:
+        StoreFailed: The note is damaged.
+    """
+    if not is_queue(path):
+        return None
+    with suppress(sqlite3.Error), closing(_connect(path)) as connection:
+        try:
+            return notes.read(connection, name)
+        except Damaged as error:
+            raise StoreFailed(f"{path}: {error}") from error
+    return None
+
+
 def is_queue(path: Path) -> bool:
     """Whether the file is a frontier's queue. False for one that does not exist or cannot be read."""
     if not path.is_file():
@@ -133,8 +175,12 @@ class QueueInspector:
         """Return the counts of the whole file."""
 
         def read(connection: sqlite3.Connection) -> QueueTotals:
-            counts = connection.execute(_TOTALS).fetchone() or (0, 0, 0, 0)
-            return QueueTotals(*map(int, counts), *connection.execute(_SEEN).fetchone())
+            waiting, done, refused, dropped, known = connection.execute(_TOTALS).fetchone() or (0,) * 5
+            kept = Counter(notes.counts(connection))
+            if kept:
+                kept -= Counter(dict(connection.execute(_WAITING_NOTES).fetchall()))
+            (origins,) = connection.execute(_SEEN).fetchone()
+            return QueueTotals(waiting, done, refused, dropped, known, origins, dict(kept))
 
         return self._read(read)
 

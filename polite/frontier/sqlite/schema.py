@@ -3,6 +3,7 @@
 import sqlite3
 from dataclasses import dataclass
 
+from polite.frontier.sqlite.notes import TABLE as NOTES_TABLE
 from polite.frontier.sqlite.rows import TASK, origin_sum, task_sum
 from polite.frontier.sqlite.spent_budgets import TABLE as BUDGETS_TABLE
 from polite.frontier.sqlite.totals import State
@@ -132,6 +133,7 @@ def make(connection: sqlite3.Connection, order: Order) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
     connection.execute(BUDGETS_TABLE)
+    connection.execute(NOTES_TABLE)
     # Files of earlier versions have none.
     connection.execute("CREATE INDEX IF NOT EXISTS set_aside ON tasks (number) WHERE place = 3")
     if connection.execute("SELECT ordered FROM frontier").fetchone() != (order.name,):

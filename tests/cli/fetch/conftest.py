@@ -13,6 +13,7 @@ from polite.cli.main import main
 from polite.testing import LoopClock, VirtualTimeLoop
 
 ROBOTS = "/robots.txt"
+AGENT = "TestBot/1.0 (+https://example.com/bot)"
 
 
 class Site:
@@ -37,12 +38,13 @@ class Site:
         self.out = self.err = ""
         self.began = self.took_s = 0.0
 
-    def run(self, *arguments, output=True, private=True):
+    def run(self, *arguments, output=True, private=True, named=True):
         """Run `polite fetch`, and return its exit status. A path stands for its URL.
 
         Args:
             output: pass `--output`.
             private: pass `--allow-private`.
+            named: pass `--agent`.
         """
         files = str(self.folder.parent)
         urls = [
@@ -51,7 +53,8 @@ class Site:
         ]
         folder = ["--output", str(self.folder)] if output else []
         allowed = ["--allow-private"] if private else []
-        status = main(["fetch", *allowed, *folder, *urls])
+        agent = ["--agent", AGENT] if named else []
+        status = main(["fetch", *allowed, *agent, *folder, *urls])
         self.out, self.err = self._capsys.readouterr()
         return status
 
@@ -76,7 +79,8 @@ class Site:
     async def _serving(self, main):
         runner = web.ServerRunner(web.Server(self._respond, handler_cancellation=True))
         await runner.setup()
-        await web.SockSite(runner, self._listening.dup()).start()
+        self._runner = runner
+        await self._listen()
         self.began = asyncio.get_running_loop().time()
         try:
             # No hostile URL may make a run endless.
@@ -85,6 +89,25 @@ class Site:
         finally:
             self.took_s = asyncio.get_running_loop().time() - self.began
             await runner.cleanup()
+
+    async def _listen(self):
+        self._listening.listen()
+        self._site = web.SockSite(self._runner, self._listening.dup())
+        await self._site.start()
+
+    async def restart(self, down_s):
+        """Refuse connections for so long: the port is bound, and nothing listens."""
+        await self._site.stop()
+        address = self._listening.getsockname()
+        self._listening.close()
+        self._listening = socket.socket()
+        self._listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._listening.bind(address)
+        self.restarted = asyncio.ensure_future(self._come_back(down_s))
+
+    async def _come_back(self, down_s):
+        await asyncio.sleep(down_s)
+        await self._listen()
 
     async def _respond(self, request):
         path = request.path_qs

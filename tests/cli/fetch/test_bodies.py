@@ -49,3 +49,19 @@ def test_a_body_that_breaks_off_is_recorded_as_cut_short(site):
     site.run("/a")
 
     assert (site.records["/a"]["length"], site.records["/a"]["body"]) == (4, "cut short")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "output", "said"),
+    [
+        ((), False, True),
+        (("--quiet",), False, False),
+        ((), True, False),
+        (("--warc", "a.warc.gz"), False, False),
+    ],
+)
+def test_a_run_that_keeps_no_bodies_says_so_once(arguments, output, said, site, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    assert site.run(*arguments, "/a", "/b", output=output) == 0
+    assert site.err.count("polite: bodies are not kept; --output DIR or --warc FILE keeps them\n") == said

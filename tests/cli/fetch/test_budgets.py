@@ -13,7 +13,8 @@ def test_the_other_pages_of_an_origin_whose_budget_is_spent_are_given_up(site):
 
     outcomes = [site.records[url]["outcome"] for url in urls]
     assert outcomes == ["fetched"] * 2 + ["given up"] * 4
-    assert site.records["/5"]["reason"] == "--max-pages=2: so many pages were requested"
+    assert site.records["/5"]["code"] == "MAX_PAGES"
+    assert site.records["/5"]["detail"] == "--max-pages=2: so many pages were requested"
     assert len(site.paths) == 2
 
 
@@ -24,7 +25,7 @@ def test_octets_of_pages_count_as_sent(site):
     assert site.run("--max-origin-bytes", "150", *(f"/{number}" for number in range(5))) == 3
 
     assert len(site.paths) == 2
-    assert site.records["/4"]["reason"] == "--max-origin-bytes=150: 200 octets came"
+    assert site.records["/4"]["detail"] == "--max-origin-bytes=150: 200 octets came"
 
 
 def test_a_dead_origin_is_given_up(site):
@@ -33,8 +34,8 @@ def test_a_dead_origin_is_given_up(site):
     assert site.run("--max-failures", "4", *(f"/{number}" for number in range(10))) == 3
 
     assert len(site.paths) == 4
-    reasons = {record["reason"] for record in site.records.values()}
-    assert "--max-failures=4: so many requests failed in a row" in reasons
+    details = {record["code"]: record["detail"] for record in site.records.values()}
+    assert details["MAX_FAILURES"] == "--max-failures=4: so many requests failed in a row"
 
 
 @pytest.mark.parametrize(("rule", "delay_s"), [("cap", 300), ("obey", 400)])
@@ -52,8 +53,9 @@ def test_a_long_crawl_delay_may_be_refused(site):
     assert site.run("--long-delay", "refuse", "/a") == 3
 
     assert site.paths == []
-    assert "robots.txt requests 400 s between requests" in site.records["/a"]["reason"]
-    assert "--long-delay" in site.records["/a"]["reason"]
+    assert site.records["/a"]["code"] == "LONG_DELAY"
+    assert "robots.txt requests 400 s between requests" in site.records["/a"]["detail"]
+    assert "--long-delay" in site.records["/a"]["detail"]
 
 
 def test_a_status_that_is_named_backs_the_origin_off(site):

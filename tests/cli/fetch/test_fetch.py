@@ -42,7 +42,8 @@ def test_a_refused_url_is_recorded_with_its_line_and_not_requested(site):
         "url": f"{site.origin}/no/diary",
         "input": f"{site.origin}/no/diary",
         "outcome": "refused",
-        "reason": "RULE",
+        "code": "RULE",
+        "detail": "Disallow: /no",
         "line": 2,
     }
     assert site.paths == ["/a"]
@@ -52,14 +53,14 @@ def test_an_invalid_url_does_not_affect_the_others(site):
     assert site.run("nonsense", "ftp://127.0.0.1/x", "/a") == 2
 
     assert site.records["nonsense"]["outcome"] == "invalid"
-    assert site.records["ftp://127.0.0.1/x"]["reason"] == "only http and https pages are fetched"
+    assert site.records["ftp://127.0.0.1/x"]["detail"] == "only http and https pages are fetched"
     assert site.records["/a"]["outcome"] == "fetched"
 
 
 def test_a_host_and_port_without_a_scheme_have_a_hint(site):
     assert site.run("a.test:18931") == 2
 
-    assert "did you mean http://a.test:18931?" in site.records["a.test:18931"]["reason"]
+    assert "did you mean http://a.test:18931?" in site.records["a.test:18931"]["detail"]
 
 
 def test_urls_come_from_standard_input(site, feed):
@@ -72,10 +73,10 @@ def test_urls_come_from_standard_input(site, feed):
 def test_an_origin_without_rules_is_given_up_after_its_tries(site):
     site.pages["/robots.txt"] = [{"status": 500}]
 
-    assert site.run("--tries", "2", "/a") == 3
+    assert site.run("--tries", "2", "--max-outage", "0", "/a") == 3
 
     assert site.records["/a"]["outcome"] == "given up"
-    assert site.records["/a"]["reason"] == "SERVER_ERROR"
+    assert site.records["/a"]["code"] == "ROBOTS_SERVER_ERROR"
     assert len(site.asked) == 2
 
 

@@ -111,7 +111,7 @@ def test_two_urls_on_one_line_are_not_fetched_as_one(space, scheme, site, listed
     assert site.run(*listed(f"{site.origin}/ok\n{line}\n".encode())) == 2
 
     (record,) = [record for record in _records(site) if record["outcome"] == "invalid"]
-    assert record["reason"] == "the line has two URLs: write one per line"
+    assert record["detail"] == "the line has two URLs: write one per line"
     assert record["input_at"].endswith("urls.txt:2")
     assert "secret" not in json.dumps(record)
     assert site.paths == ["/ok"]
@@ -148,8 +148,8 @@ def test_what_is_wrong_with_a_line_is_told_with_its_list_and_number(site, listed
         f"/urls.txt:{number}" for number in (3, 4, 5, 6)
     ]
     assert [record["input"][:9] for record in invalid] == ["http://a\0", "\\xff", "x" * 9, "nonsense"]
-    assert "is not UTF-8" in invalid[1]["reason"]
-    assert f"longer than {LONGEST_LINE} octets" in invalid[2]["reason"]
+    assert "is not UTF-8" in invalid[1]["detail"]
+    assert f"longer than {LONGEST_LINE} octets" in invalid[2]["detail"]
     assert len(invalid[2]["input"]) < 2_000
     assert site.paths == ["/a"]
 
@@ -210,6 +210,44 @@ def test_a_list_that_is_given_again_has_the_records_of_one_run(prompt, queue, li
         ("nonsense", "invalid"),
     ]
     assert sorted(prompt.paths) == ["/a", "/b", "/c"]
+
+
+@pytest.mark.parametrize("output", [True, False])
+def test_a_line_has_one_record_over_all_runs_wherever_records_go(output, prompt, queue, listed):
+    lines = ["/a", "nonsense", "/b", "/a", "/c#c", "/b#2", "nonsense", "/no", "/r", "/c", "/no", "/404", "/d"]
+    text = "\n".join(line if line == "nonsense" else prompt.origin + line for line in lines)
+    prompt.pages["/a"] = [_interrupted]
+    prompt.pages["/404"] = [{"status": 404}]
+    # Its target is a line, too, and waits when the run is interrupted.
+    prompt.pages["/r"] = [{"status": 302, "headers": {"Location": "/d"}}]
+    printed = []
+
+    for number in range(4):
+        prompt.run("--resume", queue, *listed(text.encode()), "--concurrency", "1", output=output)
+        printed += prompt.out.splitlines()
+        assert ("interrupted" in prompt.err) is (number == 0)
+
+    records = _records(prompt) if output else [json.loads(line) for line in printed]
+    found = [record["input"].replace(prompt.origin, "") for record in records if "from" not in record]
+    assert sorted(found) == sorted(lines)
+    assert sorted(prompt.paths) == ["/404", "/a", "/b", "/c", "/d", "/r"]
+
+
+@pytest.mark.parametrize("output", [True, False])
+@pytest.mark.parametrize("fetched", [True, False])
+def test_a_line_whose_url_a_redirect_put_in_an_earlier_run_has_a_record(fetched, output, prompt, queue):
+    prompt.pages["/r"] = [{"status": 302, "headers": {"Location": "/d"}}]
+    prompt.pages["/x"] = [_interrupted]
+    prompt.run("--resume", queue, "/r", *([] if fetched else ["/x"]), "--concurrency", "1", output=output)
+    assert ("/d" in prompt.paths) is fetched
+    printed = prompt.out.splitlines()
+
+    for _ in range(2):
+        prompt.run("--resume", queue, "/r", "/d", output=output)
+        printed += prompt.out.splitlines()
+        records = _records(prompt) if output else [json.loads(line) for line in printed]
+        outcomes = [record["outcome"] for record in records if record["url"].endswith("/d")]
+        assert sorted(outcomes) == ["duplicate", "fetched"]
 
 
 def test_a_killed_run_loses_no_duplicate(prompt, queue, listed):
@@ -310,9 +348,8 @@ async def test_a_list_of_a_million_lines_is_read_in_little_memory(tmp_path):
 
 def test_lines_are_counted_by_what_they_name():
     lines = RepeatedLines()
-    lines.add_record("x")
 
-    assert [lines.meet(name) for name in ("x", "y", "x", "\ud800")] == [(1, 1), (1, 0), (2, 1), (1, 0)]
+    assert [lines.meet(name) for name in ("x", "y", "x", "\ud800")] == [1, 1, 2, 1]
     lines.close()
 
 
@@ -338,3 +375,64 @@ def test_a_password_in_a_list_is_in_no_record(site, listed):
 
     assert "secret" not in (site.folder / "records.jsonl").read_text()
     assert [record["input"] for record in _records(site)] == ["sense", f"{site.origin}/a"]
+
+
+_NO_NAME = (
+    "polite: polite fetch of more than 5 URLs needs a name by which sites know your crawler: "
+    'pass --agent, or set POLITE_AGENT, such as "ExampleBot/1.0 (+https://example.com/bot)"\n'
+)
+
+
+@pytest.mark.parametrize("by_list", [True, False])
+def test_more_than_a_few_urls_need_an_agent_before_anything_is_sent_or_written(by_list, site, listed):
+    urls = [f"{site.origin}/{letter}" for letter in "abcdef"]
+
+    def arguments(urls):
+        return listed("\n".join(["# the list", *urls]).encode()) if by_list else urls
+
+    assert site.run(*arguments(urls), named=False) == 2
+    assert (site.err, site.asked, site.folder.exists()) == (_NO_NAME, [], False)
+    assert site.run(*arguments(urls[:5]), named=False) == 0
+    assert len(site.paths) == 5
+
+
+def test_the_limit_of_urls_may_make_a_list_a_short_one(site, listed):
+    urls = listed("\n".join(f"{site.origin}/{letter}" for letter in "abcdef").encode())
+
+    assert site.run("--limit", "5", *urls, named=False) == 0
+    assert len(site.paths) == 5
+
+
+def test_the_sixth_line_of_standard_input_ends_a_run_without_an_agent(site, feed):
+    site.limit_s = None  # virtual time passes while a thread reads
+    feed("".join(f"{site.origin}/{letter}\n" for letter in "abcdef").encode())
+
+    assert site.run("--quiet", "-", named=False) == 2
+    assert site.err == _NO_NAME
+    assert len(site.paths) <= 5
+
+
+def test_what_waits_in_a_queue_counts_for_the_agent(prompt, queue):
+    prompt.pages["/a"] = [_interrupted]
+    prompt.run("--resume", queue, "--concurrency", "1", *(f"/{letter}" for letter in "abcde"), named=False)
+
+    assert prompt.run("--resume", queue, "/f", "/g", named=False) == 2
+    assert (prompt.err, prompt.paths) == (_NO_NAME, ["/a"])
+    assert prompt.run("--resume", queue, "/f", named=False) == 0
+    assert len(prompt.paths) == 6
+
+
+def test_a_shared_crawl_needs_an_agent(site):
+    assert site.run("--store", "redis://127.0.0.1:9/0", "--crawl", "news", "/a", named=False) == 2
+    assert site.err == _NO_NAME.replace("of more than 5 URLs", "--store")
+
+
+@pytest.mark.parametrize("by", ["environment", "file"])
+def test_the_agent_may_be_set_once_for_all(by, site, monkeypatch, tmp_path):
+    if by == "environment":
+        monkeypatch.setenv("POLITE_AGENT", "EnvBot/1.0")
+    else:
+        (tmp_path / "polite.toml").write_text('[fetch]\nagent = "FileBot/1.0"\n')
+        monkeypatch.setenv("POLITE_CONFIG", str(tmp_path / "polite.toml"))
+
+    assert site.run(*(f"/{letter}" for letter in "abcdef"), named=False) == 0

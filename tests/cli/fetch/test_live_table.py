@@ -32,7 +32,13 @@ def test_each_line_fits_whatever_is_in_it(width):
     entry = Entry(LONG, 86_400.25, waiting=10**9, done=10**9, until=1e9, why="x" * 300)
     counts = dict.fromkeys(COUNTS, 10**9)
     status = status_of(
-        1e7, entry, SLOW, counts=counts, waiting=10**9, error_pages=5, conditions={"backing off": 10**6}
+        1e7,
+        entry,
+        SLOW,
+        counts=counts,
+        waiting=10**9,
+        parts={"fetched": 5},
+        conditions={"backing off": 10**6},
     )
 
     lines = LiveTable().lines(status, width)

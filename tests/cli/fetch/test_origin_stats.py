@@ -96,7 +96,7 @@ def test_a_duplicate_does_not_count(origin_stats):
         (BackedOff("http://b.test", 503, 30.0, "status 503"), "status 503", 30, "backing off"),
         (
             OriginPostponed("http://b.test", 1, 60.0, "SERVER_ERROR"),
-            "robots.txt: server error",
+            "robots.txt: the server returned 5xx",
             60,
             "unreachable",
         ),

@@ -25,7 +25,7 @@ def test_a_body_that_cannot_be_written_ends_the_run_with_one_line(site, monkeypa
 
 
 def test_a_refusal_that_cannot_be_written_ends_the_run_with_one_line(site, monkeypatch):
-    def full(self, url, outcome, **more):
+    def full(self, url, outcome, cause=None, **more):
         raise OSError(28, "No space left on device", "records.jsonl")
 
     monkeypatch.setattr(Records, "write", full)

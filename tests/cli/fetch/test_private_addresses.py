@@ -18,7 +18,7 @@ from polite.transports.http import HttpTransport
 def test_a_private_address_is_blocked_by_default(site):
     assert site.run("/a", private=False) == 3
 
-    assert site.records["/a"]["reason"] == "ADDRESS_REFUSED"
+    assert site.records["/a"]["code"] == "ROBOTS_ADDRESS_REFUSED"
     assert site.asked == []
     assert site.took_s < 1
 
@@ -32,14 +32,14 @@ def test_a_page_at_a_private_address_is_not_retried(site, monkeypatch):
     assert site.run("/a", private=False) == 3
 
     record = site.records["/a"]
-    assert (record["outcome"], record["tries"]) == ("failed", 1)
-    assert "127.0.0.1 is not public, so it is blocked; use --allow-private to permit it" in record["reason"]
+    assert (record["outcome"], record["tries"]) == ("given up", 1)
+    assert "127.0.0.1 is not public, so it is blocked; use --allow-private to permit it" in record["detail"]
 
 
 def test_no_option_permits_a_metadata_service(site, caplog):
     assert site.run("http://169.254.169.254/") == 3
 
-    assert site.records["http://169.254.169.254/"]["reason"] == "ADDRESS_REFUSED"
+    assert site.records["http://169.254.169.254/"]["code"] == "ROBOTS_ADDRESS_REFUSED"
     assert "169.254.169.254 is blocked and never fetched: no option permits it" in command_line_text(
         caplog.text
     )

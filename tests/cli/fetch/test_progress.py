@@ -10,6 +10,7 @@ import pytest
 from polite.cli.fetch.origin_stats import Entry
 from polite.cli.fetch.progress import Progress, Rate
 from polite.cli.fetch.run_status import RunStatus, clock, line, state
+from tests.cli.fetch.conftest import AGENT
 from tests.cli.fetch.screen import Screen
 from tests.support import Terminal
 
@@ -24,7 +25,7 @@ def status_of(elapsed_s, *rows, **changes):
     fields = {
         "now": 100.0,
         "counts": COUNTS,
-        "error_pages": 0,
+        "parts": {},
         "rate": 0.0,
         "waiting": 7,
         "in_flight": 2,
@@ -63,8 +64,14 @@ def test_a_line_says_what_waits_and_how_long_at_least():
     )
 
 
-def test_error_pages_are_counted_apart_from_those_fetched():
-    assert "  26 fetched (0.0/s), 4 with status 4xx or 5xx, 2 refused" in line(status_of(1.0, error_pages=4))
+def test_the_summary_counts_as_the_records_do_and_says_what_some_have():
+    parts = {"fetched": 4, "given up": 1}
+    counts = {**COUNTS, "given up": 3}
+
+    totals = line(status_of(1.0, counts=counts, parts=parts))
+
+    assert "  30 fetched (0.0/s, 4 with status 4xx or 5xx), 2 refused" in totals
+    assert ", 3 given up (1 for robots.txt)" in totals
 
 
 def test_what_is_out_of_the_ordinary_is_summed_up():
@@ -148,7 +155,7 @@ def test_a_run_on_a_real_terminal_fits_80_columns_and_24_lines(tmp_path):
     import termios
 
     sites = [f"http://a-rather-long-name-of-a-host-{number}.test:4711" for number in range(30)]
-    command = [sys.executable, "-m", "polite", "fetch", "--output", str(tmp_path / "pages"), "--tries", "1"]
+    command = [sys.executable, "-m", "polite", "fetch", "--agent", AGENT, "--output", str(tmp_path / "pages")]
     process, terminal = pty.fork()
     if not process:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -158,7 +165,7 @@ def test_a_run_on_a_real_terminal_fits_80_columns_and_24_lines(tmp_path):
             environment.pop(name, None)
         # Nothing listens there; a blocked address needs no network either.
         names = [word for site in sites for word in ("--resolve", f"{site[7:-5]}:127.0.0.1")]
-        os.execve(sys.executable, [*command, *names, *sites], environment)  # noqa: S606
+        os.execve(sys.executable, [*command, "--tries", "1", *names, *sites], environment)  # noqa: S606
     written = bytearray()
     try:
         while chunk := os.read(terminal, 65_536):

@@ -35,7 +35,8 @@ def test_redirects_in_a_row_have_a_limit(limit, requests, site):
 
     assert len(site.paths) == requests
     last = site.records[site.paths[-1]]
-    assert last["reason"] == f"not followed: more than {limit} redirects (--max-redirects)"
+    assert last["code"] == "PAGE_TOO_MANY_REDIRECTS"
+    assert last["detail"] == f"more than {limit} redirects (--max-redirects); the last one was not followed"
 
 
 def test_a_redirect_to_itself_is_not_requested_again(site):
@@ -50,8 +51,9 @@ def test_a_redirect_to_an_invalid_url_is_recorded_and_not_followed(location, say
     site.pages["/old"] = [{"status": 302, "headers": {"Location": location}}]
 
     assert site.run("/old") == 0
-    assert site.records["/old"]["reason"].startswith("not followed: ")
-    assert says in site.records["/old"]["reason"]
+    assert site.records["/old"]["code"] == "PAGE_REDIRECT_INVALID"
+    assert site.records["/old"]["detail"].endswith("; the redirect was not followed")
+    assert says in site.records["/old"]["detail"]
 
 
 def test_a_redirect_beyond_the_capacity_is_requested_again(site, monkeypatch):

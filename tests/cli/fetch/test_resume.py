@@ -1,19 +1,24 @@
 """Resumed runs: nothing is fetched twice, nothing is lost, and no gap is short."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
+from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
+from polite.cli.main import main
 from polite.frontier.sqlite.inspector import waiting_by_origin
+from tests.cli.fetch.conftest import drop
 
 ROOT = Path(__file__).resolve().parents[3]
 LIMIT_S = 60
@@ -86,6 +91,29 @@ def test_what_was_recorded_and_not_yet_acknowledged_is_not_fetched_again(prompt,
     assert prompt.paths == ["/a", "/c"]
 
 
+def test_what_was_printed_and_not_yet_acknowledged_is_not_fetched_again(prompt, queue):
+    prompt.pages["/a"] = [_interrupted]
+    prompt.run("--resume", queue, "/a", "/b", "/c", "/no", output=False)
+    with Path(f"{queue}.recorded").open("a") as recorded:
+        recorded.write(json.dumps({"url": f"{prompt.origin}/b", "outcome": "fetched"}) + '\n{"url": "http')
+
+    assert prompt.run("--resume", queue, output=False) == 0
+
+    assert prompt.paths == ["/a", "/c"]
+    assert (
+        "polite: 1 URL was not requested: an earlier run, which was killed, has recorded them\n" in prompt.err
+    )
+
+
+def test_what_was_printed_of_a_queue_that_was_deleted_does_not_count(prompt, queue):
+    prompt.run("--resume", queue, "/a", output=False)
+    Path(queue).unlink()
+
+    prompt.run("--resume", queue, "/a", output=False)
+
+    assert prompt.paths == ["/a", "/a"]
+
+
 def test_a_run_that_was_ended_at_once_costs_a_page_none_of_its_tries(prompt, queue):
     async def hang(request):
         for _ in range(2):
@@ -133,7 +161,7 @@ def test_records_of_something_else_are_one_line_and_stay_as_they_are(prompt, que
     records.write_bytes(b"x" * 9_000_000)
 
     assert prompt.run("--quiet", "--resume", queue, "/a") == 2
-    assert prompt.err.startswith(f"polite: --output: {records}: ")
+    assert prompt.err.startswith(f"polite: {records}: ")
     assert prompt.err.count("\n") == 1
     assert records.read_bytes() == b"x" * 9_000_000
     assert prompt.asked == []
@@ -196,7 +224,10 @@ class _Stalling(BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.server.asked.append(self.path)
-        if self.path == "/slow" and self.server.asked.count("/slow") == 1:
+        if self.server.failing and self.path != "/robots.txt":
+            self.send_error(408)
+            return
+        if self.path == "/slow" and not self.server.stalled.is_set():
             self.server.stalled.set()
             self.server.killed.wait(LIMIT_S)
             return
@@ -213,7 +244,8 @@ class _Stalling(BaseHTTPRequestHandler):
 @pytest.fixture
 def stalling():
     with ThreadingHTTPServer(("127.0.0.1", 0), _Stalling) as server:
-        server.asked, server.stalled, server.killed = [], threading.Event(), threading.Event()
+        server.asked, server.failing = [], False
+        server.stalled, server.killed = threading.Event(), threading.Event()
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
@@ -222,24 +254,66 @@ def stalling():
         thread.join()
 
 
-def test_a_run_that_is_killed_loses_nothing_and_repeats_only_what_was_under_way(stalling, tmp_path, queue):
+@pytest.mark.parametrize("output", [True, False])
+def test_a_run_that_is_killed_loses_nothing_and_repeats_only_what_was_under_way(
+    output, stalling, tmp_path, queue
+):
     origin = f"http://127.0.0.1:{stalling.server_port}"
     command = [sys.executable, "-m", "polite", "fetch", "--allow-private", "--quiet", "--delay", "0"]
-    files = ["--output", str(tmp_path / "pages"), "--warc", str(tmp_path / "a.warc.gz"), "--resume", queue]
+    files = ["--warc", str(tmp_path / "a.warc.gz"), "--resume", queue]
+    records = tmp_path / "pages" / "records.jsonl"
+    if output:
+        files += ["--output", str(records.parent)]
+    else:
+        records = tmp_path / "printed"
     urls = [f"{origin}/{name}" for name in ("a", "b", "slow", "c", "d")]
 
-    with subprocess.Popen([*command, *files, *urls], cwd=ROOT) as first:
-        assert stalling.stalled.wait(LIMIT_S)
-        os.kill(first.pid, signal.SIGKILL)
-    stalling.killed.set()
-    subprocess.run([*command, *files], cwd=ROOT, check=True, timeout=LIMIT_S)
+    with (tmp_path / "printed").open("a") as out:
+        with subprocess.Popen([*command, *files, *urls], cwd=ROOT, stdout=out) as first:
+            assert stalling.stalled.wait(LIMIT_S)
+            os.kill(first.pid, signal.SIGKILL)
+        stalling.killed.set()
+        subprocess.run([*command, *files], cwd=ROOT, check=True, timeout=LIMIT_S, stdout=out)
 
-    lines = (tmp_path / "pages" / "records.jsonl").read_text().splitlines()
+    lines = records.read_text().splitlines()
     records = {each["url"].removeprefix(origin): each for each in map(json.loads, lines)}
     assert sorted(records) == ["/a", "/b", "/c", "/d", "/slow"]
     assert len(lines) == 5
     assert records["/slow"]["tries"] == 2
     assert sorted(stalling.asked) == ["/a", "/b", "/c", "/d", "/robots.txt", "/slow", "/slow"]
+
+
+def test_a_retry_that_is_killed_goes_on(stalling, tmp_path, queue):
+    origin = f"http://127.0.0.1:{stalling.server_port}"
+    command = [
+        sys.executable,
+        "-m",
+        "polite",
+        "fetch",
+        "--quiet",
+        "--delay",
+        "0",
+        "--output",
+        str(tmp_path / "pages"),
+    ]
+    files = ["--allow-private", "--resume", queue]
+    stalling.failing = True
+    urls = [f"{origin}/{name}" for name in ("a", "b", "slow", "c", "d")]
+    first = subprocess.run([*command, *files, "--tries", "1", *urls], check=False, cwd=ROOT, timeout=LIMIT_S)
+    stalling.failing = False
+
+    with subprocess.Popen([*command, *files, "--retry", "all"], cwd=ROOT) as retry:
+        assert stalling.stalled.wait(LIMIT_S)
+        os.kill(retry.pid, signal.SIGKILL)
+    stalling.killed.set()
+    last = subprocess.run([*command, "--resume", queue], check=False, cwd=ROOT, timeout=LIMIT_S)
+
+    lines = (tmp_path / "pages" / "records.jsonl").read_text().splitlines()
+    outcomes = {each["url"].removeprefix(origin): each["outcome"] for each in map(json.loads, lines)}
+    assert (first.returncode, last.returncode) == (3, 0)
+    assert outcomes == dict.fromkeys(["/a", "/b", "/c", "/d", "/slow"], "fetched")
+    assert len(lines) == 10
+    assert sorted(stalling.asked) == sorted(["/robots.txt", "/slow", *2 * ["/a", "/b", "/c", "/d", "/slow"]])
 
 
 def test_a_typo_without_urls_is_an_error_and_makes_no_file(prompt, queue, tmp_path):
@@ -249,3 +323,306 @@ def test_a_typo_without_urls_is_an_error_and_makes_no_file(prompt, queue, tmp_pa
         f"polite: --resume {queue}x: there is no such file to continue; check its name, or pass the URLs as well\n"
     )
     assert list(tmp_path.iterdir()) == []
+
+
+# URLs that an earlier run did not fetch.
+
+
+@pytest.fixture
+def failing(prompt):
+    """The site with a page that fails once, one that is busy once, one that is gone, and one that is disallowed."""
+    prompt.pages["/fails"] = [drop, {"text": "now"}]
+    prompt.pages["/busy"] = [{"status": 502}, {"text": "now"}]
+    prompt.pages["/gone"] = [{"status": 404}]
+    prompt.urls = ("/fails", "/busy", "/gone", "/no", "/a")
+    return prompt
+
+
+def _outcomes(site):
+    return {path: record["outcome"] for path, record in site.records.items()}
+
+
+def test_a_url_that_was_not_fetched_is_counted_by_each_run_until_one_fetches_it(failing, queue):
+    assert failing.run("--resume", queue, "--tries", "1", *failing.urls) == 3
+    for given in ([], failing.urls):
+        assert failing.run("--resume", queue, *given) == 3
+        assert failing.err.endswith(
+            "polite: 2 URLs are not fetched: 1 failed, 1 given up; --retry all tries again\n"
+        )
+    assert len(failing.paths) == 4
+
+    assert failing.run("--resume", queue, "--retry", "all") == 0
+    assert failing.run("--resume", queue) == 0
+
+    assert failing.paths[4:] == ["/busy", "/fails"]
+    assert _outcomes(failing) == {
+        "/no": "refused",
+        **dict.fromkeys(["/fails", "/busy", "/gone", "/a"], "fetched"),
+    }
+    assert "not fetched" not in failing.err
+
+
+@pytest.mark.parametrize(
+    ("which", "fetched", "left"),
+    [("failed", "/fails", "1 given up"), ("given-up", "/busy", "1 failed"), ("all", None, None)],
+)
+def test_what_is_retried_can_be_chosen(failing, queue, which, fetched, left):
+    failing.run("--resume", queue, "--tries", "1", *failing.urls)
+
+    assert failing.run("--resume", queue, "--retry", which) == (3 if left else 0)
+
+    assert failing.paths[4:] == ([fetched] if fetched else ["/busy", "/fails"])
+    assert left is None or f"1 URL is not fetched: {left}; " in failing.err
+
+
+def test_until_a_run_exits_with_0_is_until_all_is_fetched_that_can_be(failing, queue):
+    failing.pages["/fails"] = [drop, drop, drop, {"text": "now"}]
+    run = ("--resume", queue, "--tries", "1", "--retry", "all", *failing.urls)
+
+    statuses = [failing.run(*run)]
+    while statuses[-1] and len(statuses) < 9:
+        statuses.append(failing.run(*run))
+
+    assert statuses == [3, 3, 3, 0]
+    assert failing.records["/fails"]["outcome"] == "fetched"
+    assert failing.records["/no"]["outcome"] == "refused"
+
+
+def test_what_is_final_counts_in_the_run_that_meets_it_alone(prompt, queue):
+    assert prompt.run("--resume", queue, "/no") == 1
+    assert prompt.run("--resume", queue, "--retry", "all", "/no") == 0
+
+    assert prompt.run("--resume", queue, "--change", "--max-pages", "2", "/a", "/b", "/c", "/d") == 3
+    assert prompt.run("--resume", queue, "--retry", "all") == 0
+    assert prompt.err.endswith(
+        "2 URLs were given up because of an option, such as --max-pages; --retry all --change tries again with another\n"
+    )
+    assert prompt.run("--resume", queue, "--retry", "all", "--change", "--max-pages", "9") == 0
+
+    assert prompt.paths == ["/a", "/b", "/c", "/d"]
+    assert "option" not in prompt.err
+
+
+def test_a_blocked_address_is_tried_again_when_the_options_permit_it(prompt, queue):
+    assert prompt.run("--resume", queue, "/a", "/b", private=False) == 3
+    assert prompt.run("--resume", queue, "--retry", "all", private=False) == 0
+    assert prompt.asked == []
+
+    assert prompt.run("--resume", queue, "--retry", "all", "--change") == 0
+
+    assert _outcomes(prompt) == {"/a": "fetched", "/b": "fetched"}
+
+
+def test_an_interrupted_retry_goes_on_without_the_option(prompt, queue):
+    pages = [f"/{number}" for number in range(700)]
+    prompt.pages = {path: [{"status": 408}, {"text": "now"}] for path in pages}
+    assert prompt.run("--quiet", "--resume", queue, "--tries", "1", "--concurrency", "1", *pages) == 3
+    prompt.pages["/450"] = [_interrupted]
+
+    assert prompt.run("--quiet", "--resume", queue, "--retry", "given-up") == 130
+    assert len(prompt.paths) < 1_400
+    assert prompt.run("--quiet", "--resume", queue) == 0
+
+    assert len(prompt.paths) == 1_400
+    assert set(_outcomes(prompt).values()) == {"fetched"}
+
+
+def test_the_pages_of_a_host_out_of_reach_are_tried_again(prompt, queue):
+    prompt.pages["/robots.txt"] = [{"status": 500}]
+    late = ("--tries", "1", "--max-outage", "0")
+    assert prompt.run("--resume", queue, *late, "/a", "/b") == 3
+    assert _outcomes(prompt) == {"/a": "given up", "/b": "given up"}
+    # The back-off of its robots.txt is kept.
+    Path(f"{queue}.robots").unlink()
+    prompt.pages["/robots.txt"] = [{"text": "User-agent: *\nDisallow: /b\n"}]
+
+    assert prompt.run("--resume", queue, *late, "--retry", "given-up") == 1
+    assert prompt.run("--resume", queue) == 0
+
+    assert _outcomes(prompt) == {"/a": "fetched", "/b": "refused"}
+
+
+def test_a_redirect_that_failed_is_tried_again_as_one(prompt, queue):
+    prompt.pages["/from"] = [{"status": 302, "headers": {"Location": "/to"}}]
+    prompt.pages["/to"] = [drop, {"text": "now"}]
+    prompt.run("--resume", queue, "--tries", "1", "/from")
+
+    assert prompt.run("--resume", queue, "--retry", "all", output=False) == 0
+
+    record = json.loads(prompt.out)
+    assert (record["from"], record["input"]) == (f"{prompt.origin}/from", f"{prompt.origin}/from")
+
+
+def test_a_failure_that_was_recorded_and_not_yet_acknowledged_is_tried_again(prompt, queue):
+    prompt.pages["/a"] = [_interrupted]
+    prompt.run("--resume", queue, "/a", "/b")
+    with (prompt.folder / "records.jsonl").open("a") as records:
+        records.write(json.dumps({"url": f"{prompt.origin}/b", "outcome": "failed"}) + "\n")
+
+    assert prompt.run("--resume", queue) == 0
+
+    assert _outcomes(prompt) == {"/a": "fetched", "/b": "fetched"}
+
+
+@pytest.mark.parametrize("options", [("--retry", "all"), ("--change",)])
+def test_what_needs_a_queue_says_so(site, options):
+    assert site.run(*options, "/a") == 2
+    assert site.err == f"polite: {options[0]} needs --resume FILE, the queue of an earlier run\n"
+
+
+# Options that the queue keeps.
+
+
+def test_a_resumed_run_has_the_options_of_its_beginning(prompt, queue):
+    seen = []
+
+    async def see(request):
+        seen.append((request.headers["User-Agent"], request.headers.get("X-One")))
+        return web.Response(text="x" * 99)
+
+    prompt.pages.update({path: [see] for path in ("/a", "/b")})
+    prompt.run("--resume", queue, "--agent", "FirstBot/1.0", "--header", "X-One: 1", "--max-bytes", "7", "/a")
+
+    assert main(["fetch", "--resume", queue, "--output", str(prompt.folder), f"{prompt.origin}/b"]) == 0
+
+    assert seen == [("FirstBot/1.0", "1")] * 2
+    assert prompt.records["/b"]["length"] == 7
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "said"),
+    [
+        (("--agent", "A/1"), ("--agent", "B/1"), "has --agent A/1, and this run --agent B/1;"),
+        (("--delay", "0.5"), ("--delay", "1e-9"), "has --delay 0.5, and this run --delay 1e-09;"),
+        ((), ("--allow-private",), "has no --allow-private, and this run --allow-private;"),
+        (("--max-pages", "3"), ("--max-pages", "4"), "has --max-pages 3, and this run --max-pages 4;"),
+        (("--dialect", "google"), ("--dialect", "rfc9309"), "has --dialect google, and this run --dialect rfc9309;"),
+        ((), ("--header", "A: b"), "has no --header, and this run --header 'A: b';"),
+        (("--resolve", "a.test:1.2.3.4"), ("--resolve", "a.test:1.2.3.5"), "has --resolve 'a.test:1.2.3.4', and this run"),
+        (("--back-off-on", "403"), ("--back-off-on", "404"), "has --back-off-on '403', and this run --back-off-on '404';"),
+        (("--header", "Cookie: a"), ("--header", "Cookie: b"), "has --header 'Cookie: (not kept, digest "),
+        (("--header", "Cookie: a"), (), "the value of --header Cookie is not kept in the file; pass it again"),
+    ],
+)  # fmt: skip
+def test_another_value_is_refused_and_named_and_nothing_is_sent(prompt, queue, first, then, said):
+    prompt.run("--resume", queue, *first, "/no", private=False)
+    kept = Path(queue).read_bytes()
+    asked = len(prompt.asked)
+
+    assert prompt.run("--resume", queue, *then, "/a", private=False) == 2
+
+    assert said in prompt.err
+    assert prompt.err.startswith(f"polite: --resume {queue}: ")
+    assert prompt.err.count("\n") == 1
+    assert (len(prompt.asked), Path(queue).read_bytes()) == (asked, kept)
+    assert b"Cookie: a" not in kept
+    for again in range(2):  # after --change, it is the kept one
+        change = () if again else ("--change",)
+        assert prompt.run("--resume", queue, *(then or first), *change, "/no", private=False) != 2
+
+
+def test_the_same_values_are_no_change(prompt, queue):
+    same = (
+        "--agent",
+        "A/1",
+        "--header",
+        "Cookie: a",
+        "--header",
+        "X: 1",
+        "--back-off-on",
+        "403",
+        "--delay",
+        "0.10",
+    )
+
+    for path in ("/a", "/b", "/c"):
+        assert prompt.run("--resume", queue, *same, "--resolve", "a.test:1.2.3.4", path) == 0
+    # What changes neither pace nor requests may differ.
+    others = ("--tries", "9", "--timeout", "7", "--concurrency", "2", "--max-outage", "9")
+    assert prompt.run("--resume", queue, *same, *others, "/d") == 0
+
+
+def test_values_of_the_environment_and_of_a_configuration_count_as_given(
+    prompt, queue, tmp_path, monkeypatch
+):
+    prompt.run("--resume", queue, "--agent", "A/1", "/a")
+    (tmp_path / "polite.toml").write_text("[fetch]\nallow-private = false\n")
+
+    monkeypatch.setenv("POLITE_AGENT", "B/1")
+    assert main(["fetch", "--resume", queue]) == 2
+    monkeypatch.setenv("POLITE_AGENT", "A/1")
+    assert main(["fetch", "--resume", queue, "--quiet"]) == 0
+    assert main(["fetch", "--resume", queue, "--config", str(tmp_path / "polite.toml")]) == 2
+    monkeypatch.setenv("POLITE_DELAY", "9")
+    assert main(["fetch", "--resume", queue]) == 2
+    # The command line still overrules them.
+    assert main(["fetch", "--resume", queue, "--delay", "0", "--quiet"]) == 0
+
+
+def test_a_switch_is_turned_off_by_a_change(prompt, queue, tmp_path):
+    prompt.run("--resume", queue, "/a")
+    (tmp_path / "polite.toml").write_text("[fetch]\nallow-private = false\n")
+
+    config = ("--config", str(tmp_path / "polite.toml"))
+
+    assert prompt.run("--resume", queue, "--change", *config, private=False) == 0
+    assert prompt.run("--resume", queue, "/b", private=False) == 3
+    assert prompt.run("--resume", queue, "/c") == 2
+    assert prompt.paths == ["/a"]
+
+
+def test_a_queue_that_keeps_no_options_takes_those_of_the_run(prompt, queue):
+    prompt.run("--resume", queue, "--agent", "A/1", "/a")
+    with contextlib.closing(sqlite3.connect(queue)) as file:
+        file.execute("DROP TABLE notes")
+
+    assert prompt.run("--resume", queue, "--agent", "B/1", "/b") == 0
+    assert prompt.run("--resume", queue, "--agent", "A/1", "/c") == 2
+
+
+def test_a_run_that_is_refused_keeps_nothing(prompt, queue):
+    prompt.run("/a")  # its records are no queue's
+    assert prompt.run("--resume", queue, "--agent", "A/1", "--warc", "no.name", "/b") == 2
+
+    assert prompt.run("--resume", queue, "--agent", "B/1", "/b") == 0
+
+
+def _counts(lines):
+    return Counter(json.loads(line)["outcome"] for line in lines)
+
+
+def test_store_ls_counts_a_queue_as_its_records_do_also_after_a_retry(prompt, queue, capsys):
+    prompt.pages |= {
+        "/404": [{"status": 404}],
+        "/500": [{"status": 500}],
+        "/drop": [drop, drop, {"text": "now"}],
+    }
+    prompt.run(
+        "--resume",
+        queue,
+        "--tries",
+        "1",
+        "--max-outage",
+        "0",
+        "/a",
+        "/404",
+        "/500",
+        "/drop",
+        "/no",
+        "http://127.0.0.1:9/",
+    )
+
+    def counted():
+        assert main(["store", "ls", "--json", queue]) == 0
+        return json.loads(capsys.readouterr().out.splitlines()[0])
+
+    counts = _counts((prompt.folder / "records.jsonl").read_text().splitlines())
+    assert counts == {"fetched": 2, "failed": 1, "given up": 2, "refused": 1}
+    assert counts.items() <= counted().items()
+
+    prompt.run("--resume", queue, "--tries", "1", "--max-outage", "0", "--retry", "failed")
+    assert {"waiting": 0, "failed": 1, "fetched": 2}.items() <= counted().items()
+    prompt.run("--resume", queue, "--tries", "1", "--max-outage", "0", "--retry", "failed")
+    assert {"waiting": 0, "failed": 0, "fetched": 3, "given up": 2}.items() <= counted().items()
+    assert main(["store", "ls", queue]) == 0
+    assert "0 waiting, 3 fetched, 1 refused, 0 failed, 2 given up; 2 origins seen" in capsys.readouterr().out

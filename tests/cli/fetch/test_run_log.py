@@ -7,7 +7,7 @@ import pytest
 
 from polite.cli.fetch.event_log import EventLog
 from polite.cli.fetch.origin_stats import OriginStats
-from polite.cli.fetch.record import Records, name_of_line
+from polite.cli.fetch.record import Records
 from polite.cli.fetch.repeated_lines import RepeatedLines
 from polite.cli.fetch.run_log import RunLog
 from polite.cli.fetch.url_list import ListedURL
@@ -42,22 +42,51 @@ async def test_a_write_error_in_a_listener_is_kept_once():
 async def test_what_was_given_up_has_a_record():
     out = io.StringIO()
 
-    _run_log(out)(Dropped("http://a.test/", "TIMEOUT", 1))
+    _run_log(out)(Dropped("http://a.test/", "SERVER_ERROR", 1))
 
     assert json.loads(out.getvalue()) == {
         "url": "http://a.test/",
         "input": "http://a.test/",
         "outcome": "given up",
-        "reason": "TIMEOUT",
+        "code": "ROBOTS_SERVER_ERROR",
+        "detail": "the server returned 5xx; robots.txt is unreachable, so no page was requested",
         "tries": 1,
     }
 
 
-async def test_an_invalid_line_is_recorded_once_over_several_runs():
+@pytest.mark.parametrize(
+    ("because", "code", "detail"),
+    [
+        (
+            "DNS_NXDOMAIN",
+            "ROBOTS_DNS_NXDOMAIN",
+            "the name does not exist; robots.txt is unreachable, so no page was requested",
+        ),
+        (
+            "PacingPolicy.max_pages=2: so many pages were requested",
+            "MAX_PAGES",
+            "--max-pages=2: so many pages were requested",
+        ),
+        ("max_tries=3", "MAX_TRIES", "too many attempts (--tries)"),
+        ("the server asks for a price: USD 1", "PAGE_DEMAND", "the server asks for a price: USD 1"),
+        ("OSError", "NO_TURN", "OSError"),
+    ],
+)
+async def test_what_was_given_up_says_why_the_cause_first(because, code, detail):
+    out = io.StringIO()
+
+    _run_log(out)(Dropped("http://a.test/", because, 1))
+
+    record = json.loads(out.getvalue())
+    assert (record["code"], record["detail"]) == (code, detail)
+
+
+async def test_an_invalid_line_is_recorded_once_over_several_runs(tmp_path):
     out = io.StringIO()
     run_log = _run_log(out)
     run_log.repeated = RepeatedLines()
-    run_log.repeated.add_record(name_of_line("invalid", "nonsense"))
+    (tmp_path / "records").write_text('{"url": "nonsense", "outcome": "invalid"}\n')
+    run_log.repeated.read(tmp_path / "records")
 
     for text in ("nonsense", "more"):
         error = InvalidURL(text, "no scheme")

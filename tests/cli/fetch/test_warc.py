@@ -13,7 +13,7 @@ from polite.cli.fetch.warc import Warc, repair
 from polite.errors import InvalidOption
 from polite.robots.fetching.exchange import BodyEnd
 from polite.transports.capture import address_of
-from tests.cli.fetch.conftest import raw
+from tests.cli.fetch.conftest import AGENT, raw
 
 LAST = b"\x1f\x8b"
 
@@ -240,7 +240,7 @@ def test_robots_txt_is_archived_with_its_request_redirects_and_errors(site, path
     _, fields, head, body = records[3]
     assert (head.statusline, head.get_header("X-One"), body) == ("404 Not Found", "1", b"")
     assert fields["WARC-Truncated"] == "unspecified"
-    assert records[4][2].get_header("User-Agent").startswith("polite-cli/")
+    assert records[4][2].get_header("User-Agent") == AGENT
 
 
 def test_each_record_has_the_servers_address_and_the_file_the_policy(site, path):

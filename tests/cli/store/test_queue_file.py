@@ -119,7 +119,10 @@ def test_an_origin_without_urls_has_status_1(queue, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["purge"], "purge its robots.txt results with {queue}.robots, or delete both files to begin anew"),
+        (
+            ["purge"],
+            "purge its robots.txt results with {queue}.robots, or delete all its files to begin anew",
+        ),
         (["ls", A], "store ls takes no ORIGIN; use polite store show ORIGIN FILE"),
         (["show"], "ORIGIN is missing; use polite store show ORIGIN FILE"),
         (["ls", "--expired"], "--expired is for a file of robots.txt results, and {queue} is the queue"),

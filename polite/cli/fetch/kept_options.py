@@ -1,0 +1,119 @@
+"""The options of a crawl that its queue file keeps: what is sent, how fast, and to which addresses."""
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from polite.cli.fetch.header import SECRET, merged
+from polite.cli.fetch.queue_notes import OPTIONS
+from polite.errors import InvalidOption
+from polite.frontier.sqlite.inspector import kept_note
+
+# By option: a string, a list of strings for one that may be repeated, True for a switch. None is for an option that is not used.
+Kept = dict[str, Any]
+
+_SECRET = "(not kept, digest "  # noqa: S105 - what stands for the value
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else f"{value:.15g}"
+
+
+def _header(fields: list[tuple[str, str]] | None) -> list[str] | None:
+    """Return the fields as text. Two octets of a digest tell another secret from this one, and do not help to guess it."""
+    shown = [
+        f"{name}: {_SECRET}{blake2b(value.encode(), digest_size=2).hexdigest()})"
+        if name.lower() in SECRET
+        else f"{name}: {value}"
+        for name, value in merged(fields or ()).items()
+    ]
+    return shown or None
+
+
+# What changes neither the pace nor the requests may differ between runs: outputs, --concurrency, --tries, --timeout.
+_TEXT: dict[str, Callable[[Any], object]] = {
+    "agent": lambda agent: agent.header,
+    "header": _header,
+    "delay": _number,
+    "long-delay": str,
+    "back-off-on": lambda statuses: sorted(map(str, statuses)) if statuses else None,
+    "max-pages": _number,
+    "max-origin-bytes": _number,
+    "max-failures": _number,
+    "max-bytes": _number,
+    "max-redirects": _number,
+    "dialect": lambda dialect: dialect.name,
+    "allow-private": lambda on: on or None,
+    "resolve": lambda names: (
+        sorted(f"{name}:{address}" for name, address in names.items()) if names else None
+    ),
+    "sign": lambda key: key,
+    "signature-agent": lambda url: url,
+    "signature-agent-as-string": lambda on: on or None,
+}
+
+
+def kept_of(options: argparse.Namespace) -> Kept:
+    """Return what the queue file is to keep of these options."""
+    return {name: text(_value(options, name)) for name, text in _TEXT.items()}
+
+
+def as_text(kept: Kept) -> str:
+    """Return the options as the queue file has them."""
+    return json.dumps(kept, sort_keys=True)
+
+
+def read(file: str) -> Kept | None:
+    """Return the options that a queue file keeps, or None. Raises StoreFailed."""
+    note = kept_note(Path(file), OPTIONS)
+    return None if note is None else json.loads(note.value)
+
+
+def arguments(kept: Kept, given: argparse.Namespace) -> Iterator[str]:
+    """Yield the arguments that stand for kept options, to be overruled by those that are given now.
+
+    Of an option that may be repeated, only those given now count. Raises InvalidOption for a secret that is needed again.
+    """
+    for name, value in kept.items():
+        match value:
+            case True:
+                yield f"--{name}"
+            case str():
+                yield f"--{name}={value}"
+            case list() if _value(given, name) is None:
+                for each in value:
+                    if _SECRET in each:
+                        field = each.partition(":")[0]
+                        raise InvalidOption(
+                            f"--resume {given.resume}: the value of --header {field} is not kept in the file; pass it again"
+                        )
+                    yield f"--{name}={each}"
+
+
+def require_same(kept: Kept, options: argparse.Namespace) -> None:
+    """Raise InvalidOption if an option has another value than at the beginning."""
+    for name, value in kept_of(options).items():
+        if value != (before := kept.get(name)):
+            raise InvalidOption(
+                f"--resume {options.resume}: the crawl has {_shown(name, before)}, and this run {_shown(name, value)}; "
+                "leave the option out, or pass --change to go on with the new value"
+            )
+
+
+def _value(options: argparse.Namespace, name: str) -> Any:  # noqa: ANN401 - each option has a type of its own
+    return getattr(options, name.replace("-", "_"))
+
+
+def _shown(name: str, value: object) -> str:
+    match value:
+        case None:
+            return f"no --{name}"
+        case True:
+            return f"--{name}"
+        case list():
+            return " ".join(f"--{name} {each!r}" for each in value)
+        case _:
+            return f"--{name} {value!r}" if " " in str(value) else f"--{name} {value}"
