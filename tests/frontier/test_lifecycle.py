@@ -28,6 +28,8 @@ async def test_a_limit_that_is_no_whole_number_is_refused(opened: Opened, option
     async with opened() as (_, gate):
         with pytest.raises(polite.InvalidOption, match=f"Frontier: {option} "):
             Frontier(gate, **{option: value})
+        with pytest.raises(polite.InvalidOption, match="Frontier: max_outage "):
+            Frontier(gate, max_outage=-1)
 
 
 @one_process

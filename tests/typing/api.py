@@ -497,6 +497,7 @@ async def a_frontier_that_lasts(gate: polite.Gate) -> None:
         max_robots_tries=5,
         max_robots_fetches=100,
         max_active_origins=50_000,
+        max_outage=600.0,
     ) as frontier:
         assert_type(await frontier.put("https://example.com/", payload={"a": [1, None]}), polite.Admission)
         frontier.stop()

@@ -626,3 +626,25 @@ def test_store_ls_counts_a_queue_as_its_records_do_also_after_a_retry(prompt, qu
     assert {"waiting": 0, "failed": 0, "fetched": 3, "given up": 2}.items() <= counted().items()
     assert main(["store", "ls", queue]) == 0
     assert "0 waiting, 3 fetched, 1 refused, 0 failed, 2 given up; 2 origins seen" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (
+            "UPDATE notes SET value = '{}' WHERE kind = 'options'",
+            "note 'options' does not match its checksum",
+        ),
+        ("UPDATE notes SET value = '[]' WHERE kind = 'failed'", "does not match its checksum"),
+    ],
+)
+def test_what_is_kept_and_damaged_is_not_used(failing, queue, damage, said):
+    failing.run("--resume", queue, "--tries", "1", *failing.urls)
+    with contextlib.closing(sqlite3.connect(queue, isolation_level=None)) as file:
+        file.execute(damage)
+
+    assert failing.run("--quiet", "--resume", queue, "--retry", "all") == 2
+
+    assert said in failing.err
+    assert failing.err.count("\n") == 1
+    assert len(failing.paths) == 4
