@@ -142,6 +142,7 @@ def policies() -> None:
         latency_factor=5,
         max_latency_delay=60,
         obey_visit_time=False,
+        may_undercut_site=True,
         circuit_failures=5,
         circuit_rest=30,
         max_hold=600,

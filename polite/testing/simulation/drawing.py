@@ -163,7 +163,9 @@ def _kills(chance: Random, span: float, frontiers: Sequence[FrontierPlan]) -> tu
 
 
 def _faults(chance: Random, *, troubled: bool) -> frozenset[str]:
-    names = ["listener", "listener-cancelled", "throttle", "throttle-nonsense", "store", "headers"]
+    names = [
+        "listener", "listener-cancelled", "throttle", "throttle-nonsense", "store", "headers", "throttle-hasty"
+    ]  # fmt: skip
     return frozenset(each for each in names if chance.random() < (0.15 if troubled else 0.08))
 
 
