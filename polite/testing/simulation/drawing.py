@@ -46,18 +46,22 @@ def draw(seed: int) -> Plan:
     troubled = any(site.trouble for site in sites)
     thread = chance.choice([0.0, 0.001, 0.02, 0.02, 0.5, 5.0])
     steps = _steps(chance, sites, frontiers, span)
+    pacing = _pacing(chance, span)
+    connections, connect_s = _connections(Random(f"{seed} connections"), pacing)
     return Plan(
         seed=seed,
         sites=sites,
         frontiers=frontiers,
         steps=steps,
-        pacing=_pacing(chance, span),
+        pacing=pacing,
         robots=_robots_policy(chance, len(sites)),
         span=span,
         store=chance.choice(["none", "none", "memory", "file"]),
         kills=_kills(chance, span, frontiers),
         thread_s=(0.0, thread / 3, thread),
         faults=_faults(chance, troubled=troubled),
+        connections=connections,
+        connect_s=connect_s,
     )
 
 
@@ -154,6 +158,13 @@ def _robots_policy(chance: Random, sites: int) -> RobotsPolicy:
         max_retry_after=chance.choice([60.0, 86_400.0]),
         max_origins=chance.randint(1, max(1, sites // 2)) if chance.random() < 0.25 else 100_000,
     )
+
+
+def _connections(chance: Random, pacing: PacingPolicy) -> tuple[int, float]:
+    """Return how many fetches have a connection at one time, and the longest time until it is there: rarely without a wide scope."""
+    if chance.random() < (0.3 if isinstance(pacing.scopes, Scopes) else 0.9):
+        return 100, 0.0
+    return chance.choice([1, 2, 3, 100]), chance.choice([0.0, 0.05, 1.0, 8.0])
 
 
 def _kills(chance: Random, span: float, frontiers: Sequence[FrontierPlan]) -> tuple[float, ...]:

@@ -12,6 +12,7 @@ from polite.events import Event
 from polite.gate.gate import Gate
 from polite.pacing.throttle import Throttle
 from polite.ports import RobotsStore
+from polite.robots.policy import FetchPolicy
 from polite.testing.simulation.faults import FaultyListener, FaultyThrottle
 from polite.testing.simulation.gate_events import GateEvents
 from polite.testing.simulation.loop import SimulatedClock, SimulationLoop
@@ -67,6 +68,7 @@ class Machine:
             _AGENT,
             robots=plan.robots,
             pacing=plan.pacing,
+            fetching=FetchPolicy(connections=plan.connections),
             store=self._store(),
             throttle=throttle,
             listener=self._listener(),
