@@ -197,6 +197,7 @@ async def the_gate(url: str, headers: Mapping[str, str]) -> None:
             assert_type(permit, polite.Permit)
             assert_type(permit.url, str)
             permit.require()
+            await permit.ready()
             sent: bool = permit.valid
             permit.report(status=200 if sent else 0, headers=headers)
         async with gate.permit(url) as permit:
@@ -499,6 +500,7 @@ def threads(url: str) -> None:
             assert_type(permit.url, str)
             assert_type(permit.valid, bool)
             permit.require()
+            permit.ready()
             permit.report(status=200, headers={"Retry-After": "1"})
             permit.unread()
         acquired = gate.acquire(url)

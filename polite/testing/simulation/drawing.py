@@ -47,7 +47,7 @@ def draw(seed: int) -> Plan:
     thread = chance.choice([0.0, 0.001, 0.02, 0.02, 0.5, 5.0])
     steps = _steps(chance, sites, frontiers, span)
     pacing = _pacing(chance, span)
-    connections, connect_s = _connections(Random(f"{seed} connections"), pacing)
+    connections, connect_s = _connections(Random(f"{seed} wide"), pacing)
     return Plan(
         seed=seed,
         sites=sites,
@@ -161,8 +161,8 @@ def _robots_policy(chance: Random, sites: int) -> RobotsPolicy:
 
 
 def _connections(chance: Random, pacing: PacingPolicy) -> tuple[int, float]:
-    """Return how many fetches have a connection at one time, and the longest time until it is there: rarely without a wide scope."""
-    if chance.random() < (0.3 if isinstance(pacing.scopes, Scopes) else 0.9):
+    """Return how many fetches have a connection at one time, and how long it takes, if there is a wide scope."""
+    if not isinstance(pacing.scopes, Scopes) or chance.random() < 0.2:
         return 100, 0.0
     return chance.choice([1, 2, 3, 100]), chance.choice([0.0, 0.05, 1.0, 8.0])
 
