@@ -90,8 +90,6 @@ class Sites:
                 self._progress.robots_failed(about.origin)
                 self._judge.robots_unsent(about.origin)
             raise
-        if self.ended:
-            return Failed(Reason.CONNECTION_REFUSED, "the process was killed")
         request = self._judge.robots_requested(site.origin, about.origin, first=not hop)
         reply, begun = None, self._now() - connected_s
         try:
@@ -113,6 +111,8 @@ class Sites:
             connect_s = chance.choice([0.0, chance.uniform(0, self._plan.connect_s)])
             await asyncio.sleep(connect_s)
         await ask.ready()
+        if self.ended:
+            raise ConnectionRefusedError("the process was killed")
         return connect_s
 
     def _robots_ended(
